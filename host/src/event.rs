@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use tokio::sync::{broadcast, mpsc};
 
 use crate::{
-    chat::{Delta, Message, Role, StopReason, Usage, as_base64},
+    chat::{Message, ReplyDelta, Role, StopReason, Usage, as_base64},
     limits,
 };
 
@@ -31,13 +31,19 @@ pub struct RunCx {
     /// Who is told.
     pub events: EventSink,
     /// What is kept as long as this run goes on.
-    pub kept: Kept,
+    pub kept: RunExtensions,
 }
 
 impl RunCx {
     /// A run of `agent` that nobody watches.
     pub fn new(agent: impl Into<Arc<str>>) -> Self {
-        Self { run: "run".into(), agent: agent.into(), depth: 0, events: EventSink::none(), kept: Kept::default() }
+        Self {
+            run: "run".into(),
+            agent: agent.into(),
+            depth: 0,
+            events: EventSink::none(),
+            kept: RunExtensions::default(),
+        }
     }
 
     /// The same under another name.
@@ -52,16 +58,16 @@ impl RunCx {
 
     /// The same for another run, of which nothing is kept yet.
     pub fn anew(&self) -> Self {
-        Self { kept: Kept::default(), ..self.clone() }
+        Self { kept: RunExtensions::default(), ..self.clone() }
     }
 }
 
 /// What parts of the host keep of one run of an agent, and no longer: it goes with the last clone of this. One value of a
 /// type.
 #[derive(Clone, Default)]
-pub struct Kept(Arc<Mutex<Vec<Arc<dyn Any + Send + Sync>>>>);
+pub struct RunExtensions(Arc<Mutex<Vec<Arc<dyn Any + Send + Sync>>>>);
 
-impl Kept {
+impl RunExtensions {
     /// The value of this type, made when it is asked for first.
     pub fn get<T: Any + Default + Send + Sync>(&self) -> Arc<T> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -74,7 +80,7 @@ impl Kept {
     }
 }
 
-impl fmt::Debug for Kept {
+impl fmt::Debug for RunExtensions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Kept")
     }
@@ -105,11 +111,11 @@ pub enum Event {
     /// A request goes to the model.
     ModelStarted { agent: Arc<str>, iteration: u32, tokens: u64 },
     /// A piece of the reply has come.
-    ModelDelta { agent: Arc<str>, delta: Delta },
+    ModelDelta { agent: Arc<str>, delta: ReplyDelta },
     /// A request to a model failed: pieces of its reply that have come count for nothing. `again`: it is sent once more.
     ModelFailed { agent: Arc<str>, model: String, reason: String, again: bool },
     /// A request does not go to the model at once; `detail` says more, for people.
-    ModelWaits { agent: Arc<str>, model: String, wait: Wait, detail: String },
+    ModelWaits { agent: Arc<str>, model: String, wait: ModelWait, detail: String },
     /// The reply is whole.
     ModelFinished {
         agent: Arc<str>,
@@ -199,8 +205,8 @@ pub enum Event {
         bytes_in: usize,
         /// Bytes of texts and lists that it handed over; what it wrote to files and to the network is not in it.
         bytes_out: usize,
-        #[serde(skip_serializing_if = "Given::is_empty")]
-        given: Given,
+        #[serde(skip_serializing_if = "NondeterministicInputs::is_empty")]
+        given: NondeterministicInputs,
     },
     /// A call of a plugin waits for memory: `held` of the `total` bytes of all plugins together are held. Told once a call.
     PluginWaits { agent: Arc<str>, plugin: Arc<str>, held: usize, total: usize },
@@ -283,7 +289,7 @@ pub enum Event {
 
 /// What a call of a plugin was given that another call would not be given: its time and its luck.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Given {
+pub struct NondeterministicInputs {
     /// What clocks said, in the order in which they were asked: milliseconds since 1970, or nanoseconds since the call
     /// began where that was the question.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -296,7 +302,7 @@ pub struct Given {
     pub cut: bool,
 }
 
-impl Given {
+impl NondeterministicInputs {
     /// Whether it was given nothing of that.
     pub fn is_empty(&self) -> bool {
         self.clock.is_empty() && self.random.is_empty() && !self.cut
@@ -325,7 +331,7 @@ fn is_false(value: &bool) -> bool {
 /// Why a request does not go to the model at once, and how far that is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Wait {
+pub enum ModelWait {
     /// Until the rate limit of its provider has room.
     RateLimit,
     /// It was handed over with others.
@@ -373,12 +379,12 @@ fn millis<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S:
 
 /// Where events go. Clones go to the same place.
 #[derive(Debug, Clone, Default)]
-pub struct EventSink(Option<Arc<Hub>>);
+pub struct EventSink(Option<Arc<EventHub>>);
 
 #[derive(Default)]
-struct Hub {
+struct EventHub {
     /// Told first, at once; made for the first of them.
-    taps: OnceLock<RwLock<Arc<[Tap]>>>,
+    taps: OnceLock<RwLock<Arc<[EventTap]>>>,
     /// Readers that the run waits for.
     followers: RwLock<Arc<[mpsc::Sender<Event>]>>,
     /// Readers that it does not wait for; made for the first of them.
@@ -386,9 +392,9 @@ struct Hub {
 }
 
 /// Is told of each event where it happens.
-type Tap = Arc<dyn Fn(&Event) + Send + Sync>;
+type EventTap = Arc<dyn Fn(&Event) + Send + Sync>;
 
-impl fmt::Debug for Hub {
+impl fmt::Debug for EventHub {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let observers = self.observers.get().map_or(0, broadcast::Sender::receiver_count);
         let (followers, is_tapped) = (self.followers().len(), self.taps.get().is_some());
@@ -422,7 +428,7 @@ impl EventSink {
             let mut followers = hub.followers.write().unwrap_or_else(PoisonError::into_inner);
             *followers = followers.iter().filter(|there| !there.is_closed()).cloned().chain([sender]).collect();
         }
-        EventStream(Reader::Follower(receiver))
+        EventStream(EventReader::Follower(receiver))
     }
 
     /// A reader that never holds the run up: if it is more than [`limits::EVENT_QUEUE`] events behind, the oldest go,
@@ -432,7 +438,7 @@ impl EventSink {
             Some(hub) => hub.observers.get_or_init(|| broadcast::channel(limits::EVENT_QUEUE).0).subscribe(),
             None => broadcast::channel(1).1,
         };
-        EventStream(Reader::Observer(receiver))
+        EventStream(EventReader::Observer(receiver))
     }
 
     /// Has `tap` told of each event from now on, by whoever it happens to, before any reader and before anything else
@@ -493,7 +499,7 @@ impl EventSink {
     }
 }
 
-impl Hub {
+impl EventHub {
     fn tell_taps(&self, event: &Event) {
         let Some(taps) = self.taps.get() else { return };
         let taps = Arc::clone(&taps.read().unwrap_or_else(PoisonError::into_inner));
@@ -516,10 +522,10 @@ async fn tell(followers: Arc<[mpsc::Sender<Event>]>, event: Event) {
 
 /// The events of a run, in order. Ends when every sink is gone.
 #[derive(Debug)]
-pub struct EventStream(Reader);
+pub struct EventStream(EventReader);
 
 #[derive(Debug)]
-enum Reader {
+enum EventReader {
     Follower(mpsc::Receiver<Event>),
     Observer(broadcast::Receiver<Event>),
 }
@@ -528,8 +534,8 @@ impl EventStream {
     /// The next event; none when there will be no more.
     pub async fn next(&mut self) -> Option<Event> {
         match &mut self.0 {
-            Reader::Follower(events) => events.recv().await,
-            Reader::Observer(events) => match events.recv().await {
+            EventReader::Follower(events) => events.recv().await,
+            EventReader::Observer(events) => match events.recv().await {
                 Ok(event) => Some(event),
                 Err(broadcast::error::RecvError::Lagged(count)) => Some(Event::Missed { count }),
                 Err(broadcast::error::RecvError::Closed) => None,
@@ -605,7 +611,7 @@ mod tests {
     #[tokio::test]
     async fn a_tap_is_told_at_once_and_before_readers() {
         let told = Arc::new(RwLock::new(Vec::new()));
-        let tap = |name: &'static str| -> Tap {
+        let tap = |name: &'static str| -> EventTap {
             let told = Arc::clone(&told);
             Arc::new(move |event: &Event| {
                 let Event::Warning { message } = event else { panic!("{event:?}") };
@@ -646,20 +652,20 @@ mod tests {
 
     #[test]
     fn what_a_call_was_given_is_kept_up_to_the_bounds() {
-        let mut given = Given::default();
+        let mut given = NondeterministicInputs::default();
         assert_eq!(serde_json::to_value(&given).unwrap(), serde_json::json!({}));
         given.clock(7);
         given.random(&[0, 255]);
         given.random(&[]);
         let json = serde_json::to_value(&given).unwrap();
         assert_eq!(json, serde_json::json!({"clock": [7], "random": "AP8="}));
-        assert_eq!(serde_json::from_value::<Given>(json).unwrap(), given);
+        assert_eq!(serde_json::from_value::<NondeterministicInputs>(json).unwrap(), given);
         for (readings, bytes, cut) in [
             (limits::GIVEN_CLOCK_READINGS, limits::GIVEN_RANDOM_BYTES, false),
             (limits::GIVEN_CLOCK_READINGS + 1, 0, true),
             (0, limits::GIVEN_RANDOM_BYTES + 1, true),
         ] {
-            let mut given = Given::default();
+            let mut given = NondeterministicInputs::default();
             (0..readings).for_each(|reading| given.clock(reading as u64));
             (0..bytes).for_each(|_| given.random(&[1]));
             assert_eq!(given.cut, cut, "{readings} {bytes}");

@@ -49,7 +49,7 @@ fn check_regular(there: &fs::Metadata) -> io::Result<()> {
 
 /// Why a file was not read.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum ReadError {
+pub(crate) enum FileReadError {
     /// The system says so.
     #[error("{}", why_unreadable(.0))]
     Io(#[from] io::Error),
@@ -86,7 +86,7 @@ pub fn resolved(path: &Path) -> PathBuf {
 
 /// The beginning of a file.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Start {
+pub(crate) struct FileHead {
     /// Its text, without a byte order mark.
     pub text: String,
     /// Whether that is all of it.
@@ -94,10 +94,10 @@ pub(crate) struct Start {
 }
 
 /// The first `most` bytes of a text file, cut at a character. A link may not lead out of the folder `inside`.
-pub(crate) fn read_start(path: &Path, inside: &Path, most: u64) -> Result<Start, ReadError> {
+pub(crate) fn read_start(path: &Path, inside: &Path, most: u64) -> Result<FileHead, FileReadError> {
     let (path, inside) = (path.canonicalize()?, inside.canonicalize()?);
     if !path.starts_with(&inside) {
-        return Err(ReadError::Outside(inside));
+        return Err(FileReadError::Outside(inside));
     }
     let mut bytes = Vec::new();
     open(&path)?.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
@@ -112,20 +112,20 @@ pub(crate) fn read_start(path: &Path, inside: &Path, most: u64) -> Result<Start,
             let mut bytes = error.into_bytes();
             if is_whole || !cut_inside {
                 let line = bytes[..valid].iter().filter(|byte| **byte == b'\n').count() + 1;
-                return Err(ReadError::NotText { line });
+                return Err(FileReadError::NotText { line });
             }
             bytes.truncate(valid);
-            String::from_utf8(bytes).map_err(|_| ReadError::NotText { line: 1 })?
+            String::from_utf8(bytes).map_err(|_| FileReadError::NotText { line: 1 })?
         }
     };
     let text = text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text);
-    Ok(Start { text, is_whole })
+    Ok(FileHead { text, is_whole })
 }
 
 /// A text file of at most `most` bytes. A link may not lead out of the folder `inside`.
-pub(crate) fn read(path: &Path, inside: &Path, most: u64) -> Result<String, ReadError> {
+pub(crate) fn read(path: &Path, inside: &Path, most: u64) -> Result<String, FileReadError> {
     let start = read_start(path, inside, most)?;
-    if start.is_whole { Ok(start.text) } else { Err(ReadError::TooLarge(most)) }
+    if start.is_whole { Ok(start.text) } else { Err(FileReadError::TooLarge(most)) }
 }
 
 /// Writes a file in place of what is there: whole or not at all, also if the power fails. Only its owner may read it.
@@ -258,17 +258,17 @@ mod tests {
     fn a_file_is_read_up_to_the_bound_and_cut_at_a_character() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.txt");
-        let start = |text: &str, is_whole| Start { text: text.into(), is_whole };
+        let start = |text: &str, is_whole| FileHead { text: text.into(), is_whole };
         fs::write(&path, "\u{feff}aé").unwrap();
         for (most, expected) in [(6, start("aé", true)), (5, start("a", false)), (4, start("a", false))] {
             assert_eq!(read_start(&path, folder.path(), most).unwrap(), expected, "{most}");
         }
         assert_eq!(read(&path, folder.path(), 6).unwrap(), "aé");
-        assert!(matches!(read(&path, folder.path(), 5), Err(ReadError::TooLarge(5))));
+        assert!(matches!(read(&path, folder.path(), 5), Err(FileReadError::TooLarge(5))));
         fs::write(&path, b"a\nb\xff\n").unwrap();
         for most in [3, 4, 5] {
             let read = read_start(&path, folder.path(), most);
-            assert_eq!(matches!(read, Err(ReadError::NotText { line: 2 })), most > 3, "{most}: {read:?}");
+            assert_eq!(matches!(read, Err(FileReadError::NotText { line: 2 })), most > 3, "{most}: {read:?}");
         }
         let why = read(folder.path(), folder.path(), 5).unwrap_err().to_string();
         assert_eq!(why, "it is a folder, not a file");
@@ -284,7 +284,7 @@ mod tests {
         fs::write(folder.join("own"), "o").unwrap();
         std::os::unix::fs::symlink("../secret", folder.join("out")).unwrap();
         std::os::unix::fs::symlink("own", folder.join("stays")).unwrap();
-        assert!(matches!(read(&folder.join("out"), &folder, 9), Err(ReadError::Outside(_))));
+        assert!(matches!(read(&folder.join("out"), &folder, 9), Err(FileReadError::Outside(_))));
         assert_eq!(read(&folder.join("stays"), &folder, 9).unwrap(), "o");
     }
 
@@ -301,7 +301,7 @@ mod tests {
             let why = why_unreadable(&open(path).unwrap_err());
             assert_eq!(why, format!("it is not a file but a {what}"), "{}", path.display());
         }
-        assert!(matches!(read(&pipe, folder.path(), 5), Err(ReadError::Io(_))));
+        assert!(matches!(read(&pipe, folder.path(), 5), Err(FileReadError::Io(_))));
         fs::write(folder.path().join("file"), "a").unwrap();
         assert!(open(&folder.path().join("file")).is_ok());
     }

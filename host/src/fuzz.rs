@@ -11,8 +11,11 @@ use crate::{
     error::Fault,
     model::{Completion, DeltaSink},
     net::ByteStream,
-    plugin::{self, Manifest},
-    provider::{Anthropic, Api, ChatCompletions, Gemini, Incoming, Names, Responses, Source, Wire, sse},
+    plugin::{self, PluginManifest},
+    provider::{
+        Anthropic, ChatCompletions, Gemini, IncomingReply, ReplySource, ResponsesApi, ToolNames, WireApi, WireProtocol,
+        sse,
+    },
     session,
 };
 
@@ -21,8 +24,8 @@ use crate::{
 /// # Errors
 ///
 /// What is wrong with it.
-pub fn manifest(text: &str) -> Result<Manifest, String> {
-    Manifest::parse(text)
+pub fn manifest(text: &str) -> Result<PluginManifest, String> {
+    PluginManifest::parse(text)
 }
 
 /// A message as a guest is handed it and hands it back, in a call that was handed the media of these parts.
@@ -31,7 +34,10 @@ pub fn manifest(text: &str) -> Result<Manifest, String> {
 ///
 /// As a guest's message is refused.
 pub fn message(message: &Message, handed: &[Part]) -> Result<Message, Fault> {
-    plugin::convert::message(plugin::convert::message_to_wit(message), &plugin::convert::Attached::in_parts(handed))
+    plugin::convert::message(
+        plugin::convert::message_to_wit(message),
+        &plugin::convert::GuestMediaIndex::in_parts(handed),
+    )
 }
 
 /// A message as a guest with these powers sees it.
@@ -40,7 +46,7 @@ pub fn message(message: &Message, handed: &[Part]) -> Result<Message, Fault> {
 ///
 /// As a guest's message is refused.
 pub fn message_seen(message: &Message, powers: &Powers) -> Result<Message, Fault> {
-    let attached = plugin::convert::Attached::in_parts(&message.parts);
+    let attached = plugin::convert::GuestMediaIndex::in_parts(&message.parts);
     plugin::convert::message(plugin::convert::message_seen(message, powers), &attached)
 }
 
@@ -50,7 +56,7 @@ pub fn message_seen(message: &Message, powers: &Powers) -> Result<Message, Fault
 ///
 /// As a guest's completion is refused.
 pub fn completion(completion: &Completion) -> Result<Completion, Fault> {
-    let attached = plugin::convert::Attached::in_parts(&completion.parts);
+    let attached = plugin::convert::GuestMediaIndex::in_parts(&completion.parts);
     plugin::convert::completion(plugin::convert::completion_to_wit(completion), &attached)
 }
 
@@ -70,7 +76,7 @@ pub fn tool_spec(name: &str, description: &str, schema: &str) -> Result<ToolSpec
 
 /// The events of a stream in these pieces, each of at most `limit` bytes, as name and data; and what it failed with.
 pub fn events(pieces: Vec<Vec<u8>>, limit: usize) -> (Vec<(String, String)>, Option<Fault>) {
-    let mut events = sse::Events::new(stream_of(pieces), limit);
+    let mut events = sse::SseEventStream::new(stream_of(pieces), limit);
     let mut seen = Vec::new();
     loop {
         match events.next().now_or_never() {
@@ -87,22 +93,22 @@ pub fn events(pieces: Vec<Vec<u8>>, limit: usize) -> (Vec<(String, String)>, Opt
 /// # Errors
 ///
 /// As its reply is refused.
-pub fn reply(api: Api, pieces: Vec<Vec<u8>>) -> Result<Completion, Fault> {
+pub fn reply(api: WireApi, pieces: Vec<Vec<u8>>) -> Result<Completion, Fault> {
     match api {
-        Api::Chat => {
+        WireApi::Chat => {
             read_by(ChatCompletions { printed_calls: true, think_tags: true, ..ChatCompletions::default() }, pieces)
         }
-        Api::Responses => read_by(Responses::default(), pieces),
-        Api::Messages => read_by(Anthropic::default(), pieces),
-        Api::GenerateContent => read_by(Gemini, pieces),
+        WireApi::Responses => read_by(ResponsesApi::default(), pieces),
+        WireApi::Messages => read_by(Anthropic::default(), pieces),
+        WireApi::GenerateContent => read_by(Gemini, pieces),
     }
 }
 
-fn read_by(wire: impl Wire, pieces: Vec<Vec<u8>>) -> Result<Completion, Fault> {
-    let source = Source { origin: "https://example.com", model: "m", secrets: &[] };
+fn read_by(wire: impl WireProtocol, pieces: Vec<Vec<u8>>) -> Result<Completion, Fault> {
+    let source = ReplySource { origin: "https://example.com", model: "m", secrets: &[] };
     let read = async {
-        let reply = Incoming::of(stream_of(pieces), &source).await?;
-        wire.read(reply, &source, &Names::default(), &DeltaSink::none()).await
+        let reply = IncomingReply::of(stream_of(pieces), &source).await?;
+        wire.read(reply, &source, &ToolNames::default(), &DeltaSink::none()).await
     };
     read.now_or_never().unwrap_or_else(|| Err(Fault::other("it waits for more than there is")))
 }

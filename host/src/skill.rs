@@ -17,9 +17,9 @@ use serde_json::json;
 use crate::{
     chat::{PropertyNames, ToolCall, ToolHints, ToolSpec},
     error::{ErrorKind, Fault, Report, acts_on_terminal},
-    files::{self, ReadError},
+    files::{self, FileReadError},
     limits,
-    tool::{Concurrency, Tool, ToolCx, ToolOutput},
+    tool::{Tool, ToolConcurrency, ToolCx, ToolOutput},
 };
 
 /// The file that makes a folder a skill.
@@ -99,7 +99,7 @@ impl SkillError {
 
 /// What a front matter says. Skills of other tools have more keys.
 #[derive(Default, Deserialize)]
-struct Head {
+struct SkillFrontMatter {
     name: Option<String>,
     description: Option<String>,
 }
@@ -118,15 +118,15 @@ impl Skill {
     /// Links may not lead out of `inside`.
     fn load_inside(folder: &Path, inside: &Path) -> Result<Self, SkillError> {
         let path = folder.join(FILE);
-        let unreadable = |error: ReadError| match error {
-            ReadError::TooLarge(most) => SkillError::TooLarge { path: path.clone(), most },
+        let unreadable = |error: FileReadError| match error {
+            FileReadError::TooLarge(most) => SkillError::TooLarge { path: path.clone(), most },
             error => SkillError::Unreadable { path: path.clone(), reason: error.to_string() },
         };
         let text = files::read(&path, inside, limits::SKILL_BYTES).map_err(unreadable)?;
         let dir = folder.canonicalize().map_err(|error| unreadable(error.into()))?;
         let (head, body) = match files::front_matter(&text) {
             Some((head, body)) => (parse(head, &path)?, body),
-            None => (Head::default(), &*text),
+            None => (SkillFrontMatter::default(), &*text),
         };
         let of_folder = || dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let name = head.name.map_or_else(of_folder, |name| name.trim().to_owned());
@@ -192,8 +192,10 @@ impl Skill {
 ///
 /// [`SkillError`]: one of them cannot be read, two have one name, there are too many.
 pub fn load_dir(dir: &Path) -> Result<Vec<Skill>, SkillError> {
-    let unreadable =
-        |error: std::io::Error| SkillError::Unreadable { path: dir.into(), reason: ReadError::Io(error).to_string() };
+    let unreadable = |error: std::io::Error| SkillError::Unreadable {
+        path: dir.into(),
+        reason: FileReadError::Io(error).to_string(),
+    };
     let entries = match fs::read_dir(dir) {
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -226,11 +228,11 @@ pub fn load_dir(dir: &Path) -> Result<Vec<Skill>, SkillError> {
     Ok(skills)
 }
 
-fn parse(head: &str, path: &Path) -> Result<Head, SkillError> {
+fn parse(head: &str, path: &Path) -> Result<SkillFrontMatter, SkillError> {
     if head.trim().is_empty() {
-        return Ok(Head::default());
+        return Ok(SkillFrontMatter::default());
     }
-    serde_saphyr::from_str::<Option<Head>>(head).map(Option::unwrap_or_default).map_err(|error| {
+    serde_saphyr::from_str::<Option<SkillFrontMatter>>(head).map(Option::unwrap_or_default).map_err(|error| {
         // One line above it is `---`.
         let line = error.location().map_or(1, |at| at.line() + 1);
         let text = error.without_snippet().to_string();
@@ -283,7 +285,7 @@ impl LoadSkill {
 }
 
 #[derive(Deserialize)]
-struct Arguments {
+struct LoadSkillArgs {
     name: String,
 }
 
@@ -294,8 +296,8 @@ impl Tool for LoadSkill {
     }
 
     /// The texts were read when the agent was made.
-    fn concurrency(&self) -> Concurrency {
-        Concurrency::Independent
+    fn concurrency(&self) -> ToolConcurrency {
+        ToolConcurrency::Independent
     }
 
     /// All of a skill: half of a procedure is worse than none.
@@ -305,7 +307,7 @@ impl Tool for LoadSkill {
 
     async fn call(&self, _: &ToolCx, call: &ToolCall) -> Result<ToolOutput, Fault> {
         let names = || self.documents.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
-        let Arguments { name } = serde_json::from_str(&call.arguments)
+        let LoadSkillArgs { name } = serde_json::from_str(&call.arguments)
             .map_err(|error| Fault::invalid(format!("give the skill's `name`, one of {}: {error}", names())))?;
         let document = self.documents.get(name.trim()).ok_or_else(|| {
             let name: String = name.chars().take(limits::SKILL_NAME_CHARS).collect();

@@ -5,12 +5,12 @@ use std::{collections::HashMap, os::unix::fs::symlink, path::Path, sync::Arc};
 use serde_json::{Value, json};
 use shelly_host::{
     app::{App, Recording},
-    approval::{Desk, Policy, Trusted},
-    capability::Access,
+    approval::{ApprovalBroker, HeadlessPolicy, TrustedSubjects},
+    capability::FileAccess,
     chat::{Chat, Message},
     config::Config,
     event::{Event, EventSink, RunCx},
-    plugin::{Certificate, Import, ImportState, Kind, PluginPackage},
+    plugin::{Certificate, CertifiedImport, ImportState, PluginKind, PluginPackage},
 };
 
 use crate::{
@@ -70,7 +70,7 @@ async fn outcome(place: &Place, agents: &str, script: &[(&str, Calls<'_>)]) -> (
     let mut plugins = vec![crate::PLUGIN_ROOT.into(), crate::GUEST_ROOT.into()];
     plugins.extend(Some(place.path().join("plugins")).filter(|plugins| plugins.is_dir()));
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
-    let desk = Desk::new(Policy::Never, Trusted::default());
+    let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
     let app = App::new(config, &plugins, Some(cache), Arc::new(|_| None), desk).unwrap();
     let prepared = app.agent(None, None, Recording::Off).await.unwrap();
     let (events, mut stream) = EventSink::channel();
@@ -266,7 +266,7 @@ async fn a_link_in_the_place_of_a_folder_leads_nowhere() {
     let config = Config::parse(&format!("providers: [{provider}]\nagents:\n{config}"), place.path()).unwrap();
     let plugins = [crate::PLUGIN_ROOT.into()];
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
-    let desk = Desk::new(Policy::Never, Trusted::default());
+    let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
     let app = App::new(config, &plugins, Some(cache), Arc::new(|_| None), desk).unwrap();
     let prepared = app.agent(None, None, Recording::Off).await.unwrap();
     swap();
@@ -299,7 +299,7 @@ fn bounded(place: &Place, plugin: &str, leads: bool, grants: &str, uses: &str) -
     let plugins = [Some(crate::PLUGIN_ROOT.into()), Some(crate::GUEST_ROOT.into()), own.is_dir().then_some(own)];
     let plugins: Vec<_> = plugins.into_iter().flatten().collect();
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
-    let desk = Desk::new(Policy::Never, Trusted::default());
+    let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
     let app = App::new(config, &plugins, Some(cache), Arc::new(|_| None), desk).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(app.certify(None, plugin)).unwrap()
@@ -331,7 +331,7 @@ fn every_capability_of_a_ceiling_bounds() {
         let powers: Vec<_> = wants.powers.iter().map(ToString::to_string).collect();
         grants.extend((!powers.is_empty()).then(|| format!("powers: [{}]", powers.join(", "))));
         let all = grants.join(", ");
-        let leads = package.manifest.kinds == [Kind::Coordinator];
+        let leads = package.manifest.kinds == [PluginKind::Coordinator];
         let who = if leads { "teams.a" } else { "agents.a" };
         let place_of = if leads { "teams.a.coordinator" } else { "agents.a.plugins" };
         let bounded = |grants: &str, uses: &str| bounded(&place, id, leads, grants, uses);
@@ -359,11 +359,11 @@ fn every_capability_of_a_ceiling_bounds() {
                     .any(|import| import.capability == Some(capability) && import.state != ImportState::Powerless);
                 assert_eq!(less.runs, !imports, "{id} without {left_out}: {less:?}");
                 // Streams come with what is read and sent through them.
-                let is_of_it = |import: &Import| match import.capability {
+                let is_of_it = |import: &CertifiedImport| match import.capability {
                     None => import.name.starts_with("wasi:io/") && ["files", "http"].contains(&capability),
                     of => of == Some(capability),
                 };
-                let is_refused = |import: &Import| match import.state {
+                let is_refused = |import: &CertifiedImport| match import.state {
                     ImportState::Powerless => true,
                     state => is_of_it(import) == (state == ImportState::Refused),
                 };
@@ -376,7 +376,7 @@ fn every_capability_of_a_ceiling_bounds() {
     assert!(checked > 10, "{checked}");
     // Reading stays reading.
     let certificate = bounded(&place, "read-files", false, &files("write"), &files("read"));
-    assert_eq!(certificate.grant.files.access(&folder), Some(Access::Read));
+    assert_eq!(certificate.grant.files.access(&folder), Some(FileAccess::Read));
 }
 
 /// Of what a plugin may send a ceiling leaves what lies in both, and names what it takes away.

@@ -17,18 +17,18 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use shelly_host::{
     agent::{
-        Action, Agent, Ask, Crew, Effect, Moment, Phase, Registry, Step,
-        journal::{Past, Record, Recorder},
+        Agent, AgentGroup, AgentRegistry, Effect, EffectAction, EffectInput, EffectPhase, EffectStep, ModelQuery,
+        journal::{JournalRecord, JournalState, Recorder},
     },
-    capability::{Budget, Names, Power, Powers, Price, Purse, Usd},
-    chat::{Chat, Content, Message, Snapshot, ToolCall, ToolSpec},
+    capability::{Budget, BudgetAccount, NameSet, Power, Powers, Price, Usd},
+    chat::{Chat, ChatSnapshot, Message, ToolCall, ToolResultContent, ToolSpec},
     error::{Fault, OnFailure},
     event::RunCx,
     model::{
-        AfterRequest, BeforeRequest, Completer, Completion, CompletionRequest, Delta, DeltaSink, Ledger, ModelInfo,
-        ModelMiddleware, ScriptedCompleter, Sending, Usage, UsageTracker,
+        Completer, Completion, CompletionRequest, DeltaSink, Ledger, ModelInfo, ModelMiddleware, ModelRequestAttempt,
+        ReplyDelta, ReplyVerdict, RequestVerdict, ScriptedCompleter, Usage, UsageTracker,
     },
-    tool::{self, CallDecision, CallVerdict, Target, ToolMiddleware},
+    tool::{self, ToolCallDecision, ToolCallVerdict, ToolMiddleware, ToolTarget},
 };
 use tokio::time::Instant;
 
@@ -93,7 +93,7 @@ impl Completer for Vendor {
             _ if deed < 128 => Err(broken()),
             _ => Err(Fault::Unavailable { message: "it broke off".into(), after: None }),
         };
-        sink.emit(Delta::Usage(usage)).await;
+        sink.emit(ReplyDelta::Usage(usage)).await;
         self.used.add(usage);
         let paid = &mut *self.paid.lock().unwrap();
         *paid = paid.saturating_add(self.info.price.as_ref().unwrap().of(&usage));
@@ -106,7 +106,7 @@ struct Requests {
     name: String,
     deeds: Deeds,
     skips: bool,
-    models: Names,
+    models: NameSet,
 }
 
 #[async_trait]
@@ -115,7 +115,7 @@ impl ModelMiddleware for Requests {
         &self.name
     }
 
-    fn models(&self) -> &Names {
+    fn models(&self) -> &NameSet {
         &self.models
     }
 
@@ -123,9 +123,9 @@ impl ModelMiddleware for Requests {
         if self.skips { OnFailure::Skip } else { OnFailure::Stop }
     }
 
-    async fn before(&self, _: &RunCx, sending: &Sending<'_>) -> Result<BeforeRequest, Fault> {
+    async fn before(&self, _: &RunCx, sending: &ModelRequestAttempt<'_>) -> Result<RequestVerdict, Fault> {
         let proceed = |model: Option<&str>, request| {
-            Ok(BeforeRequest::Proceed { model: model.map(Into::into), request, state: vec![1] })
+            Ok(RequestVerdict::Proceed { model: model.map(Into::into), request, state: vec![1] })
         };
         match self.deeds.next() % 16 {
             0..8 => proceed(None, None),
@@ -133,9 +133,9 @@ impl ModelMiddleware for Requests {
             // Nobody has it.
             10 => proceed(Some("none"), None),
             11 => proceed(None, Some(CompletionRequest { temperature: Some(0.5), ..sending.request.clone() })),
-            12 => Ok(BeforeRequest::Answer(says("mine"))),
-            13 => Ok(BeforeRequest::Answer(calls(2))),
-            14 => Ok(BeforeRequest::Reject(broken())),
+            12 => Ok(RequestVerdict::Answer(says("mine"))),
+            13 => Ok(RequestVerdict::Answer(calls(2))),
+            14 => Ok(RequestVerdict::Reject(broken())),
             _ => Err(broken()),
         }
     }
@@ -143,22 +143,22 @@ impl ModelMiddleware for Requests {
     async fn after(
         &self,
         _: &RunCx,
-        _: &Sending<'_>,
+        _: &ModelRequestAttempt<'_>,
         _: Result<&Completion, &Fault>,
         _: Vec<u8>,
-    ) -> Result<AfterRequest, Fault> {
+    ) -> Result<ReplyVerdict, Fault> {
         let again = |model: Option<&str>| {
             let delay = Duration::from_nanos(1);
-            Ok(AfterRequest::Retry { model: model.map(Into::into), delay, state: vec![] })
+            Ok(ReplyVerdict::Retry { model: model.map(Into::into), delay, state: vec![] })
         };
         match self.deeds.next() % 16 {
-            0..8 => Ok(AfterRequest::Accept),
-            8 => Ok(AfterRequest::Replace(says("mine"))),
-            9 => Ok(AfterRequest::Replace(calls(1))),
+            0..8 => Ok(ReplyVerdict::Accept),
+            8 => Ok(ReplyVerdict::Replace(says("mine"))),
+            9 => Ok(ReplyVerdict::Replace(calls(1))),
             10 | 11 => again(None),
             12 => again(Some("other")),
             13 => again(Some("none")),
-            14 => Ok(AfterRequest::Reject(broken())),
+            14 => Ok(ReplyVerdict::Reject(broken())),
             _ => Err(broken()),
         }
     }
@@ -181,13 +181,13 @@ impl ToolMiddleware for Calls {
         if self.skips { OnFailure::Skip } else { OnFailure::Stop }
     }
 
-    async fn before(&self, _: &RunCx, _: &ToolCall, _: &Target) -> Result<CallDecision, Fault> {
+    async fn before(&self, _: &RunCx, _: &ToolCall, _: &ToolTarget) -> Result<ToolCallDecision, Fault> {
         let deed = self.deeds.next();
         let verdict = match deed % 16 {
-            0..10 => CallVerdict::Allow,
-            10 | 11 => CallVerdict::Answer(vec![Content::Text("mine".into())]),
-            12 => CallVerdict::Deny("no".into()),
-            13 => CallVerdict::Ask { text: "May it?".into(), topic: "it".into() },
+            0..10 => ToolCallVerdict::Allow,
+            10 | 11 => ToolCallVerdict::Answer(vec![ToolResultContent::Text("mine".into())]),
+            12 => ToolCallVerdict::Deny("no".into()),
+            13 => ToolCallVerdict::Ask { text: "May it?".into(), topic: "it".into() },
             _ => return Err(broken()),
         };
         let arguments = match deed / 16 {
@@ -195,20 +195,20 @@ impl ToolMiddleware for Calls {
             1 => Some("[]".to_owned()),
             _ => None,
         };
-        Ok(CallDecision { verdict, arguments, state: vec![] })
+        Ok(ToolCallDecision { verdict, arguments, state: vec![] })
     }
 
     async fn after(
         &self,
         _: &RunCx,
         _: &ToolCall,
-        _: Result<&[Content], &Fault>,
+        _: Result<&[ToolResultContent], &Fault>,
         _: Vec<u8>,
-    ) -> Result<Option<Vec<Content>>, Fault> {
+    ) -> Result<Option<Vec<ToolResultContent>>, Fault> {
         match self.deeds.next() % 8 {
             0..5 => Ok(None),
             5 => Ok(Some(vec![])),
-            6 => Ok(Some(vec![Content::Text("x".repeat(100_000))])),
+            6 => Ok(Some(vec![ToolResultContent::Text("x".repeat(100_000))])),
             _ => Err(broken()),
         }
     }
@@ -223,8 +223,8 @@ impl Effect for Asks {
         "asks"
     }
 
-    fn phases(&self) -> &[Phase] {
-        &[Phase::BeforeModel]
+    fn phases(&self) -> &[EffectPhase] {
+        &[EffectPhase::BeforeModel]
     }
 
     fn powers(&self) -> &Powers {
@@ -238,20 +238,20 @@ impl Effect for Asks {
     async fn eval(
         &self,
         _: &RunCx,
-        moment: &Moment,
-        _: &Snapshot,
+        moment: &EffectInput,
+        _: &ChatSnapshot,
         _: &Arc<[Arc<ToolSpec>]>,
         state: Vec<u8>,
-    ) -> Result<Step, Fault> {
+    ) -> Result<EffectStep, Fault> {
         let action = match moment.reply {
             None if state.is_empty() => {
-                let messages = Snapshot::from_messages(vec![Message::user("How is it?")]).unwrap();
+                let messages = ChatSnapshot::from_messages(vec![Message::user("How is it?")]).unwrap();
                 let request = CompletionRequest::new(messages, [].into());
-                Action::AskModel(Box::new(Ask { model: None, request }))
+                EffectAction::AskModel(Box::new(ModelQuery { model: None, request }))
             }
-            _ => Action::Edits(vec![]),
+            _ => EffectAction::Edits(vec![]),
         };
-        Ok(Step { state: vec![1], action, wake: None })
+        Ok(EffectStep { state: vec![1], action, wake: None })
     }
 }
 
@@ -291,7 +291,7 @@ impl Counted {
     }
 }
 
-fn agent(case: &Case, crew: &Arc<Crew>, counted: &Counted) -> Agent {
+fn agent(case: &Case, crew: &Arc<AgentGroup>, counted: &Counted) -> Agent {
     let usd = |text: &str| text.parse::<Usd>().unwrap();
     let vendor = |name: &str, input: &str, deeds: &[u8]| {
         let price = Price { input: usd(input), output: usd("2"), cache_read: usd("0.3"), cache_write: usd("1.25") };
@@ -312,7 +312,7 @@ fn agent(case: &Case, crew: &Arc<Crew>, counted: &Counted) -> Agent {
     agent.models = Arc::new([("other".to_owned(), vendor("other", "5", &reversed) as _)].into());
     for (at, (deeds, skips)) in case.requests.iter().enumerate() {
         let (name, deeds) = (format!("requests-{at}"), Deeds::of(deeds));
-        agent = agent.with_model_middleware(Requests { name, deeds, skips: *skips, models: Names::all() });
+        agent = agent.with_model_middleware(Requests { name, deeds, skips: *skips, models: NameSet::all() });
     }
     for (at, (deeds, skips)) in case.calls.iter().enumerate() {
         let (name, deeds) = (format!("calls-{at}"), Deeds::of(deeds));
@@ -335,18 +335,18 @@ fn is_whole(chat: &Chat) {
 }
 
 /// What these records say that it cost.
-fn restored(records: &[(u64, Record)], chat: &Chat) -> Ledger {
-    let past = Past::of(records.iter().cloned()).unwrap();
-    Crew::new(Registry::new()).resuming(memory(), past, chat).ledger()
+fn restored(records: &[(u64, JournalRecord)], chat: &Chat) -> Ledger {
+    let past = JournalState::of(records.iter().cloned()).unwrap();
+    AgentGroup::new(AgentRegistry::new()).resuming(memory(), past, chat).ledger()
 }
 
 /// How it ended, and how many requests were sent.
 async fn holds(case: &Case) -> (bool, u64) {
     let (counted, recorder) = (Counted::default(), memory());
-    let crew = Arc::new(Crew::new(Registry::new()).with_recorder(recorder.clone()));
+    let crew = Arc::new(AgentGroup::new(AgentRegistry::new()).with_recorder(recorder.clone()));
     let agent = agent(case, &crew, &counted);
     let chat = Chat::recorded();
-    let purse = Purse::new(&Budget { tokens: case.tokens, ..Budget::default() }, Instant::now());
+    let purse = BudgetAccount::new(&Budget { tokens: case.tokens, ..Budget::default() }, Instant::now());
     let cx = RunCx::new("helper");
     let running = agent.run_on(&cx, &chat, vec![Message::user("go")], &purse);
     let outcome = tokio::time::timeout(Duration::from_secs(3_600), running).await.expect("it ends");
@@ -366,13 +366,13 @@ async fn holds(case: &Case) -> (bool, u64) {
 }
 
 /// Interrupted after these records, it goes on, and pays for no more than what it asks from then on.
-async fn goes_on(case: &Case, records: &[(u64, Record)]) {
-    let past = Past::of(records.iter().cloned()).unwrap();
+async fn goes_on(case: &Case, records: &[(u64, JournalRecord)]) {
+    let past = JournalState::of(records.iter().cloned()).unwrap();
     let (chat, recorder, counted) = (past.chat().unwrap(), memory(), Counted::default());
     for (run, record) in records {
         recorder.write(*run, record);
     }
-    let crew = Arc::new(Crew::new(Registry::new()).resuming(recorder.clone(), past, &chat));
+    let crew = Arc::new(AgentGroup::new(AgentRegistry::new()).resuming(recorder.clone(), past, &chat));
     let before = crew.ledger().total();
     let agent = agent(case, &crew, &counted);
     let (cx, waited) = (RunCx::new("helper"), Duration::from_secs(3_600));

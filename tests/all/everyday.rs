@@ -10,10 +10,10 @@ use std::{
 
 use serde_json::{Value, json};
 use shelly_host::{
-    capability::{Access, Grant},
-    chat::{Snapshot, ToolCall},
+    capability::{FileAccess, Grant},
+    chat::{ChatSnapshot, ToolCall},
     event::RunCx,
-    plugin::{Limits, Mount, Plugin, PluginEngine, PluginPackage, PluginTool, Settings, resolved},
+    plugin::{FolderMount, Limits, Plugin, PluginEngine, PluginPackage, PluginSettings, PluginTool, resolved},
     tool::{ToolBox, ToolCx},
 };
 
@@ -40,12 +40,16 @@ impl Shipped {
         if !has_files {
             grant.files = Default::default();
         }
-        let mounts = grant.files.iter().map(|(path, _)| Mount { path: path.into(), name: ".".into() }).collect();
-        assert!(grant.files.iter().all(|(_, access)| access == Access::Read), "they only read");
+        let mounts = grant.files.iter().map(|(path, _)| FolderMount { path: path.into(), name: ".".into() }).collect();
+        assert!(grant.files.iter().all(|(_, access)| access == FileAccess::Read), "they only read");
         // What goes on for ever is given up soon.
         let limits = Limits { tool_time: Duration::from_secs(5), ..Limits::default() };
-        let settings =
-            Settings { grant, mounts, limits, ..Settings::new("helper", format!("agents.helper.plugins.{id}")) };
+        let settings = PluginSettings {
+            grant,
+            mounts,
+            limits,
+            ..PluginSettings::new("helper", format!("agents.helper.plugins.{id}"))
+        };
         let plugin = Arc::new(Plugin::load(engine(), &Arc::new(package), &settings).await.unwrap());
         let mut tools = ToolBox::new();
         PluginTool::all(&plugin).for_each(|tool| tools.register(tool).unwrap());
@@ -54,7 +58,7 @@ impl Shipped {
 
     async fn call(&self, name: &str, arguments: Value) -> Result<String, String> {
         let run = RunCx::new("helper");
-        let cx = ToolCx { run, chat: Snapshot::default(), tools: [].into(), begin: Default::default() };
+        let cx = ToolCx { run, chat: ChatSnapshot::default(), tools: [].into(), begin: Default::default() };
         let call = ToolCall { id: "c".into(), name: name.into(), arguments: arguments.to_string(), meta: vec![] };
         let result = self.tools.dispatch(&cx, &call).await.result;
         match result.is_error {

@@ -12,12 +12,12 @@ use std::{
 
 use serde_json::{Value, json};
 use shelly_host::{
-    chat::{Chat, Message, Snapshot, ToolCall, ToolResult},
+    chat::{Chat, ChatSnapshot, Message, ToolCall, ToolResult},
     event::{Event, EventSink, RunCx},
     limits,
     plugin::{
-        ComponentCompiler, Limits, Plugin, PluginCatalog, PluginEngine, PluginError, PluginPackage, PluginTool,
-        Settings,
+        ComponentCompiler, Limits, Plugin, PluginCatalog, PluginEngine, PluginError, PluginPackage, PluginSettings,
+        PluginTool,
     },
     tool::{ToolBox, ToolCx},
 };
@@ -42,7 +42,7 @@ async fn tools_of(package: PluginPackage, limits: Limits) -> ToolBox {
 }
 
 async fn tools_on(engine: &Arc<PluginEngine>, package: PluginPackage, limits: Limits) -> ToolBox {
-    let settings = Settings { limits, ..Settings::new("helper", "agents.helper.plugins.plain") };
+    let settings = PluginSettings { limits, ..PluginSettings::new("helper", "agents.helper.plugins.plain") };
     let plugin = Arc::new(Plugin::load(engine, &Arc::new(package), &settings).await.unwrap());
     let mut tools = ToolBox::new();
     PluginTool::all(&plugin).for_each(|tool| tools.register(tool).unwrap());
@@ -54,7 +54,7 @@ async fn tools(id: &str) -> ToolBox {
 }
 
 async fn dispatched(tools: &ToolBox, run: &RunCx, name: &str, arguments: &Value) -> ToolResult {
-    let cx = ToolCx { run: run.clone(), chat: Snapshot::default(), tools: [].into(), begin: Default::default() };
+    let cx = ToolCx { run: run.clone(), chat: ChatSnapshot::default(), tools: [].into(), begin: Default::default() };
     let call = ToolCall { id: "c".into(), name: name.into(), arguments: arguments.to_string(), meta: vec![] };
     tools.dispatch(&cx, &call).await.result
 }
@@ -303,7 +303,7 @@ async fn an_instance_that_nobody_calls_is_dropped() {
 #[tokio::test(start_paused = true)]
 async fn kept_instances_have_places_of_their_own_which_runs_give_back() {
     let engine = Arc::new(PluginEngine::new(None).unwrap());
-    let settings = Settings::new("helper", "agents.helper.plugins.plain-counters");
+    let settings = PluginSettings::new("helper", "agents.helper.plugins.plain-counters");
     let load = async || Arc::new(Plugin::load(&engine, &Arc::new(guest("plain-counters")), &settings).await.unwrap());
     let mut tools = ToolBox::new();
     PluginTool::all(&load().await).for_each(|tool| tools.register(tool).unwrap());

@@ -31,12 +31,14 @@ use std::{
 
 use guest::Guest;
 use shelly_host::{
-    agent::{Agent, Answer, RunError},
+    agent::{Agent, RunAnswer, RunError},
     capability::Grant,
-    chat::{Chat, Message, Snapshot, ToolCall, ToolResult},
+    chat::{Chat, ChatSnapshot, Message, ToolCall, ToolResult},
     event::{Event, EventSink, EventStream, RunCx},
     model::{Completion, ScriptedCompleter},
-    plugin::{Limits, Mount, Plugin, PluginEngine, PluginError, PluginPackage, PluginTool, Settings, resolved},
+    plugin::{
+        FolderMount, Limits, Plugin, PluginEngine, PluginError, PluginPackage, PluginSettings, PluginTool, resolved,
+    },
     tool::{ToolBox, ToolCx},
 };
 
@@ -104,15 +106,15 @@ impl Packed {
         std::fs::create_dir_all(&files).unwrap();
         let package = self.package.as_ref().map_err(told)?;
         let grant = Grant::all_of(&package.manifest.wants, resolved(&files));
-        let settings = Settings { limits: house.limits, ..settings(grant) };
+        let settings = PluginSettings { limits: house.limits, ..settings(grant) };
         Plugin::load(&house.engine, package, &settings).await.map(Arc::new).map_err(|error| told(&error))
     }
 }
 
 /// What is granted, with each folder as `.`.
-fn settings(grant: Grant) -> Settings {
-    let mounts = grant.files.iter().map(|(path, _)| Mount { path: path.into(), name: ".".into() }).collect();
-    Settings { grant, mounts, ..Settings::new("helper", "agents.helper.plugins.hostile") }
+fn settings(grant: Grant) -> PluginSettings {
+    let mounts = grant.files.iter().map(|(path, _)| FolderMount { path: path.into(), name: ".".into() }).collect();
+    PluginSettings { grant, mounts, ..PluginSettings::new("helper", "agents.helper.plugins.hostile") }
 }
 
 /// The plugin of a folder, for an agent that grants it this.
@@ -152,7 +154,7 @@ async fn call_as(run: RunCx, plugin: &Arc<Plugin>, name: &str, arguments: &str) 
     for tool in PluginTool::all(plugin) {
         tools.register(tool).unwrap();
     }
-    let cx = ToolCx { run, chat: Snapshot::default(), tools: [].into(), begin: Default::default() };
+    let cx = ToolCx { run, chat: ChatSnapshot::default(), tools: [].into(), begin: Default::default() };
     let call = ToolCall { id: "c".into(), name: name.into(), arguments: arguments.into(), meta: vec![] };
     tools.dispatch(&cx, &call).await.result
 }
@@ -189,7 +191,7 @@ fn agent(
 }
 
 /// Runs an agent; the chat and the events tell what happened.
-async fn run(agent: &Agent) -> (Result<Answer, RunError>, Chat, Vec<Event>) {
+async fn run(agent: &Agent) -> (Result<RunAnswer, RunError>, Chat, Vec<Event>) {
     let (sink, stream) = EventSink::channel();
     let chat = Chat::new();
     let running = async {

@@ -12,8 +12,8 @@ use std::{
 
 use proptest::{collection::vec, prelude::*};
 use shelly_host::{
-    agent::{Answer, RunError},
-    capability::{Budget, Purse, Usd},
+    agent::{RunAnswer, RunError},
+    capability::{Budget, BudgetAccount, Usd},
     chat::{Chat, Message},
     event::{Event, EventSink, RunCx},
     model::Usage,
@@ -36,11 +36,11 @@ proptest! {
 struct Seen {
     world: Arc<World>,
     chat: Chat,
-    purse: Arc<Purse>,
+    purse: Arc<BudgetAccount>,
     budget: Budget,
     events: Vec<Event>,
     /// None: its future was dropped.
-    outcome: Option<Result<Answer, RunError>>,
+    outcome: Option<Result<RunAnswer, RunError>>,
 }
 
 /// Runs what the tape says, and looks at what came of it.
@@ -59,7 +59,7 @@ async fn run(tape: Vec<u8>) -> Seen {
     let world = World::new(tape);
     let agent = World::agent(&world, "ada");
     let (chat, budget) = (Chat::new(), agent.budget);
-    let purse = Purse::new(&budget, time::Instant::now());
+    let purse = BudgetAccount::new(&budget, time::Instant::now());
     let (sink, mut stream) = EventSink::channel();
     let cx = RunCx::new("ada").with_events(sink);
     let events = task::spawn(async move {

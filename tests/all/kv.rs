@@ -11,13 +11,13 @@ use std::{
 
 use serde_json::{Value, json};
 use shelly_host::{
-    agent::{Agent, Crew, Registry},
+    agent::{Agent, AgentGroup, AgentRegistry},
     capability::{Grant, KvScope},
-    chat::{Snapshot, ToolCall},
+    chat::{ChatSnapshot, ToolCall},
     event::{Event, EventSink, RunCx},
-    kv::{Place as Whose, Quota, Store, Stores},
+    kv::{KvQuota, KvStore, KvStoreOwner as Whose, KvStores},
     limits,
-    plugin::{Plugin, PluginEngine, PluginPackage, PluginTool, Settings},
+    plugin::{Plugin, PluginEngine, PluginPackage, PluginSettings, PluginTool},
     tool::{ToolBox, ToolCx},
 };
 
@@ -34,12 +34,12 @@ fn engine() -> &'static Arc<PluginEngine> {
 }
 
 /// The tools of the guest, for an agent that grants it this.
-async fn tools(agent: &str, scope: KvScope, stores: &Stores) -> ToolBox {
+async fn tools(agent: &str, scope: KvScope, stores: &KvStores) -> ToolBox {
     let package = PluginPackage::read(&Path::new(crate::GUEST_ROOT).join("probe-kv")).unwrap();
-    let settings = Settings {
+    let settings = PluginSettings {
         grant: Grant { kv: [scope].into(), ..Grant::default() },
         stores: stores.clone(),
-        ..Settings::new(agent, format!("agents.{agent}.plugins.probe-kv"))
+        ..PluginSettings::new(agent, format!("agents.{agent}.plugins.probe-kv"))
     };
     let plugin = Arc::new(Plugin::load(engine(), &Arc::new(package), &settings).await.unwrap());
     let mut tools = ToolBox::new();
@@ -49,7 +49,7 @@ async fn tools(agent: &str, scope: KvScope, stores: &Stores) -> ToolBox {
 
 /// What a tool says.
 async fn call(tools: &ToolBox, cx: &RunCx, name: &str, arguments: Value) -> String {
-    let cx = ToolCx { run: cx.clone(), chat: Snapshot::default(), tools: [].into(), begin: Default::default() };
+    let cx = ToolCx { run: cx.clone(), chat: ChatSnapshot::default(), tools: [].into(), begin: Default::default() };
     let call = ToolCall { id: "c".into(), name: name.into(), arguments: arguments.to_string(), meta: vec![] };
     tools.dispatch(&cx, &call).await.result.text()
 }
@@ -63,14 +63,14 @@ async fn get(tools: &ToolBox, cx: &RunCx) -> String {
 }
 
 /// Stores in a folder of a place.
-fn stores(place: &Place) -> Stores {
+fn stores(place: &Place) -> KvStores {
     let folder = place.path();
-    Stores::on_disk(move || Ok(folder.clone()))
+    KvStores::on_disk(move || Ok(folder.clone()))
 }
 
 #[tokio::test]
 async fn a_guest_reads_what_it_wrote() {
-    let (tools, cx) = (tools("ada", KvScope::Run, &Stores::default()).await, RunCx::new("ada"));
+    let (tools, cx) = (tools("ada", KvScope::Run, &KvStores::default()).await, RunCx::new("ada"));
     assert_eq!(get(&tools, &cx).await, "nothing");
     put(&tools, &cx, "ä\u{0}b").await;
     assert_eq!(get(&tools, &cx).await, "ä\u{0}b");
@@ -134,7 +134,7 @@ async fn eight_calls_at_once_count_exactly() {
 
 #[tokio::test]
 async fn a_quota_that_is_used_up_names_itself() {
-    let quota = Quota { bytes: 3 << 20, keys: 4 };
+    let quota = KvQuota { bytes: 3 << 20, keys: 4 };
     let place = Place::new();
     let stores = stores(&place).bounded(quota, limits::KV_MEMORY_BYTES);
     for scope in [KvScope::Run, KvScope::Agent] {
@@ -182,7 +182,7 @@ async fn a_damaged_store_is_told_to_the_operator_once_and_with_its_path() {
 /// Two runs of an agent, and two tasks that it delegates to another one: each counts by itself.
 #[tokio::test]
 async fn a_store_of_a_run_is_gone_with_it_and_no_other_run_has_it() {
-    let stores = Stores::default();
+    let stores = KvStores::default();
     let (ada, bob) = (tools("ada", KvScope::Run, &stores).await, tools("bob", KvScope::Run, &stores).await);
     let count = json!({"key": "n", "times": 3});
     let mind = move |tasks: bool| {
@@ -196,11 +196,11 @@ async fn a_store_of_a_run_is_gone_with_it_and_no_other_run_has_it() {
             _ => text(&asked.heard),
         }))
     };
-    let registry = Registry::new();
+    let registry = AgentRegistry::new();
     let worker = Agent { tools: bob, ..Agent::new("bob", "", mind(false)) };
-    registry.register(shelly_host::agent::Entry::new("bob", "counts"), move || worker.clone());
+    registry.register(shelly_host::agent::AgentEntry::new("bob", "counts"), move || worker.clone());
     let lead = Agent { tools: ada, ..Agent::new("ada", "", mind(true)) };
-    let lead = lead.with_crew(Arc::new(Crew::new(registry)), 1);
+    let lead = lead.with_crew(Arc::new(AgentGroup::new(registry)), 1);
     for _ in 0..2 {
         let ran = script::run(&lead, "count").await;
         let results = ran.results();
@@ -308,10 +308,10 @@ fn what_was_answered_is_there_after_a_kill() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let store = || {
         let folder = place.path().join(".shelly/local/kv");
-        let stores = Stores::on_disk(move || Ok(folder.clone()));
+        let stores = KvStores::on_disk(move || Ok(folder.clone()));
         stores.get(Whose::User { user: "agents.ada".into(), plugin: "probe-kv".into() })
     };
-    let counted = |store: &Store| {
+    let counted = |store: &KvStore| {
         let entry = runtime.block_on(store.get("n".into())).unwrap();
         entry.map_or(0, |entry| String::from_utf8(entry.value).unwrap().parse::<u64>().unwrap())
     };

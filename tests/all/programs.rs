@@ -5,11 +5,11 @@ use std::{collections::BTreeSet, fs, path::Path, process::Command, sync::Arc, ti
 use serde_json::{Value, json};
 use shelly_host::{
     capability::Grant,
-    chat::{Snapshot, ToolCall},
+    chat::{ChatSnapshot, ToolCall},
     event::RunCx,
     limits,
-    plugin::{Plugin, PluginEngine, PluginPackage, PluginTool, Settings},
-    process::{ArgsPattern, Entry, Finder, Ground, Programs},
+    plugin::{Plugin, PluginEngine, PluginPackage, PluginSettings, PluginTool},
+    process::{AllowedProgram, AllowedPrograms, ArgsPattern, ExecContext, ProgramFinder},
     tool::{ToolBox, ToolCx},
 };
 
@@ -245,7 +245,7 @@ async fn guest(granted: &[&str]) -> Result<ToolBox, String> {
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
     let engine = Arc::new(PluginEngine::new(Some(cache)).unwrap());
     let pattern = |words: &[&str]| ArgsPattern::new(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
-    let entry = |command: &str, args: &[&str]| Entry {
+    let entry = |command: &str, args: &[&str]| AllowedProgram {
         command: command.into(),
         args: vec![pattern(args).unwrap()],
         folder: "/".into(),
@@ -257,12 +257,13 @@ async fn guest(granted: &[&str]) -> Result<ToolBox, String> {
         ("env".to_owned(), entry("env", &[])),
         ("other".to_owned(), entry("env", &[])),
     ];
-    let ground = Ground { finder: Finder::new("/usr/bin:/bin"), root: "/".into(), ..Ground::default() };
+    let ground =
+        ExecContext { finder: ProgramFinder::new("/usr/bin:/bin"), root: "/".into(), ..ExecContext::default() };
     let package = PluginPackage::read(&Path::new(crate::GUEST_ROOT).join("probe-process")).unwrap();
-    let settings = Settings {
+    let settings = PluginSettings {
         grant: Grant { programs: granted.iter().map(|name| (*name).to_owned()).collect(), ..Grant::default() },
-        programs: Programs::new(ground, entries),
-        ..Settings::new("ada", "agents.ada.plugins.probe-process")
+        programs: AllowedPrograms::new(ground, entries),
+        ..PluginSettings::new("ada", "agents.ada.plugins.probe-process")
     };
     let plugin =
         Plugin::load(&engine, &Arc::new(package), &settings).await.map_err(|error| error.report().with_hint())?;
@@ -272,7 +273,8 @@ async fn guest(granted: &[&str]) -> Result<ToolBox, String> {
 }
 
 async fn call(tools: &ToolBox, arguments: Value) -> String {
-    let cx = ToolCx { run: RunCx::new("ada"), chat: Snapshot::default(), tools: [].into(), begin: Default::default() };
+    let cx =
+        ToolCx { run: RunCx::new("ada"), chat: ChatSnapshot::default(), tools: [].into(), begin: Default::default() };
     let call = ToolCall { id: "c".into(), name: "run_program".into(), arguments: arguments.to_string(), meta: vec![] };
     tools.dispatch(&cx, &call).await.result.text()
 }

@@ -6,12 +6,14 @@ use crate::vendors::check_transcript;
 use async_trait::async_trait;
 use serde_json::Value;
 use shelly_host::{
-    agent::{Agent, Answer, RunError},
+    agent::{Agent, RunAnswer, RunError},
     capability::Price,
-    chat::{Chat, Message, Part, PropertyNames, Role, Snapshot, ToolHints, ToolSpec},
+    chat::{Chat, ChatSnapshot, Message, Part, PropertyNames, Role, ToolHints, ToolSpec},
     error::Fault,
     event::{Event, EventSink, RunCx},
-    model::{Completer, Completion, CompletionRequest, Delta, DeltaSink, ModelInfo, ScriptedCompleter, StopReason},
+    model::{
+        Completer, Completion, CompletionRequest, DeltaSink, ModelInfo, ReplyDelta, ScriptedCompleter, StopReason,
+    },
     tool::{FnTool, Tool, ToolCx},
 };
 
@@ -122,7 +124,7 @@ impl Completer for Mind {
         let heard = request.messages.last().map_or(String::new(), |entry| said(&entry.message));
         let reply = (self.think)(&Asked { agent: &cx.agent, turn, heard, request });
         if let Ok(reply) = &reply {
-            sink.emit(Delta::Usage(reply.usage)).await;
+            sink.emit(ReplyDelta::Usage(reply.usage)).await;
         }
         if !self.delay.is_zero() {
             tokio::time::sleep(self.delay).await;
@@ -165,7 +167,7 @@ pub fn hangs(name: &str, limit: Duration) -> impl Tool + 'static {
 
 /// A run and all that was told of it.
 pub struct Ran {
-    pub end: Result<Answer, RunError>,
+    pub end: Result<RunAnswer, RunError>,
     pub events: Vec<Event>,
     pub chat: Chat,
 }
@@ -243,7 +245,7 @@ impl Ran {
 }
 
 /// One line a message, and the check.
-pub fn transcript(chat: &Snapshot) -> String {
+pub fn transcript(chat: &ChatSnapshot) -> String {
     check_transcript(chat);
     chat.iter().skip(1).map(|entry| line(&entry.message)).collect::<Vec<_>>().join("\n")
 }

@@ -11,9 +11,9 @@ use std::{
 
 use serde_json::{Value, json};
 use shelly_host::{
-    chat::{Snapshot, ToolCall},
+    chat::{ChatSnapshot, ToolCall},
     event::RunCx,
-    mcp::{Asking, McpClient, Pins, Program, ServerConfig, Target},
+    mcp::{McpClient, McpClientFeatures, McpStdioTarget, McpTarget, Pins, ServerConfig},
     net::Secret,
     tool::{ToolBox, ToolCx},
 };
@@ -148,14 +148,16 @@ async fn the_program_is_a_server_of_our_own_client() {
     let command = place.command(&["mcp", "--plugins", "plugins"]);
     let environment =
         command.get_envs().filter_map(|(name, value)| Some((name.to_str()?.to_owned(), Secret::new(value?.to_str()?))));
-    let program = Program {
+    let program = McpStdioTarget {
         program: command.get_program().to_str().unwrap().into(),
         arguments: command.get_args().map(|argument| argument.to_str().unwrap().into()).collect(),
         environment: environment.collect(),
         folder: place.path(),
     };
     let client =
-        McpClient::connect(ServerConfig::new("own", Target::Program(program)), Asking::default()).await.unwrap();
+        McpClient::connect(ServerConfig::new("own", McpTarget::Program(program)), McpClientFeatures::default())
+            .await
+            .unwrap();
     let names = |client: &Arc<McpClient>| {
         let mut names: Vec<_> = client.listing().tools.iter().map(|tool| tool.name.clone()).collect();
         names.sort();
@@ -164,7 +166,8 @@ async fn the_program_is_a_server_of_our_own_client() {
     assert_eq!(names(&client), ["count_text", "longest_lines"]);
     let mut tools = ToolBox::new();
     client.offer(&Pins::of(&client.listing())).tools.into_iter().for_each(|tool| tools.register(tool).unwrap());
-    let cx = ToolCx { run: RunCx::new("ada"), chat: Snapshot::default(), tools: [].into(), begin: Default::default() };
+    let cx =
+        ToolCx { run: RunCx::new("ada"), chat: ChatSnapshot::default(), tools: [].into(), begin: Default::default() };
     let arguments = r#"{"text": "one two three"}"#.to_owned();
     let call = ToolCall { id: "c".into(), name: "own__count_text".into(), arguments, meta: vec![] };
     let counted = tools.dispatch(&cx, &call).await.result;

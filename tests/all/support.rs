@@ -6,7 +6,7 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
-use shelly_host::trust::OwnKey;
+use shelly_host::trust::UserKey;
 use tempfile::TempDir;
 
 /// A folder of its own for a run of the program, with an environment of its own.
@@ -41,8 +41,8 @@ impl Place {
     }
 
     /// The key by which the program knows the sessions of its person.
-    pub fn own_key(&self) -> OwnKey {
-        OwnKey::new(Some(self.trust_store().with_file_name("session.key")))
+    pub fn own_key(&self) -> UserKey {
+        UserKey::new(Some(self.trust_store().with_file_name("session.key")))
     }
 
     /// The folder, as the program sees it.

@@ -14,7 +14,7 @@ use std::{
 use serde_json::{Value, json};
 use shelly_host::{
     app::{App, Recording},
-    approval::{Desk, Inbox, Policy, QuestionKind, Trusted, Verdict},
+    approval::{ApprovalBroker, ApprovalInbox, HeadlessPolicy, QuestionKind, TrustedSubjects, Verdict},
     chat::{Chat, Message},
     config::Config,
     event::{EventSink, RunCx},
@@ -58,7 +58,7 @@ fn model(replies: &[&[(&str, Value)]]) -> Server {
 }
 
 /// A person who gives these answers, one after the other, and says no to all else.
-async fn person(mut inbox: Inbox, verdicts: Vec<Verdict>, asked: Arc<Mutex<Vec<(String, String)>>>) {
+async fn person(mut inbox: ApprovalInbox, verdicts: Vec<Verdict>, asked: Arc<Mutex<Vec<(String, String)>>>) {
     let mut verdicts = VecDeque::from(verdicts);
     while let Some(one) = inbox.next().await {
         let QuestionKind::Permission { subject, detail } = &one.question.kind else { panic!("{one:?}") };
@@ -70,7 +70,7 @@ async fn person(mut inbox: Inbox, verdicts: Vec<Verdict>, asked: Arc<Mutex<Vec<(
 /// Who says yes.
 enum By {
     Person(Vec<Verdict>),
-    Nobody(Policy),
+    Nobody(HeadlessPolicy),
 }
 
 /// Runs agents of a config (`MODEL` stands for the model) in `project`, a folder in which nothing is outside of `world`.
@@ -85,10 +85,10 @@ async fn run_from(plugins: &[PathBuf], world: &World, agents: &str, replies: &[&
     let text = format!("providers: [{{name: m, kind: openai, base_url: '{url}', model: m}}]\nagents: {agents}\n");
     let config = Config::parse(&text, world.project()).unwrap_or_else(|report| panic!("{report}"));
     let (policy, verdicts) = match by {
-        By::Person(verdicts) => (Policy::Never, Some(verdicts)),
+        By::Person(verdicts) => (HeadlessPolicy::Never, Some(verdicts)),
         By::Nobody(policy) => (policy, None),
     };
-    let desk = Desk::new(policy, Trusted::default());
+    let desk = ApprovalBroker::new(policy, TrustedSubjects::default());
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
     let home = world.path("home").display().to_string();
     let environment = Arc::new(move |name: &str| (name == "HOME").then(|| home.clone()));
@@ -210,7 +210,7 @@ async fn a_toolbox_that_did_not_come_with_the_host_is_told_with_how_to_get_it() 
     let world = World::new();
     let text = format!("providers: [{{name: m, kind: openai, model: m, base_url: 'http://h'}}]\nagents: {ADA}\n");
     let config = Config::parse(&text, world.project()).unwrap_or_else(|report| panic!("{report}"));
-    let desk = Desk::new(Policy::Never, Trusted::default());
+    let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
     let guests: [PathBuf; 1] = [crate::GUEST_ROOT.into()];
     let app = App::new(config, &guests, None, Arc::new(|_| None), desk).unwrap();
     let report = app.agent(None, None, Recording::Off).await.err().unwrap();
@@ -271,7 +271,9 @@ async fn several_calls_that_lack_the_same_are_one_question() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn where_nobody_is_there_the_policy_says() {
-    for (policy, opens) in [(Policy::Never, false), (Policy::Granted, false), (Policy::All, true)] {
+    for (policy, opens) in
+        [(HeadlessPolicy::Never, false), (HeadlessPolicy::Granted, false), (HeadlessPolicy::All, true)]
+    {
         let world = World::new();
         let came = run(&world, ADA, &[&[world.read("other/data.txt")]], By::Nobody(policy)).await;
         let says = if opens { "outside" } else { "nobody is there to give it" };

@@ -12,16 +12,16 @@ use async_trait::async_trait;
 use insta::assert_snapshot;
 use shelly_host::{
     agent::{
-        Action, AfterDecision, Agent, Ask, BeforeDecision, Edit, Effect, Middleware, Moment, OnFailure, Outcome, Phase,
-        RunError, Step, Wake,
+        AfterRunDecision, Agent, BeforeRunDecision, Effect, EffectAction, EffectEdit, EffectInput, EffectPhase,
+        EffectStep, ModelQuery, OnFailure, RunError, RunMiddleware, RunOutcome, Wake,
     },
     capability::{Power, Powers},
-    chat::{Chat, Message, Part, PropertyNames, Replacement, Role, Snapshot, ToolCall, ToolHints, ToolSpec},
+    chat::{Chat, ChatSnapshot, Message, MessageReplacement, Part, PropertyNames, Role, ToolCall, ToolHints, ToolSpec},
     error::Fault,
     event::RunCx,
     limits,
     model::{Completion, CompletionRequest, ScriptedCompleter, StopReason, Usage},
-    tool::{Concurrency, Domain, Tool, ToolCx, ToolOutput},
+    tool::{ConcurrencyDomain, Tool, ToolConcurrency, ToolCx, ToolOutput},
 };
 use tokio::sync::Barrier;
 
@@ -148,8 +148,8 @@ async fn reads_run_side_by_side_and_results_keep_their_order() {
         fn spec(&self) -> &Arc<ToolSpec> {
             &self.0
         }
-        fn concurrency(&self) -> Concurrency {
-            Concurrency::touching(ToolHints { read_only: true, ..ToolHints::default() }, [Domain::Files])
+        fn concurrency(&self) -> ToolConcurrency {
+            ToolConcurrency::touching(ToolHints { read_only: true, ..ToolHints::default() }, [ConcurrencyDomain::Files])
         }
         async fn call(&self, _: &ToolCx, call: &ToolCall) -> Result<ToolOutput, Fault> {
             // All three must be here before any goes on: one after the other would never end.
@@ -288,10 +288,10 @@ async fn usage_is_counted_and_a_conversation_goes_on() {
 
 // ---- effects
 
-type Eval = dyn Fn(&Moment, &Snapshot, Vec<u8>) -> Result<Step, Fault> + Send + Sync;
+type Eval = dyn Fn(&EffectInput, &ChatSnapshot, Vec<u8>) -> Result<EffectStep, Fault> + Send + Sync;
 
 struct TestEffect {
-    phases: Vec<Phase>,
+    phases: Vec<EffectPhase>,
     powers: Powers,
     on_failure: OnFailure,
     eval: Box<Eval>,
@@ -302,7 +302,7 @@ impl Effect for TestEffect {
     fn name(&self) -> &str {
         "watch"
     }
-    fn phases(&self) -> &[Phase] {
+    fn phases(&self) -> &[EffectPhase] {
         &self.phases
     }
     fn powers(&self) -> &Powers {
@@ -314,11 +314,11 @@ impl Effect for TestEffect {
     async fn eval(
         &self,
         _: &RunCx,
-        moment: &Moment,
-        chat: &Snapshot,
+        moment: &EffectInput,
+        chat: &ChatSnapshot,
         _: &Arc<[Arc<ToolSpec>]>,
         state: Vec<u8>,
-    ) -> Result<Step, Fault> {
+    ) -> Result<EffectStep, Fault> {
         (self.eval)(moment, chat, state)
     }
 }
@@ -336,16 +336,16 @@ const ALL: [Power; 9] = [
 ];
 
 fn effect(
-    phase: Phase,
+    phase: EffectPhase,
     powers: &[Power],
-    eval: impl Fn(&Moment, &Snapshot, Vec<u8>) -> Result<Step, Fault> + Send + Sync + 'static,
+    eval: impl Fn(&EffectInput, &ChatSnapshot, Vec<u8>) -> Result<EffectStep, Fault> + Send + Sync + 'static,
 ) -> Arc<dyn Effect> {
     let powers = powers.iter().copied().collect();
     Arc::new(TestEffect { phases: vec![phase], powers, on_failure: OnFailure::Stop, eval: Box::new(eval) })
 }
 
-fn edits(edits: Vec<Edit>) -> Result<Step, Fault> {
-    Ok(Step { state: vec![], action: Action::Edits(edits), wake: None })
+fn edits(edits: Vec<EffectEdit>) -> Result<EffectStep, Fault> {
+    Ok(EffectStep { state: vec![], action: EffectAction::Edits(edits), wake: None })
 }
 
 fn with(effect: Arc<dyn Effect>, script: impl IntoIterator<Item = Reply>) -> Agent {
@@ -356,8 +356,8 @@ fn with(effect: Arc<dyn Effect>, script: impl IntoIterator<Item = Reply>) -> Age
 
 #[tokio::test]
 async fn a_note_waits_until_after_the_results() {
-    let note = effect(Phase::AfterModel, &ALL, |moment, _, _| match moment.iteration {
-        0 => edits(vec![Edit::Note("careful".into())]),
+    let note = effect(EffectPhase::AfterModel, &ALL, |moment, _, _| match moment.iteration {
+        0 => edits(vec![EffectEdit::Note("careful".into())]),
         _ => edits(vec![]),
     });
     assert_snapshot!(run(with(note, [calls(&[("a", "echo", "{}")]), text("done")])).await, @r"
@@ -372,8 +372,8 @@ async fn a_note_waits_until_after_the_results() {
 
 #[tokio::test]
 async fn a_stop_between_calls_and_results_leaves_a_valid_chat() {
-    let stop = effect(Phase::AfterModel, &ALL, |_, _, _| {
-        edits(vec![Edit::Stop { code: "budget".into(), message: "all tokens are spent".into() }])
+    let stop = effect(EffectPhase::AfterModel, &ALL, |_, _, _| {
+        edits(vec![EffectEdit::Stop { code: "budget".into(), message: "all tokens are spent".into() }])
     });
     assert_snapshot!(run(with(stop, [calls(&[("a", "echo", "{}")])])).await, @r"
     user: go
@@ -385,15 +385,15 @@ async fn a_stop_between_calls_and_results_leaves_a_valid_chat() {
 
 #[tokio::test]
 async fn what_an_effect_was_not_trusted_with_is_not_done() {
-    let greedy = effect(Phase::BeforeModel, &[Power::Note], |_, chat, _| {
+    let greedy = effect(EffectPhase::BeforeModel, &[Power::Note], |_, chat, _| {
         let all = (chat.iter().next().unwrap().id, chat.last().unwrap().id);
         edits(vec![
-            Edit::Replace(Replacement { first: all.0, last: all.1, messages: vec![] }),
-            Edit::ReplaceResult { call_id: "a".into(), content: vec![] },
-            Edit::HideTools(vec!["echo".into()]),
-            Edit::Stop { code: "x".into(), message: "x".into() },
-            Edit::Unknown("later".into()),
-            Edit::Note("only this".into()),
+            EffectEdit::Replace(MessageReplacement { first: all.0, last: all.1, messages: vec![] }),
+            EffectEdit::ReplaceResult { call_id: "a".into(), content: vec![] },
+            EffectEdit::HideTools(vec!["echo".into()]),
+            EffectEdit::Stop { code: "x".into(), message: "x".into() },
+            EffectEdit::Unknown("later".into()),
+            EffectEdit::Note("only this".into()),
         ])
     });
     assert_snapshot!(run(with(greedy, [text("done")])).await, @r"
@@ -406,10 +406,10 @@ async fn what_an_effect_was_not_trusted_with_is_not_done() {
 
 #[tokio::test]
 async fn the_system_prompt_is_a_power_of_its_own() {
-    let rewrite = effect(Phase::BeforeModel, &ALL, |_, chat, _| {
+    let rewrite = effect(EffectPhase::BeforeModel, &ALL, |_, chat, _| {
         let first = chat.iter().next().unwrap().id;
         let new = Message::text(Role::System, "", "obey me");
-        edits(vec![Edit::Replace(Replacement { first, last: first, messages: vec![new] })])
+        edits(vec![EffectEdit::Replace(MessageReplacement { first, last: first, messages: vec![new] })])
     });
     let model = Arc::new(ScriptedCompleter::new([text("done")]));
     let mut agent = agent_on(model.clone());
@@ -421,8 +421,8 @@ async fn the_system_prompt_is_a_power_of_its_own() {
 
 #[tokio::test]
 async fn hidden_tools_are_neither_shown_nor_run() {
-    let hide = effect(Phase::BeforeModel, &ALL, |moment, _, _| match moment.iteration {
-        0 => edits(vec![Edit::HideTools(vec!["echo".into()])]),
+    let hide = effect(EffectPhase::BeforeModel, &ALL, |moment, _, _| match moment.iteration {
+        0 => edits(vec![EffectEdit::HideTools(vec!["echo".into()])]),
         _ => edits(vec![]),
     });
     let model = Arc::new(ScriptedCompleter::new([calls(&[("a", "echo", "{}")]), text("done")]));
@@ -443,14 +443,14 @@ async fn hidden_tools_are_neither_shown_nor_run() {
 async fn an_effect_that_sleeps_is_not_called_and_keeps_its_state() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let sees = seen.clone();
-    let sleeper = effect(Phase::BeforeModel, &ALL, move |moment, _, mut state| {
+    let sleeper = effect(EffectPhase::BeforeModel, &ALL, move |moment, _, mut state| {
         sees.lock().unwrap().push((moment.iteration, state.clone()));
         state.push(moment.iteration as u8);
         let wake = match moment.iteration {
             0 => Wake { iteration: Some(2), ..Wake::default() },
             _ => Wake::default(),
         };
-        Ok(Step { state, action: Action::Edits(vec![]), wake: Some(wake) })
+        Ok(EffectStep { state, action: EffectAction::Edits(vec![]), wake: Some(wake) })
     });
     let script =
         [calls(&[("a", "echo", "{}")]), calls(&[("b", "echo", "{}")]), calls(&[("c", "echo", "{}")]), text("done")];
@@ -460,16 +460,16 @@ async fn an_effect_that_sleeps_is_not_called_and_keeps_its_state() {
 
 #[tokio::test]
 async fn an_effect_asks_a_model_and_is_called_again_with_the_reply() {
-    let compact = effect(Phase::BeforeModel, &ALL, |moment, chat, state| {
+    let compact = effect(EffectPhase::BeforeModel, &ALL, |moment, chat, state| {
         if moment.iteration == 0 || state == b"done" {
-            return Ok(Step { state, action: Action::Edits(vec![]), wake: None });
+            return Ok(EffectStep { state, action: EffectAction::Edits(vec![]), wake: None });
         }
         match &moment.reply {
             None => {
                 let request = CompletionRequest::new(chat.clone(), [].into());
-                Ok(Step {
+                Ok(EffectStep {
                     state: b"asked".into(),
-                    action: Action::AskModel(Box::new(Ask { model: None, request })),
+                    action: EffectAction::AskModel(Box::new(ModelQuery { model: None, request })),
                     wake: None,
                 })
             }
@@ -479,8 +479,8 @@ async fn an_effect_asks_a_model_and_is_called_again_with_the_reply() {
                 let range: Vec<_> = chat.iter().skip(1).map(|entry| entry.id).collect();
                 let messages = vec![Message::user(summary)];
                 let (first, last) = (range[0], *range.last().unwrap());
-                let edit = Edit::Replace(Replacement { first, last, messages });
-                Ok(Step { state: b"done".into(), action: Action::Edits(vec![edit]), wake: None })
+                let edit = EffectEdit::Replace(MessageReplacement { first, last, messages });
+                Ok(EffectStep { state: b"done".into(), action: EffectAction::Edits(vec![edit]), wake: None })
             }
         }
     });
@@ -494,9 +494,13 @@ async fn an_effect_asks_a_model_and_is_called_again_with_the_reply() {
 
 #[tokio::test]
 async fn an_effect_cannot_ask_for_ever() {
-    let nosy = effect(Phase::BeforeModel, &ALL, |_, chat, _| {
+    let nosy = effect(EffectPhase::BeforeModel, &ALL, |_, chat, _| {
         let request = CompletionRequest::new(chat.clone(), [].into());
-        Ok(Step { state: vec![], action: Action::AskModel(Box::new(Ask { model: None, request })), wake: None })
+        Ok(EffectStep {
+            state: vec![],
+            action: EffectAction::AskModel(Box::new(ModelQuery { model: None, request })),
+            wake: None,
+        })
     });
     let script = (0..100).map(|_| text("yes?")).collect::<Vec<_>>();
     assert_snapshot!(run(with(nosy, script)).await, @r"
@@ -509,7 +513,7 @@ async fn an_effect_cannot_ask_for_ever() {
 async fn whether_a_run_survives_an_effect_is_for_the_config_to_say() {
     let fails = |on_failure| {
         let eval: Box<Eval> = Box::new(|_, _, _| Err(Fault::other("broken")));
-        Arc::new(TestEffect { phases: vec![Phase::BeforeModel], powers: Powers::new(), on_failure, eval })
+        Arc::new(TestEffect { phases: vec![EffectPhase::BeforeModel], powers: Powers::new(), on_failure, eval })
     };
     assert_snapshot!(run(with(fails(OnFailure::Stop), [text("done")])).await, @r"
     user: go
@@ -524,49 +528,49 @@ async fn whether_a_run_survives_an_effect_is_for_the_config_to_say() {
 
 // ---- middleware
 
-type After = dyn Fn(&Outcome) -> Result<AfterDecision, Fault> + Send + Sync;
+type After = dyn Fn(&RunOutcome) -> Result<AfterRunDecision, Fault> + Send + Sync;
 
 struct TestMiddleware {
     name: &'static str,
-    before: fn(&[Message]) -> Result<BeforeDecision, Fault>,
+    before: fn(&[Message]) -> Result<BeforeRunDecision, Fault>,
     after: Box<After>,
     log: Arc<Mutex<Vec<String>>>,
 }
 
 #[async_trait]
-impl Middleware for TestMiddleware {
+impl RunMiddleware for TestMiddleware {
     fn name(&self) -> &str {
         self.name
     }
-    async fn before(&self, _: &RunCx, input: &[Message]) -> Result<BeforeDecision, Fault> {
+    async fn before(&self, _: &RunCx, input: &[Message]) -> Result<BeforeRunDecision, Fault> {
         let input_text: Vec<_> = input.iter().map(Message::text_content).collect();
         self.log.lock().unwrap().push(format!("{} before {}", self.name, input_text.join("|")));
         (self.before)(input)
     }
-    async fn after(&self, _: &RunCx, outcome: &Outcome, _: Vec<u8>) -> Result<AfterDecision, Fault> {
+    async fn after(&self, _: &RunCx, outcome: &RunOutcome, _: Vec<u8>) -> Result<AfterRunDecision, Fault> {
         let reply = outcome.reply.as_ref().map_or_else(ToString::to_string, Message::text_content);
         self.log.lock().unwrap().push(format!("{} after {reply} ({})", self.name, outcome.attempt));
         (self.after)(outcome)
     }
 }
 
-fn proceed(_: &[Message]) -> Result<BeforeDecision, Fault> {
-    Ok(BeforeDecision::Proceed { input: None, state: vec![] })
+fn proceed(_: &[Message]) -> Result<BeforeRunDecision, Fault> {
+    Ok(BeforeRunDecision::Proceed { input: None, state: vec![] })
 }
 
 fn around(
     agent: &mut Agent,
     name: &'static str,
-    before: fn(&[Message]) -> Result<BeforeDecision, Fault>,
-    after: impl Fn(&Outcome) -> Result<AfterDecision, Fault> + Send + Sync + 'static,
+    before: fn(&[Message]) -> Result<BeforeRunDecision, Fault>,
+    after: impl Fn(&RunOutcome) -> Result<AfterRunDecision, Fault> + Send + Sync + 'static,
 ) -> Arc<Mutex<Vec<String>>> {
     let log = Arc::new(Mutex::new(Vec::new()));
     agent.middleware.push(Arc::new(TestMiddleware { name, before, after: Box::new(after), log: log.clone() }));
     log
 }
 
-fn accept(_: &Outcome) -> Result<AfterDecision, Fault> {
-    Ok(AfterDecision::Accept)
+fn accept(_: &RunOutcome) -> Result<AfterRunDecision, Fault> {
+    Ok(AfterRunDecision::Accept)
 }
 
 #[tokio::test]
@@ -575,13 +579,13 @@ async fn middleware_is_given_the_task_and_the_answer_outermost_first() {
     let outer = around(
         &mut agent,
         "outer",
-        |_| Ok(BeforeDecision::Proceed { input: Some(vec![Message::user("go gently")]), state: vec![] }),
+        |_| Ok(BeforeRunDecision::Proceed { input: Some(vec![Message::user("go gently")]), state: vec![] }),
         accept,
     );
     let inner = around(&mut agent, "inner", proceed, |outcome| {
         let mut message = outcome.reply.clone()?;
         message.parts = vec![Part::Text("polished".into())];
-        Ok(AfterDecision::Replace(message))
+        Ok(AfterRunDecision::Replace(message))
     });
     assert_snapshot!(run(agent).await, @r"
     user: go gently
@@ -598,7 +602,7 @@ async fn a_middleware_answers_or_rejects_without_a_run() {
     around(
         &mut first,
         "cache",
-        |_| Ok(BeforeDecision::Answer(Message::text(Role::Assistant, "cache", "known"))),
+        |_| Ok(BeforeRunDecision::Answer(Message::text(Role::Assistant, "cache", "known"))),
         accept,
     );
     let inner = around(&mut first, "inner", proceed, accept);
@@ -607,7 +611,12 @@ async fn a_middleware_answers_or_rejects_without_a_run() {
     ");
     assert!(inner.lock().unwrap().is_empty());
     let mut second = agent([]);
-    around(&mut second, "guard", |_| Ok(BeforeDecision::Reject(Fault::Denied { message: "not that".into() })), accept);
+    around(
+        &mut second,
+        "guard",
+        |_| Ok(BeforeRunDecision::Reject(Fault::Denied { message: "not that".into() })),
+        accept,
+    );
     assert_snapshot!(run(second).await, @"
     => failed: `guard` rejected it: not that
     ");
@@ -617,10 +626,10 @@ async fn a_middleware_answers_or_rejects_without_a_run() {
 async fn a_retry_goes_on_in_the_same_chat_with_feedback() {
     let mut agent = agent([text("prose"), text("{}")]);
     let log = around(&mut agent, "json", proceed, |outcome| match outcome.reply.clone()?.text_content() {
-        text if text.starts_with('{') => Ok(AfterDecision::Accept),
+        text if text.starts_with('{') => Ok(AfterRunDecision::Accept),
         _ => {
             let feedback = Some("answer in JSON".into());
-            Ok(AfterDecision::Retry { feedback, delay: Duration::ZERO, state: vec![] })
+            Ok(AfterRunDecision::Retry { feedback, delay: Duration::ZERO, state: vec![] })
         }
     });
     assert_snapshot!(run(agent).await, @r"
@@ -637,7 +646,7 @@ async fn a_retry_goes_on_in_the_same_chat_with_feedback() {
 async fn retries_end() {
     let mut agent = agent((0..9).map(|_| text("no")).collect::<Vec<_>>());
     around(&mut agent, "never", proceed, |_| {
-        Ok(AfterDecision::Retry { feedback: Some("again".into()), delay: Duration::ZERO, state: vec![] })
+        Ok(AfterRunDecision::Retry { feedback: Some("again".into()), delay: Duration::ZERO, state: vec![] })
     });
     assert_snapshot!(run(agent).await, @r"
     user: go
@@ -664,7 +673,7 @@ async fn retries_end() {
 
 #[tokio::test]
 async fn a_middleware_remembers_so_much_and_no_more() {
-    let much = |_: &[Message]| Ok(BeforeDecision::Proceed { input: None, state: vec![0; limits::STATE_BYTES + 1] });
+    let much = |_: &[Message]| Ok(BeforeRunDecision::Proceed { input: None, state: vec![0; limits::STATE_BYTES + 1] });
     let mut agent = agent([text("done")]);
     around(&mut agent, "hoarder", much, accept);
     assert_snapshot!(run(agent).await, @"
@@ -695,16 +704,16 @@ fn only_a_model_that_cannot_be_asked_is_the_providers_failure() {
 async fn attempts_are_one_run() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let sees = seen.clone();
-    let counter = effect(Phase::BeforeModel, &ALL, move |moment, _, mut state| {
+    let counter = effect(EffectPhase::BeforeModel, &ALL, move |moment, _, mut state| {
         sees.lock().unwrap().push((moment.iteration, state.len()));
         state.push(0);
-        Ok(Step { state, action: Action::Edits(vec![]), wake: None })
+        Ok(EffectStep { state, action: EffectAction::Edits(vec![]), wake: None })
     });
     let mut agent = with(counter, [text("one"), text("two"), text("three")]);
     agent.options.max_iterations = 2;
     around(&mut agent, "never", proceed, |outcome| match outcome.attempt {
-        0 | 1 => Ok(AfterDecision::Retry { feedback: Some("again".into()), delay: Duration::ZERO, state: vec![] }),
-        _ => Ok(AfterDecision::Accept),
+        0 | 1 => Ok(AfterRunDecision::Retry { feedback: Some("again".into()), delay: Duration::ZERO, state: vec![] }),
+        _ => Ok(AfterRunDecision::Accept),
     });
     assert_snapshot!(run(agent).await, @r"
     user: go
@@ -721,8 +730,8 @@ async fn attempts_are_one_run() {
 async fn feedback_is_no_task() {
     let mut agent = agent([text("one"), text("two")]);
     around(&mut agent, "once", proceed, |outcome| match outcome.attempt {
-        0 => Ok(AfterDecision::Retry { feedback: Some("again".into()), delay: Duration::ZERO, state: vec![] }),
-        _ => Ok(AfterDecision::Accept),
+        0 => Ok(AfterRunDecision::Retry { feedback: Some("again".into()), delay: Duration::ZERO, state: vec![] }),
+        _ => Ok(AfterRunDecision::Accept),
     });
     let chat = Chat::new();
     agent.run(&cx(), &chat, vec![Message::user("go")]).await.unwrap();
@@ -732,12 +741,12 @@ async fn feedback_is_no_task() {
 
 #[tokio::test]
 async fn what_an_effect_makes_of_the_last_reply_is_the_answer() {
-    let censor = effect(Phase::AfterModel, &ALL, |_, chat, _| {
+    let censor = effect(EffectPhase::AfterModel, &ALL, |_, chat, _| {
         let last = chat.last().unwrap().id;
         let message = Message::text(Role::Assistant, "ada", "[removed]");
         edits(vec![
-            Edit::Replace(Replacement { first: last, last, messages: vec![message] }),
-            Edit::Note("removed something".into()),
+            EffectEdit::Replace(MessageReplacement { first: last, last, messages: vec![message] }),
+            EffectEdit::Note("removed something".into()),
         ])
     });
     assert_snapshot!(run(with(censor, [text("a secret")])).await, @r"

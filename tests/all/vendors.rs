@@ -12,7 +12,7 @@ use std::{
 
 use serde_json::{Value, json};
 use shelly_host::{
-    chat::{Message, Part, Role, Snapshot, ToolCall, ToolSpec},
+    chat::{ChatSnapshot, Message, Part, Role, ToolCall, ToolSpec},
     model::CompletionRequest,
 };
 
@@ -54,7 +54,7 @@ const TOOL_NAMES: &str = "no two tools have one name";
 ///
 /// With the rule that is broken, and the conversation.
 #[track_caller]
-pub fn check_transcript(chat: &Snapshot) {
+pub fn check_transcript(chat: &ChatSnapshot) {
     let messages: Vec<_> = chat.iter().map(|entry| &*entry.message).collect();
     if let Err(broken) = check_messages(&messages) {
         panic!("{broken}\n{messages:#?}");
@@ -342,7 +342,7 @@ fn arguments(call: &ToolCall) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use shelly_host::chat::{Thinking, ToolResult};
+    use shelly_host::chat::{ThinkingPart, ToolResult};
 
     use super::*;
 
@@ -432,7 +432,7 @@ mod tests {
 
     #[test]
     fn parts_of_the_wrong_role_are_refused() {
-        let thought = Part::Thinking(Thinking { text: "hm".into(), opaque: Some("s".into()) });
+        let thought = Part::Thinking(ThinkingPart { text: "hm".into(), opaque: Some("s".into()) });
         for (messages, at, rule) in [
             (vec![message(Role::User, vec![call("x")])], 0, CALL_BY_ASSISTANT),
             (vec![Message::user("go"), message(Role::Assistant, vec![result("x")])], 1, RESULT_TO_ASSISTANT),
@@ -486,11 +486,11 @@ mod tests {
         ] {
             assert_eq!(check_openai(&wire(messages)).unwrap_err().rule, rule);
         }
-        let mut request = CompletionRequest::new(Snapshot::default(), [].into());
+        let mut request = CompletionRequest::new(ChatSnapshot::default(), [].into());
         assert_eq!(check_request(&request).unwrap_err().rule, ENDS_WITH_USER);
-        request.messages = Snapshot::from_messages(conversation("U:go A:done")).unwrap();
+        request.messages = ChatSnapshot::from_messages(conversation("U:go A:done")).unwrap();
         assert_eq!(check_request(&request).unwrap_err().rule, ENDS_WITH_USER);
-        request.messages = Snapshot::from_messages(conversation("U:go ?x =x")).unwrap();
+        request.messages = ChatSnapshot::from_messages(conversation("U:go ?x =x")).unwrap();
         assert_eq!(check_request(&request), Ok(()));
         #[derive(serde::Deserialize, schemars::JsonSchema)]
         struct Nothing {}

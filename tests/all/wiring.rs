@@ -18,13 +18,13 @@ use keys::{
 use serde_json::{Value, json};
 use shelly_host::{
     app::{App, Recording},
-    approval::{Desk, Policy, Trusted},
+    approval::{ApprovalBroker, HeadlessPolicy, TrustedSubjects},
     capability::{Budget, Price},
     chat::{Chat, Message},
     config::{
         AgentConfig, AgentOptions, AgentToolUse, AuthConfig, Config, ContextConfig, CredentialConfig, DelegableConfig,
-        FileUse, FolderUse, GitConfig, GrantConfig, HttpUse, LimitsConfig, McpServerConfig, MemberUse, OAuthConfig,
-        PluginUse, ProgramConfig, ProviderConfig, RunsConfig, SessionsConfig, TeamConfig, ToolboxUse,
+        FolderUse, GitConfig, GrantConfig, HttpUse, LimitsConfig, McpServerConfig, MemberUse, OAuthConfig,
+        PluginFolderUse, PluginUse, ProgramConfig, ProviderConfig, RunsConfig, SessionsConfig, TeamConfig, ToolboxUse,
     },
     event::{EventSink, RunCx},
     model::{BatchConfig, RateLimitConfig},
@@ -69,7 +69,7 @@ fn all_keys() -> BTreeSet<String> {
         keys::<ProgramConfig>("program"),
         keys::<GitConfig>("git"),
         keys::<PluginUse>("plugin"),
-        keys::<FileUse>("file"),
+        keys::<PluginFolderUse>("file"),
         keys::<LimitsConfig>("limits"),
         keys::<GrantConfig>("grant"),
         keys::<FolderUse>("folder"),
@@ -156,7 +156,7 @@ async fn run(place: &Place, text: &str) -> Result<(String, Vec<Value>), shelly_h
     let config = Config::parse(text, place.path())?;
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
     let plugins: [PathBuf; 2] = [crate::PLUGIN_ROOT.into(), crate::GUEST_ROOT.into()];
-    let desk = Desk::new(Policy::Never, Trusted::default());
+    let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
     let prepared =
         App::new(config, &plugins, Some(cache), Arc::new(|_| None), desk)?.agent(None, None, Recording::Off).await?;
     let runner = prepared.entrant.runner();

@@ -16,7 +16,7 @@ use std::{
 
 use criterion::{BenchmarkId, Criterion};
 use shelly_host::{
-    agent::{Agent, Crew, Entry, Registry},
+    agent::{Agent, AgentEntry, AgentGroup, AgentRegistry},
     chat::{Chat, Message, Part, Role, ToolCall, ToolResult},
     event::{Event, EventSink, RunCx},
 };
@@ -113,9 +113,9 @@ fn worker(calls: usize, effects: bool) -> Agent {
         false => stage::agent("worker", &model),
         true => stage::with_effects(stage::agent("worker", &model)),
     };
-    let (registry, registered) = (Registry::new(), worker.clone());
-    registry.register(Entry::new("worker", "Looks things up"), move || registered.clone());
-    worker.with_crew(Arc::new(Crew::new(registry)), 1)
+    let (registry, registered) = (AgentRegistry::new(), worker.clone());
+    registry.register(AgentEntry::new("worker", "Looks things up"), move || registered.clone());
+    worker.with_crew(Arc::new(AgentGroup::new(registry)), 1)
 }
 
 async fn run(agent: &Agent, chat: &Chat, watched: bool) {

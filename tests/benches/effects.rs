@@ -12,7 +12,7 @@ use std::{
 use hdrhistogram::Histogram;
 use serde_json::json;
 use shelly_host::{
-    agent::{Action, Agent, Effect},
+    agent::{Agent, Effect, EffectAction},
     chat::{Chat, ToolCall},
     event::RunCx,
     plugin::{PluginEngine, engine_config},
@@ -76,7 +76,7 @@ async fn fired(rounds: u32) -> Result<(), Box<dyn Error>> {
                 let begun = Instant::now();
                 let step = effect.eval(&cx, &moment, &chat, &tools, Vec::new()).await?;
                 through.record(begun);
-                acted += usize::from(matches!(step.action, Action::Edits(edits) if !edits.is_empty()));
+                acted += usize::from(matches!(step.action, EffectAction::Edits(edits) if !edits.is_empty()));
             }
             through.record(started);
             if acted != effects.len() {

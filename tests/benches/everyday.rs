@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use shelly_host::{
     agent::Agent,
     app::{App, Recording},
-    approval::{Desk, Policy, Trusted},
+    approval::{ApprovalBroker, HeadlessPolicy, TrustedSubjects},
     chat::ToolCall,
     config::Config,
     event::RunCx,
@@ -100,7 +100,7 @@ impl Ground {
             server.unwrap_or_default()
         );
         let config = Config::parse(&config, self.root.clone()).map_err(|report| report.to_string())?;
-        let desk = Desk::new(Policy::All, Trusted::default());
+        let desk = ApprovalBroker::new(HeadlessPolicy::All, TrustedSubjects::default());
         let variable = |name: &str| env::var(name).ok();
         let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
         let app = App::new(config, &[PLUGIN_ROOT.into()], Some(cache), Arc::new(variable), desk)

@@ -14,9 +14,9 @@ use std::{
 use guest::Guest;
 use hdrhistogram::Histogram;
 use shelly_host::{
-    chat::{Snapshot, ToolCall},
+    chat::{ChatSnapshot, ToolCall},
     event::{EventSink, RunCx},
-    plugin::{Limits, Plugin, PluginEngine, PluginPackage, PluginTool, Settings},
+    plugin::{Limits, Plugin, PluginEngine, PluginPackage, PluginSettings, PluginTool},
     tool::{ToolBox, ToolCx},
 };
 
@@ -88,7 +88,7 @@ async fn report(when: &str, small: &ToolBox, rounds: u32) -> Result<(), Box<dyn 
 
 async fn call(tools: &ToolBox) {
     let run = RunCx::new("bench").with_events(EventSink::none());
-    let cx = ToolCx { run, chat: Snapshot::default(), tools: [].into(), begin: Default::default() };
+    let cx = ToolCx { run, chat: ChatSnapshot::default(), tools: [].into(), begin: Default::default() };
     let call = ToolCall { id: "c".into(), name: "t".into(), arguments: "{}".into(), meta: vec![] };
     tools.dispatch(&cx, &call).await;
 }
@@ -101,7 +101,7 @@ async fn toolbox(engine: &Arc<PluginEngine>, guest: &Guest) -> Result<ToolBox, B
     // Nothing ends while it is measured.
     let long = Duration::from_secs(3_000);
     let limits = Limits { tool_time: long, cpu: long, ..Limits::default() };
-    let settings = Settings { limits, ..Settings::new("bench", "bench") };
+    let settings = PluginSettings { limits, ..PluginSettings::new("bench", "bench") };
     let plugin = Arc::new(Plugin::load(engine, &package, &settings).await.map_err(|error| error.report())?);
     let mut toolbox = ToolBox::new();
     for tool in PluginTool::all(&plugin) {

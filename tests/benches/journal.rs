@@ -13,9 +13,9 @@ use std::{
 
 use criterion::{Criterion, Throughput};
 use shelly_host::{
-    agent::journal::{Record, Recorder},
-    chat::{Change, Message, Written},
-    session::{Disk, New, Options, Session, Store},
+    agent::journal::{JournalRecord, Recorder},
+    chat::{ChatChange, ChatEntryRecord, Message},
+    session::{DiskStorage, NewSession, Session, SessionStore, SessionStoreOptions},
 };
 
 #[allow(dead_code, reason = "shared with the crash test")]
@@ -37,7 +37,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         .warm_up_time(Duration::from_millis(500))
         .measurement_time(Duration::from_secs(2))
         .configure_from_args();
-    let store = Store::new(Arc::new(Disk), folder.path().join("sessions"), Options::default());
+    let store =
+        SessionStore::new(Arc::new(DiskStorage), folder.path().join("sessions"), SessionStoreOptions::default());
     told(&mut criterion, &store)?;
     criterion.final_summary();
     bare(folder.path(), if smoke { 5 } else { 500 })?;
@@ -52,13 +53,13 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// A record of about 500 bytes, as a short tool result is.
-fn record() -> Record {
+fn record() -> JournalRecord {
     let message = Arc::new(Message::user("0123456789abcdef".repeat(20)));
-    let changes = vec![Change::Added(Written { id: 1, group: None, note: false, edited: false, message })];
-    Record::Looked { changes, effects: Vec::new() }
+    let changes = vec![ChatChange::Added(ChatEntryRecord { id: 1, group: None, note: false, edited: false, message })];
+    JournalRecord::Looked { changes, effects: Vec::new() }
 }
 
-fn told(criterion: &mut Criterion, store: &Store) -> Result<(), Box<dyn Error>> {
+fn told(criterion: &mut Criterion, store: &SessionStore) -> Result<(), Box<dyn Error>> {
     let record = record();
     let mut group = criterion.benchmark_group("told");
     group.throughput(Throughput::Elements(1));
@@ -69,7 +70,7 @@ fn told(criterion: &mut Criterion, store: &Store) -> Result<(), Box<dyn Error>> 
             let mut took = Duration::ZERO;
             let mut left = iterations;
             while left > 0 {
-                let session = store.create(New::default()).expect("a session");
+                let session = store.create(NewSession::default()).expect("a session");
                 let count = left.min(50_000);
                 left -= count;
                 let start = Instant::now();
@@ -104,8 +105,8 @@ fn bare(folder: &Path, count: usize) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-async fn kept(store: &Store, writers: usize, each: usize) -> Result<(), Box<dyn Error>> {
-    let session: Arc<Session> = Arc::new(store.create(New::default())?);
+async fn kept(store: &SessionStore, writers: usize, each: usize) -> Result<(), Box<dyn Error>> {
+    let session: Arc<Session> = Arc::new(store.create(NewSession::default())?);
     let start = Instant::now();
     let tasks: Vec<_> = (0..writers)
         .map(|_| {
@@ -118,7 +119,7 @@ async fn kept(store: &Store, writers: usize, each: usize) -> Result<(), Box<dyn 
                     session.kept(mark).await?;
                     times.push(start.elapsed());
                 }
-                Ok::<_, shelly_host::agent::journal::Lost>(times)
+                Ok::<_, shelly_host::agent::journal::JournalWriteError>(times)
             })
         })
         .collect();
@@ -131,8 +132,8 @@ async fn kept(store: &Store, writers: usize, each: usize) -> Result<(), Box<dyn 
 }
 
 /// Many records, of which only the last one is waited for.
-async fn stream(store: &Store, count: usize) -> Result<(), Box<dyn Error>> {
-    let session = store.create(New::default())?;
+async fn stream(store: &SessionStore, count: usize) -> Result<(), Box<dyn Error>> {
+    let session = store.create(NewSession::default())?;
     let record = record();
     let start = Instant::now();
     for n in 0..count {

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use shelly_host::kv::{Expected, KvError, Place, Store, Stores};
+use shelly_host::kv::{KvError, KvPrecondition, KvStore, KvStoreOwner, KvStores};
 
 /// Keys that are written and read.
 const KEYS: usize = 100;
@@ -24,7 +24,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let folder = tempfile::Builder::new().prefix("kv").tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
     bare(folder.path(), some)?;
     let disk = on_disk(folder.path(), "ada");
-    for (name, store, sets) in [("run", Stores::default().in_memory(), many), ("agent", disk, some)] {
+    for (name, store, sets) in [("run", KvStores::default().in_memory(), many), ("agent", disk, some)] {
         for bytes in [100, 64 << 10] {
             let mut times = Vec::new();
             for at in 0..sets {
@@ -46,18 +46,18 @@ async fn main() -> Result<(), Box<dyn Error>> {
     opening(folder.path(), if smoke { 2 } else { 63 }).await
 }
 
-fn on_disk(folder: &Path, user: &str) -> Store {
+fn on_disk(folder: &Path, user: &str) -> KvStore {
     let folder = folder.to_owned();
-    let stores = Stores::on_disk(move || Ok(folder.clone()));
-    stores.get(Place::User { user: format!("agents.{user}"), plugin: "bench".into() })
+    let stores = KvStores::on_disk(move || Ok(folder.clone()));
+    stores.get(KvStoreOwner::User { user: format!("agents.{user}"), plugin: "bench".into() })
 }
 
 fn key(at: usize) -> String {
     format!("key/{:03}", at % KEYS)
 }
 
-async fn set(store: &Store, at: usize, bytes: usize) -> Result<bool, KvError> {
-    store.write(key(at), Expected::Anything, Some(vec![7; bytes])).await
+async fn set(store: &KvStore, at: usize, bytes: usize) -> Result<bool, KvError> {
+    store.write(key(at), KvPrecondition::Anything, Some(vec![7; bytes])).await
 }
 
 /// Appending and waiting for the disk, and nothing else.
@@ -75,13 +75,13 @@ fn bare(folder: &Path, rounds: usize) -> Result<(), Box<dyn Error>> {
 }
 
 /// Counts with compare-and-swap.
-async fn counting(store: Store, each: usize) -> Result<(), Box<dyn Error>> {
+async fn counting(store: KvStore, each: usize) -> Result<(), Box<dyn Error>> {
     let started = Instant::now();
-    let count = |store: Store| async move {
+    let count = |store: KvStore| async move {
         let mut left = each;
         while left > 0 {
             let there = store.get(key(0)).await?;
-            let expected = there.map_or(Expected::Nothing, |entry| Expected::Revision(entry.revision));
+            let expected = there.map_or(KvPrecondition::Nothing, |entry| KvPrecondition::Revision(entry.revision));
             left -= usize::from(store.write(key(0), expected, Some(vec![7; 20])).await?);
         }
         Ok::<_, KvError>(())

@@ -15,7 +15,7 @@ use shelly_host::{
     agent::Runner,
     chat::Chat,
     event::RunCx,
-    team::{Loop, Member, RoleRoundRobin, Team},
+    team::{LoopCoordinator, Member, RoleRoundRobin, Team},
 };
 
 #[expect(dead_code, reason = "other benchmarks use more of it")]
@@ -76,7 +76,7 @@ async fn run(way: &str, members: usize, rounds: u32) -> Result<usize, Box<dyn Er
     let model = stage::Model::completer(Duration::ZERO, |_| stage::Says::Answer("Four times, as far as I can see."));
     let names: Vec<Arc<str>> = (0..members).map(|member| format!("member-{member}").into()).collect();
     let team = match way {
-        "in turn" => Team::new("desk", Loop::times(rounds)),
+        "in turn" => Team::new("desk", LoopCoordinator::times(rounds)),
         _ => Team::new("desk", RoleRoundRobin::new(rounds, ["all"])),
     };
     let team = names.into_iter().fold(team, |team, name| {

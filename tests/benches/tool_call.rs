@@ -16,9 +16,9 @@ use std::{
 
 use hdrhistogram::Histogram;
 use shelly_host::{
-    chat::{Snapshot, ToolCall},
+    chat::{ChatSnapshot, ToolCall},
     event::{EventSink, RunCx},
-    plugin::{Plugin, PluginEngine, PluginPackage, PluginTool, Settings, engine_config},
+    plugin::{Plugin, PluginEngine, PluginPackage, PluginSettings, PluginTool, engine_config},
     tool::{ToolBox, ToolCx},
 };
 
@@ -85,7 +85,7 @@ async fn toolbox() -> Result<(ToolBox, Arc<PluginEngine>), Box<dyn Error>> {
     let engine = Arc::new(PluginEngine::new(None)?);
     let folder = PathBuf::from(plugin::COUNT_TEXT).parent().ok_or("a plugin has a folder")?.to_owned();
     let package = Arc::new(PluginPackage::read(&folder)?);
-    let plugin = Arc::new(Plugin::load(&engine, &package, &Settings::new("bench", "bench")).await?);
+    let plugin = Arc::new(Plugin::load(&engine, &package, &PluginSettings::new("bench", "bench")).await?);
     let mut toolbox = ToolBox::new();
     for tool in PluginTool::all(&plugin) {
         toolbox.register(tool)?;
@@ -95,7 +95,7 @@ async fn toolbox() -> Result<(ToolBox, Arc<PluginEngine>), Box<dyn Error>> {
 
 fn cx(events: EventSink) -> ToolCx {
     let run = RunCx::new("bench").with_events(events);
-    ToolCx { run, chat: Snapshot::default(), tools: [].into(), begin: Default::default() }
+    ToolCx { run, chat: ChatSnapshot::default(), tools: [].into(), begin: Default::default() }
 }
 
 /// From starting the process to its first request to a model, with everything in the cache.

@@ -12,7 +12,7 @@ use std::{
 
 #[cfg(unix)]
 use rustix::process::{Signal, getpid, kill_process};
-use shelly_host::session::{Disk, Entry, Storage, StoredFile};
+use shelly_host::session::{DiskStorage, SessionStorage, StorageEntry, StoredFile};
 
 /// The file system, of which each operation that changes something is counted.
 #[derive(Debug, Clone)]
@@ -105,45 +105,45 @@ fn die() -> ! {
     std::process::abort()
 }
 
-impl Storage for CountedDisk {
+impl SessionStorage for CountedDisk {
     fn create_folder(&self, path: &Path) -> io::Result<bool> {
-        self.change(|| Disk.create_folder(path))
+        self.change(|| DiskStorage.create_folder(path))
     }
 
     fn open(&self, path: &Path) -> io::Result<Box<dyn StoredFile>> {
-        self.file(Disk.open(path))
+        self.file(DiskStorage.open(path))
     }
 
     fn open_or_create(&self, path: &Path) -> io::Result<Box<dyn StoredFile>> {
-        self.change(|| self.file(Disk.open_or_create(path)))
+        self.change(|| self.file(DiskStorage.open_or_create(path)))
     }
 
-    fn entries(&self, folder: &Path, most: usize) -> io::Result<Vec<Entry>> {
-        Disk.entries(folder, most)
+    fn entries(&self, folder: &Path, most: usize) -> io::Result<Vec<StorageEntry>> {
+        DiskStorage.entries(folder, most)
     }
 
-    fn entry(&self, path: &Path) -> io::Result<Entry> {
-        Disk.entry(path)
+    fn entry(&self, path: &Path) -> io::Result<StorageEntry> {
+        DiskStorage.entry(path)
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.change(|| Disk.rename(from, to))
+        self.change(|| DiskStorage.rename(from, to))
     }
 
     fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.change(|| Disk.link(from, to))
+        self.change(|| DiskStorage.link(from, to))
     }
 
     fn remove_file(&self, path: &Path) -> io::Result<()> {
-        self.change(|| Disk.remove_file(path))
+        self.change(|| DiskStorage.remove_file(path))
     }
 
     fn remove_folder(&self, path: &Path) -> io::Result<()> {
-        self.change(|| Disk.remove_folder(path))
+        self.change(|| DiskStorage.remove_folder(path))
     }
 
     fn sync_folder(&self, path: &Path) -> io::Result<()> {
-        self.change(|| Disk.sync_folder(path))
+        self.change(|| DiskStorage.sync_folder(path))
     }
 }
 

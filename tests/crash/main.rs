@@ -28,9 +28,9 @@ use std::{
 
 use disk::{CountedDisk, Death};
 use shelly_host::{
-    agent::journal::Past,
+    agent::journal::JournalState,
     chat::Chat,
-    session::{New, Opened, Opening, Options, SessionError, Store},
+    session::{NewSession, OpenedSession, SessionError, SessionOpenOptions, SessionStore, SessionStoreOptions},
 };
 use world::{Doing, World};
 
@@ -47,16 +47,18 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 async fn live(folder: &Path, disk: &CountedDisk, chance: u64) -> Result<(), Box<dyn Error>> {
-    let store = Store::new(Arc::new(disk.clone()), folder.join("sessions"), Options::default());
-    let (session, past) = match store.open("s", Opening::default()) {
-        Ok(Opened { session, records, warnings, .. }) => {
+    let store = SessionStore::new(Arc::new(disk.clone()), folder.join("sessions"), SessionStoreOptions::default());
+    let (session, past) = match store.open("s", SessionOpenOptions::default()) {
+        Ok(OpenedSession { session, records, warnings, .. }) => {
             warnings.iter().try_for_each(|warning| append(&folder.join("warnings"), warning))?;
-            (session, Some(Past::of(records)?))
+            (session, Some(JournalState::of(records)?))
         }
-        Err(SessionError::NotFound { .. }) => (store.create(New { id: Some("s".into()), ..New::default() })?, None),
+        Err(SessionError::NotFound { .. }) => {
+            (store.create(NewSession { id: Some("s".into()), ..NewSession::default() })?, None)
+        }
         Err(error) => return Err(error.report().to_string().into()),
     };
-    let chat = past.as_ref().map_or_else(|| Ok(Chat::recorded()), Past::chat)?;
+    let chat = past.as_ref().map_or_else(|| Ok(Chat::recorded()), JournalState::chat)?;
     let is_over = past.as_ref().is_some_and(|past| past.ended().is_some());
     let session = Arc::new(session);
     let sends = sends(folder.join("outside.log"), chance);

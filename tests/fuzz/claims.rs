@@ -12,15 +12,18 @@ use std::{
 
 use shelly_host::{
     capability::{Power, Powers},
-    chat::{Content, Media, Message, Opaque, Part, Role, Source, StopReason, Thinking, ToolCall, ToolResult, Usage},
-    config::{AgentConfig, Config, Effective, Known, KnownAgent, KnownPlugin},
-    conformance::Suite,
+    chat::{
+        Media, MediaData, Message, OpaqueContent, Part, Role, StopReason, ThinkingPart, ToolCall, ToolResult,
+        ToolResultContent, Usage,
+    },
+    config::{AgentConfig, AgentRuntimeInfo, Config, ConfigRuntimeInfo, EffectiveConfig, PluginRuntimeInfo},
+    conformance::AttackSuite,
     error::{Fault, Report},
     fuzz, limits,
     model::Completion,
-    plugin::{Anatomy, Kind},
-    provider::Api,
-    session::{Disk, Options, Storage, Store},
+    plugin::{Anatomy, PluginKind},
+    provider::WireApi,
+    session::{DiskStorage, SessionStorage, SessionStore, SessionStoreOptions},
 };
 
 /// Bytes of the longest sentence that a person is told: beyond that nobody reads it.
@@ -48,12 +51,12 @@ pub fn manifest(bytes: &[u8]) -> bool {
     assert!(!manifest.component.contains('\0'));
     assert!(!manifest.kinds.is_empty() && manifest.kinds.is_sorted_by(|a, b| a < b), "{:?}", manifest.kinds);
     let is = |kind| manifest.kinds.contains(&kind);
-    assert_eq!(is(Kind::Effect), !manifest.phases.is_empty());
-    let reads = is(Kind::Effect) || is(Kind::Tool);
+    assert_eq!(is(PluginKind::Effect), !manifest.phases.is_empty());
+    let reads = is(PluginKind::Effect) || is(PluginKind::Tool);
     assert!(reads || !manifest.wants.chat && manifest.wants.powers.is_empty());
     let changes = manifest.wants.powers.iter().any(|power| !power.is_look());
-    assert!(is(Kind::Effect) || !changes, "{:?}", manifest.wants);
-    assert!(!(is(Kind::Effect) && is(Kind::Tool)) || manifest.wants.powers.contains(&Power::ProvideTools));
+    assert!(is(PluginKind::Effect) || !changes, "{:?}", manifest.wants);
+    assert!(!(is(PluginKind::Effect) && is(PluginKind::Tool)) || manifest.wants.powers.contains(&Power::ProvideTools));
     true
 }
 
@@ -67,20 +70,20 @@ pub fn config(bytes: &[u8]) -> bool {
             return false;
         }
     };
-    let known = |agent: &AgentConfig| KnownAgent {
+    let known = |agent: &AgentConfig| AgentRuntimeInfo {
         toolboxes: vec![vec![]; agent.toolboxes.len()],
         skills: vec![],
-        plugins: vec![KnownPlugin::default(); agent.all_plugins().count()],
-        ..KnownAgent::default()
+        plugins: vec![PluginRuntimeInfo::default(); agent.all_plugins().count()],
+        ..AgentRuntimeInfo::default()
     };
-    let known = Known {
+    let known = ConfigRuntimeInfo {
         plugin_dirs: vec![],
         guest_memory: None,
         prices: vec![None; config.providers.len()],
         agents: config.agents.iter().map(known).collect(),
         teams: config.teams.iter().map(|team| known(&team.own)).collect(),
     };
-    let shown = serde_json::to_string(&Effective::new(&config, &known)).unwrap();
+    let shown = serde_json::to_string(&EffectiveConfig::new(&config, &known)).unwrap();
     for key in config.providers.iter().filter_map(|provider| provider.api_key.as_deref()) {
         let is_secret = key.len() >= 8 && !key.contains("${") && text.matches(key).count() == 1;
         assert!(!is_secret || !shown.contains(key), "a key is shown: {shown}");
@@ -144,19 +147,19 @@ impl<'a> Tape<'a> {
 
     fn media(&mut self) -> Media {
         let source = match self.below(2) {
-            0 => Source::Bytes(Arc::from(self.text().as_bytes())),
-            _ => Source::Url(self.text()),
+            0 => MediaData::Bytes(Arc::from(self.text().as_bytes())),
+            _ => MediaData::Url(self.text()),
         };
         let name = (self.below(2) == 0).then(|| self.text());
         Media { media_type: self.text(), name, source }
     }
 
-    fn content(&mut self) -> Content {
+    fn content(&mut self) -> ToolResultContent {
         match self.below(4) {
-            0 => Content::Text(self.text()),
-            1 => Content::Json(self.text()),
-            2 => Content::Media(self.media()),
-            _ => Content::Other(Opaque { kind: self.text(), json: self.text() }),
+            0 => ToolResultContent::Text(self.text()),
+            1 => ToolResultContent::Json(self.text()),
+            2 => ToolResultContent::Media(self.media()),
+            _ => ToolResultContent::Other(OpaqueContent { kind: self.text(), json: self.text() }),
         }
     }
 
@@ -166,7 +169,7 @@ impl<'a> Tape<'a> {
             1 => Part::Media(self.media()),
             2 => {
                 let opaque = (self.below(2) == 0).then(|| self.text());
-                Part::Thinking(Thinking { text: self.text(), opaque })
+                Part::Thinking(ThinkingPart { text: self.text(), opaque })
             }
             3 => Part::ToolCall(ToolCall {
                 id: self.text(),
@@ -178,7 +181,7 @@ impl<'a> Tape<'a> {
                 let content = (0..self.below(4)).map(|_| self.content()).collect();
                 Part::ToolResult(ToolResult { call_id: self.text(), content, is_error: self.below(2) == 0 })
             }
-            _ => Part::Other(Opaque { kind: self.text(), json: self.text() }),
+            _ => Part::Other(OpaqueContent { kind: self.text(), json: self.text() }),
         }
     }
 
@@ -305,7 +308,7 @@ fn is_within(parts: &[Part], meta: &[(String, String)]) -> bool {
         meta.len() <= limits::META_PAIRS && bytes <= limits::META_BYTES && !twice
     };
     let media_is = |media: &Media| {
-        let url = if let Source::Url(url) = &media.source { url.len() } else { 0 };
+        let url = if let MediaData::Url(url) = &media.source { url.len() } else { 0 };
         let most = limits::MEDIA_NAME_BYTES;
         [media.media_type.len(), media.name.as_ref().map_or(0, String::len), url].iter().all(|bytes| *bytes <= most)
     };
@@ -314,7 +317,7 @@ fn is_within(parts: &[Part], meta: &[(String, String)]) -> bool {
             Part::Media(media) => media_is(media),
             Part::ToolCall(call) => meta_is(&call.meta) && is_own(&call.meta),
             Part::ToolResult(result) => result.content.iter().all(|content| match content {
-                Content::Media(media) => media_is(media),
+                ToolResultContent::Media(media) => media_is(media),
                 _ => true,
             }),
             _ => true,
@@ -356,12 +359,12 @@ pub fn sse(bytes: &[u8]) -> bool {
             Some(fault) => assert!(matches!(fault, Fault::TooLarge { .. }), "{fault}"),
         }
     }
-    let apis = [Api::Chat, Api::Responses, Api::Messages, Api::GenerateContent];
+    let apis = [WireApi::Chat, WireApi::Responses, WireApi::Messages, WireApi::GenerateContent];
     apis.map(|api| is_reply(api, &pieces, &whole)).contains(&true)
 }
 
 /// Whether it is a reply over this wire, and the same one however it is cut.
-fn is_reply(api: Api, pieces: &[Vec<u8>], whole: &[Vec<u8>]) -> bool {
+fn is_reply(api: WireApi, pieces: &[Vec<u8>], whole: &[Vec<u8>]) -> bool {
     let reply = fuzz::reply(api, pieces.to_vec());
     assert_eq!(reply, fuzz::reply(api, whole.to_vec()), "{api:?}");
     let accepted = reply.is_ok();
@@ -431,12 +434,12 @@ pub fn journal(bytes: &[u8], folder: &Path) -> bool {
     accepted
 }
 
-fn read_journal(bytes: &[u8], folder: &Path) -> Vec<shelly_host::session::Line> {
+fn read_journal(bytes: &[u8], folder: &Path) -> Vec<shelly_host::session::JournalLine> {
     let session = folder.join("a");
-    let storage: Arc<dyn Storage> = Arc::new(Disk);
+    let storage: Arc<dyn SessionStorage> = Arc::new(DiskStorage);
     std::fs::create_dir_all(&session).unwrap();
     std::fs::write(session.join("journal.jsonl"), bytes).unwrap();
-    let store = Store::new(storage, folder, Options::default());
+    let store = SessionStore::new(storage, folder, SessionStoreOptions::default());
     let mut journal = match store.read("a") {
         Ok(journal) => journal,
         Err(error) => {
@@ -469,8 +472,8 @@ pub fn structure(bytes: &[u8]) -> bool {
 
 /// A component of the hostile suite whose structure is multiplied as the bytes say.
 pub fn multiplied_attack(bytes: &[u8]) -> Option<Vec<u8>> {
-    static SUITE: OnceLock<Suite> = OnceLock::new();
-    let suite = SUITE.get_or_init(|| Suite::embedded().unwrap());
+    static SUITE: OnceLock<AttackSuite> = OnceLock::new();
+    let suite = SUITE.get_or_init(|| AttackSuite::embedded().unwrap());
     let mut decisions = multiply::Decisions(bytes);
     let attack = &suite.attacks()[decisions.below(suite.attacks().len())];
     multiply::multiplied(attack.component().unwrap(), &mut decisions)

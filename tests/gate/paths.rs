@@ -11,11 +11,11 @@ use std::{
 
 use serde_json::Value;
 use shelly_host::{
-    agent::{Crew, Effect, Registry},
-    chat::{Chat, Snapshot, ToolCall, ToolHints},
+    agent::{AgentGroup, AgentRegistry, Effect},
+    chat::{Chat, ChatSnapshot, ToolCall, ToolHints},
     event::{EventSink, RunCx},
-    plugin::{Plugin, PluginEngine, PluginPackage, PluginTool, Settings},
-    session::{Disk, New, Options, Store},
+    plugin::{Plugin, PluginEngine, PluginPackage, PluginSettings, PluginTool},
+    session::{DiskStorage, NewSession, SessionStore, SessionStoreOptions},
     tool::{self, ToolBox, ToolCx},
 };
 use tokio::runtime::Runtime;
@@ -111,7 +111,7 @@ async fn tool_calls(rounds: u32, folder: &Path) -> Result<(), Box<dyn Error>> {
     let engine = engine(folder)?;
     let package = Path::new(plugin::COUNT_TEXT).parent().ok_or("a plugin has a folder")?;
     let package = Arc::new(PluginPackage::read(package)?);
-    let plugin = Arc::new(Plugin::load(&engine, &package, &Settings::new("gate", "gate")).await?);
+    let plugin = Arc::new(Plugin::load(&engine, &package, &PluginSettings::new("gate", "gate")).await?);
     let mut toolbox = ToolBox::new();
     for tool in PluginTool::all(&plugin) {
         toolbox.register(tool)?;
@@ -119,7 +119,7 @@ async fn tool_calls(rounds: u32, folder: &Path) -> Result<(), Box<dyn Error>> {
     let arguments = format!(r#"{{"text":"{}"}}"#, "word ".repeat(48).trim_end());
     let call = ToolCall { id: "call-1".into(), name: "count_text".into(), arguments, meta: vec![] };
     let run = RunCx::new("gate").with_events(EventSink::none());
-    let cx = ToolCx { run, chat: Snapshot::default(), tools: [].into(), begin: Default::default() };
+    let cx = ToolCx { run, chat: ChatSnapshot::default(), tools: [].into(), begin: Default::default() };
     for _ in 0..rounds {
         let result = toolbox.dispatch(&cx, &call).await.result;
         assert!(!result.is_error, "{result:?}");
@@ -153,14 +153,14 @@ async fn iterations(rounds: u32, folder: Option<&Path>) -> Result<(), Box<dyn Er
     agent.options.max_iterations = rounds + 1;
     let session = match folder {
         Some(folder) => {
-            let store = Store::new(Arc::new(Disk), sessions(folder), Options::default());
-            Some(Arc::new(store.create(New::default())?))
+            let store = SessionStore::new(Arc::new(DiskStorage), sessions(folder), SessionStoreOptions::default());
+            Some(Arc::new(store.create(NewSession::default())?))
         }
         None => None,
     };
     let (crew, chat) = match &session {
-        Some(session) => (Crew::new(Registry::new()).with_recorder(session.clone()), Chat::recorded()),
-        None => (Crew::new(Registry::new()), Chat::new()),
+        Some(session) => (AgentGroup::new(AgentRegistry::new()).with_recorder(session.clone()), Chat::recorded()),
+        None => (AgentGroup::new(AgentRegistry::new()), Chat::new()),
     };
     agent.with_crew(Arc::new(crew), 1).run(&RunCx::new("worker"), &chat, stage::task()).await?;
     if let Some(session) = session {

@@ -7,7 +7,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::{Crew, Effect, Grants, Middleware};
+use super::{AgentGroup, Effect, GrantDecisions, RunMiddleware};
 use crate::{
     capability::{Budget, Ceiling},
     limits,
@@ -59,7 +59,7 @@ pub struct Agent {
     /// What looks at its chat in every turn, in order.
     pub effects: Vec<Arc<dyn Effect>>,
     /// What stands around its runs, outermost first.
-    pub middleware: Vec<Arc<dyn Middleware>>,
+    pub middleware: Vec<Arc<dyn RunMiddleware>>,
     /// What stands around its requests to a model, outermost first. Those that its effects make go through it as well.
     pub model_middleware: Vec<Arc<dyn ModelMiddleware>>,
     /// What stands around its tool calls, outermost first.
@@ -75,16 +75,16 @@ pub struct Agent {
     /// What those that it starts may not exceed, nor those that they start.
     pub delegable: Ceiling,
     /// What its plugins have got, to be told when it runs.
-    pub grants: Arc<Grants>,
+    pub grants: Arc<GrantDecisions>,
     /// Those it works with; none: it works alone.
-    pub crew: Option<Arc<Crew>>,
+    pub crew: Option<Arc<AgentGroup>>,
     /// How it runs.
-    pub options: Options,
+    pub options: AgentRunOptions,
 }
 
 /// How an agent runs.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct AgentRunOptions {
     /// Turns of one run.
     pub max_iterations: u32,
     /// The turn, counted from 0, before which the agent is told once that it must come to an end; 0: never.
@@ -95,21 +95,21 @@ pub struct Options {
     /// task may be handed on (if 0, [`limits::HAND_OVERS`] times).
     pub max_handoffs: u32,
     /// Who answers the questions of those that it delegates to.
-    pub interaction: Interaction,
+    pub interaction: InteractionMode,
     /// How long a question of one that it delegated to waits for its answer; none: as long as the run goes on.
     pub question_timeout: Option<Duration>,
     /// Whether the system prompt has the hints on how to work.
     pub behavioral_hints: bool,
 }
 
-impl Default for Options {
+impl Default for AgentRunOptions {
     fn default() -> Self {
         Self {
             max_iterations: limits::MAX_ITERATIONS,
             warn_iterations: 0,
             max_delegation_depth: 0,
             max_handoffs: 0,
-            interaction: Interaction::Blocking,
+            interaction: InteractionMode::Blocking,
             question_timeout: None,
             behavioral_hints: true,
         }
@@ -119,7 +119,7 @@ impl Default for Options {
 /// Who answers the questions of an agent that was delegated to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Interaction {
+pub enum InteractionMode {
     /// The context that it was given, at once.
     #[default]
     Blocking,
@@ -151,7 +151,7 @@ impl Agent {
             delegable: Ceiling::default(),
             grants: Arc::default(),
             crew: None,
-            options: Options::default(),
+            options: AgentRunOptions::default(),
         }
     }
 
@@ -204,7 +204,7 @@ impl Agent {
     }
 
     /// One more middleware, inside those that it has.
-    pub fn with_middleware(mut self, middleware: impl Middleware + 'static) -> Self {
+    pub fn with_middleware(mut self, middleware: impl RunMiddleware + 'static) -> Self {
         self.middleware.push(Arc::new(middleware));
         self
     }
@@ -240,7 +240,7 @@ impl Agent {
     }
 
     /// Those it works with, to whom it may delegate `depth` levels deep.
-    pub fn with_crew(mut self, crew: Arc<Crew>, depth: u32) -> Self {
+    pub fn with_crew(mut self, crew: Arc<AgentGroup>, depth: u32) -> Self {
         self.crew = Some(crew);
         self.options.max_delegation_depth = depth;
         self

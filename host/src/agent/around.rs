@@ -4,43 +4,43 @@ use std::sync::Arc;
 
 use super::{
     calls::make,
-    delegate::Instance,
+    delegate::RunState,
     middleware::{acted_on, unless_failed},
 };
 use crate::{
-    chat::{Content, ToolCall},
+    chat::{ToolCall, ToolResultContent},
     error::Fault,
-    tool::{CallDecision, CallVerdict, Dispatched, Target, ToolBox, ToolCx, ToolMiddleware, kept},
+    tool::{DispatchOutcome, ToolBox, ToolCallDecision, ToolCallVerdict, ToolCx, ToolMiddleware, ToolTarget, kept},
 };
 
 /// Makes a call as far as all of them allow it; and whether it counts for the budget. A call that no tool gets goes round
 /// them: nothing is made. `is_again`: it had begun when the host was interrupted.
 pub(super) async fn call(
-    me: &Arc<Instance>,
+    me: &Arc<RunState>,
     around: &[Arc<dyn ToolMiddleware>],
     tools: &ToolBox,
     cx: &ToolCx,
     call: &ToolCall,
     is_again: bool,
-) -> (Dispatched, bool) {
+) -> (DispatchOutcome, bool) {
     let Some((target, mut wanted)) = tools.target(call) else { return make(me, tools, cx, call, is_again).await };
     let mut passed = Vec::new();
     let mut answered = None;
     for middleware in around {
         let name = middleware.name();
-        let CallDecision { verdict, arguments, state } = match decide(&**middleware, cx, &wanted, &target).await {
+        let ToolCallDecision { verdict, arguments, state } = match decide(&**middleware, cx, &wanted, &target).await {
             Ok(decision) => decision,
-            Err(denied) => return (Dispatched::refused(call, &denied), false),
+            Err(denied) => return (DispatchOutcome::refused(call, &denied), false),
         };
         match verdict {
-            CallVerdict::Allow => {}
-            CallVerdict::Answer(content) => {
+            ToolCallVerdict::Allow => {}
+            ToolCallVerdict::Answer(content) => {
                 acted_on(&cx.run, name, "answer", &call.name, None).await;
-                answered = Some((Dispatched::answered(call, content), false));
+                answered = Some((DispatchOutcome::answered(call, content), false));
                 break;
             }
-            CallVerdict::Deny(why) => return denied(cx, call, name, why).await,
-            CallVerdict::Ask { .. } => {
+            ToolCallVerdict::Deny(why) => return denied(cx, call, name, why).await,
+            ToolCallVerdict::Ask { .. } => {
                 let why = format!("`{name}` wants a person to allow it, and nobody can be asked: go on without it");
                 return denied(cx, call, name, why).await;
             }
@@ -62,9 +62,9 @@ pub(super) async fn call(
 }
 
 /// A call that the middleware `by` does not let through.
-async fn denied(cx: &ToolCx, call: &ToolCall, by: &str, why: String) -> (Dispatched, bool) {
+async fn denied(cx: &ToolCx, call: &ToolCall, by: &str, why: String) -> (DispatchOutcome, bool) {
     acted_on(&cx.run, by, "deny", &call.name, Some(&why)).await;
-    (Dispatched::refused(call, &Fault::Denied { message: why }), false)
+    (DispatchOutcome::refused(call, &Fault::Denied { message: why }), false)
 }
 
 /// What one decides; one that fails lets the call pass, or the call is denied.
@@ -72,12 +72,12 @@ async fn decide(
     middleware: &dyn ToolMiddleware,
     cx: &ToolCx,
     call: &ToolCall,
-    target: &Target,
-) -> Result<CallDecision, Fault> {
+    target: &ToolTarget,
+) -> Result<ToolCallDecision, Fault> {
     let name = middleware.name();
     let decision = middleware.before(&cx.run, call, target).await;
     let decision = unless_failed(&cx.run, name, middleware.on_failure(), decision).await;
-    let pass = || CallDecision { verdict: CallVerdict::Allow, arguments: None, state: Vec::new() };
+    let pass = || ToolCallDecision { verdict: ToolCallVerdict::Allow, arguments: None, state: Vec::new() };
     let denied = |fault| Fault::Denied { message: format!("`{name}`, which looks at every call, failed: {fault}") };
     decision.map(|decision| decision.unwrap_or_else(pass)).map_err(denied)
 }
@@ -87,7 +87,7 @@ async fn look_at(
     middleware: &dyn ToolMiddleware,
     cx: &ToolCx,
     call: &ToolCall,
-    dispatched: &mut Dispatched,
+    dispatched: &mut DispatchOutcome,
     state: Vec<u8>,
 ) {
     let result = &dispatched.result;
@@ -103,7 +103,7 @@ async fn look_at(
         }
         Err(_) => {
             let text = format!("The call was made, but its result is withheld: `{name}`, which looks at it, failed.");
-            dispatched.result = kept(call, vec![Content::Text(text)], true);
+            dispatched.result = kept(call, vec![ToolResultContent::Text(text)], true);
         }
     }
 }

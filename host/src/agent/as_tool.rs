@@ -13,20 +13,20 @@ use serde_json::{Value, json};
 use tokio::{sync::Semaphore, time::Instant};
 
 use super::{
-    Answer, Ending, Factory, Refused, Runner,
-    at_work::{self, AtWork},
-    crew::{NotHired, refusal},
-    delegate::{Instance, in_tags},
-    journal::{BesideId, Delegated, ErrandPast, Record},
-    registry::Spawned,
-    stint::{Employer, Stint, came_to},
+    AgentFactory, AgentRefusal, RunAnswer, RunEnding, Runner,
+    at_work::{self, CallerContext},
+    crew::{SpawnError, refusal},
+    delegate::{RunState, in_tags},
+    journal::{DelegatedTask, DelegationState, JournalRecord, SideChatRef},
+    registry::SpawnedAgent,
+    stint::{ParentRun, SubRun, came_to},
 };
 use crate::{
-    capability::{Budget, Carved, Ceiling, Purse, Share},
-    chat::{Content, Message, Part, Role, ToolCall, ToolHints, ToolSpec},
+    capability::{Budget, BudgetAccount, BudgetAllocation, Ceiling, RestoredAllocation},
+    chat::{Message, Part, Role, ToolCall, ToolHints, ToolResultContent, ToolSpec},
     error::Fault,
     limits,
-    tool::{CompletionStatus, Concurrency, InputSchema, Tool, ToolBox, ToolCx, ToolOutput, described},
+    tool::{CompletionStatus, InputSchema, Tool, ToolBox, ToolConcurrency, ToolCx, ToolOutput, described},
 };
 
 /// An agent or a team as a tool: whoever has it calls it, it works, and its answer is the result.
@@ -60,26 +60,26 @@ use crate::{
 /// # Ok(()) }
 /// ```
 pub struct AgentTool {
-    whom: Whom,
+    whom: AgentToolTarget,
     agent: Arc<str>,
     spec: Arc<ToolSpec>,
     schema: InputSchema,
     /// Whether a call says in one text what is to be done.
     is_task: bool,
     instruction: String,
-    conversation: Conversation,
+    conversation: ConversationMode,
     origin: String,
 }
 
 /// How an agent is a tool. What is not said follows from the agent.
 #[derive(Debug, Clone, Default)]
-pub struct AsTool {
+pub struct AgentToolOptions {
     /// What the tool is called; none: as the agent, with `-` for letters that no vendor takes.
     pub name: Option<String>,
     /// What it is good for, for the model that has it; none: what the agent is good for.
     pub description: Option<String>,
     /// In which conversation the agent works.
-    pub conversation: Conversation,
+    pub conversation: ConversationMode,
     /// [JSON Schema](InputSchema) of its arguments, which the agent is given as they are; none: `task`, a text.
     pub input_schema: Option<Value>,
     /// What the agent is told before what it is given.
@@ -89,7 +89,7 @@ pub struct AsTool {
 /// In which conversation an agent works that is a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Conversation {
+pub enum ConversationMode {
     /// Each call in a new one. Calls of one reply are worked on side by side.
     #[default]
     Fresh,
@@ -101,13 +101,13 @@ pub enum Conversation {
 /// What cannot be a tool, and why.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct NoTool(pub String);
+pub struct AgentToolError(pub String);
 
 /// Who works.
-enum Whom {
+enum AgentToolTarget {
     This(Arc<dyn Runner>),
     /// One that is made for each call under the ceiling of the one that calls.
-    Made(Factory),
+    Made(AgentFactory),
     /// Whoever is called so in the registry of the crew, made for each call under the ceiling of the one that calls.
     Registered,
 }
@@ -118,10 +118,10 @@ impl AgentTool {
     ///
     /// # Errors
     ///
-    /// [`NoTool`] if the name is none that a tool can have, or the schema is none.
-    pub fn new(runner: impl Runner + 'static, how: AsTool) -> Result<Self, NoTool> {
+    /// [`AgentToolError`] if the name is none that a tool can have, or the schema is none.
+    pub fn new(runner: impl Runner + 'static, how: AgentToolOptions) -> Result<Self, AgentToolError> {
         let (agent, about) = (Arc::clone(runner.name()), Arc::clone(runner.description()));
-        Self::of(Whom::This(Arc::new(runner)), agent, &about, how)
+        Self::of(AgentToolTarget::This(Arc::new(runner)), agent, &about, how)
     }
 
     /// One that `factory` makes for each call, so that it may do no more than the one that calls may pass on.
@@ -132,29 +132,29 @@ impl AgentTool {
     pub fn made<R: Runner + 'static>(
         agent: impl Into<Arc<str>>,
         about: &str,
-        factory: impl Fn(&Ceiling) -> Result<R, Refused> + Send + Sync + 'static,
-        how: AsTool,
-    ) -> Result<Self, NoTool> {
-        let factory: Factory = Arc::new(move |ceiling| factory(ceiling).map(|runner| Arc::new(runner) as _));
-        Self::of(Whom::Made(factory), agent.into(), about, how)
+        factory: impl Fn(&Ceiling) -> Result<R, AgentRefusal> + Send + Sync + 'static,
+        how: AgentToolOptions,
+    ) -> Result<Self, AgentToolError> {
+        let factory: AgentFactory = Arc::new(move |ceiling| factory(ceiling).map(|runner| Arc::new(runner) as _));
+        Self::of(AgentToolTarget::Made(factory), agent.into(), about, how)
     }
 
-    /// The one of this name in the [registry](super::Registry) of the crew of whoever calls it. It is made anew for each
+    /// The one of this name in the [registry](super::AgentRegistry) of the crew of whoever calls it. It is made anew for each
     /// call, so that it may do no more than the one that calls may pass on.
     ///
     /// # Errors
     ///
     /// As [`AgentTool::new`].
-    pub fn registered(agent: impl Into<Arc<str>>, about: &str, how: AsTool) -> Result<Self, NoTool> {
-        Self::of(Whom::Registered, agent.into(), about, how)
+    pub fn registered(agent: impl Into<Arc<str>>, about: &str, how: AgentToolOptions) -> Result<Self, AgentToolError> {
+        Self::of(AgentToolTarget::Registered, agent.into(), about, how)
     }
 
-    fn of(whom: Whom, agent: Arc<str>, about: &str, how: AsTool) -> Result<Self, NoTool> {
-        let AsTool { name, description, conversation, input_schema, instruction } = how;
+    fn of(whom: AgentToolTarget, agent: Arc<str>, about: &str, how: AgentToolOptions) -> Result<Self, AgentToolError> {
+        let AgentToolOptions { name, description, conversation, input_schema, instruction } = how;
         let name = name.unwrap_or_else(|| ToolSpec::name_like(&agent));
         let description = description.filter(|text| !text.trim().is_empty()).unwrap_or_else(|| {
             let remembers =
-                if conversation == Conversation::Kept { " It remembers what you gave it before." } else { "" };
+                if conversation == ConversationMode::Kept { " It remembers what you gave it before." } else { "" };
             match about.trim() {
                 "" => format!("Gives the agent {agent} a task and returns its answer.{remembers}"),
                 about => format!("{about}{remembers}"),
@@ -162,9 +162,9 @@ impl AgentTool {
         });
         let is_task = input_schema.is_none();
         let schema = input_schema.unwrap_or_else(task_schema);
-        let spec = described(name, description, schema.to_string(), ToolHints::default()).map_err(NoTool)?;
+        let spec = described(name, description, schema.to_string(), ToolHints::default()).map_err(AgentToolError)?;
         let schema =
-            InputSchema::new(&schema).map_err(|why| NoTool(format!("the schema of `{}`: {why}", spec.name)))?;
+            InputSchema::new(&schema).map_err(|why| AgentToolError(format!("the schema of `{}`: {why}", spec.name)))?;
         let origin = format!("agent:{agent}");
         Ok(Self { whom, agent, spec: Arc::new(spec), schema, is_task, instruction, conversation, origin })
     }
@@ -201,29 +201,33 @@ impl AgentTool {
     }
 
     /// Who works on a call.
-    async fn runner(&self, me: &Instance) -> Result<(Arc<dyn Runner>, Option<Arc<Semaphore>>), Fault> {
+    async fn runner(&self, me: &RunState) -> Result<(Arc<dyn Runner>, Option<Arc<Semaphore>>), Fault> {
         let entered = |runner: &dyn Runner| runner.as_entered(Arc::clone(&self.agent), &me.ceiling.budget());
         match (&self.whom, &me.crew) {
-            (Whom::This(runner), _) => Ok((entered(&**runner), None)),
-            (Whom::Made(factory), _) => match factory(&me.ceiling) {
+            (AgentToolTarget::This(runner), _) => Ok((entered(&**runner), None)),
+            (AgentToolTarget::Made(factory), _) => match factory(&me.ceiling) {
                 Ok(runner) => Ok((entered(&*runner), None)),
                 Err(refused) => {
                     let message = refusal(&me.cx, &self.agent, &refused).await;
                     Err(Fault::Denied { message })
                 }
             },
-            (Whom::Registered, Some(crew)) => match crew.hire(&me.cx, &me.agent, &self.agent, &me.ceiling).await {
-                Ok(Spawned { runner, places }) => Ok((runner, places)),
-                Err(NotHired::Unknown(message)) => Err(Fault::NotFound { message }),
-                Err(NotHired::Refused(message)) => Err(Fault::Denied { message }),
-            },
-            (Whom::Registered, None) => Err(Fault::other("whoever calls it has no crew in which there could be one")),
+            (AgentToolTarget::Registered, Some(crew)) => {
+                match crew.hire(&me.cx, &me.agent, &self.agent, &me.ceiling).await {
+                    Ok(SpawnedAgent { runner, places }) => Ok((runner, places)),
+                    Err(SpawnError::Unknown(message)) => Err(Fault::NotFound { message }),
+                    Err(SpawnError::Refused(message)) => Err(Fault::Denied { message }),
+                }
+            }
+            (AgentToolTarget::Registered, None) => {
+                Err(Fault::other("whoever calls it has no crew in which there could be one"))
+            }
         }
     }
 
     /// Has it work on a call: on from where it was, if it had begun before the one that calls was interrupted.
-    async fn work(&self, by: AtWork, cx: &ToolCx, call: &ToolCall, input: Message) -> Result<Answer, Fault> {
-        let AtWork { me, agent, chat } = by;
+    async fn work(&self, by: CallerContext, cx: &ToolCx, call: &ToolCall, input: Message) -> Result<RunAnswer, Fault> {
+        let CallerContext { me, agent, chat } = by;
         let given = me.given_before(&call.id).cloned();
         let past =
             given.as_ref().zip(me.log.as_ref()).and_then(|(_, log)| log.journal.errand(&log.errand(&call.id, 0)));
@@ -243,18 +247,18 @@ impl AgentTool {
             crew.begin().map_err(|error| Fault::Exhausted { message: error.to_string() })?;
         }
         let name: Arc<str> = self.spec.name.as_str().into();
-        let kept = chat.filter(|_| self.conversation == Conversation::Kept).map(|chat| {
+        let kept = chat.filter(|_| self.conversation == ConversationMode::Kept).map(|chat| {
             // In a conversation that several share each has its own.
             let beside: Arc<str> = format!("{}/{name}", me.agent).into();
-            (chat.beside(&beside).chat, BesideId { name: beside, heard: None })
+            (chat.beside(&beside).chat, SideChatRef { name: beside, heard: None })
         });
         let instance = match &given {
             Some(given) => Arc::clone(&given.instance),
             None if kept.is_some() => format!("{}/{name}", me.cx.agent).into(),
             None => format!("{}/{name}#{}", me.cx.agent, number(cx, call)).into(),
         };
-        let (employer, purse) = (Employer::from(&*me), Arc::clone(&me.purse));
-        let (carving, due) = (me.cx.kept.get::<Carving>(), due(&me, &agent.tools, cx, call));
+        let (employer, purse) = (ParentRun::from(&*me), Arc::clone(&me.purse));
+        let (carving, due) = (me.cx.kept.get::<AllocatedCalls>(), due(&me, &agent.tools, cx, call));
         let (depth, agent, call) = (me.cx.depth + 1, Arc::clone(&self.agent), call.id.clone());
         // As where the work of others is done for it: nothing in it holds the one that calls.
         let work = me.tasks.spawn(async move {
@@ -269,12 +273,12 @@ impl AgentTool {
             };
             if let (None, Some(log)) = (&given, &employer.log) {
                 let bounds = share.bounds();
-                let task = Delegated { id: None, agent, instance: Arc::clone(&instance), bounds };
-                log.write(&Record::Delegated { call: call.clone(), tasks: vec![task] });
+                let task = DelegatedTask { id: None, agent, instance: Arc::clone(&instance), bounds };
+                log.write(&JournalRecord::Delegated { call: call.clone(), tasks: vec![task] });
             }
             let (chat, input) = (chat.clone(), if has_begun { Vec::new() } else { vec![input] });
             let (task, tools, team_instructions, retries) = (0, ToolBox::new(), Arc::default(), 0);
-            let stint = Stint {
+            let stint = SubRun {
                 employer,
                 call,
                 task,
@@ -298,24 +302,24 @@ impl AgentTool {
     }
 
     /// What the one that calls reads of an answer.
-    fn told(&self, Answer { message, ending, .. }: Answer) -> Result<ToolOutput, Fault> {
+    fn told(&self, RunAnswer { message, ending, .. }: RunAnswer) -> Result<ToolOutput, Fault> {
         let said = message.parts.into_iter().filter_map(|part| match part {
-            Part::Text(text) => Some(Content::Text(text)),
-            Part::Media(media) => Some(Content::Media(media)),
+            Part::Text(text) => Some(ToolResultContent::Text(text)),
+            Part::Media(media) => Some(ToolResultContent::Media(media)),
             _ => None,
         });
         match ending {
-            Ending::HandedOver(to) => {
+            RunEnding::HandedOver(to) => {
                 let whom: String = to.agent.chars().take(limits::NAME_SHOWN_CHARS).collect();
                 let message =
                     format!("it wanted `{}` to go on, and nobody takes a task over here", whom.escape_debug());
                 Err(Fault::other(message))
             }
-            Ending::Completed(completed) if completed.status == CompletionStatus::Failed => {
-                let first = Content::Text(format!("agent `{}` says that its task has failed:", self.agent));
+            RunEnding::Completed(completed) if completed.status == CompletionStatus::Failed => {
+                let first = ToolResultContent::Text(format!("agent `{}` says that its task has failed:", self.agent));
                 Ok(ToolOutput::Failed([first].into_iter().chain(said).collect()))
             }
-            Ending::Answered | Ending::Completed(_) => Ok(ToolOutput::Reply(said.collect())),
+            RunEnding::Answered | RunEnding::Completed(_) => Ok(ToolOutput::Reply(said.collect())),
         }
     }
 }
@@ -326,7 +330,7 @@ fn task_schema() -> Value {
 }
 
 /// What came of a call whose work had returned before the one that calls was interrupted.
-fn returned(me: &Instance, past: &ErrandPast) -> Option<Result<Answer, Fault>> {
+fn returned(me: &RunState, past: &DelegationState) -> Option<Result<RunAnswer, Fault>> {
     let ((entry, _), log) = (past.returned.as_ref()?, me.log.as_ref()?);
     let run = past.runs.last().and_then(|run| log.journal.run(*run)).filter(|run| run.ended.is_some());
     Some(match run {
@@ -337,18 +341,18 @@ fn returned(me: &Instance, past: &ErrandPast) -> Option<Result<Answer, Fault>> {
 }
 
 /// The share that a call had before the one that calls was interrupted.
-fn again(purse: &Arc<Purse>, given: &Delegated, past: &ErrandPast) -> Share {
-    let carved = Carved { bounds: given.bounds, time: None, start: Instant::now(), spent: past.spent };
+fn again(purse: &Arc<BudgetAccount>, given: &DelegatedTask, past: &DelegationState) -> BudgetAllocation {
+    let carved = RestoredAllocation { bounds: given.bounds, time: None, start: Instant::now(), spent: past.spent };
     purse.carve_exactly(&[carved]).pop().expect("one share was asked for")
 }
 
 /// The calls of the last reply whose shares were carved. Kept of a run.
 #[derive(Default)]
-struct Carving(Mutex<HashSet<String>>);
+struct AllocatedCalls(Mutex<HashSet<String>>);
 
-impl Carving {
+impl AllocatedCalls {
     /// An equal share for each of the calls that are `due`, of which this is one.
-    fn share(&self, purse: &Arc<Purse>, call: &str, due: Vec<String>) -> Share {
+    fn share(&self, purse: &Arc<BudgetAccount>, call: &str, due: Vec<String>) -> BudgetAllocation {
         let mut carved = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         carved.retain(|before| due.contains(before));
         let count = due.iter().filter(|call| !carved.contains(*call)).count();
@@ -359,7 +363,7 @@ impl Carving {
 }
 
 /// The calls of the same reply that are runs of agents, but for those that had begun before it was interrupted.
-fn due(me: &Instance, tools: &ToolBox, cx: &ToolCx, call: &ToolCall) -> Vec<String> {
+fn due(me: &RunState, tools: &ToolBox, cx: &ToolCx, call: &ToolCall) -> Vec<String> {
     let is_agent = |name: &str| tools.iter().any(|tool| tool.spec().name == name && tool.runs_agents());
     let reply = cx.chat.iter().rev().find(|entry| entry.message.tool_calls().any(|there| there.id == call.id));
     let calls = reply.into_iter().flat_map(|entry| entry.message.tool_calls()).take(limits::CALLS_PER_REPLY);
@@ -394,9 +398,9 @@ impl Tool for AgentTool {
         true
     }
 
-    fn concurrency(&self) -> Concurrency {
-        let is_kept = self.conversation == Conversation::Kept;
-        Concurrency::Delegation { conversation: is_kept.then(|| self.spec.name.as_str().into()) }
+    fn concurrency(&self) -> ToolConcurrency {
+        let is_kept = self.conversation == ConversationMode::Kept;
+        ToolConcurrency::Delegation { conversation: is_kept.then(|| self.spec.name.as_str().into()) }
     }
 
     fn runs_agents(&self) -> bool {

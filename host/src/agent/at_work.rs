@@ -2,13 +2,13 @@
 
 use std::sync::{Arc, OnceLock, Weak};
 
-use super::{Agent, delegate::Instance};
+use super::{Agent, delegate::RunState};
 use crate::{chat::Chat, event::RunCx};
 
 /// Who works in a run.
 #[derive(Clone)]
-pub(super) struct AtWork {
-    pub me: Arc<Instance>,
+pub(super) struct CallerContext {
+    pub me: Arc<RunState>,
     pub agent: Agent,
     /// Its conversation; none for a call outside of any.
     pub chat: Option<Chat>,
@@ -16,17 +16,17 @@ pub(super) struct AtWork {
 
 /// Kept of a run. Weak, because whoever it is holds this.
 #[derive(Default)]
-struct Known(OnceLock<(Weak<Instance>, Agent, Option<Chat>)>);
+struct CallerSlot(OnceLock<(Weak<RunState>, Agent, Option<Chat>)>);
 
 /// Lets the tools of this run find who works in it.
-pub(super) fn begin(agent: &Agent, me: &Arc<Instance>, chat: Option<&Chat>) {
+pub(super) fn begin(agent: &Agent, me: &Arc<RunState>, chat: Option<&Chat>) {
     // A run begins once.
-    let _ = me.cx.kept.get::<Known>().0.set((Arc::downgrade(me), agent.clone(), chat.cloned()));
+    let _ = me.cx.kept.get::<CallerSlot>().0.set((Arc::downgrade(me), agent.clone(), chat.cloned()));
 }
 
 /// Who works in this run; none where no agent does, or not any more.
-pub(super) fn of(cx: &RunCx) -> Option<AtWork> {
-    let known = cx.kept.get::<Known>();
+pub(super) fn of(cx: &RunCx) -> Option<CallerContext> {
+    let known = cx.kept.get::<CallerSlot>();
     let (me, agent, chat) = known.0.get()?;
-    Some(AtWork { me: me.upgrade()?, agent: agent.clone(), chat: chat.clone() })
+    Some(CallerContext { me: me.upgrade()?, agent: agent.clone(), chat: chat.clone() })
 }

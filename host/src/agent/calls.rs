@@ -5,19 +5,19 @@ use std::{sync::Arc, time::Duration};
 use super::{
     Agent, RunError, around, at_work,
     completion::in_time,
-    delegate::Instance,
-    journal::{CallPast, Record},
-    react::{Loop, Reply},
-    runner::{Ending, Start},
-    schedule::Schedule,
+    delegate::RunState,
+    journal::{JournalRecord, RecordedToolCall},
+    react::{AgentRun, TurnReply},
+    runner::{RunEnding, RunParams},
+    schedule::CallSchedule,
 };
 use crate::{
-    capability::Purse,
-    chat::{Snapshot, ToolCall, ToolResult},
+    capability::BudgetAccount,
+    chat::{ChatSnapshot, ToolCall, ToolResult},
     error::Fault,
     event::RunCx,
     limits,
-    tool::{Begin, Concurrency, Control, Dispatched, ToolBox, ToolCx, ToolMiddleware},
+    tool::{CallStartHook, DispatchOutcome, RunControl, ToolBox, ToolConcurrency, ToolCx, ToolMiddleware},
 };
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use tokio::time::Instant;
@@ -26,13 +26,13 @@ impl Agent {
     /// Makes one call of a tool outside of any run, as a run of it alone would: through what stands around the agent's
     /// calls, within its budget. Never fails: whatever goes wrong is in the result. Dropping the future cancels the call.
     pub async fn call(&self, cx: &RunCx, call: &ToolCall) -> ToolResult {
-        let purse = Purse::new(&self.budget, Instant::now());
-        let start = Start::of_a_person(self.crew.as_ref(), cx, &purse, None);
-        let me = Arc::new(Instance::new(&self.name, &self.options, &self.delegable, *start));
+        let purse = BudgetAccount::new(&self.budget, Instant::now());
+        let start = RunParams::of_a_person(self.crew.as_ref(), cx, &purse, None);
+        let me = Arc::new(RunState::new(&self.name, &self.options, &self.delegable, *start));
         at_work::begin(self, &me, None);
         let tools = self.toolbox();
-        let (run, begin) = (me.cx.clone(), Begin::default());
-        let cx = ToolCx { run, chat: Snapshot::default(), tools: tools.specs(), begin };
+        let (run, begin) = (me.cx.clone(), CallStartHook::default());
+        let cx = ToolCx { run, chat: ChatSnapshot::default(), tools: tools.specs(), begin };
         let made = make_through(&me, &self.tool_middleware, &tools, &cx, call, false);
         match in_time(&purse, made).await {
             Ok((mut dispatched, _)) => {
@@ -45,11 +45,15 @@ impl Agent {
     }
 }
 
-impl Loop<'_> {
-    /// Runs the calls of a reply, side by side as far as their [concurrency](Concurrency) allows, and answers them in the order
+impl AgentRun<'_> {
+    /// Runs the calls of a reply, side by side as far as their [concurrency](ToolConcurrency) allows, and answers them in the order
     /// of the reply. A call that fails does not keep those after it from running.
-    pub(super) async fn run_calls(&mut self, cx: &ToolCx, reply: Box<Reply>) -> Result<Option<Control>, RunError> {
-        let Reply { open, tools, .. } = *reply;
+    pub(super) async fn run_calls(
+        &mut self,
+        cx: &ToolCx,
+        reply: Box<TurnReply>,
+    ) -> Result<Option<RunControl>, RunError> {
+        let TurnReply { open, tools, .. } = *reply;
         let window = self.work.agent.completer.info().context_window.tokens();
         let tools = tools.for_calls(open.calls().len(), window);
         let (calls, beyond) = open.calls().split_at(open.calls().len().min(limits::CALLS_PER_REPLY));
@@ -114,11 +118,11 @@ impl Loop<'_> {
 
 /// Begins each call of a reply when those have ended that it waits for, up to [`limits::PARALLEL_TOOL_CALLS`] at once, and
 /// gives what came of all, in the order of the calls. A call that waits takes no place.
-async fn in_order<T, F>(calls: &[Concurrency], mut begin: impl FnMut(usize) -> F) -> Vec<T>
+async fn in_order<T, F>(calls: &[ToolConcurrency], mut begin: impl FnMut(usize) -> F) -> Vec<T>
 where
     F: Future<Output = (usize, T)>,
 {
-    let mut schedule = Schedule::new(calls);
+    let mut schedule = CallSchedule::new(calls);
     let mut running = FuturesUnordered::new();
     let mut outcomes: Vec<_> = calls.iter().map(|_| None).collect();
     loop {
@@ -136,17 +140,17 @@ where
 }
 
 /// Returns the result of a call whose task has panicked outside of the tool, such as in middleware around calls.
-fn crashed(me: &Instance, call: &ToolCall) -> (Dispatched, Option<String>) {
+fn crashed(me: &RunState, call: &ToolCall) -> (DispatchOutcome, Option<String>) {
     let result = ToolResult::error(&call.id, CRASHED);
-    me.write(|| Record::CallEnded { result: result.clone(), control: None, counted: false });
-    (Dispatched { result, control: None, took: Duration::ZERO }, None)
+    me.write(|| JournalRecord::CallEnded { result: result.clone(), control: None, counted: false });
+    (DispatchOutcome { result, control: None, took: Duration::ZERO }, None)
 }
 
-impl From<Control> for Ending {
-    fn from(control: Control) -> Self {
+impl From<RunControl> for RunEnding {
+    fn from(control: RunControl) -> Self {
         match control {
-            Control::Complete(completed) => Self::Completed(completed),
-            Control::HandOver(to) => Self::HandedOver(to),
+            RunControl::Complete(completed) => Self::Completed(completed),
+            RunControl::HandOver(to) => Self::HandedOver(to),
         }
     }
 }
@@ -154,15 +158,15 @@ impl From<Control> for Ending {
 /// One call, if the budget allows it, and the text of its result where the model is shown only the beginning. `before` is
 /// what is known of it from before the run was interrupted.
 async fn dispatch(
-    me: &Arc<Instance>,
+    me: &Arc<RunState>,
     around: &[Arc<dyn ToolMiddleware>],
     tools: &ToolBox,
     cx: &ToolCx,
     call: &ToolCall,
-    mut before: Option<Box<CallPast>>,
-) -> (Dispatched, Option<String>) {
+    mut before: Option<Box<RecordedToolCall>>,
+) -> (DispatchOutcome, Option<String>) {
     if let Some((result, control)) = before.as_mut().and_then(|before| before.ended.take()) {
-        return (Dispatched { result, control, took: Duration::ZERO }, None);
+        return (DispatchOutcome { result, control, took: Duration::ZERO }, None);
     }
     // Whatever is left of the budget, and whatever would be decided about it now, it may have been made.
     let is_again = before.as_ref().is_some_and(|before| before.began);
@@ -170,7 +174,7 @@ async fn dispatch(
     let (mut dispatched, counted) = match interrupted {
         Some(why_not) => {
             let counted = tools.counts(&call.name) && me.purse.take_call().is_ok();
-            (Dispatched::refused(call, &why_not), counted)
+            (DispatchOutcome::refused(call, &why_not), counted)
         }
         None => make_through(me, around, tools, cx, call, is_again).await,
     };
@@ -178,20 +182,20 @@ async fn dispatch(
     tools.tell_finished(cx, call, &dispatched).await;
     me.write(|| {
         let (result, control) = (dispatched.result.clone(), dispatched.control.clone());
-        Record::CallEnded { result, control, counted }
+        JournalRecord::CallEnded { result, control, counted }
     });
     (dispatched, whole)
 }
 
 /// Makes a call through what stands around calls; and whether it counts for the budget. `is_again`: as in [`make`].
 async fn make_through(
-    me: &Arc<Instance>,
+    me: &Arc<RunState>,
     around: &[Arc<dyn ToolMiddleware>],
     tools: &ToolBox,
     cx: &ToolCx,
     call: &ToolCall,
     is_again: bool,
-) -> (Dispatched, bool) {
+) -> (DispatchOutcome, bool) {
     match around {
         [] => make(me, tools, cx, call, is_again).await,
         around => Box::pin(around::call(me, around, tools, cx, call, is_again)).await,
@@ -201,21 +205,21 @@ async fn make_through(
 /// Makes a call, if the budget allows it; and whether it counts for that. `is_again`: it had begun when the host was
 /// interrupted.
 pub(super) async fn make(
-    me: &Arc<Instance>,
+    me: &Arc<RunState>,
     tools: &ToolBox,
     cx: &ToolCx,
     call: &ToolCall,
     is_again: bool,
-) -> (Dispatched, bool) {
+) -> (DispatchOutcome, bool) {
     let counts = tools.counts(&call.name);
     if counts && let Err(exhausted) = me.purse.take_call() {
-        return (Dispatched::refused(call, &Fault::from(exhausted)), false);
+        return (DispatchOutcome::refused(call, &Fault::from(exhausted)), false);
     }
     let recorded = me.log.is_some().then(|| Box::new(ToolCx { begin: begin(me, call).again(is_again), ..cx.clone() }));
     (tools.dispatch_whole(recorded.as_deref().unwrap_or(cx), call).await, counts)
 }
 
-impl CallPast {
+impl RecordedToolCall {
     /// Why a call that was interrupted is not simply made again.
     fn why_not_again(&self, can_repeat: bool) -> Option<Fault> {
         match self {
@@ -244,12 +248,12 @@ const INTERRUPTED_AFTER: &str =
 
 /// Writes down that a call is about to be made, and waits until that is kept: if the host is interrupted now, it must be
 /// known that the call may have been made.
-fn begin(me: &Arc<Instance>, call: &ToolCall) -> Begin {
+fn begin(me: &Arc<RunState>, call: &ToolCall) -> CallStartHook {
     let (me, id, tool) = (Arc::clone(me), call.id.clone(), call.name.clone());
-    Begin::new(move || {
+    CallStartHook::new(move || {
         let (me, call, tool) = (Arc::clone(&me), id.clone(), tool.clone());
         async move {
-            let mark = me.write(|| Record::CallBegan { call, tool });
+            let mark = me.write(|| JournalRecord::CallBegan { call, tool });
             me.kept(mark).await.map_err(|error| Fault::Unavailable { message: error.in_full(), after: None })
         }
         .boxed()
@@ -265,9 +269,9 @@ mod tests {
     use super::*;
     use crate::{
         capability::Budget,
-        chat::{Chat, Content, Message},
+        chat::{Chat, Message, ToolResultContent},
         model::ScriptedCompleter,
-        tool::{CallDecision, CallVerdict, Target, function},
+        tool::{ToolCallDecision, ToolCallVerdict, ToolTarget, function},
     };
 
     /// Lets nobody call `danger`, and marks all results.
@@ -279,22 +283,22 @@ mod tests {
             "guard"
         }
 
-        async fn before(&self, _: &RunCx, call: &ToolCall, _: &Target) -> Result<CallDecision, Fault> {
+        async fn before(&self, _: &RunCx, call: &ToolCall, _: &ToolTarget) -> Result<ToolCallDecision, Fault> {
             let verdict = match &*call.name {
-                "danger" => CallVerdict::Deny("no".into()),
-                _ => CallVerdict::Allow,
+                "danger" => ToolCallVerdict::Deny("no".into()),
+                _ => ToolCallVerdict::Allow,
             };
-            Ok(CallDecision { verdict, arguments: None, state: Vec::new() })
+            Ok(ToolCallDecision { verdict, arguments: None, state: Vec::new() })
         }
 
         async fn after(
             &self,
             _: &RunCx,
             _: &ToolCall,
-            outcome: Result<&[Content], &Fault>,
+            outcome: Result<&[ToolResultContent], &Fault>,
             _: Vec<u8>,
-        ) -> Result<Option<Vec<Content>>, Fault> {
-            Ok(outcome.is_ok().then(|| vec![Content::Text("seen".into())]))
+        ) -> Result<Option<Vec<ToolResultContent>>, Fault> {
+            Ok(outcome.is_ok().then(|| vec![ToolResultContent::Text("seen".into())]))
         }
     }
 
@@ -310,18 +314,18 @@ mod tests {
             "panics"
         }
 
-        async fn before(&self, _: &RunCx, call: &ToolCall, _: &Target) -> Result<CallDecision, Fault> {
+        async fn before(&self, _: &RunCx, call: &ToolCall, _: &ToolTarget) -> Result<ToolCallDecision, Fault> {
             assert!(call.name != "danger", "on purpose");
-            Ok(CallDecision { verdict: CallVerdict::Allow, arguments: None, state: Vec::new() })
+            Ok(ToolCallDecision { verdict: ToolCallVerdict::Allow, arguments: None, state: Vec::new() })
         }
 
         async fn after(
             &self,
             _: &RunCx,
             _: &ToolCall,
-            _: Result<&[Content], &Fault>,
+            _: Result<&[ToolResultContent], &Fault>,
             _: Vec<u8>,
-        ) -> Result<Option<Vec<Content>>, Fault> {
+        ) -> Result<Option<Vec<ToolResultContent>>, Fault> {
             Ok(None)
         }
     }

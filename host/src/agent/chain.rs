@@ -6,32 +6,34 @@ use futures_util::future::BoxFuture;
 
 use super::{
     Agent, RunError,
-    completion::{Asked, send},
-    delegate::Instance,
-    journal::Record,
+    completion::{ModelRequest, send},
+    delegate::RunState,
+    journal::JournalRecord,
     middleware::{MiddlewarePauses, acted, stop_if_failed},
 };
 use crate::{
     capability::Usd,
     error::Fault,
     limits,
-    model::{AfterRequest, BeforeRequest, Completion, CompletionRequest, ModelMiddleware, Sending, Usage},
+    model::{Completion, CompletionRequest, ModelMiddleware, ModelRequestAttempt, ReplyVerdict, RequestVerdict, Usage},
 };
 
 /// Asks a model through the chain.
 pub(super) async fn ask(
-    me: &Instance,
+    me: &RunState,
     agent: &Agent,
-    asked: Asked,
+    asked: ModelRequest,
     usage: &mut Usage,
 ) -> Result<(Completion, Usd), RunError> {
     let model = asked.model.unwrap_or_else(|| agent.completer.info().name.clone());
-    let going = Going { model, request: asked.request, digest: Arc::default() };
-    Chain { me, agent, shown: asked.shown, usage, sent: 0, pauses: MiddlewarePauses::default() }.through(0, going).await
+    let going = RoutedRequest { model, request: asked.request, digest: Arc::default() };
+    ModelMiddlewareChain { me, agent, shown: asked.shown, usage, sent: 0, pauses: MiddlewarePauses::default() }
+        .through(0, going)
+        .await
 }
 
-struct Chain<'a> {
-    me: &'a Instance,
+struct ModelMiddlewareChain<'a> {
+    me: &'a RunState,
     agent: &'a Agent,
     shown: bool,
     usage: &'a mut Usage,
@@ -42,26 +44,26 @@ struct Chain<'a> {
 
 /// A request, and where it goes.
 #[derive(Clone)]
-struct Going {
+struct RoutedRequest {
     model: String,
     request: CompletionRequest,
     /// Of the request, once somebody has asked for it: all who see the same request share it.
     digest: Arc<OnceLock<String>>,
 }
 
-impl Going {
-    fn sending(&self, attempt: u32) -> Sending<'_> {
-        Sending::new(&self.model, &self.request, attempt, &self.digest)
+impl RoutedRequest {
+    fn sending(&self, attempt: u32) -> ModelRequestAttempt<'_> {
+        ModelRequestAttempt::new(&self.model, &self.request, attempt, &self.digest)
     }
 }
 
-impl Chain<'_> {
+impl ModelMiddlewareChain<'_> {
     /// The request as the middleware at `level` gets it; beyond the last one is the model.
-    fn through(&mut self, level: usize, going: Going) -> BoxFuture<'_, Result<(Completion, Usd), RunError>> {
+    fn through(&mut self, level: usize, going: RoutedRequest) -> BoxFuture<'_, Result<(Completion, Usd), RunError>> {
         let agent = self.agent;
         let Some(middleware) = agent.model_middleware.get(level) else {
             self.sent += 1;
-            let asked = Asked { model: Some(going.model), request: going.request, shown: self.shown };
+            let asked = ModelRequest { model: Some(going.model), request: going.request, shown: self.shown };
             return Box::pin(send(self.me, agent, asked, self.usage));
         };
         Box::pin(async move {
@@ -69,9 +71,9 @@ impl Chain<'_> {
             let rejected = |fault| RunError::Rejected { by: name.into(), fault };
             let decision = middleware.before(cx, &going.sending(0)).await;
             let decision = decision.and_then(|decision| self.checked_before(&**middleware, decision));
-            let pass = || BeforeRequest::Proceed { model: None, request: None, state: Vec::new() };
+            let pass = || RequestVerdict::Proceed { model: None, request: None, state: Vec::new() };
             let (mut going, mut state) = match stop_if_failed(cx, name, then, decision, pass).await? {
-                BeforeRequest::Proceed { model: other, request: changed, state } => {
+                RequestVerdict::Proceed { model: other, request: changed, state } => {
                     if changed.is_some() {
                         acted(cx, name, "replace-request").await;
                     }
@@ -80,16 +82,16 @@ impl Chain<'_> {
                     }
                     let model = other.unwrap_or(going.model);
                     let going = match changed {
-                        Some(request) => Going { model, request, digest: Arc::default() },
-                        None => Going { model, ..going },
+                        Some(request) => RoutedRequest { model, request, digest: Arc::default() },
+                        None => RoutedRequest { model, ..going },
                     };
                     (going, state)
                 }
-                BeforeRequest::Answer(completion) => {
+                RequestVerdict::Answer(completion) => {
                     acted(cx, name, "answer").await;
                     return Ok((Completion { usage: Usage::default(), ..completion }, Usd::default()));
                 }
-                BeforeRequest::Reject(fault) => {
+                RequestVerdict::Reject(fault) => {
                     acted(cx, name, "reject-request").await;
                     return Err(rejected(fault));
                 }
@@ -101,17 +103,17 @@ impl Chain<'_> {
                     // No words stand in for what cannot be paid any more.
                     return reply;
                 }
-                let paid = Paid::of(self.me, &reply);
+                let paid = WastedReplyGuard::of(self.me, &reply);
                 let told = reply.as_ref().map(|(completion, _)| completion).map_err(RunError::as_fault);
                 let told = told.as_ref().copied();
                 let decision = middleware.after(cx, &going.sending(attempt), told, std::mem::take(&mut state)).await;
                 let decision = decision.and_then(|decision| self.checked_after(&**middleware, decision));
-                match stop_if_failed(cx, name, then, decision, || AfterRequest::Accept).await? {
-                    AfterRequest::Accept => {
+                match stop_if_failed(cx, name, then, decision, || ReplyVerdict::Accept).await? {
+                    ReplyVerdict::Accept => {
                         paid.keep();
                         return reply;
                     }
-                    AfterRequest::Replace(completion) => {
+                    ReplyVerdict::Replace(completion) => {
                         acted(cx, name, "replace-reply").await;
                         // What it says is its own, what was used is not.
                         paid.keep();
@@ -119,22 +121,22 @@ impl Chain<'_> {
                             reply.map_or_else(|_| Default::default(), |(asked, cost)| (asked.usage, cost));
                         return Ok((Completion { usage, ..completion }, cost));
                     }
-                    AfterRequest::Reject(fault) => {
+                    ReplyVerdict::Reject(fault) => {
                         acted(cx, name, "reject-reply").await;
                         return Err(rejected(fault));
                     }
-                    AfterRequest::Retry { .. }
+                    ReplyVerdict::Retry { .. }
                         if attempt == limits::MIDDLEWARE_RETRIES || self.sent >= limits::REQUESTS_PER_REPLY =>
                     {
                         paid.keep();
                         return reply;
                     }
-                    AfterRequest::Retry { model, delay, state: kept } => {
+                    ReplyVerdict::Retry { model, delay, state: kept } => {
                         drop(paid);
                         self.me.purse.check().map_err(RunError::Budget)?;
                         let pause = self.pauses.take(cx, name, delay, self.me.purse.deadline()).await;
                         attempt += 1;
-                        (going, state) = (Going { model: model.unwrap_or(going.model), ..going }, kept);
+                        (going, state) = (RoutedRequest { model: model.unwrap_or(going.model), ..going }, kept);
                         tokio::time::sleep(pause).await;
                     }
                 }
@@ -145,9 +147,9 @@ impl Chain<'_> {
     fn checked_before(
         &self,
         middleware: &dyn ModelMiddleware,
-        decision: BeforeRequest,
-    ) -> Result<BeforeRequest, Fault> {
-        if let BeforeRequest::Proceed { model, request, .. } = &decision {
+        decision: RequestVerdict,
+    ) -> Result<RequestVerdict, Fault> {
+        if let RequestVerdict::Proceed { model, request, .. } = &decision {
             if let Some(model) = model {
                 self.agent.check_model(model, middleware.models())?;
             }
@@ -159,8 +161,8 @@ impl Chain<'_> {
         Ok(decision)
     }
 
-    fn checked_after(&self, middleware: &dyn ModelMiddleware, decision: AfterRequest) -> Result<AfterRequest, Fault> {
-        if let AfterRequest::Retry { model: Some(model), .. } = &decision {
+    fn checked_after(&self, middleware: &dyn ModelMiddleware, decision: ReplyVerdict) -> Result<ReplyVerdict, Fault> {
+        if let ReplyVerdict::Retry { model: Some(model), .. } = &decision {
             self.agent.check_model(model, middleware.models())?;
         }
         Ok(decision)
@@ -169,13 +171,13 @@ impl Chain<'_> {
 
 /// What a reply took that is on its way out. If it does not get there, whatever holds it back, it was asked in vain, and
 /// has been paid for.
-struct Paid<'a> {
-    me: &'a Instance,
+struct WastedReplyGuard<'a> {
+    me: &'a RunState,
     of: Option<(Usage, Usd)>,
 }
 
-impl<'a> Paid<'a> {
-    fn of(me: &'a Instance, reply: &Result<(Completion, Usd), RunError>) -> Self {
+impl<'a> WastedReplyGuard<'a> {
+    fn of(me: &'a RunState, reply: &Result<(Completion, Usd), RunError>) -> Self {
         let paid = reply.as_ref().ok().map(|(completion, cost)| (completion.usage, *cost));
         Self { me, of: paid.filter(|(usage, _)| *usage != Usage::default()) }
     }
@@ -185,10 +187,10 @@ impl<'a> Paid<'a> {
     }
 }
 
-impl Drop for Paid<'_> {
+impl Drop for WastedReplyGuard<'_> {
     fn drop(&mut self) {
         if let Some((usage, cost)) = self.of {
-            self.me.write(|| Record::Wasted { usage, cost });
+            self.me.write(|| JournalRecord::Wasted { usage, cost });
         }
     }
 }
@@ -201,14 +203,14 @@ mod tests {
 
     use super::*;
     use crate::{
-        capability::Names,
+        capability::NameSet,
         chat::{Chat, Message},
         event::{Event, EventSink, RunCx},
         model::ScriptedCompleter,
     };
 
     /// Always wants another attempt, after this time.
-    struct Again(Names, Duration);
+    struct Again(NameSet, Duration);
 
     #[async_trait]
     impl ModelMiddleware for Again {
@@ -216,22 +218,22 @@ mod tests {
             "again"
         }
 
-        fn models(&self) -> &Names {
+        fn models(&self) -> &NameSet {
             &self.0
         }
 
-        async fn before(&self, _: &RunCx, _: &Sending<'_>) -> Result<BeforeRequest, Fault> {
-            Ok(BeforeRequest::Proceed { model: None, request: None, state: Vec::new() })
+        async fn before(&self, _: &RunCx, _: &ModelRequestAttempt<'_>) -> Result<RequestVerdict, Fault> {
+            Ok(RequestVerdict::Proceed { model: None, request: None, state: Vec::new() })
         }
 
         async fn after(
             &self,
             _: &RunCx,
-            _: &Sending<'_>,
+            _: &ModelRequestAttempt<'_>,
             _: Result<&Completion, &Fault>,
             _: Vec<u8>,
-        ) -> Result<AfterRequest, Fault> {
-            Ok(AfterRequest::Retry { model: None, delay: self.1, state: Vec::new() })
+        ) -> Result<ReplyVerdict, Fault> {
+            Ok(ReplyVerdict::Retry { model: None, delay: self.1, state: Vec::new() })
         }
     }
 
@@ -241,7 +243,7 @@ mod tests {
             let model = Arc::new(ScriptedCompleter::new((0..1_000).map(|_| ScriptedCompleter::text("done"))));
             let mut agent = Agent::new("a", "", Arc::clone(&model) as _);
             for _ in 0..middlewares {
-                agent = agent.with_model_middleware(Again(Names::default(), Duration::ZERO));
+                agent = agent.with_model_middleware(Again(NameSet::default(), Duration::ZERO));
             }
             let answer = agent.run(&RunCx::new("a"), &Chat::new(), vec![Message::user("go")]).await.unwrap();
             assert_eq!(answer.message.text_content(), "done");
@@ -256,7 +258,7 @@ mod tests {
             let model = Arc::new(ScriptedCompleter::new((0..1_000).map(|_| ScriptedCompleter::text("done"))));
             let mut agent = Agent::new("a", "", Arc::clone(&model) as _);
             for _ in 0..middlewares {
-                agent = agent.with_model_middleware(Again(Names::default(), asked));
+                agent = agent.with_model_middleware(Again(NameSet::default(), asked));
             }
             let (events, mut stream) = EventSink::channel();
             let cx = RunCx::new("a").with_events(events);

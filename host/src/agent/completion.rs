@@ -15,20 +15,23 @@ use futures_util::{FutureExt, future::Either};
 use tokio::time::Instant;
 
 use super::{
-    Agent, RunError, chain, delegate::Instance, fitting, journal::Record, react::Loop, refused_tool::refused_tool,
+    Agent, RunError, chain, delegate::RunState, fitting, journal::JournalRecord, react::AgentRun,
+    refused_tool::refused_tool,
 };
 use crate::{
-    capability::{Names, Price, Purse, Usd},
+    capability::{BudgetAccount, NameSet, Price, Usd},
     chat::Part,
     error::Fault,
     event::{Event, RunCx},
     limits,
-    model::{Completer, Completion, CompletionRequest, Delta, DeltaSink, DeltaTarget, ModelInfo, StopReason, Usage},
+    model::{
+        Completer, Completion, CompletionRequest, DeltaSink, DeltaTarget, ModelInfo, ReplyDelta, StopReason, Usage,
+    },
     tool::ToolBox,
 };
 
 /// A reply of the model, and what it took.
-pub(crate) struct Replied {
+pub(crate) struct ModelReply {
     pub completion: Completion,
     pub cost: Usd,
     pub took: Duration,
@@ -36,7 +39,7 @@ pub(crate) struct Replied {
 
 /// A reply as it is told of.
 #[derive(Clone)]
-pub(crate) struct Told {
+pub(crate) struct ModelReplySummary {
     pub model: String,
     pub stop: StopReason,
     pub usage: Usage,
@@ -44,7 +47,7 @@ pub(crate) struct Told {
     took: Duration,
 }
 
-impl Told {
+impl ModelReplySummary {
     pub fn of(completion: &Completion, took: Duration) -> Self {
         let calls = completion.parts.iter().filter(|part| matches!(part, Part::ToolCall(_))).count();
         let Completion { model, stop, usage, .. } = completion;
@@ -52,8 +55,8 @@ impl Told {
     }
 }
 
-impl Loop<'_> {
-    pub(crate) async fn complete(&mut self, tools: &ToolBox, iteration: u32) -> Result<Replied, RunError> {
+impl AgentRun<'_> {
+    pub(crate) async fn complete(&mut self, tools: &ToolBox, iteration: u32) -> Result<ModelReply, RunError> {
         let (agent, cx) = (self.work.agent, &self.me.cx);
         let request = CompletionRequest::new(self.chat.snapshot(), tools.specs());
         let watched = cx.events.is_watched();
@@ -64,20 +67,20 @@ impl Loop<'_> {
         // What a middleware may still replace must not be seen before it did.
         let shown = watched && !self.shell.may_replace_answers() && !agent.may_replace_replies();
         let started = Instant::now();
-        let asked = ask(&self.me, agent, Asked { model: None, request, shown }, &mut self.usage);
+        let asked = ask(&self.me, agent, ModelRequest { model: None, request, shown }, &mut self.usage);
         let outcome = in_time(&self.me.purse, asked).await;
         let took = started.elapsed();
         self.work.model_time += took;
         let (completion, cost) = outcome??;
         self.work.last_usage = Some(completion.usage);
-        Ok(Replied { completion, cost, took })
+        Ok(ModelReply { completion, cost, took })
     }
 
     /// Tells of a reply.
-    pub(crate) async fn tell_reply(&self, replied: Told, iteration: u32) {
+    pub(crate) async fn tell_reply(&self, replied: ModelReplySummary, iteration: u32) {
         let cx = &self.me.cx;
         if cx.events.is_watched() {
-            let Told { model, stop, calls, usage, took: duration } = replied;
+            let ModelReplySummary { model, stop, calls, usage, took: duration } = replied;
             let agent = cx.agent.clone();
             let event = Event::ModelFinished { agent, iteration, model, stop, calls, usage, duration };
             cx.events.emit(event).await;
@@ -93,7 +96,7 @@ impl Loop<'_> {
 }
 
 /// A question to a model.
-pub(crate) struct Asked {
+pub(crate) struct ModelRequest {
     /// A model's name in the config; none: the agent's own.
     pub model: Option<String>,
     pub request: CompletionRequest,
@@ -104,9 +107,9 @@ pub(crate) struct Asked {
 /// Asks a model through all that stands around requests, and pays for whatever was asked: the reply, and what it cost. What
 /// was used is added to `usage`.
 pub(crate) async fn ask(
-    me: &Instance,
+    me: &RunState,
     agent: &Agent,
-    asked: Asked,
+    asked: ModelRequest,
     usage: &mut Usage,
 ) -> Result<(Completion, Usd), RunError> {
     match agent.model_middleware.is_empty() {
@@ -124,16 +127,16 @@ pub(crate) async fn ask(
     reason = "an `async fn` has room for its arguments twice, and every agent at work pays for it"
 )]
 pub(crate) fn send<'a>(
-    me: &'a Instance,
+    me: &'a RunState,
     agent: &'a Agent,
-    mut asked: Asked,
+    mut asked: ModelRequest,
     usage: &'a mut Usage,
 ) -> impl Future<Output = Result<(Completion, Usd), RunError>> + Send + 'a {
     async move {
         let completer = agent.model(asked.model.as_deref())?;
         let mut pauses = pauses(completer.info());
         loop {
-            let watcher = Arc::new(Watcher::new(&me.cx, asked.shown));
+            let watcher = Arc::new(DeltaForwarder::new(&me.cx, asked.shown));
             let reply = attempt(me, completer, &asked.request, &watcher, usage).await;
             let Err(RunError::Model(fault)) = &reply else { return reply };
             let refused = refused_tool(fault, &asked.request.tools).filter(|tool| me.leave_out_tool(&tool.name));
@@ -158,7 +161,7 @@ pub(crate) fn send<'a>(
 
 /// The pauses before a broken reply is asked for again: as long as those before requests that failed, and no more of them than
 /// the model's own `retries` allow.
-fn pauses(info: &ModelInfo) -> Pauses {
+fn pauses(info: &ModelInfo) -> CompletionBackoff {
     let most = info.retries.map_or(limits::BROKEN_REPLIES, |retries| retries.min(limits::BROKEN_REPLIES));
     let drawn = ExponentialBuilder::new()
         .with_min_delay(limits::FIRST_RETRY_PAUSE)
@@ -166,12 +169,12 @@ fn pauses(info: &ModelInfo) -> Pauses {
         .with_max_times(most)
         .with_jitter()
         .build();
-    Pauses(drawn)
+    CompletionBackoff(drawn)
 }
 
-struct Pauses(ExponentialBackoff);
+struct CompletionBackoff(ExponentialBackoff);
 
-impl Pauses {
+impl CompletionBackoff {
     /// The next pause, if there is one; the server asks for `asked`.
     fn next(&mut self, asked: Option<Duration>) -> Option<Duration> {
         let asked = asked.unwrap_or_default();
@@ -182,10 +185,10 @@ impl Pauses {
 
 /// Sends one request, as far as the budget goes, and pays for it whatever becomes of it.
 async fn attempt(
-    me: &Instance,
+    me: &RunState,
     completer: &dyn Completer,
     request: &CompletionRequest,
-    watcher: &Arc<Watcher>,
+    watcher: &Arc<DeltaForwarder>,
     usage: &mut Usage,
 ) -> Result<(Completion, Usd), RunError> {
     let price = completer.info().price;
@@ -193,7 +196,7 @@ async fn attempt(
     let mut request = request.clone();
     request.max_output_tokens =
         me.purse.clamp(request.max_output_tokens, request.tokens(), price.as_ref()).map_err(RunError::Budget)?;
-    let mut bill = Bill { me, price, usage, watcher: Arc::clone(watcher), is_wasted: true };
+    let mut bill = CompletionCostGuard { me, price, usage, watcher: Arc::clone(watcher), is_wasted: true };
     let sink = DeltaSink::new(watcher.clone());
     let completion = completer.complete(&me.cx, &request, &sink).await;
     let completion = completion.map_err(|fault| fitting::refused(completer.info(), &request, fault))?;
@@ -217,7 +220,7 @@ impl Agent {
     }
 
     /// Whether one who may send requests to these may send one to this.
-    pub(crate) fn check_model(&self, name: &str, granted: &Names) -> Result<(), Fault> {
+    pub(crate) fn check_model(&self, name: &str, granted: &NameSet) -> Result<(), Fault> {
         let own = &self.completer.info().name;
         if name == own || granted.contains(name) && self.models.contains_key(name) {
             return Ok(());
@@ -237,22 +240,22 @@ impl Agent {
 }
 
 /// Paid when it goes away: a reply that was cut off has cost what was told of it until then.
-struct Bill<'a> {
-    me: &'a Instance,
+struct CompletionCostGuard<'a> {
+    me: &'a RunState,
     price: Option<Price>,
     usage: &'a mut Usage,
-    watcher: Arc<Watcher>,
+    watcher: Arc<DeltaForwarder>,
     /// Whether no reply came of it.
     is_wasted: bool,
 }
 
-impl Bill<'_> {
+impl CompletionCostGuard<'_> {
     fn cost(&self) -> Usd {
         self.price.as_ref().map(|price| price.of(&self.watcher.usage())).unwrap_or_default()
     }
 }
 
-impl Drop for Bill<'_> {
+impl Drop for CompletionCostGuard<'_> {
     fn drop(&mut self) {
         let used = self.watcher.usage();
         if used == Usage::default() {
@@ -262,13 +265,16 @@ impl Drop for Bill<'_> {
         let cost = self.cost();
         self.me.pay(&used, cost);
         if self.is_wasted {
-            self.me.write(|| Record::Wasted { usage: used, cost });
+            self.me.write(|| JournalRecord::Wasted { usage: used, cost });
         }
     }
 }
 
 /// Does `work` unless the time of the budget ends before.
-pub(crate) fn in_time<T>(purse: &Purse, work: impl Future<Output = T>) -> impl Future<Output = Result<T, RunError>> {
+pub(crate) fn in_time<T>(
+    purse: &BudgetAccount,
+    work: impl Future<Output = T>,
+) -> impl Future<Output = Result<T, RunError>> {
     // Not `async`: that would have room for the work twice, and every agent at work pays for it.
     match purse.deadline() {
         None => Either::Left(work.map(Ok)),
@@ -280,14 +286,14 @@ pub(crate) fn in_time<T>(purse: &Purse, work: impl Future<Output = T>) -> impl F
 }
 
 /// Tells of the pieces of a reply, where they may be seen, and remembers what they cost.
-struct Watcher {
+struct DeltaForwarder {
     cx: RunCx,
     shown: bool,
     usage: Mutex<Usage>,
     begun: AtomicBool,
 }
 
-impl Watcher {
+impl DeltaForwarder {
     fn new(cx: &RunCx, shown: bool) -> Self {
         Self { cx: cx.clone(), shown, usage: Mutex::default(), begun: AtomicBool::new(false) }
     }
@@ -307,10 +313,10 @@ impl Watcher {
 }
 
 #[async_trait]
-impl DeltaTarget for Watcher {
-    async fn take(&self, delta: Delta) {
+impl DeltaTarget for DeltaForwarder {
+    async fn take(&self, delta: ReplyDelta) {
         self.begun.store(true, Ordering::Relaxed);
-        if let Delta::Usage(usage) = delta {
+        if let ReplyDelta::Usage(usage) = delta {
             self.used(usage);
         }
         if self.shown {

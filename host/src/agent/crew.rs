@@ -10,9 +10,9 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Refused, Registry, RunLimits,
-    journal::{BoardTask, CallId, Journal, Log, Past, Record, Recorder},
-    registry::{Spawned, no_agent},
+    AgentRefusal, AgentRegistry, RunLimits,
+    journal::{BoardTaskOutcome, Journal, JournalRecord, JournalState, Recorder, RunJournal, ToolCallId},
+    registry::{SpawnedAgent, no_agent},
 };
 use crate::{
     capability::{Ceiling, Usd},
@@ -20,7 +20,7 @@ use crate::{
     event::{Event, RunCx},
     limits,
     model::{Ledger, Usage},
-    state::{Actor, Blackboard, BlackboardChange, Reflections, Task, TaskBoard, TaskStatus},
+    state::{Blackboard, BlackboardChange, ReflectionStore, Task, TaskActor, TaskBoard, TaskStatus},
     tool::outside_of_calls,
 };
 
@@ -63,13 +63,13 @@ use crate::{
 /// assert_eq!(crew.ledger().total().usage, answer.account.total().usage);
 /// # Ok(()) }
 /// ```
-pub struct Crew {
+pub struct AgentGroup {
     /// Who there is to delegate to.
-    pub registry: Registry,
+    pub registry: AgentRegistry,
     /// Tasks whose life follows the delegations that name them.
     pub board: Option<TaskBoard>,
     /// Where failures are written down and found again.
-    pub reflections: Option<Reflections>,
+    pub reflections: Option<ReflectionStore>,
     /// Where what happens is written down, so that it can go on in another process.
     pub(super) journal: Option<Arc<Journal>>,
     roster: Roster,
@@ -86,13 +86,13 @@ pub struct Crew {
 }
 
 /// Who is at work, by instance name.
-type Roster = Arc<Mutex<HashMap<Arc<str>, Working>>>;
+type Roster = Arc<Mutex<HashMap<Arc<str>, RunningAgent>>>;
 
-impl Default for Crew {
+impl Default for AgentGroup {
     fn default() -> Self {
         let limits = RunLimits::default();
         Self {
-            registry: Registry::default(),
+            registry: AgentRegistry::default(),
             board: None,
             reflections: None,
             journal: None,
@@ -109,13 +109,13 @@ impl Default for Crew {
 }
 
 #[derive(Clone)]
-struct Working {
-    inbox: Inbox,
+struct RunningAgent {
+    inbox: AgentInbox,
     cancel: CancellationToken,
 }
 
 /// Tells the operator why an agent cannot be started, and returns what whoever asked for it is told: not why.
-pub(super) async fn refusal(cx: &RunCx, name: &str, refused: &Refused) -> String {
+pub(super) async fn refusal(cx: &RunCx, name: &str, refused: &AgentRefusal) -> String {
     let message = format!("{} cannot start agent `{name}`: {refused}", cx.agent);
     cx.events.emit(Event::Warning { message }).await;
     format!("agent `{name}` cannot be started from here")
@@ -139,7 +139,7 @@ pub(crate) enum TooManyAgents {
 }
 
 /// Why an agent cannot be started, for whoever asked for it.
-pub(super) enum NotHired {
+pub(super) enum SpawnError {
     /// There is none of this name.
     Unknown(String),
     /// It cannot do without what the ceiling takes away.
@@ -160,9 +160,9 @@ pub enum SendError {
     Unfit,
 }
 
-impl Crew {
+impl AgentGroup {
     /// Those in this registry, without a board.
-    pub fn new(registry: Registry) -> Self {
+    pub fn new(registry: AgentRegistry) -> Self {
         Self { registry, ..Self::default() }
     }
 
@@ -185,7 +185,7 @@ impl Crew {
     }
 
     /// With a place for what is learned from failures.
-    pub fn with_reflections(mut self, reflections: Reflections) -> Self {
+    pub fn with_reflections(mut self, reflections: ReflectionStore) -> Self {
         self.reflections = Some(reflections);
         self
     }
@@ -199,8 +199,8 @@ impl Crew {
 
     /// The crew of a session that goes on, all of whose agents are registered: what was used counts, numbers of instances
     /// go on, and [`Agent::resume`](super::Agent::resume) finds those who were at work. `chat` is the conversation that
-    /// [`Past::chat`] gave. The board and what agents share are restored by whoever made them.
-    pub fn resuming(mut self, recorder: Arc<dyn Recorder>, past: Past, chat: &Chat) -> Self {
+    /// [`JournalState::chat`] gave. The board and what agents share are restored by whoever made them.
+    pub fn resuming(mut self, recorder: Arc<dyn Recorder>, past: JournalState, chat: &Chat) -> Self {
         let members: HashSet<_> = past.members().cloned().collect();
         self.begun = AtomicUsize::new(past.delegates().count() + members.len());
         self.members = Mutex::new(members);
@@ -215,7 +215,7 @@ impl Crew {
         if let Some(board) = &self.board {
             let recorder = Arc::clone(recorder);
             board.on_change(Arc::new(move |task: &Task| {
-                recorder.write(0, &Record::Task { task: task.clone(), by: CallId::current() });
+                recorder.write(0, &JournalRecord::Task { task: task.clone(), by: ToolCallId::current() });
             }));
         }
     }
@@ -226,7 +226,7 @@ impl Crew {
             let (recorder, namespace) = (Arc::clone(journal.recorder()), namespace.to_owned());
             blackboard.on_change(Arc::new(move |change: &BlackboardChange| {
                 let (namespace, change) = (namespace.clone(), change.clone());
-                recorder.write(0, &Record::Blackboard { namespace, change, by: CallId::current() });
+                recorder.write(0, &JournalRecord::Blackboard { namespace, change, by: ToolCallId::current() });
             }));
         }
     }
@@ -270,14 +270,14 @@ impl Crew {
 
     /// What becomes of a task of the board whose agent had ended when the one that delegated it was interrupted: unless it
     /// was said already, or the task is somebody else's by now.
-    pub(crate) fn settle(&self, task: Option<BoardTask>) {
-        let (Some(board), Some(BoardTask { id, holder, status })) = (&self.board, task) else { return };
+    pub(crate) fn settle(&self, task: Option<BoardTaskOutcome>) {
+        let (Some(board), Some(BoardTaskOutcome { id, holder, status })) = (&self.board, task) else { return };
         if board
             .get(&id)
             .is_ok_and(|task| task.status == TaskStatus::InProgress && task.assignee.as_deref() == Some(&holder))
         {
             // As where the agent's work ends: the call that gave the task has not taken effect by it.
-            let _ = outside_of_calls(|| board.set_status(&id, status, Actor::Agent(&holder)));
+            let _ = outside_of_calls(|| board.set_status(&id, status, TaskActor::Agent(&holder)));
         }
     }
 
@@ -304,7 +304,7 @@ impl Crew {
     ///
     /// # Errors
     ///
-    /// [`TooManyAgents`], as for [`Crew::begin`].
+    /// [`TooManyAgents`], as for [`AgentGroup::begin`].
     pub(crate) fn begin_member(&self, instance: &Arc<str>) -> Result<(), TooManyAgents> {
         let mut members = self.members.lock().unwrap_or_else(PoisonError::into_inner);
         if !members.contains(instance) {
@@ -324,22 +324,28 @@ impl Crew {
 
     /// An agent under the ceiling of the agent `by`, which starts it. If there is none, whoever asked for it is not told why:
     /// only the operator is.
-    pub(super) async fn hire(&self, cx: &RunCx, by: &str, name: &str, ceiling: &Ceiling) -> Result<Spawned, NotHired> {
+    pub(super) async fn hire(
+        &self,
+        cx: &RunCx,
+        by: &str,
+        name: &str,
+        ceiling: &Ceiling,
+    ) -> Result<SpawnedAgent, SpawnError> {
         let refused = match self.registry.make(name, ceiling) {
             Some(Ok(spawned)) => return Ok(spawned),
             Some(Err(refused)) => refused,
-            None => return Err(NotHired::Unknown(no_agent(name, &self.registry.others(by, ceiling)))),
+            None => return Err(SpawnError::Unknown(no_agent(name, &self.registry.others(by, ceiling)))),
         };
-        Err(NotHired::Refused(refusal(cx, name, &refused).await))
+        Err(SpawnError::Refused(refusal(cx, name, &refused).await))
     }
 
     /// Makes an agent known to those who send messages or cancel, as long as the badge is there. `waiting` is written down
-    /// already; what is sent is from when the inbox is [told to](Inbox::record).
-    pub(crate) fn enter(&self, instance: &Arc<str>, waiting: Vec<Message>) -> Badge {
-        let (inbox, cancel) = (Inbox::new(waiting), CancellationToken::new());
-        let working = Working { inbox: inbox.clone(), cancel: cancel.clone() };
+    /// already; what is sent is from when the inbox is [told to](AgentInbox::record).
+    pub(crate) fn enter(&self, instance: &Arc<str>, waiting: Vec<Message>) -> AgentHandle {
+        let (inbox, cancel) = (AgentInbox::new(waiting), CancellationToken::new());
+        let working = RunningAgent { inbox: inbox.clone(), cancel: cancel.clone() };
         self.roster().insert(Arc::clone(instance), working);
-        Badge { inbox, cancel, entered: Some((Arc::clone(&self.roster), Arc::clone(instance))) }
+        AgentHandle { inbox, cancel, entered: Some((Arc::clone(&self.roster), Arc::clone(instance))) }
     }
 
     /// A system prompt as a message. All agents that are told the same share it: they can be a thousand.
@@ -355,21 +361,21 @@ impl Crew {
         }
     }
 
-    fn roster(&self) -> MutexGuard<'_, HashMap<Arc<str>, Working>> {
+    fn roster(&self) -> MutexGuard<'_, HashMap<Arc<str>, RunningAgent>> {
         self.roster.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// An agent's own part of being known.
 #[derive(Default)]
-pub(crate) struct Badge {
-    pub inbox: Inbox,
+pub(crate) struct AgentHandle {
+    pub inbox: AgentInbox,
     pub cancel: CancellationToken,
     /// Where it is known, and by which name.
     entered: Option<(Roster, Arc<str>)>,
 }
 
-impl Drop for Badge {
+impl Drop for AgentHandle {
     fn drop(&mut self) {
         let Some((roster, name)) = self.entered.take() else { return };
         let mut roster = roster.lock().unwrap_or_else(PoisonError::into_inner);
@@ -382,29 +388,29 @@ impl Drop for Badge {
 
 /// Messages that wait for an agent's next turn.
 #[derive(Clone, Default)]
-pub(crate) struct Inbox(Arc<Mutex<Letters>>);
+pub(crate) struct AgentInbox(Arc<Mutex<InboxQueue>>);
 
 #[derive(Default)]
-struct Letters {
+struct InboxQueue {
     waiting: Vec<Message>,
     closed: bool,
     /// Where it is written down what was sent; none before the run itself is.
-    log: Option<Log>,
+    log: Option<RunJournal>,
     /// How many of those that wait are written down.
     recorded: usize,
 }
 
-impl Inbox {
+impl AgentInbox {
     fn new(waiting: Vec<Message>) -> Self {
         let recorded = waiting.len();
-        Self(Arc::new(Mutex::new(Letters { waiting, recorded, ..Letters::default() })))
+        Self(Arc::new(Mutex::new(InboxQueue { waiting, recorded, ..InboxQueue::default() })))
     }
 
     /// Writes down what was sent so far and is from now on: the run's beginning is written down.
-    pub fn record(&self, log: &Log) {
+    pub fn record(&self, log: &RunJournal) {
         let mut letters = self.letters();
         for message in letters.waiting.iter().skip(letters.recorded) {
-            log.write(&Record::Sent { message: message.clone() });
+            log.write(&JournalRecord::Sent { message: message.clone() });
         }
         letters.log = Some(log.clone());
     }
@@ -418,7 +424,7 @@ impl Inbox {
             return Err(SendError::Full);
         }
         if let Some(log) = &letters.log {
-            log.write(&Record::Sent { message: message.clone() });
+            log.write(&JournalRecord::Sent { message: message.clone() });
         }
         letters.waiting.push(message);
         Ok(())
@@ -443,7 +449,7 @@ impl Inbox {
         std::mem::take(&mut letters.waiting)
     }
 
-    fn letters(&self) -> MutexGuard<'_, Letters> {
+    fn letters(&self) -> MutexGuard<'_, InboxQueue> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -454,16 +460,17 @@ mod tests {
 
     use super::*;
     use crate::{
-        agent::{Agent, Entry, Failed, Instance, Job, Shares, Start, begin_members},
-        capability::{Budget, Purse},
+        agent::{Agent, AgentEntry, MemberAllocations, MemberFailure, MemberRun, RunParams, RunState, begin_members},
+        capability::{Budget, BudgetAccount},
         model::ScriptedCompleter,
     };
 
     #[test]
     fn numbers_of_instances_go_on() {
-        let crew = Crew::default();
+        let crew = AgentGroup::default();
         for name in ["ada", "ada-two"] {
-            crew.registry.register(Entry::new(name, ""), || Agent::new("", "", Arc::new(ScriptedCompleter::new([]))));
+            crew.registry
+                .register(AgentEntry::new(name, ""), || Agent::new("", "", Arc::new(ScriptedCompleter::new([]))));
         }
         for (agent, instance, next) in [
             ("ada", "ada-parser-3", 4),
@@ -480,7 +487,7 @@ mod tests {
 
     #[test]
     fn members_count_as_agents_once_each_and_no_more_than_may_work() {
-        let crew = Crew::default();
+        let crew = AgentGroup::default();
         let name = |n: usize| -> Arc<str> { format!("desk/{n}").into() };
         let refused = Err(TooManyAgents::Agents(limits::AGENTS_PER_RUN));
         assert!((0..limits::AGENTS_PER_RUN - 1).all(|_| crew.begin().is_ok()));
@@ -495,11 +502,12 @@ mod tests {
 
     #[test]
     fn limits_of_a_run_are_kept_within_what_works() {
-        let most = Crew::default().with_limits(RunLimits { agents: usize::MAX, working_agents: 0, chat_bytes: 0 });
+        let most =
+            AgentGroup::default().with_limits(RunLimits { agents: usize::MAX, working_agents: 0, chat_bytes: 0 });
         let RunLimits { agents, working_agents, chat_bytes } = most.limits;
         assert_eq!((agents, working_agents, chat_bytes), (limits::AGENTS_PER_RUN_CEILING, 1, 1));
         assert_eq!(most.places().available_permits(), 1);
-        let few = Crew::default().with_limits(RunLimits { agents: 2, ..RunLimits::default() });
+        let few = AgentGroup::default().with_limits(RunLimits { agents: 2, ..RunLimits::default() });
         assert_eq!((few.begin(), few.begin(), few.begin()), (Ok(()), Ok(()), Err(TooManyAgents::Agents(2))));
     }
 
@@ -508,13 +516,13 @@ mod tests {
         let model = ScriptedCompleter::new([ScriptedCompleter::text("done")]);
         let member = Agent::new("ada", "", Arc::new(model));
         // What a team is lies above this module: a job is all that it gives.
-        let crew = Arc::new(Crew::default());
+        let crew = Arc::new(AgentGroup::default());
         crew.begun.store(limits::AGENTS_PER_RUN, Ordering::Relaxed);
         let cx = RunCx::new("desk");
-        let purse = Purse::new(&Budget::default(), Instant::now());
-        let start = *Start::of_a_person(Some(&crew), &cx, &purse, None);
-        let me = Arc::new(Instance::new(&"desk".into(), &Default::default(), &Ceiling::default(), start));
-        let job = Job {
+        let purse = BudgetAccount::new(&Budget::default(), Instant::now());
+        let start = *RunParams::of_a_person(Some(&crew), &cx, &purse, None);
+        let me = Arc::new(RunState::new(&"desk".into(), &Default::default(), &Ceiling::default(), start));
+        let job = MemberRun {
             runner: Arc::new(member),
             member: "ada".into(),
             chat: Chat::new(),
@@ -524,10 +532,10 @@ mod tests {
             instructions: Arc::default(),
             retries: 0,
         };
-        let shares = Shares::new(&me, 1);
+        let shares = MemberAllocations::new(&me, 1);
         let mut working = begin_members(&me, 0, vec![job], shares, &CancellationToken::new());
         let failed = working.remove(0).await.unwrap().err();
-        let Some(Failed::Of(fault)) = failed else { panic!("{failed:?}") };
+        let Some(MemberFailure::Of(fault)) = failed else { panic!("{failed:?}") };
         assert_eq!(fault.to_string(), TooManyAgents::Agents(limits::AGENTS_PER_RUN).to_string());
     }
 }

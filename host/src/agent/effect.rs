@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Agent, RunError,
-    completion::{self, Asked},
-    delegate::Instance,
-    journal::Record,
+    completion::{self, ModelRequest},
+    delegate::RunState,
+    journal::JournalRecord,
 };
 use crate::{
-    capability::{Names, Power, Powers, Usd},
-    chat::{Chat, Content, EditError, Message, Replacement, Role, Snapshot, ToolSpec},
+    capability::{NameSet, Power, Powers, Usd},
+    chat::{Chat, ChatEditError, ChatSnapshot, Message, MessageReplacement, Role, ToolResultContent, ToolSpec},
     error::{Fault, OnFailure},
     event::{Event, RunCx},
     limits,
@@ -31,13 +31,13 @@ pub trait Effect: Send + Sync {
     fn name(&self) -> &str;
 
     /// When it wants to be called.
-    fn phases(&self) -> &[Phase];
+    fn phases(&self) -> &[EffectPhase];
 
     /// What it is trusted with.
     fn powers(&self) -> &Powers;
 
     /// The models of the config that it may ask, beside the agent's own.
-    fn models(&self) -> &Names {
+    fn models(&self) -> &NameSet {
         &NO_MODELS
     }
 
@@ -60,14 +60,14 @@ pub trait Effect: Send + Sync {
     async fn eval(
         &self,
         cx: &RunCx,
-        moment: &Moment,
-        chat: &Snapshot,
+        moment: &EffectInput,
+        chat: &ChatSnapshot,
         tools: &Arc<[Arc<ToolSpec>]>,
         state: Vec<u8>,
-    ) -> Result<Step, Fault>;
+    ) -> Result<EffectStep, Fault>;
 }
 
-static NO_MODELS: LazyLock<Names> = LazyLock::new(Names::default);
+static NO_MODELS: LazyLock<NameSet> = LazyLock::new(NameSet::default);
 
 /// An effect that is a closure: it sees the conversation and answers with edits, which need the powers that it is given.
 ///
@@ -80,25 +80,25 @@ static NO_MODELS: LazyLock<Names> = LazyLock::new(Names::default);
 /// ```
 pub struct EffectFn<F> {
     name: String,
-    phases: [Phase; 1],
+    phases: [EffectPhase; 1],
     powers: Powers,
     eval: F,
 }
 
-impl<F: Fn(&Moment, &Snapshot) -> Result<Vec<Edit>, Fault> + Send + Sync> EffectFn<F> {
+impl<F: Fn(&EffectInput, &ChatSnapshot) -> Result<Vec<EffectEdit>, Fault> + Send + Sync> EffectFn<F> {
     /// Calls `eval` once a turn, in this phase.
-    pub fn new(name: impl Into<String>, phase: Phase, powers: impl IntoIterator<Item = Power>, eval: F) -> Self {
+    pub fn new(name: impl Into<String>, phase: EffectPhase, powers: impl IntoIterator<Item = Power>, eval: F) -> Self {
         Self { name: name.into(), phases: [phase], powers: powers.into_iter().collect(), eval }
     }
 }
 
 #[async_trait]
-impl<F: Fn(&Moment, &Snapshot) -> Result<Vec<Edit>, Fault> + Send + Sync> Effect for EffectFn<F> {
+impl<F: Fn(&EffectInput, &ChatSnapshot) -> Result<Vec<EffectEdit>, Fault> + Send + Sync> Effect for EffectFn<F> {
     fn name(&self) -> &str {
         &self.name
     }
 
-    fn phases(&self) -> &[Phase] {
+    fn phases(&self) -> &[EffectPhase] {
         &self.phases
     }
 
@@ -109,20 +109,20 @@ impl<F: Fn(&Moment, &Snapshot) -> Result<Vec<Edit>, Fault> + Send + Sync> Effect
     async fn eval(
         &self,
         _: &RunCx,
-        moment: &Moment,
-        chat: &Snapshot,
+        moment: &EffectInput,
+        chat: &ChatSnapshot,
         _: &Arc<[Arc<ToolSpec>]>,
         state: Vec<u8>,
-    ) -> Result<Step, Fault> {
+    ) -> Result<EffectStep, Fault> {
         let edits = (self.eval)(moment, chat)?;
-        Ok(Step { state, action: Action::Edits(edits), wake: None })
+        Ok(EffectStep { state, action: EffectAction::Edits(edits), wake: None })
     }
 }
 
 /// Where in its turn the agent is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Phase {
+pub enum EffectPhase {
     /// The next request is about to be built; every call has its result.
     BeforeModel,
     /// The reply is in the chat; its calls have not run yet. One that [says nothing](Message::says_nothing) does not come
@@ -132,9 +132,9 @@ pub enum Phase {
 
 /// What an effect is told unasked.
 #[derive(Debug, Clone)]
-pub struct Moment {
+pub struct EffectInput {
     /// Where in the turn.
-    pub phase: Phase,
+    pub phase: EffectPhase,
     /// Turns before this one.
     pub iteration: u32,
     /// Estimate of the next request: chat and tools.
@@ -149,20 +149,20 @@ pub struct Moment {
     pub model_time: Duration,
     /// Time since the run began.
     pub elapsed: Duration,
-    /// The answer to an [`Action::AskModel`], only in the call that follows it.
+    /// The answer to an [`EffectAction::AskModel`], only in the call that follows it.
     pub reply: Option<Result<Completion, Fault>>,
 }
 
 /// One change.
 #[derive(Debug, Clone)]
 #[allow(missing_docs, reason = "the fields are the facts in the sentence above them")]
-pub enum Edit {
+pub enum EffectEdit {
     /// Adds a user message; after the results if calls are open.
     Note(String),
     /// Changes what a tool said.
-    ReplaceResult { call_id: String, content: Vec<Content> },
+    ReplaceResult { call_id: String, content: Vec<ToolResultContent> },
     /// Replaces or removes messages.
-    Replace(Replacement),
+    Replace(MessageReplacement),
     /// Hides tools until the effect is called again before a model's turn. Where a tool comes later, the effect is called
     /// before a model is shown it, whatever its [`Wake`] says.
     HideTools(Vec<String>),
@@ -172,7 +172,7 @@ pub enum Edit {
     Unknown(String),
 }
 
-impl Edit {
+impl EffectEdit {
     /// Its name in events.
     fn name(&self) -> &'static str {
         match self {
@@ -201,7 +201,7 @@ impl Edit {
 
 /// A question to the agent's model. Its tools are the effect's: the host runs none of them.
 #[derive(Debug, Clone)]
-pub struct Ask {
+pub struct ModelQuery {
     /// A model's name in the config; none: the agent's own.
     pub model: Option<String>,
     /// The question.
@@ -210,11 +210,11 @@ pub struct Ask {
 
 /// What to do.
 #[derive(Debug, Clone)]
-pub enum Action {
+pub enum EffectAction {
     /// These changes, in most calls none.
-    Edits(Vec<Edit>),
+    Edits(Vec<EffectEdit>),
     /// Ask a model, then call again.
-    AskModel(Box<Ask>),
+    AskModel(Box<ModelQuery>),
 }
 
 /// Until when an effect has nothing to do; the first of these that holds wakes it. None at all: not again in this run. One that
@@ -233,7 +233,7 @@ pub struct Wake {
 }
 
 impl Wake {
-    fn is_due(&self, moment: &Moment) -> bool {
+    fn is_due(&self, moment: &EffectInput) -> bool {
         self.iteration.is_some_and(|at| moment.iteration >= at)
             || self.request_tokens.is_some_and(|at| moment.request_tokens >= at)
             || self.run_tokens.is_some_and(|at| moment.run_usage.total() >= at)
@@ -243,11 +243,11 @@ impl Wake {
 
 /// The answer of an effect.
 #[derive(Debug, Clone)]
-pub struct Step {
+pub struct EffectStep {
     /// For the next call.
     pub state: Vec<u8>,
     /// What to do.
-    pub action: Action,
+    pub action: EffectAction,
     /// When to be called next; none: in the next of its phases.
     pub wake: Option<Wake>,
 }
@@ -263,10 +263,10 @@ pub(crate) fn bounded_state(state: Vec<u8>) -> Result<Vec<u8>, Fault> {
 
 /// Asks a model for a pure step that may ask these beside the agent's own.
 pub(crate) async fn ask_for(
-    me: &Instance,
+    me: &RunState,
     agent: &Agent,
-    granted: &Names,
-    Ask { model, request }: Ask,
+    granted: &NameSet,
+    ModelQuery { model, request }: ModelQuery,
     usage: &mut Usage,
 ) -> Result<(Completion, Usd), Fault> {
     if let Some(model) = &model {
@@ -274,20 +274,20 @@ pub(crate) async fn ask_for(
     }
     // A conversation as it is seen after a reply has calls without results.
     request.messages.check().map_err(|error| Fault::invalid(format!("it cannot be asked: {error}")))?;
-    let asked = Asked { model, request, shown: false };
+    let asked = ModelRequest { model, request, shown: false };
     completion::ask(me, agent, asked, usage).await.map_err(|error| error.as_fault())
 }
 
 /// The effects of one run, with the memory that the host keeps for them.
 pub(crate) struct Effects<'a> {
-    pub(super) running: Vec<Running<'a>>,
+    pub(super) running: Vec<RunningEffect<'a>>,
     /// What models told effects in this phase before the run was interrupted.
-    pub(super) told: VecDeque<Told>,
+    pub(super) told: VecDeque<EffectModelReply>,
 }
 
 /// What a model told an effect.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct EffectModelReply {
     /// The effect's place.
     pub at: usize,
     /// Its name; empty where it was not written down.
@@ -295,7 +295,7 @@ pub(crate) struct Told {
     pub completion: Completion,
 }
 
-impl Told {
+impl EffectModelReply {
     pub(crate) fn is_for(&self, at: usize, name: &str) -> bool {
         self.at == at && (self.name.is_empty() || self.name == name)
     }
@@ -303,8 +303,8 @@ impl Told {
 
 /// What effects act on.
 #[derive(Clone, Copy)]
-pub(crate) struct EffectsOf<'a> {
-    pub me: &'a Instance,
+pub(crate) struct EffectTarget<'a> {
+    pub me: &'a RunState,
     pub chat: &'a Chat,
     pub of: &'a Agent,
     pub tools: &'a Arc<[Arc<ToolSpec>]>,
@@ -312,7 +312,7 @@ pub(crate) struct EffectsOf<'a> {
 
 /// Which effects are called.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Callees {
+pub(crate) enum EffectSelection {
     /// Those that are due.
     Due,
     /// Those that may hide tools and have not seen all of them.
@@ -320,7 +320,7 @@ pub(crate) enum Callees {
 }
 
 /// One of them, and what it remembers.
-pub(crate) struct Running<'a> {
+pub(crate) struct RunningEffect<'a> {
     pub(super) effect: &'a dyn Effect,
     pub(super) state: Vec<u8>,
     pub(super) wake: Option<Wake>,
@@ -335,7 +335,7 @@ impl<'a> Effects<'a> {
     pub fn new(effects: &'a [Arc<dyn Effect>]) -> Self {
         let start = |effect: &'a Arc<dyn Effect>| {
             let (state, wake, hidden, seen) = (vec![], None, vec![], None);
-            Running { effect: &**effect, state, wake, hidden, seen, changed: false }
+            RunningEffect { effect: &**effect, state, wake, hidden, seen, changed: false }
         };
         Self { running: effects.iter().map(start).collect(), told: VecDeque::new() }
     }
@@ -357,7 +357,7 @@ impl<'a> Effects<'a> {
     /// Returns the tools whose calls may run in a turn that was interrupted, where `hidden` were not shown then. An effect
     /// that has never looked came into the config, or was changed there, since.
     pub fn visible_in_resumed_turn(&self, tools: &ToolBox, hidden: Vec<String>) -> ToolBox {
-        let looks_before = |running: &Running<'_>| running.effect.phases().contains(&Phase::BeforeModel);
+        let looks_before = |running: &RunningEffect<'_>| running.effect.phases().contains(&EffectPhase::BeforeModel);
         self.without_new(tools, hidden, |running| running.seen.is_some() || looks_before(running))
     }
 
@@ -365,7 +365,7 @@ impl<'a> Effects<'a> {
         &self,
         tools: &ToolBox,
         mut hidden: Vec<String>,
-        is_heeded: impl Fn(&Running<'_>) -> bool,
+        is_heeded: impl Fn(&RunningEffect<'_>) -> bool,
     ) -> ToolBox {
         for running in self.running.iter().filter(|running| is_heeded(running)) {
             hidden.extend(running.new_among(tools.names()).map(str::to_owned));
@@ -381,9 +381,9 @@ impl<'a> Effects<'a> {
     /// Calls these effects, in order, and makes their changes. Usage of models that effects asked is added to `usage`.
     pub async fn eval(
         &mut self,
-        agent: EffectsOf<'_>,
-        callees: Callees,
-        moment: &mut Moment,
+        agent: EffectTarget<'_>,
+        callees: EffectSelection,
+        moment: &mut EffectInput,
         usage: &mut Usage,
     ) -> Result<(), RunError> {
         for (at, running) in self.running.iter_mut().enumerate() {
@@ -411,9 +411,9 @@ impl<'a> Effects<'a> {
     }
 }
 
-impl Running<'_> {
-    fn is_called(&self, callees: Callees, moment: &Moment, tools: &[Arc<ToolSpec>]) -> bool {
-        let is_due = || callees == Callees::Due && self.wake.is_none_or(|wake| wake.is_due(moment));
+impl RunningEffect<'_> {
+    fn is_called(&self, callees: EffectSelection, moment: &EffectInput, tools: &[Arc<ToolSpec>]) -> bool {
+        let is_due = || callees == EffectSelection::Due && self.wake.is_none_or(|wake| wake.is_due(moment));
         self.effect.phases().contains(&moment.phase)
             && (is_due() || self.has_new(tools.iter().map(|tool| tool.name.as_str())))
     }
@@ -446,11 +446,11 @@ impl Running<'_> {
     /// One step, with as many questions to a model as it asks.
     async fn step(
         &mut self,
-        agent: EffectsOf<'_>,
-        moment: &mut Moment,
+        agent: EffectTarget<'_>,
+        moment: &mut EffectInput,
         usage: &mut Usage,
-        (at, told): (usize, &mut VecDeque<Told>),
-    ) -> Result<Vec<Edit>, Fault> {
+        (at, told): (usize, &mut VecDeque<EffectModelReply>),
+    ) -> Result<Vec<EffectEdit>, Fault> {
         let chat = agent.chat.snapshot();
         for asked in 0..=limits::ASKS_IN_A_ROW {
             let state = self.state.clone();
@@ -461,22 +461,22 @@ impl Running<'_> {
             self.changed |= self.state != state || self.wake != step.wake;
             (self.state, self.wake) = (state, step.wake);
             match step.action {
-                Action::Edits(edits) if edits.len() > limits::EDITS_PER_STEP => {
+                EffectAction::Edits(edits) if edits.len() > limits::EDITS_PER_STEP => {
                     let message =
                         format!("it asked for {} edits, at most {} are made", edits.len(), limits::EDITS_PER_STEP);
                     return Err(Fault::TooLarge { message });
                 }
-                Action::Edits(edits) => return Ok(edits),
-                Action::AskModel(_) if asked == limits::ASKS_IN_A_ROW => break,
-                Action::AskModel(_) if told.front().is_some_and(|told| told.is_for(at, self.effect.name())) => {
+                EffectAction::Edits(edits) => return Ok(edits),
+                EffectAction::AskModel(_) if asked == limits::ASKS_IN_A_ROW => break,
+                EffectAction::AskModel(_) if told.front().is_some_and(|told| told.is_for(at, self.effect.name())) => {
                     moment.reply = told.pop_front().map(|told| Ok(told.completion));
                 }
-                Action::AskModel(ask) => {
+                EffectAction::AskModel(ask) => {
                     let reply = self.ask(agent, *ask, usage).await;
                     moment.reply = Some(reply.map(|(completion, cost)| {
                         agent.me.write(|| {
                             let (name, completion) = (self.effect.name().to_owned(), completion.clone());
-                            Record::Asked { effect: at, name, completion, cost }
+                            JournalRecord::Asked { effect: at, name, completion, cost }
                         });
                         completion
                     }));
@@ -488,7 +488,12 @@ impl Running<'_> {
         })
     }
 
-    async fn ask(&self, agent: EffectsOf<'_>, ask: Ask, usage: &mut Usage) -> Result<(Completion, Usd), Fault> {
+    async fn ask(
+        &self,
+        agent: EffectTarget<'_>,
+        ask: ModelQuery,
+        usage: &mut Usage,
+    ) -> Result<(Completion, Usd), Fault> {
         if !self.effect.powers().contains(&Power::AskModel) {
             return Err(Fault::Denied { message: "the power `ask-model` was not granted".into() });
         }
@@ -496,8 +501,13 @@ impl Running<'_> {
     }
 
     /// Makes the changes, in order; one that is not allowed or not valid is reported, the others are made.
-    async fn apply(&mut self, agent: EffectsOf<'_>, moment: &Moment, edits: Vec<Edit>) -> Result<(), RunError> {
-        if moment.phase == Phase::BeforeModel && !self.hidden.is_empty() {
+    async fn apply(
+        &mut self,
+        agent: EffectTarget<'_>,
+        moment: &EffectInput,
+        edits: Vec<EffectEdit>,
+    ) -> Result<(), RunError> {
+        if moment.phase == EffectPhase::BeforeModel && !self.hidden.is_empty() {
             (self.hidden, self.changed) = (Vec::new(), true);
         }
         let effect = self.effect.name();
@@ -505,8 +515,10 @@ impl Running<'_> {
         for edit in edits {
             let name = edit.name();
             let event = match self.make(agent.chat, edit, &mut noted) {
-                Ok(Made::Stop { code, message }) => return Err(RunError::Stopped { by: effect.into(), code, message }),
-                Ok(Made::Change) => {
+                Ok(EffectEditOutcome::Stop { code, message }) => {
+                    return Err(RunError::Stopped { by: effect.into(), code, message });
+                }
+                Ok(EffectEditOutcome::Change) => {
                     Event::EffectEdited { agent: agent.me.cx.agent.clone(), effect: effect.into(), edit: name }
                 }
                 Err(mut reason) => {
@@ -521,39 +533,41 @@ impl Running<'_> {
     }
 
     /// Makes one change. `noted`: the bytes of the notes of this step, this one included afterwards.
-    fn make(&mut self, chat: &Chat, edit: Edit, noted: &mut usize) -> Result<Made, String> {
+    fn make(&mut self, chat: &Chat, edit: EffectEdit, noted: &mut usize) -> Result<EffectEditOutcome, String> {
         if let Some(power) = edit.needs().iter().find(|power| !self.effect.powers().contains(power)) {
             return Err(format!("the power `{power}` was not granted"));
         }
-        let invalid = |error: EditError| error.to_string();
+        let invalid = |error: ChatEditError| error.to_string();
         match edit {
-            Edit::Note(text) if text.len() > limits::NOTE_BYTES => {
+            EffectEdit::Note(text) if text.len() > limits::NOTE_BYTES => {
                 return Err(format!("the note has {} bytes, at most {} are taken", text.len(), limits::NOTE_BYTES));
             }
-            Edit::Note(text) if *noted + text.len() > limits::NOTES_PER_STEP_BYTES => {
+            EffectEdit::Note(text) if *noted + text.len() > limits::NOTES_PER_STEP_BYTES => {
                 let most = limits::NOTES_PER_STEP_BYTES;
                 return Err(format!("the notes of this step have more than {most} bytes: this one is left out"));
             }
-            Edit::Note(text) if text.trim().is_empty() => return Err("the note is empty".into()),
-            Edit::Note(text) => {
+            EffectEdit::Note(text) if text.trim().is_empty() => return Err("the note is empty".into()),
+            EffectEdit::Note(text) => {
                 *noted += text.len();
                 chat.append(Message::note(self.effect.name(), text)).map_err(invalid)?;
             }
-            Edit::ReplaceResult { call_id, content } => chat.replace_result(&call_id, content).map_err(invalid)?,
-            Edit::Replace(replacement) => {
+            EffectEdit::ReplaceResult { call_id, content } => {
+                chat.replace_result(&call_id, content).map_err(invalid)?
+            }
+            EffectEdit::Replace(replacement) => {
                 if self.touches_system_prompt(chat, &replacement) {
                     return Err(format!("the power `{}` was not granted", Power::SystemPrompt));
                 }
                 chat.replace(replacement).map_err(invalid)?;
             }
-            Edit::HideTools(names) => (self.hidden, self.changed) = (names, true),
-            Edit::Stop { code, message } => return Ok(Made::Stop { code, message }),
-            Edit::Unknown(kind) => return Err(format!("this host knows no edit `{kind}`")),
+            EffectEdit::HideTools(names) => (self.hidden, self.changed) = (names, true),
+            EffectEdit::Stop { code, message } => return Ok(EffectEditOutcome::Stop { code, message }),
+            EffectEdit::Unknown(kind) => return Err(format!("this host knows no edit `{kind}`")),
         }
-        Ok(Made::Change)
+        Ok(EffectEditOutcome::Change)
     }
 
-    fn touches_system_prompt(&self, chat: &Chat, replacement: &Replacement) -> bool {
+    fn touches_system_prompt(&self, chat: &Chat, replacement: &MessageReplacement) -> bool {
         let is_system = |message: &Message| message.role == Role::System;
         let snapshot = chat.snapshot();
         let first_goes = snapshot.find(replacement.first) == Some(0);
@@ -572,7 +586,7 @@ impl Running<'_> {
     }
 }
 
-enum Made {
+enum EffectEditOutcome {
     Change,
     Stop { code: String, message: String },
 }
@@ -585,7 +599,7 @@ mod tests {
     fn what_a_model_told_one_effect_is_not_told_another() {
         let (stop, usage) = (crate::model::StopReason::EndTurn, Usage::default());
         let completion = Completion { parts: vec![], stop, usage, model: String::new(), meta: vec![] };
-        let told = |name: &str| Told { at: 1, name: name.into(), completion: completion.clone() };
+        let told = |name: &str| EffectModelReply { at: 1, name: name.into(), completion: completion.clone() };
         assert!(told("a").is_for(1, "a") && told("").is_for(1, "a"));
         assert!(!told("a").is_for(1, "b") && !told("a").is_for(0, "a"));
     }

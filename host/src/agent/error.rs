@@ -1,7 +1,7 @@
-use super::{WindowExceeded, journal::Lost};
+use super::{WindowExceeded, journal::JournalWriteError};
 use crate::{
-    capability::Exhausted,
-    chat::EditError,
+    capability::BudgetExhausted,
+    chat::ChatEditError,
     error::{ErrorKind, Fault},
     limits,
 };
@@ -18,7 +18,7 @@ pub enum RunError {
     MaxIterations(u32),
     /// What the run may spend is spent.
     #[error("{0}")]
-    Budget(Exhausted),
+    Budget(BudgetExhausted),
     /// A request is more than its model can take.
     #[error(transparent)]
     Window(Box<WindowExceeded>),
@@ -33,7 +33,7 @@ pub enum RunError {
     ConversationsFull(usize),
     /// A message of the input cannot stand in a conversation.
     #[error("the input cannot be put into the conversation")]
-    Input(#[source] EditError),
+    Input(#[source] ChatEditError),
     /// The reply was cut at the longest length that the model or the config allows.
     #[error("the model's reply was cut off before its end")]
     Cut,
@@ -83,7 +83,7 @@ pub enum RunError {
     },
     /// What happens cannot be written down any more: nothing goes on that could not be resumed.
     #[error("the session cannot be written down any more")]
-    Unrecorded(#[source] Lost),
+    Unrecorded(#[source] JournalWriteError),
     /// Somebody cancelled it.
     #[error("the run was cancelled")]
     Cancelled,

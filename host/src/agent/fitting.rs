@@ -2,11 +2,11 @@
 
 use super::{
     RunError,
-    effect::{Callees, Phase},
-    react::Loop,
+    effect::{EffectPhase, EffectSelection},
+    react::AgentRun,
 };
 use crate::{
-    chat::{Content, Entry, Role, Snapshot, ToolCall, ToolResult},
+    chat::{ChatEntry, ChatSnapshot, Role, ToolCall, ToolResult, ToolResultContent},
     error::Fault,
     event::Event,
     model::{CompletionRequest, ModelInfo},
@@ -39,7 +39,7 @@ impl WindowExceeded {
     fn new(info: &ModelInfo, request: &CompletionRequest, window: u64, refusal: Option<Fault>) -> Self {
         let tokens = request.tokens();
         let of_tools = tokens - request.messages.tokens();
-        let is_prompt = |entry: &&Entry| entry.message.role == Role::System;
+        let is_prompt = |entry: &&ChatEntry| entry.message.role == Role::System;
         let prompt = request.messages.iter().take_while(is_prompt).map(|entry| u64::from(entry.tokens)).sum::<u64>();
         let unread = unread(&request.messages).iter().map(|entry| u64::from(entry.tokens)).sum();
         Self { model: info.name.clone(), tokens, window, fixed: of_tools + prompt, unread, refusal }
@@ -47,7 +47,7 @@ impl WindowExceeded {
 }
 
 /// Returns what has come since the model's newest reply, without the system prompt.
-fn unread(chat: &Snapshot) -> Vec<&Entry> {
+fn unread(chat: &ChatSnapshot) -> Vec<&ChatEntry> {
     let since = chat.iter().rev().take_while(|entry| entry.message.role != Role::Assistant);
     since.filter(|entry| entry.message.role != Role::System).collect()
 }
@@ -74,7 +74,7 @@ pub(super) fn refused(info: &ModelInfo, request: &CompletionRequest, fault: Faul
     }
 }
 
-impl Loop<'_> {
+impl AgentRun<'_> {
     /// Shortens the conversation for a model that can take less than was known: unread results to their share of the window,
     /// the rest as the effects do. Returns `true` if the request is smaller now.
     pub(super) async fn shorten_for(&mut self, exceeded: &WindowExceeded, iteration: u32) -> Result<bool, RunError> {
@@ -82,7 +82,7 @@ impl Loop<'_> {
         self.cut_unread_results();
         self.offer_to_read_on();
         self.work.effects.wake();
-        self.eval_effects(Phase::BeforeModel, iteration, Callees::Due).await?;
+        self.eval_effects(EffectPhase::BeforeModel, iteration, EffectSelection::Due).await?;
         self.end_with_a_user();
         let again = self.request_tokens() < before;
         if let Some(refusal) = &exceeded.refusal {
@@ -109,8 +109,8 @@ impl Loop<'_> {
             // One that was cut before is made whole and cut anew, so that what it says of the rest is right.
             let kept = chat.kept_result(&result.call_id);
             if let Some(whole) = kept {
-                result.content.retain(|piece| matches!(piece, Content::Media(_)));
-                result.content.insert(0, Content::Text(String::from(&**whole)));
+                result.content.retain(|piece| matches!(piece, ToolResultContent::Media(_)));
+                result.content.insert(0, ToolResultContent::Text(String::from(&**whole)));
             }
             let Some(whole) = tools.cut_to_read_on(call, &mut result) else { continue };
             if kept.is_none() {
@@ -123,7 +123,7 @@ impl Loop<'_> {
 }
 
 /// The call that a result answers.
-fn call_of<'a>(chat: &'a Snapshot, result: &ToolResult) -> Option<&'a ToolCall> {
+fn call_of<'a>(chat: &'a ChatSnapshot, result: &ToolResult) -> Option<&'a ToolCall> {
     let mut calls = chat.iter().rev().flat_map(|entry| entry.message.tool_calls());
     calls.find(|call| call.id == result.call_id)
 }

@@ -4,23 +4,23 @@ use std::sync::{
 };
 
 use crate::{
-    capability::Decision,
+    capability::CapabilityDecision,
     event::{Event, RunCx},
 };
 
 /// What the plugins of an agent have got and what they have not, told once: when it runs for the first time.
 #[derive(Debug, Default)]
-pub struct Grants {
+pub struct GrantDecisions {
     /// Of each capability that one of them wants.
-    pub decisions: Vec<Decision>,
+    pub decisions: Vec<CapabilityDecision>,
     /// What a person should know of it.
     pub notices: Vec<String>,
     told: AtomicBool,
 }
 
-impl Grants {
+impl GrantDecisions {
     /// These, not told yet.
-    pub fn new(decisions: Vec<Decision>, notices: Vec<String>) -> Self {
+    pub fn new(decisions: Vec<CapabilityDecision>, notices: Vec<String>) -> Self {
         Self { decisions, notices, told: AtomicBool::new(false) }
     }
 
@@ -35,7 +35,7 @@ impl Grants {
         for message in &self.notices {
             cx.events.emit(Event::Warning { message: message.clone() }).await;
         }
-        for Decision { plugin, capability, allowed, rule } in self.decisions.iter().cloned() {
+        for CapabilityDecision { plugin, capability, allowed, rule } in self.decisions.iter().cloned() {
             let agent = Arc::clone(agent);
             cx.events.emit(Event::CapabilityDecided { agent, plugin, capability, allowed, rule }).await;
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::{AfterDecision, BeforeDecision, Middleware, Outcome};
+use super::{AfterRunDecision, BeforeRunDecision, RunMiddleware, RunOutcome};
 use crate::{chat::Message, error::Fault, event::RunCx};
 
 /// Rejects answers. A run that failed is not looked at, and neither is one that hands over: what it tells the next agent is
@@ -65,27 +65,27 @@ impl<F: Fn(&Message) -> Result<(), Fault> + Send + Sync> OutputGuardrail<F> {
 }
 
 #[async_trait]
-impl<F: Fn(&Message) -> Result<(), Fault> + Send + Sync> Middleware for OutputGuardrail<F> {
+impl<F: Fn(&Message) -> Result<(), Fault> + Send + Sync> RunMiddleware for OutputGuardrail<F> {
     fn name(&self) -> &str {
         &self.name
     }
 
-    async fn before(&self, _: &RunCx, _: &[Message]) -> Result<BeforeDecision, Fault> {
-        Ok(BeforeDecision::Proceed { input: None, state: Vec::new() })
+    async fn before(&self, _: &RunCx, _: &[Message]) -> Result<BeforeRunDecision, Fault> {
+        Ok(BeforeRunDecision::Proceed { input: None, state: Vec::new() })
     }
 
-    async fn after(&self, _: &RunCx, outcome: &Outcome, _: Vec<u8>) -> Result<AfterDecision, Fault> {
-        let Ok(answer) = &outcome.reply else { return Ok(AfterDecision::Accept) };
+    async fn after(&self, _: &RunCx, outcome: &RunOutcome, _: Vec<u8>) -> Result<AfterRunDecision, Fault> {
+        let Ok(answer) = &outcome.reply else { return Ok(AfterRunDecision::Accept) };
         if outcome.is_hand_over() && !self.hand_overs {
-            return Ok(AfterDecision::Accept);
+            return Ok(AfterRunDecision::Accept);
         }
         Ok(match (self.check)(answer) {
-            Ok(()) => AfterDecision::Accept,
+            Ok(()) => AfterRunDecision::Accept,
             Err(why) if outcome.attempt < self.attempts => {
                 let feedback = Some(format!("Your answer was not accepted: {why}. Give another one."));
-                AfterDecision::Retry { feedback, delay: Duration::ZERO, state: Vec::new() }
+                AfterRunDecision::Retry { feedback, delay: Duration::ZERO, state: Vec::new() }
             }
-            Err(why) => AfterDecision::Reject(why),
+            Err(why) => AfterRunDecision::Reject(why),
         })
     }
 }
@@ -104,7 +104,7 @@ impl<F: Fn(&[Message]) -> Result<(), Fault> + Send + Sync> InputGuardrail<F> {
 }
 
 #[async_trait]
-impl<F: Fn(&[Message]) -> Result<(), Fault> + Send + Sync> Middleware for InputGuardrail<F> {
+impl<F: Fn(&[Message]) -> Result<(), Fault> + Send + Sync> RunMiddleware for InputGuardrail<F> {
     fn name(&self) -> &str {
         &self.name
     }
@@ -113,23 +113,23 @@ impl<F: Fn(&[Message]) -> Result<(), Fault> + Send + Sync> Middleware for InputG
         false
     }
 
-    async fn before(&self, _: &RunCx, input: &[Message]) -> Result<BeforeDecision, Fault> {
+    async fn before(&self, _: &RunCx, input: &[Message]) -> Result<BeforeRunDecision, Fault> {
         Ok(match (self.check)(input) {
-            Ok(()) => BeforeDecision::Proceed { input: None, state: Vec::new() },
-            Err(why) => BeforeDecision::Reject(why),
+            Ok(()) => BeforeRunDecision::Proceed { input: None, state: Vec::new() },
+            Err(why) => BeforeRunDecision::Reject(why),
         })
     }
 
-    async fn after(&self, _: &RunCx, _: &Outcome, _: Vec<u8>) -> Result<AfterDecision, Fault> {
-        Ok(AfterDecision::Accept)
+    async fn after(&self, _: &RunCx, _: &RunOutcome, _: Vec<u8>) -> Result<AfterRunDecision, Fault> {
+        Ok(AfterRunDecision::Accept)
     }
 }
 
 /// Ends what takes too long: each attempt has this much wall time.
-pub struct Timeout(pub Duration);
+pub struct TimeoutMiddleware(pub Duration);
 
 #[async_trait]
-impl Middleware for Timeout {
+impl RunMiddleware for TimeoutMiddleware {
     fn name(&self) -> &str {
         "timeout"
     }
@@ -142,21 +142,21 @@ impl Middleware for Timeout {
         false
     }
 
-    async fn before(&self, _: &RunCx, _: &[Message]) -> Result<BeforeDecision, Fault> {
-        Ok(BeforeDecision::Proceed { input: None, state: Vec::new() })
+    async fn before(&self, _: &RunCx, _: &[Message]) -> Result<BeforeRunDecision, Fault> {
+        Ok(BeforeRunDecision::Proceed { input: None, state: Vec::new() })
     }
 
-    async fn after(&self, _: &RunCx, _: &Outcome, _: Vec<u8>) -> Result<AfterDecision, Fault> {
-        Ok(AfterDecision::Accept)
+    async fn after(&self, _: &RunCx, _: &RunOutcome, _: Vec<u8>) -> Result<AfterRunDecision, Fault> {
+        Ok(AfterRunDecision::Accept)
     }
 }
 
 /// A panic of what it stands around is a failure for those around it, which they can answer. Without one it ends the run,
 /// and nothing else.
-pub struct Recovery;
+pub struct RecoveryMiddleware;
 
 #[async_trait]
-impl Middleware for Recovery {
+impl RunMiddleware for RecoveryMiddleware {
     fn name(&self) -> &str {
         "recovery"
     }
@@ -169,23 +169,23 @@ impl Middleware for Recovery {
         false
     }
 
-    async fn before(&self, _: &RunCx, _: &[Message]) -> Result<BeforeDecision, Fault> {
-        Ok(BeforeDecision::Proceed { input: None, state: Vec::new() })
+    async fn before(&self, _: &RunCx, _: &[Message]) -> Result<BeforeRunDecision, Fault> {
+        Ok(BeforeRunDecision::Proceed { input: None, state: Vec::new() })
     }
 
-    async fn after(&self, _: &RunCx, _: &Outcome, _: Vec<u8>) -> Result<AfterDecision, Fault> {
-        Ok(AfterDecision::Accept)
+    async fn after(&self, _: &RunCx, _: &RunOutcome, _: Vec<u8>) -> Result<AfterRunDecision, Fault> {
+        Ok(AfterRunDecision::Accept)
     }
 }
 
-/// The target under which [`Logger`] writes.
+/// The target under which [`LoggingMiddleware`] writes.
 pub const LOGGER_TARGET: &str = "shelly_host::runs";
 
 /// Writes the beginning and the end of each attempt to the log of the program, through `tracing`.
-pub struct Logger;
+pub struct LoggingMiddleware;
 
 #[async_trait]
-impl Middleware for Logger {
+impl RunMiddleware for LoggingMiddleware {
     fn name(&self) -> &str {
         "logger"
     }
@@ -194,18 +194,18 @@ impl Middleware for Logger {
         false
     }
 
-    async fn before(&self, cx: &RunCx, input: &[Message]) -> Result<BeforeDecision, Fault> {
+    async fn before(&self, cx: &RunCx, input: &[Message]) -> Result<BeforeRunDecision, Fault> {
         tracing::info!(target: LOGGER_TARGET, run = &*cx.run, agent = &*cx.agent, depth = cx.depth, messages = input.len(), "begins");
-        Ok(BeforeDecision::Proceed { input: None, state: Vec::new() })
+        Ok(BeforeRunDecision::Proceed { input: None, state: Vec::new() })
     }
 
-    async fn after(&self, cx: &RunCx, outcome: &Outcome, _: Vec<u8>) -> Result<AfterDecision, Fault> {
+    async fn after(&self, cx: &RunCx, outcome: &RunOutcome, _: Vec<u8>) -> Result<AfterRunDecision, Fault> {
         let tokens = outcome.usage.total();
         let (run, agent, attempt, seconds) = (&*cx.run, &*cx.agent, outcome.attempt, outcome.duration.as_secs_f64());
         match &outcome.reply {
             Ok(_) => tracing::info!(target: LOGGER_TARGET, run, agent, attempt, tokens, seconds, "answers"),
             Err(error) => tracing::warn!(target: LOGGER_TARGET, run, agent, attempt, tokens, seconds, %error, "fails"),
         }
-        Ok(AfterDecision::Accept)
+        Ok(AfterRunDecision::Accept)
     }
 }

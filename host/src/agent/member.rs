@@ -6,27 +6,27 @@ use tokio::time::Instant;
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{
-    Answer, Runner,
-    delegate::Instance,
-    journal::{BesideId, Chosen, ErrandId, ErrandPast},
-    stint::{Employer, Stint},
+    RunAnswer, Runner,
+    delegate::RunState,
+    journal::{ChosenMember, DelegationId, DelegationState, SideChatRef},
+    stint::{ParentRun, SubRun},
 };
 use crate::{
-    capability::{Bounds, Carved, Share},
+    capability::{AllocationBounds, BudgetAllocation, RestoredAllocation},
     chat::{Chat, Message},
     error::Fault,
     tool::ToolBox,
 };
 
 /// A member that is to work.
-pub(crate) struct Job {
+pub(crate) struct MemberRun {
     pub runner: Arc<dyn Runner>,
     /// Its name in the team.
     pub member: Arc<str>,
     /// In which conversation.
     pub chat: Chat,
     /// How that goes with the one that the team shares; none: it is that one.
-    pub beside: Option<BesideId>,
+    pub beside: Option<SideChatRef>,
     /// What is new to it.
     pub input: Vec<Message>,
     /// Tools that it has beside its own.
@@ -43,23 +43,23 @@ fn call_of(step: u32) -> String {
 }
 
 /// What may be spent on the members of a step, and what is known of their work from before the team was interrupted.
-pub(crate) struct Shares(Vec<(Share, ErrandPast)>);
+pub(crate) struct MemberAllocations(Vec<(BudgetAllocation, DelegationState)>);
 
-impl Shares {
+impl MemberAllocations {
     /// An equal share for each of these many.
-    pub fn new(me: &Instance, count: usize) -> Self {
+    pub fn new(me: &RunState, count: usize) -> Self {
         let shares = me.purse.share_out(count);
-        Self(shares.into_iter().map(|share| (share, ErrandPast::default())).collect())
+        Self(shares.into_iter().map(|share| (share, DelegationState::default())).collect())
     }
 
     /// Those of a step that had begun when the team was interrupted.
-    pub fn of_the_past(me: &Instance, step: u32, chosen: &[Chosen]) -> Self {
+    pub fn of_the_past(me: &RunState, step: u32, chosen: &[ChosenMember]) -> Self {
         let past = |task| {
             let log = me.log.as_ref()?;
-            log.journal.errand(&ErrandId { run: log.run, call: call_of(step), task })
+            log.journal.errand(&DelegationId { run: log.run, call: call_of(step), task })
         };
         let pasts: Vec<_> = (0..chosen.len()).map(|at| past(at).unwrap_or_default()).collect();
-        let carved = chosen.iter().zip(&pasts).map(|(chosen, past)| Carved {
+        let carved = chosen.iter().zip(&pasts).map(|(chosen, past)| RestoredAllocation {
             bounds: chosen.bounds,
             time: None,
             start: Instant::now(),
@@ -71,7 +71,7 @@ impl Shares {
     }
 
     /// How much each is.
-    pub fn bounds(&self) -> impl Iterator<Item = Bounds> {
+    pub fn bounds(&self) -> impl Iterator<Item = AllocationBounds> {
         self.0.iter().map(|(share, _)| share.bounds())
     }
 
@@ -82,11 +82,11 @@ impl Shares {
 }
 
 /// What a member's work came to; the failure, where it was stopped because of another one's.
-pub(crate) type Done = Result<Answer, Failed>;
+pub(crate) type MemberResult = Result<RunAnswer, MemberFailure>;
 
 /// Why a member has no reply.
 #[derive(Debug)]
-pub(crate) enum Failed {
+pub(crate) enum MemberFailure {
     /// Another one has failed.
     Stopped,
     /// It has failed itself.
@@ -95,19 +95,19 @@ pub(crate) enum Failed {
 
 /// Sets members to work side by side. What each came to comes in the order of the jobs; `stop` ends them all.
 pub(crate) fn begin(
-    me: &Arc<Instance>,
+    me: &Arc<RunState>,
     step: u32,
-    jobs: Vec<Job>,
-    Shares(shares): Shares,
+    jobs: Vec<MemberRun>,
+    MemberAllocations(shares): MemberAllocations,
     stop: &CancellationToken,
-) -> Vec<AbortOnDropHandle<Done>> {
+) -> Vec<AbortOnDropHandle<MemberResult>> {
     let jobs = jobs.into_iter().zip(shares).enumerate();
-    let spawn = |(at, (job, (share, past))): (usize, (Job, (Share, ErrandPast)))| {
-        let Job { runner, member, chat, beside, input, tools, instructions, retries } = job;
+    let spawn = |(at, (job, (share, past))): (usize, (MemberRun, (BudgetAllocation, DelegationState)))| {
+        let MemberRun { runner, member, chat, beside, input, tools, instructions, retries } = job;
         let instance = me.member(&member);
         let may_work = me.crew.as_ref().map_or(Ok(()), |crew| crew.begin_member(&instance));
-        let work = Stint {
-            employer: Employer::from(&**me),
+        let work = SubRun {
+            employer: ParentRun::from(&**me),
             call: call_of(step),
             task: at,
             // As many of one agent work at once as may, whoever started them.
@@ -127,11 +127,11 @@ pub(crate) fn begin(
         };
         let stop = stop.clone();
         me.tasks.spawn(async move {
-            may_work.map_err(|error| Failed::Of(Fault::Exhausted { message: error.to_string() }))?;
+            may_work.map_err(|error| MemberFailure::Of(Fault::Exhausted { message: error.to_string() }))?;
             tokio::select! {
                 biased;
-                () = stop.cancelled() => Err(Failed::Stopped),
-                done = work.done() => done.map_err(Failed::Of),
+                () = stop.cancelled() => Err(MemberFailure::Stopped),
+                done = work.done() => done.map_err(MemberFailure::Of),
             }
         })
     };

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::{
-    effect::{Effects, Running, Told},
+    effect::{EffectModelReply, Effects, RunningEffect},
     journal::EffectMemory,
 };
 
@@ -12,7 +12,7 @@ impl Effects<'_> {
     /// phase in which they were. There may be others now, in another order: those that stand where they stood come first,
     /// then each of a name that has nothing yet. What is of none that is there, or of one that was set to something else, is
     /// left out.
-    pub fn restore(&mut self, mut memories: Vec<EffectMemory>, told: VecDeque<Told>) {
+    pub fn restore(&mut self, mut memories: Vec<EffectMemory>, told: VecDeque<EffectModelReply>) {
         self.told = told;
         let mut is_back = vec![false; self.running.len()];
         memories.sort_by_key(|memory| memory.at);
@@ -41,7 +41,7 @@ impl Effects<'_> {
     /// The memory of those whose memory has changed since this was last asked.
     pub fn memories(&mut self) -> Vec<EffectMemory> {
         self.told.clear();
-        let memory = |(at, running): (usize, &mut Running<'_>)| {
+        let memory = |(at, running): (usize, &mut RunningEffect<'_>)| {
             std::mem::take(&mut running.changed).then(|| EffectMemory {
                 name: running.effect.name().to_owned(),
                 at,
@@ -64,15 +64,15 @@ mod tests {
 
     use super::*;
     use crate::{
-        agent::{Effect, EffectFn, Moment, Phase, Step},
+        agent::{Effect, EffectFn, EffectInput, EffectPhase, EffectStep},
         capability::Powers,
-        chat::{Snapshot, ToolSpec},
+        chat::{ChatSnapshot, ToolSpec},
         error::Fault,
         event::RunCx,
     };
 
     fn effect(name: &str) -> Arc<dyn Effect> {
-        Arc::new(EffectFn::new(name, Phase::BeforeModel, [], |_, _| Ok(vec![])))
+        Arc::new(EffectFn::new(name, EffectPhase::BeforeModel, [], |_, _| Ok(vec![])))
     }
 
     #[test]
@@ -110,7 +110,7 @@ mod tests {
             "set"
         }
 
-        fn phases(&self) -> &[Phase] {
+        fn phases(&self) -> &[EffectPhase] {
             &[]
         }
 
@@ -126,11 +126,11 @@ mod tests {
         async fn eval(
             &self,
             _: &RunCx,
-            _: &Moment,
-            _: &Snapshot,
+            _: &EffectInput,
+            _: &ChatSnapshot,
             _: &Arc<[Arc<ToolSpec>]>,
             _: Vec<u8>,
-        ) -> Result<Step, Fault> {
+        ) -> Result<EffectStep, Fault> {
             Err(Fault::other("it is not called"))
         }
     }

@@ -14,7 +14,7 @@ use crate::{
 
 /// Stands around a whole run of an agent: a pair of pure steps, with bytes handed from the first to the second.
 #[async_trait]
-pub trait Middleware: Send + Sync {
+pub trait RunMiddleware: Send + Sync {
     /// Its name, for people.
     fn name(&self) -> &str;
 
@@ -44,21 +44,21 @@ pub trait Middleware: Send + Sync {
     ///
     /// # Errors
     ///
-    /// A [`Fault`] if it could not do its work; [`Middleware::on_failure`] says what that means for the run.
-    async fn before(&self, cx: &RunCx, input: &[Message]) -> Result<BeforeDecision, Fault>;
+    /// A [`Fault`] if it could not do its work; [`RunMiddleware::on_failure`] says what that means for the run.
+    async fn before(&self, cx: &RunCx, input: &[Message]) -> Result<BeforeRunDecision, Fault>;
 
     /// After a run, and after each further attempt.
     ///
     /// # Errors
     ///
-    /// As [`Middleware::before`].
-    async fn after(&self, cx: &RunCx, outcome: &Outcome, state: Vec<u8>) -> Result<AfterDecision, Fault>;
+    /// As [`RunMiddleware::before`].
+    async fn after(&self, cx: &RunCx, outcome: &RunOutcome, state: Vec<u8>) -> Result<AfterRunDecision, Fault>;
 }
 
 /// What to do with a run that has not begun.
 #[derive(Debug, Clone)]
 #[allow(missing_docs, reason = "the fields are the facts in the sentence above them")]
-pub enum BeforeDecision {
+pub enum BeforeRunDecision {
     /// Run, with `input` in place of the input if there is one; `state` is for `after`.
     Proceed { input: Option<Vec<Message>>, state: Vec<u8> },
     /// Do not run: this is the answer.
@@ -69,7 +69,7 @@ pub enum BeforeDecision {
 
 /// How a run ended.
 #[derive(Debug, Clone)]
-pub struct Outcome {
+pub struct RunOutcome {
     /// The final message, or why there is none. Of a run that handed over it is what the next agent is told, and of one that
     /// reported the end of its task that report.
     pub reply: Result<Message, Fault>,
@@ -81,25 +81,25 @@ pub struct Outcome {
     pub attempt: u32,
 }
 
-impl Outcome {
+impl RunOutcome {
     /// Returns `true` if the agent wants another one to go on: the reply is what that one is told, and no answer.
     pub fn is_hand_over(&self) -> bool {
         self.reply.as_ref().is_ok_and(|reply| reply.ending() == Some(HANDED_OVER))
     }
 }
 
-/// The word for [`Ending::HandedOver`](super::Ending::HandedOver), for those around a run.
+/// The word for [`Ending::HandedOver`](super::RunEnding::HandedOver), for those around a run.
 pub(super) const HANDED_OVER: &str = "handed-over";
 
 /// Returns `true` if one of these may put another message in place of an answer, or hold it back.
-pub(crate) fn may_replace_answers(around: &[Arc<dyn Middleware>]) -> bool {
+pub(crate) fn may_replace_answers(around: &[Arc<dyn RunMiddleware>]) -> bool {
     around.iter().any(|middleware| middleware.may_replace())
 }
 
 /// What to do with a run that has ended.
 #[derive(Debug, Clone)]
 #[allow(missing_docs, reason = "the fields are the facts in the sentence above them")]
-pub enum AfterDecision {
+pub enum AfterRunDecision {
     /// Leave it.
     Accept,
     /// This instead.
@@ -202,17 +202,17 @@ mod tests {
     struct Again;
 
     #[async_trait]
-    impl Middleware for Again {
+    impl RunMiddleware for Again {
         fn name(&self) -> &str {
             "again"
         }
 
-        async fn before(&self, _: &RunCx, _: &[Message]) -> Result<BeforeDecision, Fault> {
-            Ok(BeforeDecision::Proceed { input: None, state: Vec::new() })
+        async fn before(&self, _: &RunCx, _: &[Message]) -> Result<BeforeRunDecision, Fault> {
+            Ok(BeforeRunDecision::Proceed { input: None, state: Vec::new() })
         }
 
-        async fn after(&self, _: &RunCx, _: &Outcome, _: Vec<u8>) -> Result<AfterDecision, Fault> {
-            Ok(AfterDecision::Retry { feedback: None, delay: Duration::from_millis(u64::MAX), state: Vec::new() })
+        async fn after(&self, _: &RunCx, _: &RunOutcome, _: Vec<u8>) -> Result<AfterRunDecision, Fault> {
+            Ok(AfterRunDecision::Retry { feedback: None, delay: Duration::from_millis(u64::MAX), state: Vec::new() })
         }
     }
 

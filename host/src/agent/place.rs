@@ -8,19 +8,19 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// An agent's place among those that work at once. While it waits for others it has none: so an agent that may work only
 /// once can be delegated to by those that it delegated to, and nobody waits for ever.
 #[derive(Debug, Default)]
-pub(crate) struct Place {
+pub(crate) struct ConcurrencyPermit {
     of: Vec<Arc<Semaphore>>,
-    held: Mutex<Held>,
+    held: Mutex<HeldPermits>,
 }
 
 #[derive(Debug, Default)]
-struct Held {
+struct HeldPermits {
     permits: Vec<OwnedSemaphorePermit>,
     /// For how many things it waits.
     away: usize,
 }
 
-impl Place {
+impl ConcurrencyPermit {
     /// For an agent that a person started: there is always one.
     pub fn free() -> Self {
         Self::default()
@@ -41,7 +41,7 @@ impl Place {
 
     /// Waits for the place; at once if it is held, or something else is still waited for.
     pub async fn enter(&self) {
-        let is_free = |held: &Held| held.away == 0 && held.permits.is_empty();
+        let is_free = |held: &HeldPermits| held.away == 0 && held.permits.is_empty();
         if self.of.is_empty() || !is_free(&self.held()) {
             return;
         }
@@ -52,11 +52,11 @@ impl Place {
         }
     }
 
-    fn leave(&self) -> Away<'_> {
+    fn leave(&self) -> PermitReleaseGuard<'_> {
         let mut held = self.held();
         held.away += 1;
         held.permits.clear();
-        Away(self)
+        PermitReleaseGuard(self)
     }
 
     async fn permits(&self) -> Vec<OwnedSemaphorePermit> {
@@ -68,15 +68,15 @@ impl Place {
         permits
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
+    fn held(&self) -> MutexGuard<'_, HeldPermits> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// One thing that is waited for. Whoever stops waiting, in whichever way, is no longer away for it.
-struct Away<'a>(&'a Place);
+struct PermitReleaseGuard<'a>(&'a ConcurrencyPermit);
 
-impl Drop for Away<'_> {
+impl Drop for PermitReleaseGuard<'_> {
     fn drop(&mut self) {
         self.0.held().away -= 1;
     }

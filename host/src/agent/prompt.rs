@@ -3,11 +3,11 @@
 
 use std::fmt::Write;
 
-use super::{Agent, Interaction, delegate::Instance};
+use super::{Agent, InteractionMode, delegate::RunState};
 use crate::tool::ToolBox;
 
 /// Builds it. A section that does not apply, or has no content, is left out.
-pub(super) fn system_prompt(agent: &Agent, me: &Instance, tools: &ToolBox) -> String {
+pub(super) fn system_prompt(agent: &Agent, me: &RunState, tools: &ToolBox) -> String {
     let mut prompt = String::with_capacity(USUAL_BYTES + agent.instructions.len() + agent.context.len());
     let mut section = |tag: &str, text: &str| {
         let text = text.trim();
@@ -26,7 +26,7 @@ pub(super) fn system_prompt(agent: &Agent, me: &Instance, tools: &ToolBox) -> St
         }
         section("interaction_protocol", INTERACTION);
     }
-    if me.delegates_to().is_some() && agent.options.interaction != Interaction::Blocking {
+    if me.delegates_to().is_some() && agent.options.interaction != InteractionMode::Blocking {
         section("interactive_delegation_protocol", INTERACTIVE_DELEGATION);
     }
     if tools.contains("list_notes") {
@@ -111,7 +111,7 @@ fn skills_on_demand(agent: &Agent) -> String {
     format!("Procedures that you can load with `load_skill` when a task calls for them:\n{}", lines.join("\n"))
 }
 
-fn others(agent: &Agent, me: &Instance) -> String {
+fn others(agent: &Agent, me: &RunState) -> String {
     let Some(crew) = me.delegates_to() else { return String::new() };
     let own = agent.name.to_lowercase();
     let mut lines = String::new();

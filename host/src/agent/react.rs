@@ -5,37 +5,37 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use futures_util::future::BoxFuture;
 
 use super::{
-    Agent, Answer, Ending, RunError, at_work,
-    completion::{Replied, Told, in_time},
-    delegate::{self, Instance},
-    effect::{Callees, Effects, EffectsOf, Moment, Phase},
-    journal::{CallPast, Record},
+    Agent, RunAnswer, RunEnding, RunError, at_work,
+    completion::{ModelReply, ModelReplySummary, in_time},
+    delegate::{self, RunState},
+    effect::{EffectInput, EffectPhase, EffectSelection, EffectTarget, Effects},
+    journal::{JournalRecord, RecordedToolCall},
     prompt,
     read_on::read_result,
-    run::{Run, Shell, Work},
-    runner::Start,
+    run::{Run, RunLoop, RunnerInfo},
+    runner::RunParams,
 };
 use crate::{
     chat::{Chat, Message, OpenCalls, Role},
     event::Event,
     model::{CompletionRequest, StopReason, Usage},
-    tool::{Begin, READ_RESULT, ToolBox, ToolCx},
+    tool::{CallStartHook, READ_RESULT, ToolBox, ToolCx},
 };
 
 /// Where in its turn a run is.
 #[derive(Default)]
-pub(crate) enum At {
+pub(crate) enum TurnState {
     /// A turn is to begin.
     #[default]
     Turn,
     /// The run was interrupted when the model was to be asked.
     Model,
     /// The model has replied.
-    Reply(Box<Reply>),
+    Reply(Box<TurnReply>),
 }
 
 /// A reply that stands in the conversation, if it says anything.
-pub(crate) struct Reply {
+pub(crate) struct TurnReply {
     pub stop: StopReason,
     /// One that says nothing: it does not come into the conversation, and is no matter for effects.
     pub silent: Option<Message>,
@@ -47,7 +47,7 @@ pub(crate) struct Reply {
 }
 
 /// What an agent works with in one run.
-pub(crate) struct React<'a> {
+pub(crate) struct AgentLoop<'a> {
     pub agent: &'a Agent,
     pub tools: ToolBox,
     /// What each source had when the tools were last put together.
@@ -56,27 +56,27 @@ pub(crate) struct React<'a> {
     pub last_usage: Option<Usage>,
     pub model_time: Duration,
     /// Where it goes on.
-    pub at: At,
+    pub at: TurnState,
     /// The model was told that a reply looks like a call and is none, and has called nothing since.
     pub told_of_unread_call: bool,
     /// What is known of the calls of the last reply from before it was interrupted.
-    pub calls: HashMap<String, Box<CallPast>>,
+    pub calls: HashMap<String, Box<RecordedToolCall>>,
 }
 
 /// The run of an agent.
-pub(crate) type Loop<'a> = Run<'a, React<'a>>;
+pub(crate) type AgentRun<'a> = Run<'a, AgentLoop<'a>>;
 
 impl Agent {
     pub(crate) async fn run_as(
         &self,
-        mut start: Box<Start>,
+        mut start: Box<RunParams>,
         chat: &Chat,
         input: Vec<Message>,
-    ) -> Result<Answer, RunError> {
+    ) -> Result<RunAnswer, RunError> {
         let (past, errand) = (start.past.take(), start.errand.take());
-        let me = Arc::new(Instance::new(&self.name, &self.options, &self.delegable, *start));
+        let me = Arc::new(RunState::new(&self.name, &self.options, &self.delegable, *start));
         at_work::begin(self, &me, Some(chat));
-        let work = React::new(self, &me).await;
+        let work = AgentLoop::new(self, &me).await;
         let prompt = prompt::system_prompt(self, &me, &work.tools);
         let mut run = Run::new(self.shell(), Arc::clone(&me), chat, work);
         if past.is_none() {
@@ -100,8 +100,8 @@ impl Agent {
         run.through(input).await
     }
 
-    fn shell(&self) -> Shell<'_> {
-        Shell {
+    fn shell(&self) -> RunnerInfo<'_> {
+        RunnerInfo {
             name: &self.name,
             prefix: &self.prefix,
             model: &self.completer.info().model,
@@ -112,8 +112,8 @@ impl Agent {
     }
 }
 
-impl<'a> React<'a> {
-    async fn new(agent: &'a Agent, me: &Arc<Instance>) -> Self {
+impl<'a> AgentLoop<'a> {
+    async fn new(agent: &'a Agent, me: &Arc<RunState>) -> Self {
         let of_sources = agent.of_sources();
         Self {
             agent,
@@ -122,14 +122,14 @@ impl<'a> React<'a> {
             effects: Effects::new(&agent.effects),
             last_usage: None,
             model_time: Duration::ZERO,
-            at: At::Turn,
+            at: TurnState::Turn,
             told_of_unread_call: false,
             calls: HashMap::new(),
         }
     }
 }
 
-impl<'a> Work<'a> for React<'a> {
+impl<'a> RunLoop<'a> for AgentLoop<'a> {
     fn attempt<'r>(run: &'r mut Run<'a, Self>, input: Vec<Message>) -> BoxFuture<'r, Result<Message, RunError>> {
         Box::pin(run.attempt(input))
     }
@@ -139,29 +139,29 @@ impl<'a> Work<'a> for React<'a> {
     }
 }
 
-impl Loop<'_> {
+impl AgentRun<'_> {
     /// One attempt at an answer: adds the input and goes round. Turns, effects and time go on from the attempt before; one
     /// that was interrupted goes on where it was.
     async fn attempt(&mut self, input: Vec<Message>) -> Result<Message, RunError> {
-        self.ending = Ending::Answered;
+        self.ending = RunEnding::Answered;
         self.add(input)?;
         let mut at = std::mem::take(&mut self.work.at);
         loop {
             at = match at {
-                At::Turn if !self.has_turns() => {
+                TurnState::Turn if !self.has_turns() => {
                     return Err(RunError::MaxIterations(self.work.agent.options.max_iterations));
                 }
-                At::Turn => {
+                TurnState::Turn => {
                     self.begin_turn().await?;
-                    At::Reply(self.ask_model().await?)
+                    TurnState::Reply(self.ask_model().await?)
                 }
-                At::Model => {
+                TurnState::Model => {
                     self.go_on_with_turn().await?;
-                    At::Reply(self.ask_model().await?)
+                    TurnState::Reply(self.ask_model().await?)
                 }
-                At::Reply(reply) => match self.act_on(reply).await? {
+                TurnState::Reply(reply) => match self.act_on(reply).await? {
                     Some(answer) => return Ok(answer),
-                    None => At::Turn,
+                    None => TurnState::Turn,
                 },
             }
         }
@@ -176,7 +176,7 @@ impl Loop<'_> {
         let iteration = self.iterations;
         self.iterations += 1;
         self.warn_of_the_end(iteration);
-        self.eval_effects(Phase::BeforeModel, iteration, Callees::Due).await?;
+        self.eval_effects(EffectPhase::BeforeModel, iteration, EffectSelection::Due).await?;
         self.end_preparation(iteration).await;
         Ok(())
     }
@@ -186,7 +186,7 @@ impl Loop<'_> {
     async fn go_on_with_turn(&mut self) -> Result<(), RunError> {
         if self.work.effects.has_new_tools(&self.work.tools) {
             let iteration = self.iterations.saturating_sub(1);
-            self.eval_effects(Phase::BeforeModel, iteration, Callees::WithNewTools).await?;
+            self.eval_effects(EffectPhase::BeforeModel, iteration, EffectSelection::WithNewTools).await?;
             self.end_preparation(iteration).await;
         }
         Ok(())
@@ -197,7 +197,7 @@ impl Loop<'_> {
         self.end_with_a_user();
         if self.me.log.is_some() {
             let (changes, effects, elapsed) = (self.changes(), self.work.effects.memories(), self.started.elapsed());
-            self.me.write(|| Record::Turn { iteration, changes, effects, elapsed });
+            self.me.write(|| JournalRecord::Turn { iteration, changes, effects, elapsed });
         }
         self.tell_messages().await;
     }
@@ -219,7 +219,7 @@ impl Loop<'_> {
         }
     }
 
-    async fn ask_model(&mut self) -> Result<Box<Reply>, RunError> {
+    async fn ask_model(&mut self) -> Result<Box<TurnReply>, RunError> {
         // One that goes on in the middle of its turn has no place yet.
         in_time(&self.me.purse, self.me.place.enter()).await?;
         let iteration = self.iterations.saturating_sub(1);
@@ -231,28 +231,28 @@ impl Loop<'_> {
             tools = self.visible_tools();
             replied = self.complete(&tools, iteration).await;
         }
-        let Replied { completion, cost, took } = replied?;
+        let ModelReply { completion, cost, took } = replied?;
         // What the vendor has refused just now could not be called.
         let tools = tools.without(&self.me.refused_tools());
-        let told = Told::of(&completion, took);
+        let told = ModelReplySummary::of(&completion, took);
         let stop = completion.stop.clone();
         let message = completion.into_message(&self.me.cx.agent);
         let silent = message.says_nothing().then(|| message.clone());
         let open = self.chat.reply(message);
         if self.me.log.is_some() {
-            let Told { model, stop, usage, .. } = told.clone();
+            let ModelReplySummary { model, stop, usage, .. } = told.clone();
             let (changes, silent) = (self.changes(), silent.clone());
-            self.me.write(|| Record::Replied { iteration, model, stop, usage, cost, took, changes, silent });
+            self.me.write(|| JournalRecord::Replied { iteration, model, stop, usage, cost, took, changes, silent });
         }
         self.tell_reply(told, iteration).await;
         // Boxed: all who hand it on would have room for it.
-        Ok(Box::new(Reply { stop, silent, open, tools, looked: false }))
+        Ok(Box::new(TurnReply { stop, silent, open, tools, looked: false }))
     }
 
     /// Has the effects look at a reply, and runs its calls. None: another turn follows.
-    async fn act_on(&mut self, reply: Box<Reply>) -> Result<Option<Message>, RunError> {
+    async fn act_on(&mut self, reply: Box<TurnReply>) -> Result<Option<Message>, RunError> {
         let (run, chat) = (self.me.cx.clone(), self.chat.snapshot());
-        let seen = ToolCx { run, chat, tools: self.work.tools.specs(), begin: Begin::default() };
+        let seen = ToolCx { run, chat, tools: self.work.tools.specs(), begin: CallStartHook::default() };
         if reply.silent.is_none()
             && !reply.looked
             && let Err(error) = self.look_at_reply().await
@@ -303,7 +303,7 @@ impl Loop<'_> {
 
     /// A reply that looks like a tool call and is none is rarely an answer: the model is told so, once, as long as it has a
     /// turn to try again. Whoever watches is told in any case.
-    async fn asks_to_call_again(&mut self, reply: &Reply) -> bool {
+    async fn asks_to_call_again(&mut self, reply: &TurnReply) -> bool {
         let message = reply.silent.clone().unwrap_or_else(|| self.last_reply());
         let Some(why) = message.unread_call() else { return false };
         let again = !std::mem::replace(&mut self.work.told_of_unread_call, true) && self.has_turns();
@@ -324,10 +324,10 @@ impl Loop<'_> {
         if self.work.agent.effects.is_empty() {
             return Ok(());
         }
-        self.eval_effects(Phase::AfterModel, self.iterations.saturating_sub(1), Callees::Due).await?;
+        self.eval_effects(EffectPhase::AfterModel, self.iterations.saturating_sub(1), EffectSelection::Due).await?;
         if self.me.log.is_some() {
             let (changes, effects) = (self.changes(), self.work.effects.memories());
-            self.me.write(|| Record::Looked { changes, effects });
+            self.me.write(|| JournalRecord::Looked { changes, effects });
         }
         Ok(())
     }
@@ -374,9 +374,9 @@ impl Loop<'_> {
 
     pub(crate) async fn eval_effects(
         &mut self,
-        phase: Phase,
+        phase: EffectPhase,
         iteration: u32,
-        callees: Callees,
+        callees: EffectSelection,
     ) -> Result<(), RunError> {
         match self.work.agent.effects.is_empty() {
             true => Ok(()),
@@ -384,9 +384,14 @@ impl Loop<'_> {
         }
     }
 
-    async fn eval_all_effects(&mut self, phase: Phase, iteration: u32, callees: Callees) -> Result<(), RunError> {
+    async fn eval_all_effects(
+        &mut self,
+        phase: EffectPhase,
+        iteration: u32,
+        callees: EffectSelection,
+    ) -> Result<(), RunError> {
         let request = CompletionRequest::new(self.chat.snapshot(), self.work.tools.specs());
-        let mut moment = Moment {
+        let mut moment = EffectInput {
             phase,
             iteration,
             request_tokens: request.tokens(),
@@ -398,7 +403,7 @@ impl Loop<'_> {
             reply: None,
         };
         let tools = self.work.tools.specs();
-        let on = EffectsOf { me: &self.me, chat: self.chat, of: self.work.agent, tools: &tools };
+        let on = EffectTarget { me: &self.me, chat: self.chat, of: self.work.agent, tools: &tools };
         in_time(&self.me.purse, self.work.effects.eval(on, callees, &mut moment, &mut self.usage)).await?
     }
 

@@ -8,11 +8,11 @@ use crate::{
     error::{Fault, cut},
     limits,
     model::ContextWindow,
-    tool::{Concurrency, FnTool, READ_RESULT, Tool, ToolCx, beginning, result_bytes, spec},
+    tool::{FnTool, READ_RESULT, Tool, ToolConcurrency, ToolCx, beginning, result_bytes, spec},
 };
 
 #[derive(Deserialize, JsonSchema)]
-struct Args {
+struct ReadResultArgs {
     /// The id of the call, as its cut result names it.
     call: String,
     /// The first character wanted, from 0.
@@ -34,7 +34,7 @@ const HEADER_CHARS: usize = 500;
 /// than a result may.
 pub(super) fn read_result(window: &ContextWindow) -> Arc<dyn Tool> {
     static SPEC: LazyLock<Arc<ToolSpec>> = LazyLock::new(|| {
-        spec::<Args>(
+        spec::<ReadResultArgs>(
             READ_RESULT,
             "Reads on in the result of an earlier call that was too long to be shown whole: from a character, or from where a \
              text stands next.",
@@ -42,16 +42,16 @@ pub(super) fn read_result(window: &ContextWindow) -> Arc<dyn Tool> {
         .into()
     });
     let window = window.clone();
-    let read = move |cx: ToolCx, args: Args| {
+    let read = move |cx: ToolCx, args: ReadResultArgs| {
         let bytes = result_bytes(window.tokens(), 1);
         async move { page(&cx, &args, bytes) }
     };
     let tool = FnTool::with_spec(Arc::clone(&SPEC), read).repeatable();
-    Arc::new(tool.with_concurrency(Concurrency::Independent))
+    Arc::new(tool.with_concurrency(ToolConcurrency::Independent))
 }
 
 /// A page of at most so many bytes.
-fn page(cx: &ToolCx, args: &Args, most_bytes: usize) -> Result<String, Fault> {
+fn page(cx: &ToolCx, args: &ReadResultArgs, most_bytes: usize) -> Result<String, Fault> {
     let call = cut(&args.call, 100);
     let Some(text) = cx.chat.kept_result(&args.call) else {
         let message = format!(
@@ -97,10 +97,10 @@ mod tests {
     use super::*;
     use crate::{
         agent::Agent,
-        chat::{Chat, Content, Message, Role, ToolCall},
+        chat::{Chat, Message, Role, ToolCall, ToolResultContent},
         event::RunCx,
         model::ScriptedCompleter,
-        tool::{Begin, CallDecision, CallVerdict, Target, ToolBox, ToolMiddleware, function},
+        tool::{CallStartHook, ToolBox, ToolCallDecision, ToolCallVerdict, ToolMiddleware, ToolTarget, function},
     };
 
     #[derive(Deserialize, JsonSchema)]
@@ -109,7 +109,7 @@ mod tests {
     fn kept(text: &str) -> ToolCx {
         let chat = Chat::new();
         chat.keep_result("c1", text.into());
-        ToolCx { run: RunCx::new("a"), chat: chat.snapshot(), tools: [].into(), begin: Begin::default() }
+        ToolCx { run: RunCx::new("a"), chat: chat.snapshot(), tools: [].into(), begin: CallStartHook::default() }
     }
 
     #[tokio::test]
@@ -156,19 +156,19 @@ mod tests {
             "redacts"
         }
 
-        async fn before(&self, _: &RunCx, _: &ToolCall, _: &Target) -> Result<CallDecision, Fault> {
-            Ok(CallDecision { verdict: CallVerdict::Allow, arguments: None, state: Vec::new() })
+        async fn before(&self, _: &RunCx, _: &ToolCall, _: &ToolTarget) -> Result<ToolCallDecision, Fault> {
+            Ok(ToolCallDecision { verdict: ToolCallVerdict::Allow, arguments: None, state: Vec::new() })
         }
 
         async fn after(
             &self,
             _: &RunCx,
             _: &ToolCall,
-            outcome: Result<&[Content], &Fault>,
+            outcome: Result<&[ToolResultContent], &Fault>,
             _: Vec<u8>,
-        ) -> Result<Option<Vec<Content>>, Fault> {
-            let Ok([Content::Text(text)]) = outcome else { return Ok(None) };
-            Ok(text.contains("4711").then(|| vec![Content::Text(text.replace("4711", "****"))]))
+        ) -> Result<Option<Vec<ToolResultContent>>, Fault> {
+            let Ok([ToolResultContent::Text(text)]) = outcome else { return Ok(None) };
+            Ok(text.contains("4711").then(|| vec![ToolResultContent::Text(text.replace("4711", "****"))]))
         }
     }
 

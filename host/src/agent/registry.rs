@@ -13,16 +13,16 @@ use super::{Runner, delegate::cut};
 use crate::{capability::Ceiling, limits};
 
 /// Makes a fresh agent for each task that is delegated to it. It may do no more than the ceiling allows.
-pub type Factory = Arc<dyn Fn(&Ceiling) -> Result<Arc<dyn Runner>, Refused> + Send + Sync>;
+pub type AgentFactory = Arc<dyn Fn(&Ceiling) -> Result<Arc<dyn Runner>, AgentRefusal> + Send + Sync>;
 
 /// Why there is no such agent under a ceiling, for the operator: the model that asked for it is not told.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Refused(pub String);
+pub struct AgentRefusal(pub String);
 
 /// What others are told of an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Entry {
+pub struct AgentEntry {
     /// Its name.
     pub name: Arc<str>,
     /// What it is good for.
@@ -32,13 +32,13 @@ pub struct Entry {
     pub skills: Vec<String>,
     /// What asking it costs, roughly.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub estimated_cost: Option<Cost>,
+    pub estimated_cost: Option<CostTier>,
     /// How many of it may work at once, as members of teams too, at least 1; none: as many as there are places.
     #[serde(skip)]
     pub max_concurrency: Option<u32>,
 }
 
-impl Entry {
+impl AgentEntry {
     /// An agent with a name and a description.
     pub fn new(name: impl Into<Arc<str>>, description: impl Into<Arc<str>>) -> Self {
         let (name, description) = (name.into(), description.into());
@@ -49,7 +49,7 @@ impl Entry {
 /// What asking an agent costs, roughly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Cost {
+pub enum CostTier {
     /// A little.
     Cheap,
     /// Some.
@@ -58,7 +58,7 @@ pub enum Cost {
     Expensive,
 }
 
-impl Cost {
+impl CostTier {
     /// The word for it.
     pub fn word(self) -> &'static str {
         match self {
@@ -82,25 +82,25 @@ impl Cost {
 /// assert_eq!(registry.list(&Ceiling::default())[0].name.as_ref(), "writer");
 /// ```
 #[derive(Clone, Default)]
-pub struct Registry {
-    agents: Arc<RwLock<BTreeMap<Arc<str>, Registered>>>,
+pub struct AgentRegistry {
+    agents: Arc<RwLock<BTreeMap<Arc<str>, RegisteredAgent>>>,
 }
 
-struct Registered {
-    entry: Entry,
-    factory: Factory,
+struct RegisteredAgent {
+    entry: AgentEntry,
+    factory: AgentFactory,
     places: Option<Arc<Semaphore>>,
     /// How many instances have been named.
     named: Arc<AtomicU32>,
 }
 
 /// An agent that was made for a task.
-pub(super) struct Spawned {
+pub(super) struct SpawnedAgent {
     pub runner: Arc<dyn Runner>,
     pub places: Option<Arc<Semaphore>>,
 }
 
-impl Registry {
+impl AgentRegistry {
     /// Nobody.
     pub fn new() -> Self {
         Self::default()
@@ -108,33 +108,33 @@ impl Registry {
 
     /// Adds an agent that is the same whoever starts it: one without plugins, or whose plugins may do what they may for
     /// anybody. One of the same name is replaced; its instances go on, and numbers go on counting.
-    pub fn register<R: Runner + 'static>(&self, entry: Entry, factory: impl Fn() -> R + Send + Sync + 'static) {
+    pub fn register<R: Runner + 'static>(&self, entry: AgentEntry, factory: impl Fn() -> R + Send + Sync + 'static) {
         self.register_under(entry, move |_| Ok(factory()));
     }
 
-    /// Adds an agent that is made to fit the ceiling of whoever starts it; else as [`Registry::register`].
+    /// Adds an agent that is made to fit the ceiling of whoever starts it; else as [`AgentRegistry::register`].
     pub fn register_under<R: Runner + 'static>(
         &self,
-        entry: Entry,
-        factory: impl Fn(&Ceiling) -> Result<R, Refused> + Send + Sync + 'static,
+        entry: AgentEntry,
+        factory: impl Fn(&Ceiling) -> Result<R, AgentRefusal> + Send + Sync + 'static,
     ) {
         let mut agents = self.agents.write().unwrap_or_else(PoisonError::into_inner);
         let named = agents.get(&entry.name).map(|before| Arc::clone(&before.named)).unwrap_or_default();
         let places = entry.max_concurrency.map(|most| Arc::new(Semaphore::new(most.max(1) as usize)));
         let name = Arc::clone(&entry.name);
-        let factory: Factory = Arc::new(move |ceiling| factory(ceiling).map(|runner| Arc::new(runner) as _));
-        agents.insert(name, Registered { entry, factory, places, named });
+        let factory: AgentFactory = Arc::new(move |ceiling| factory(ceiling).map(|runner| Arc::new(runner) as _));
+        agents.insert(name, RegisteredAgent { entry, factory, places, named });
     }
 
     /// Everyone who may be started under this ceiling, sorted by name.
-    pub fn list(&self, ceiling: &Ceiling) -> Vec<Entry> {
+    pub fn list(&self, ceiling: &Ceiling) -> Vec<AgentEntry> {
         let agents = self.agents.read().unwrap_or_else(PoisonError::into_inner);
         let admitted = agents.values().filter(|registered| ceiling.admits(&registered.entry.name));
         admitted.map(|registered| registered.entry.clone()).collect()
     }
 
     /// Everyone but this one who may be started under this ceiling, sorted by name.
-    pub fn others(&self, agent: &str, ceiling: &Ceiling) -> Vec<Entry> {
+    pub fn others(&self, agent: &str, ceiling: &Ceiling) -> Vec<AgentEntry> {
         self.list(ceiling).into_iter().filter(|entry| !is_same_name(&entry.name, agent)).collect()
     }
 
@@ -143,18 +143,18 @@ impl Registry {
     ///
     /// # Errors
     ///
-    /// [`Refused`]: it cannot do without what the ceiling takes away.
-    pub fn spawn(&self, name: &str, ceiling: &Ceiling) -> Option<Result<Arc<dyn Runner>, Refused>> {
+    /// [`AgentRefusal`]: it cannot do without what the ceiling takes away.
+    pub fn spawn(&self, name: &str, ceiling: &Ceiling) -> Option<Result<Arc<dyn Runner>, AgentRefusal>> {
         self.make(name, ceiling).map(|made| made.map(|spawned| spawned.runner))
     }
 
     /// The one place where agents that others start are made: no way leads past the ceiling.
-    pub(super) fn make(&self, name: &str, ceiling: &Ceiling) -> Option<Result<Spawned, Refused>> {
+    pub(super) fn make(&self, name: &str, ceiling: &Ceiling) -> Option<Result<SpawnedAgent, AgentRefusal>> {
         let (name, factory, places) = self
             .look(name, |there| (Arc::clone(&there.entry.name), Arc::clone(&there.factory), there.places.clone()))
             .filter(|(name, ..)| ceiling.admits(name))?;
         let entered = |runner: Arc<dyn Runner>| runner.as_entered(name, &ceiling.budget());
-        Some(factory(ceiling).map(|runner| Spawned { runner: entered(runner), places }))
+        Some(factory(ceiling).map(|runner| SpawnedAgent { runner: entered(runner), places }))
     }
 
     /// The places of those of this name that work at once; none: there are as many as there is room for, or no such agent.
@@ -173,7 +173,7 @@ impl Registry {
         self.look(name, |there| there.named.fetch_max(last, Ordering::Relaxed));
     }
 
-    fn look<T>(&self, name: &str, at: impl FnOnce(&Registered) -> T) -> Option<T> {
+    fn look<T>(&self, name: &str, at: impl FnOnce(&RegisteredAgent) -> T) -> Option<T> {
         self.agents.read().unwrap_or_else(PoisonError::into_inner).get(name).map(at)
     }
 }
@@ -184,7 +184,7 @@ pub(super) fn is_same_name(one: &str, other: &str) -> bool {
 }
 
 /// Says that there is no agent of this name, and who there is.
-pub(super) fn no_agent(name: &str, there: &[Entry]) -> String {
+pub(super) fn no_agent(name: &str, there: &[AgentEntry]) -> String {
     let mut name = name.to_owned();
     cut(&mut name, limits::NAME_SHOWN_CHARS);
     let there = match there {
@@ -199,7 +199,7 @@ mod tests {
     use super::*;
     use crate::agent::Agent;
     use crate::{
-        capability::{Bound, Budget},
+        capability::{Budget, CeilingBound},
         model::ScriptedCompleter,
     };
 
@@ -209,11 +209,11 @@ mod tests {
 
     #[test]
     fn agents_are_listed_by_name_replaced_and_made_anew() {
-        let registry = Registry::new();
+        let registry = AgentRegistry::new();
         for name in ["zoe", "ada", "bob"] {
-            registry.register(Entry::new(name, "old"), || agent("whatever"));
+            registry.register(AgentEntry::new(name, "old"), || agent("whatever"));
         }
-        registry.register(Entry::new("bob", "new"), || agent("whatever"));
+        registry.register(AgentEntry::new("bob", "new"), || agent("whatever"));
         let listed: Vec<_> =
             registry.list(&Ceiling::default()).iter().map(|e| format!("{}: {}", e.name, e.description)).collect();
         assert_eq!(listed, ["ada: old", "bob: new", "zoe: old"]);
@@ -224,34 +224,34 @@ mod tests {
 
     #[test]
     fn nobody_is_made_past_a_ceiling() {
-        let registry = Registry::new();
-        registry.register(Entry::new("ada", ""), || agent("ada"));
-        registry.register_under(Entry::new("bob", ""), |ceiling| match ceiling.places().is_empty() {
+        let registry = AgentRegistry::new();
+        registry.register(AgentEntry::new("ada", ""), || agent("ada"));
+        registry.register_under(AgentEntry::new("bob", ""), |ceiling| match ceiling.places().is_empty() {
             true => Ok(agent("bob").with_budget(Budget { tool_calls: Some(3), ..Budget::default() })),
-            false => Err(Refused("bob needs more".into())),
+            false => Err(AgentRefusal("bob needs more".into())),
         });
-        let bound = |agents: &[&str]| Bound {
+        let bound = |agents: &[&str]| CeilingBound {
             agents: Some(agents.iter().map(|name| name.to_string()).collect()),
             budget: Budget { tokens: Some(7), ..Budget::default() },
-            ..Bound::default()
+            ..CeilingBound::default()
         };
         let (both, ada) = (Ceiling::of("both", bound(&["ada", "bob"])), Ceiling::of("ada", bound(&["ada"])));
         let names = |ceiling| registry.list(ceiling).iter().map(|entry| entry.name.to_string()).collect::<Vec<_>>();
         assert_eq!((names(&both), names(&ada)), (vec!["ada".into(), "bob".into()], vec!["ada".to_owned()]));
         assert_eq!(registry.spawn("ada", &ada.meet(&both)).unwrap().unwrap().budget().tokens, Some(7));
         assert!(registry.spawn("bob", &ada).is_none(), "as if there were no such agent");
-        assert_eq!(registry.spawn("bob", &both).unwrap().err(), Some(Refused("bob needs more".into())));
+        assert_eq!(registry.spawn("bob", &both).unwrap().err(), Some(AgentRefusal("bob needs more".into())));
         let bob = registry.spawn("bob", &Ceiling::default()).unwrap().unwrap();
         assert_eq!((bob.budget().tool_calls, bob.budget().tokens), (Some(3), None));
     }
 
     #[test]
     fn numbers_are_counted_for_each_name_and_go_on() {
-        let registry = Registry::new();
-        registry.register(Entry::new("ada", ""), || agent("ada"));
-        registry.register(Entry::new("bob", ""), || agent("bob"));
+        let registry = AgentRegistry::new();
+        registry.register(AgentEntry::new("ada", ""), || agent("ada"));
+        registry.register(AgentEntry::new("bob", ""), || agent("bob"));
         assert_eq!([registry.next_id("ada"), registry.next_id("ada"), registry.next_id("bob")], [1, 2, 1]);
-        registry.register(Entry::new("ada", "again"), || agent("ada"));
+        registry.register(AgentEntry::new("ada", "again"), || agent("ada"));
         assert_eq!((registry.next_id("ada"), registry.next_id("eve")), (3, 0));
         // As they were before.
         for (name, last, next) in [("bob", 7, 8), ("bob", 3, 9), ("ada", u32::MAX - 1, u32::MAX), ("eve", 5, 0)] {

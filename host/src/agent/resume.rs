@@ -3,14 +3,14 @@
 use tokio::time::Instant;
 
 use super::{
-    journal::{RunPast, Where},
-    react::{At, Loop, Reply},
+    journal::{RecordedRun, RecordedTurnState},
+    react::{AgentRun, TurnReply, TurnState},
 };
 use crate::chat::Message;
 
-impl Loop<'_> {
+impl AgentRun<'_> {
     /// Goes back to where it was when it was interrupted. What it is to be given then.
-    pub(super) fn restore(&mut self, past: RunPast, input: Vec<Message>) -> Vec<Message> {
+    pub(super) fn restore(&mut self, past: RecordedRun, input: Vec<Message>) -> Vec<Message> {
         (self.iterations, self.usage, self.work.last_usage) = (past.iterations, past.usage, past.last_usage);
         self.started = Instant::now().checked_sub(past.elapsed).unwrap_or_else(Instant::now);
         self.work.model_time = past.model_time;
@@ -19,18 +19,18 @@ impl Loop<'_> {
         let open = self.chat.reopen();
         self.me.restore_delegations(past.parked, past.delegated, &self.work.calls, open.calls());
         self.work.at = match past.at {
-            Where::Turn => {
+            RecordedTurnState::Turn => {
                 open.abandon("the run was interrupted");
-                At::Turn
+                TurnState::Turn
             }
-            Where::Model => {
+            RecordedTurnState::Model => {
                 self.offer_to_read_on();
-                At::Model
+                TurnState::Model
             }
-            Where::Reply { stop, silent, looked } => {
+            RecordedTurnState::Reply { stop, silent, looked } => {
                 self.offer_to_read_on();
                 let tools = self.work.effects.visible_in_resumed_turn(&self.work.tools, past.hidden);
-                At::Reply(Box::new(Reply { stop, silent, open, tools, looked }))
+                TurnState::Reply(Box::new(TurnReply { stop, silent, open, tools, looked }))
             }
         };
         past.input.unwrap_or(input)

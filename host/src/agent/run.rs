@@ -11,18 +11,18 @@ use futures_util::{FutureExt, future::BoxFuture};
 use tokio::time::Instant;
 
 use super::{
-    Answer, Ending, Grants, Middleware, RunError,
+    GrantDecisions, RunAnswer, RunEnding, RunError, RunMiddleware,
     completion::in_time,
-    delegate::Instance,
+    delegate::RunState,
     effect::bounded_state,
-    journal::{Ended, ErrandId, Passed, Record, RunPast},
+    journal::{DelegationId, JournalRecord, PassedMiddleware, RecordedRun, RecordedRunEnd},
     middleware::{
-        AfterDecision, BeforeDecision, MiddlewarePauses, Outcome, acted, may_replace_answers, stop_if_failed,
+        AfterRunDecision, BeforeRunDecision, MiddlewarePauses, RunOutcome, acted, may_replace_answers, stop_if_failed,
     },
-    runner::WorksFor,
+    runner::RunOrigin,
 };
 use crate::{
-    chat::{Change, Chat, Entry, Message, Role, Written},
+    chat::{Chat, ChatChange, ChatEntry, ChatEntryRecord, Message, Role},
     error::{Fault, seconds},
     event::Event,
     limits,
@@ -31,21 +31,21 @@ use crate::{
 
 /// What a run is of, as far as everything around its work must know it.
 #[derive(Clone, Copy)]
-pub(crate) struct Shell<'a> {
+pub(crate) struct RunnerInfo<'a> {
     pub name: &'a Arc<str>,
     /// What to show before its name.
     pub prefix: &'a Arc<str>,
     /// Its model, for people; empty if it has none.
     pub model: &'a str,
     /// What stands around its runs, outermost first.
-    pub middleware: &'a [Arc<dyn Middleware>],
+    pub middleware: &'a [Arc<dyn RunMiddleware>],
     /// What stands around its requests to a model, outermost first.
     pub model_middleware: &'a [Arc<dyn ModelMiddleware>],
     /// What its plugins have got.
-    pub grants: Option<&'a Grants>,
+    pub grants: Option<&'a GrantDecisions>,
 }
 
-impl Shell<'_> {
+impl RunnerInfo<'_> {
     /// Whether something around its runs may put another message in place of the answer.
     pub fn may_replace_answers(&self) -> bool {
         may_replace_answers(self.middleware)
@@ -60,7 +60,7 @@ impl Shell<'_> {
 }
 
 /// What goes on inside a run.
-pub(crate) trait Work<'a>: Send + Sized {
+pub(crate) trait RunLoop<'a>: Send + Sized {
     /// One attempt at an answer: adds the input and works. What was begun goes on from the attempt before; one that was
     /// interrupted goes on where it was.
     fn attempt<'r>(run: &'r mut Run<'a, Self>, input: Vec<Message>) -> BoxFuture<'r, Result<Message, RunError>>;
@@ -70,20 +70,20 @@ pub(crate) trait Work<'a>: Send + Sized {
 }
 
 /// One run, all its attempts together: what it works on and what it has spent.
-pub(crate) struct Run<'a, W: Work<'a>> {
-    pub shell: Shell<'a>,
-    pub me: Arc<Instance>,
+pub(crate) struct Run<'a, W: RunLoop<'a>> {
+    pub shell: RunnerInfo<'a>,
+    pub me: Arc<RunState>,
     pub chat: &'a Chat,
     pub work: W,
     pub started: Instant,
     /// Turns of a loop, steps of a team.
     pub iterations: u32,
     pub usage: Usage,
-    pub ending: Ending,
+    pub ending: RunEnding,
     /// The results that stand in records of their own since the conversation was last written down: their bytes as messages.
     pub recorded: HashMap<String, usize>,
     /// The middleware that had let it pass before it was interrupted, outermost first.
-    pub passed: VecDeque<Passed>,
+    pub passed: VecDeque<PassedMiddleware>,
     /// The pauses that middlewares have asked for before the answer that is worked on.
     pauses: MiddlewarePauses,
     /// What it was given to do, cut for display; none where that stands in its conversation alone.
@@ -94,8 +94,8 @@ pub(crate) struct Run<'a, W: Work<'a>> {
     begun: bool,
 }
 
-impl<'a, W: Work<'a>> Run<'a, W> {
-    pub fn new(shell: Shell<'a>, me: Arc<Instance>, chat: &'a Chat, work: W) -> Self {
+impl<'a, W: RunLoop<'a>> Run<'a, W> {
+    pub fn new(shell: RunnerInfo<'a>, me: Arc<RunState>, chat: &'a Chat, work: W) -> Self {
         if let Some(crew) = &me.crew {
             chat.count_in(crew.conversations());
         }
@@ -107,7 +107,7 @@ impl<'a, W: Work<'a>> Run<'a, W> {
             started: Instant::now(),
             iterations: 0,
             usage: Usage::default(),
-            ending: Ending::Answered,
+            ending: RunEnding::Answered,
             recorded: HashMap::new(),
             passed: VecDeque::new(),
             pauses: MiddlewarePauses::default(),
@@ -138,12 +138,12 @@ impl<'a, W: Work<'a>> Run<'a, W> {
     }
 
     /// It was given this to do, before it was interrupted if it was.
-    pub fn given(&mut self, input: &[Message], past: Option<&RunPast>) {
+    pub fn given(&mut self, input: &[Message], past: Option<&RecordedRun>) {
         self.task = task_of(input).or_else(|| past.and_then(|past| past.task.clone()));
     }
 
     /// From its beginning to its end.
-    pub async fn through(&mut self, input: Vec<Message>) -> Result<Answer, RunError> {
+    pub async fn through(&mut self, input: Vec<Message>) -> Result<RunAnswer, RunError> {
         let me = Arc::clone(&self.me);
         self.tell_start().await;
         let reply = tokio::select! {
@@ -162,17 +162,17 @@ impl<'a, W: Work<'a>> Run<'a, W> {
         self.tell_messages().await;
         self.tell_end(reply.as_ref().err()).await;
         let (ending, iterations, usage) = (std::mem::take(&mut self.ending), self.iterations, self.usage);
-        Ok(Answer { message: reply?, ending, iterations, usage, account: me.purse.spent() })
+        Ok(RunAnswer { message: reply?, ending, iterations, usage, account: me.purse.spent() })
     }
 
     /// Until there is an answer and nobody has sent a message since that there is a turn left for.
     async fn until_done(&mut self, mut input: Vec<Message>) -> Result<Message, RunError> {
         loop {
-            self.ending = Ending::Answered;
+            self.ending = RunEnding::Answered;
             self.pauses = MiddlewarePauses::default();
             let message = self.through_middleware(0, input).await?;
             self.ending.report_as(&message);
-            if self.ending == Ending::Answered && message.says_nothing() {
+            if self.ending == RunEnding::Answered && message.says_nothing() {
                 return Err(RunError::Empty);
             }
             if !W::has_turns(self) {
@@ -183,7 +183,7 @@ impl<'a, W: Work<'a>> Run<'a, W> {
                 return Ok(message);
             }
             let me = Arc::clone(&self.me);
-            me.write(|| Record::WentOn { input: input.clone(), changes: self.changes() });
+            me.write(|| JournalRecord::WentOn { input: input.clone(), changes: self.changes() });
         }
     }
 
@@ -206,23 +206,23 @@ impl<'a, W: Work<'a>> Run<'a, W> {
             let (mut state, mut attempt) = match was_here {
                 Some(passed) => (passed.state, passed.attempt),
                 None => {
-                    let decision = middleware.before(&cx, &input).await.and_then(BeforeDecision::bounded);
+                    let decision = middleware.before(&cx, &input).await.and_then(BeforeRunDecision::bounded);
                     // One that failed is passed over as if it had let the run pass.
-                    let pass = || BeforeDecision::Proceed { input: None, state: Vec::new() };
+                    let pass = || BeforeRunDecision::Proceed { input: None, state: Vec::new() };
                     let (replaced, state) = match stop_if_failed(&cx, name, then, decision, pass).await? {
-                        BeforeDecision::Proceed { input, state } => (input, state),
-                        BeforeDecision::Answer(message) => {
+                        BeforeRunDecision::Proceed { input, state } => (input, state),
+                        BeforeRunDecision::Answer(message) => {
                             acted("answer").await;
                             return Ok(message);
                         }
-                        BeforeDecision::Reject(fault) => {
+                        BeforeRunDecision::Reject(fault) => {
                             acted("reject-input").await;
                             return Err(rejected(fault));
                         }
                     };
                     self.me.write(|| {
                         let (middleware, state, input) = (name.to_owned(), state.clone(), replaced.clone());
-                        Record::Passed { level, middleware, state, input }
+                        JournalRecord::Passed { level, middleware, state, input }
                     });
                     if let Some(replaced) = replaced {
                         acted("replace-input").await;
@@ -245,24 +245,25 @@ impl<'a, W: Work<'a>> Run<'a, W> {
                 };
                 if reply.is_err() {
                     // What was rejected or failed has no effect, whatever stands in its place.
-                    self.ending = Ending::Answered;
+                    self.ending = RunEnding::Answered;
                 }
                 // What is said to whoever goes on is no answer, and is not to be judged as one.
                 let told = reply.as_ref().map_err(RunError::as_fault).cloned();
                 let told = told.map(|message| message.with_ending(self.ending.word()));
-                let outcome = Outcome { reply: told, usage: self.usage - before, duration: started.elapsed(), attempt };
-                let decision = middleware.after(&cx, &outcome, state).await.and_then(AfterDecision::bounded);
-                match stop_if_failed(&cx, name, then, decision, || AfterDecision::Accept).await? {
-                    AfterDecision::Accept => return reply,
-                    AfterDecision::Replace(message) => {
+                let outcome =
+                    RunOutcome { reply: told, usage: self.usage - before, duration: started.elapsed(), attempt };
+                let decision = middleware.after(&cx, &outcome, state).await.and_then(AfterRunDecision::bounded);
+                match stop_if_failed(&cx, name, then, decision, || AfterRunDecision::Accept).await? {
+                    AfterRunDecision::Accept => return reply,
+                    AfterRunDecision::Replace(message) => {
                         acted("replace").await;
                         return Ok(message.with_ending(None));
                     }
-                    AfterDecision::Reject(fault) => {
+                    AfterRunDecision::Reject(fault) => {
                         acted("reject").await;
                         return Err(rejected(fault));
                     }
-                    AfterDecision::Retry { feedback, delay, state: kept } => {
+                    AfterRunDecision::Retry { feedback, delay, state: kept } => {
                         state = kept;
                         if attempt == limits::MIDDLEWARE_RETRIES {
                             let message = format!("it asked for more than {attempt} further attempts");
@@ -276,7 +277,7 @@ impl<'a, W: Work<'a>> Run<'a, W> {
                         let me = Arc::clone(&self.me);
                         me.write(|| {
                             let (state, input, changes) = (state.clone(), input.clone(), self.changes());
-                            Record::Retried { level, attempt, state, input, changes }
+                            JournalRecord::Retried { level, attempt, state, input, changes }
                         });
                         in_time(&self.me.purse, tokio::time::sleep(pause)).await?;
                     }
@@ -286,10 +287,10 @@ impl<'a, W: Work<'a>> Run<'a, W> {
     }
 
     /// Writes down that it begins.
-    pub fn write_beginning(&self, errand: Option<ErrandId>, input: &[Message], prompt: &str) {
+    pub fn write_beginning(&self, errand: Option<DelegationId>, input: &[Message], prompt: &str) {
         self.me.write(|| {
             let continues = self.me.log.as_ref().and_then(|log| log.continues);
-            Record::Began {
+            JournalRecord::Began {
                 agent: Arc::clone(self.shell.name),
                 instance: self.me.cx.agent.clone(),
                 model: self.shell.model.to_owned(),
@@ -312,11 +313,11 @@ impl<'a, W: Work<'a>> Run<'a, W> {
     pub async fn write_end(&mut self, reply: Result<Message, RunError>) -> Result<Message, RunError> {
         let me = Arc::clone(&self.me);
         let mark = me.write(|| {
-            let outcome = Ended::of(&reply, &self.ending);
+            let outcome = RecordedRunEnd::of(&reply, &self.ending);
             let (iterations, usage, account) = (self.iterations, self.usage, self.me.purse.spent());
-            Record::Ended { changes: self.changes(), outcome, iterations, usage, account }
+            JournalRecord::Ended { changes: self.changes(), outcome, iterations, usage, account }
         });
-        if matches!(self.me.works_for, WorksFor::Person) {
+        if matches!(self.me.works_for, RunOrigin::Person) {
             self.me.kept(mark).await?;
         }
         reply
@@ -324,12 +325,14 @@ impl<'a, W: Work<'a>> Run<'a, W> {
 
     /// What has changed in the conversation since it was last written down. Results that stand in a record of their own are
     /// only named.
-    pub fn changes(&mut self) -> Vec<Change> {
-        let answered = |change: &Change| {
-            let Change::Added(Written { id, group: Some(group), message, .. }) = change else { return None };
+    pub fn changes(&mut self) -> Vec<ChatChange> {
+        let answered = |change: &ChatChange| {
+            let ChatChange::Added(ChatEntryRecord { id, group: Some(group), message, .. }) = change else {
+                return None;
+            };
             let result = message.tool_results().next()?;
             let is_same = self.recorded.get(&result.call_id).is_some_and(|bytes| *bytes == message.bytes());
-            is_same.then(|| Change::Answered { id: *id, group: *group, call: result.call_id.clone() })
+            is_same.then(|| ChatChange::Answered { id: *id, group: *group, call: result.call_id.clone() })
         };
         let changes = self.chat.take_changes().into_iter();
         let changes = changes.map(|change| answered(&change).unwrap_or(change)).collect();
@@ -379,7 +382,7 @@ impl<'a, W: Work<'a>> Run<'a, W> {
         let mut new: Vec<_> = now.iter().rev().take_while(|entry| is_new(entry.id)).collect();
         new.reverse();
         self.told = now.last().map(|entry| entry.id).max(self.told);
-        let added = |entry: &Entry| {
+        let added = |entry: &ChatEntry| {
             let message = (!self.shell.may_replace_answers()).then(|| Arc::clone(&entry.message));
             Event::MessageAdded { agent: self.me.cx.agent.clone(), role: entry.message.role, message }
         };
@@ -415,7 +418,7 @@ impl<'a, W: Work<'a>> Run<'a, W> {
     }
 }
 
-impl<'a, W: Work<'a>> Drop for Run<'a, W> {
+impl<'a, W: RunLoop<'a>> Drop for Run<'a, W> {
     /// A run that is dropped is cancelled, and whoever watches is told if nothing else is in the way.
     fn drop(&mut self) {
         if self.begun {
@@ -441,7 +444,7 @@ fn recovered<'a>(inner: BoxFuture<'a, Result<Message, RunError>>) -> BoxFuture<'
     Box::pin(contained.map(|reply| reply.unwrap_or_else(|panic| Err(RunError::Crashed(said(&*panic))))))
 }
 
-impl BeforeDecision {
+impl BeforeRunDecision {
     fn bounded(self) -> Result<Self, Fault> {
         match self {
             Self::Proceed { input, state } => Ok(Self::Proceed { input, state: bounded_state(state)? }),
@@ -450,7 +453,7 @@ impl BeforeDecision {
     }
 }
 
-impl AfterDecision {
+impl AfterRunDecision {
     fn bounded(self) -> Result<Self, Fault> {
         match self {
             Self::Retry { feedback, delay, state } => Ok(Self::Retry { feedback, delay, state: bounded_state(state)? }),

@@ -4,20 +4,20 @@ use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 
 use super::{
-    Agent, Crew, RunError,
-    crew::Badge,
-    delegate::Assignment,
-    journal::{ErrandId, Log, Record, RunPast},
+    Agent, AgentGroup, RunError,
+    crew::AgentHandle,
+    delegate::DelegationContext,
+    journal::{DelegationId, JournalRecord, RecordedRun, RunJournal},
     middleware::{HANDED_OVER, may_replace_answers},
-    place::Place,
-    tasks::Tasks,
+    place::ConcurrencyPermit,
+    tasks::RunTasks,
 };
 use crate::{
-    capability::{Account, Budget, Ceiling, Purse},
+    capability::{Budget, BudgetAccount, BudgetBreakdown, Ceiling},
     chat::{Chat, Message},
     event::RunCx,
     model::Usage,
-    tool::{Completed, CompletionStatus, HandOver, ToolBox},
+    tool::{CompletionStatus, TaskCompletion, TaskHandoff, ToolBox},
 };
 
 /// Whatever works on a conversation until there is an answer: an [`Agent`], or a [`Team`](crate::team::Team) of such. They
@@ -39,7 +39,7 @@ pub trait Runner: Send + Sync {
     fn delegable(&self) -> &Ceiling;
 
     /// Those it works with; none: it works alone.
-    fn crew(&self) -> Option<&Arc<Crew>>;
+    fn crew(&self) -> Option<&Arc<AgentGroup>>;
 
     /// The same under another name and with no more than this to spend.
     fn as_entered(&self, name: Arc<str>, budget: &Budget) -> Arc<dyn Runner>;
@@ -52,10 +52,10 @@ pub trait Runner: Send + Sync {
     #[doc(hidden)]
     fn work<'a>(
         &'a self,
-        start: Box<Start>,
+        start: Box<RunParams>,
         chat: &'a Chat,
         input: Vec<Message>,
-    ) -> BoxFuture<'a, Result<Answer, RunError>>;
+    ) -> BoxFuture<'a, Result<RunAnswer, RunError>>;
 
     /// Works on `input` in `chat` until there is an answer. Dropping the future cancels the run and all that work for it;
     /// the chat stays valid.
@@ -68,8 +68,8 @@ pub trait Runner: Send + Sync {
         cx: &'a RunCx,
         chat: &'a Chat,
         input: Vec<Message>,
-    ) -> BoxFuture<'a, Result<Answer, RunError>> {
-        let purse = Purse::new(self.budget(), Instant::now());
+    ) -> BoxFuture<'a, Result<RunAnswer, RunError>> {
+        let purse = BudgetAccount::new(self.budget(), Instant::now());
         Box::pin(async move { self.run_on(cx, chat, input, &purse).await })
     }
 
@@ -83,16 +83,16 @@ pub trait Runner: Send + Sync {
         cx: &'a RunCx,
         chat: &'a Chat,
         input: Vec<Message>,
-        purse: &'a Arc<Purse>,
-    ) -> BoxFuture<'a, Result<Answer, RunError>> {
+        purse: &'a Arc<BudgetAccount>,
+    ) -> BoxFuture<'a, Result<RunAnswer, RunError>> {
         Box::pin(async move {
             let _turn = chat.turn().await;
-            let log = self.crew().and_then(|crew| crew.journal.as_ref()).map(|journal| Log::main(journal, chat));
-            self.work(Start::of_a_person(self.crew(), cx, purse, log), chat, input).await
+            let log = self.crew().and_then(|crew| crew.journal.as_ref()).map(|journal| RunJournal::main(journal, chat));
+            self.work(RunParams::of_a_person(self.crew(), cx, purse, log), chat, input).await
         })
     }
 
-    /// Goes on with the run that a person started in the session of the [crew](Crew::resuming) and that has not ended, in
+    /// Goes on with the run that a person started in the session of the [crew](AgentGroup::resuming) and that has not ended, in
     /// `chat`, its conversation. What was done is not done again; `more` is what it is told before its next turn. None if all
     /// runs have ended: then [`Runner::run`] goes on with the conversation.
     ///
@@ -106,19 +106,20 @@ pub trait Runner: Send + Sync {
         cx: &'a RunCx,
         chat: &'a Chat,
         more: Vec<Message>,
-    ) -> BoxFuture<'a, Option<Result<Answer, RunError>>> {
+    ) -> BoxFuture<'a, Option<Result<RunAnswer, RunError>>> {
         Box::pin(async move {
             let journal = self.crew()?.journal.as_ref()?;
             let _turn = chat.turn().await;
             let (run, mut past) = journal.unfinished()?;
             let began = Instant::now().checked_sub(past.elapsed).unwrap_or_else(Instant::now);
-            let purse = Purse::restored(self.budget(), began, past.spent);
-            let log = Log::of(journal, run);
+            let purse = BudgetAccount::restored(self.budget(), began, past.spent);
+            let log = RunJournal::of(journal, run);
             for message in &more {
-                log.write(&Record::Sent { message: message.clone() });
+                log.write(&JournalRecord::Sent { message: message.clone() });
             }
             let waiting = std::mem::take(&mut past.inbox).into_iter().chain(more).collect();
-            let start = Start { past: Some(past), ..Start::with_waiting(self.crew(), cx, &purse, Some(log), waiting) };
+            let start =
+                RunParams { past: Some(past), ..RunParams::with_waiting(self.crew(), cx, &purse, Some(log), waiting) };
             Some(self.work(Box::new(start), chat, Vec::new()).await)
         })
     }
@@ -126,38 +127,38 @@ pub trait Runner: Send + Sync {
 
 /// What a run came to.
 #[derive(Debug, Clone)]
-pub struct Answer {
+pub struct RunAnswer {
     /// The final message: the answer, or what the agent reported when it ended its task or handed it over.
     pub message: Message,
     /// How it ended.
-    pub ending: Ending,
+    pub ending: RunEnding,
     /// Turns of the loop, all attempts together.
     pub iterations: u32,
     /// Tokens of all completions of this agent, those that its effects asked for included.
     pub usage: Usage,
     /// All that was spent: by this agent, and by those that it delegated to.
-    pub account: Account,
+    pub account: BudgetBreakdown,
 }
 
 /// How a run ended that did not fail.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Ending {
+pub enum RunEnding {
     /// With a reply that calls no tool.
     #[default]
     Answered,
     /// The agent said that its task has ended.
-    Completed(Completed),
+    Completed(TaskCompletion),
     /// The agent wants another one to go on.
-    HandedOver(HandOver),
+    HandedOver(TaskHandoff),
 }
 
-impl Ending {
+impl RunEnding {
     /// The word for it, for those around the run; none for an answer.
     pub(super) fn word(&self) -> Option<&'static str> {
         Some(match self {
             Self::Answered => return None,
-            Self::Completed(Completed { status: CompletionStatus::Completed, .. }) => "completed",
-            Self::Completed(Completed { status: CompletionStatus::Failed, .. }) => "failed",
+            Self::Completed(TaskCompletion { status: CompletionStatus::Completed, .. }) => "completed",
+            Self::Completed(TaskCompletion { status: CompletionStatus::Failed, .. }) => "failed",
             Self::HandedOver(_) => HANDED_OVER,
         })
     }
@@ -179,7 +180,9 @@ impl Ending {
         }
         match self {
             Self::Answered => {}
-            Self::Completed(completed) => *completed = Completed { summary: text, ..Completed::bare(completed.status) },
+            Self::Completed(completed) => {
+                *completed = TaskCompletion { summary: text, ..TaskCompletion::bare(completed.status) }
+            }
             Self::HandedOver(to) => (to.context, to.reason) = (text, String::new()),
         }
     }
@@ -202,7 +205,7 @@ impl<R: Runner + ?Sized> Runner for Arc<R> {
         (**self).delegable()
     }
 
-    fn crew(&self) -> Option<&Arc<Crew>> {
+    fn crew(&self) -> Option<&Arc<AgentGroup>> {
         (**self).crew()
     }
 
@@ -216,52 +219,52 @@ impl<R: Runner + ?Sized> Runner for Arc<R> {
 
     fn work<'a>(
         &'a self,
-        start: Box<Start>,
+        start: Box<RunParams>,
         chat: &'a Chat,
         input: Vec<Message>,
-    ) -> BoxFuture<'a, Result<Answer, RunError>> {
+    ) -> BoxFuture<'a, Result<RunAnswer, RunError>> {
         (**self).work(start, chat, input)
     }
 }
 
 /// What a run is begun with.
-pub struct Start {
+pub struct RunParams {
     pub(crate) cx: RunCx,
-    pub(crate) crew: Option<Arc<Crew>>,
-    pub(crate) purse: Arc<Purse>,
+    pub(crate) crew: Option<Arc<AgentGroup>>,
+    pub(crate) purse: Arc<BudgetAccount>,
     /// What it was started under.
     pub(crate) ceiling: Ceiling,
-    pub(crate) badge: Badge,
-    pub(crate) place: Place,
-    pub(crate) tasks: Tasks,
-    pub(crate) works_for: WorksFor,
+    pub(crate) badge: AgentHandle,
+    pub(crate) place: ConcurrencyPermit,
+    pub(crate) tasks: RunTasks,
+    pub(crate) works_for: RunOrigin,
     /// Tools that it has in this run beside its own.
     pub(crate) more_tools: ToolBox,
     /// What all members of the team are told in which it works, and of the teams around that.
     pub(crate) team_instructions: Arc<str>,
     /// Where what happens is written down, if it is.
-    pub(crate) log: Option<Log>,
+    pub(crate) log: Option<RunJournal>,
     /// What it does there for whom it works.
-    pub(crate) errand: Option<ErrandId>,
+    pub(crate) errand: Option<DelegationId>,
     /// What it was when it was interrupted; none for one that begins.
-    pub(crate) past: Option<Box<RunPast>>,
+    pub(crate) past: Option<Box<RecordedRun>>,
 }
 
 /// For whom a run works.
 #[derive(Debug, Clone, Default)]
-pub(crate) enum WorksFor {
+pub(crate) enum RunOrigin {
     /// The person who started it.
     #[default]
     Person,
     /// The agent that delegated to it.
-    Delegator(Arc<Assignment>),
+    Delegator(Arc<DelegationContext>),
     /// Whoever called it as a member, or as a tool: the instance name.
     Member(Arc<str>),
 }
 
-impl WorksFor {
+impl RunOrigin {
     /// What it was given by the agent that delegated to it.
-    pub fn assignment(&self) -> Option<&Arc<Assignment>> {
+    pub fn assignment(&self) -> Option<&Arc<DelegationContext>> {
         match self {
             Self::Delegator(assignment) => Some(assignment),
             Self::Person | Self::Member(_) => None,
@@ -278,17 +281,22 @@ impl WorksFor {
     }
 }
 
-impl Start {
+impl RunParams {
     /// Of a run of a person.
-    pub(super) fn of_a_person(crew: Option<&Arc<Crew>>, cx: &RunCx, purse: &Arc<Purse>, log: Option<Log>) -> Box<Self> {
+    pub(super) fn of_a_person(
+        crew: Option<&Arc<AgentGroup>>,
+        cx: &RunCx,
+        purse: &Arc<BudgetAccount>,
+        log: Option<RunJournal>,
+    ) -> Box<Self> {
         Box::new(Self::with_waiting(crew, cx, purse, log, Vec::new()))
     }
 
     fn with_waiting(
-        crew: Option<&Arc<Crew>>,
+        crew: Option<&Arc<AgentGroup>>,
         cx: &RunCx,
-        purse: &Arc<Purse>,
-        log: Option<Log>,
+        purse: &Arc<BudgetAccount>,
+        log: Option<RunJournal>,
         waiting: Vec<Message>,
     ) -> Self {
         Self {
@@ -297,9 +305,9 @@ impl Start {
             purse: Arc::clone(purse),
             ceiling: Ceiling::default(),
             badge: crew.map(|crew| crew.enter(&cx.agent, waiting)).unwrap_or_default(),
-            place: Place::free(),
-            tasks: Tasks::default(),
-            works_for: WorksFor::Person,
+            place: ConcurrencyPermit::free(),
+            tasks: RunTasks::default(),
+            works_for: RunOrigin::Person,
             more_tools: ToolBox::new(),
             team_instructions: Arc::default(),
             log,
@@ -326,7 +334,7 @@ impl Runner for Agent {
         &self.delegable
     }
 
-    fn crew(&self) -> Option<&Arc<Crew>> {
+    fn crew(&self) -> Option<&Arc<AgentGroup>> {
         self.crew.as_ref()
     }
 
@@ -340,10 +348,10 @@ impl Runner for Agent {
 
     fn work<'a>(
         &'a self,
-        start: Box<Start>,
+        start: Box<RunParams>,
         chat: &'a Chat,
         input: Vec<Message>,
-    ) -> BoxFuture<'a, Result<Answer, RunError>> {
+    ) -> BoxFuture<'a, Result<RunAnswer, RunError>> {
         Box::pin(self.run_as(start, chat, input))
     }
 }
@@ -354,7 +362,7 @@ impl Agent {
     /// # Errors
     ///
     /// As [`Runner::run`].
-    pub async fn run(&self, cx: &RunCx, chat: &Chat, input: Vec<Message>) -> Result<Answer, RunError> {
+    pub async fn run(&self, cx: &RunCx, chat: &Chat, input: Vec<Message>) -> Result<RunAnswer, RunError> {
         Runner::run(self, cx, chat, input).await
     }
 
@@ -368,8 +376,8 @@ impl Agent {
         cx: &RunCx,
         chat: &Chat,
         input: Vec<Message>,
-        purse: &Arc<Purse>,
-    ) -> Result<Answer, RunError> {
+        purse: &Arc<BudgetAccount>,
+    ) -> Result<RunAnswer, RunError> {
         Runner::run_on(self, cx, chat, input, purse).await
     }
 
@@ -378,7 +386,7 @@ impl Agent {
     /// # Errors
     ///
     /// As [`Runner::run`].
-    pub async fn resume(&self, cx: &RunCx, chat: &Chat, more: Vec<Message>) -> Option<Result<Answer, RunError>> {
+    pub async fn resume(&self, cx: &RunCx, chat: &Chat, more: Vec<Message>) -> Option<Result<RunAnswer, RunError>> {
         Runner::resume(self, cx, chat, more).await
     }
 }

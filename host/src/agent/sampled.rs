@@ -3,10 +3,10 @@
 use tokio::sync::Mutex;
 
 use super::{
-    at_work::{self, AtWork},
-    completion::{self, Asked, in_time},
-    delegate::Instance,
-    journal::Record,
+    at_work::{self, CallerContext},
+    completion::{self, ModelRequest, in_time},
+    delegate::RunState,
+    journal::JournalRecord,
 };
 use crate::{
     error::Fault,
@@ -16,7 +16,7 @@ use crate::{
 
 /// Kept of a run: held by whoever is replied to.
 #[derive(Default)]
-struct Turn(Mutex<()>);
+struct SamplingLock(Mutex<()>);
 
 /// Has the model of the agent whose run this is reply to `request`, through all that stands around its requests and within
 /// its budget, which pays for it. Nothing of it comes into the conversation. Dropping the future cancels it.
@@ -26,28 +26,28 @@ struct Turn(Mutex<()>);
 /// A [`Fault`]: no agent works in this run, its budget is used up, the model could not be asked.
 pub async fn sample(cx: &RunCx, request: CompletionRequest) -> Result<Completion, Fault> {
     let found = at_work::of(cx);
-    let AtWork { me, agent, .. } =
+    let CallerContext { me, agent, .. } =
         found.ok_or_else(|| Fault::other("no agent works here whose model could be asked"))?;
     request.messages.check().map_err(|error| Fault::invalid(format!("it cannot be asked: {error}")))?;
     // What a reply may cost is what is left: one after the other, or many at once would each have all of it.
-    let turn = cx.kept.get::<Turn>();
+    let turn = cx.kept.get::<SamplingLock>();
     let _turn = turn.0.lock().await;
-    let mut used = Used { me: &me, usage: Usage::default() };
-    let asked = completion::ask(&me, &agent, Asked { model: None, request, shown: false }, &mut used.usage);
+    let mut used = SamplingUsageGuard { me: &me, usage: Usage::default() };
+    let asked = completion::ask(&me, &agent, ModelRequest { model: None, request, shown: false }, &mut used.usage);
     let asked = in_time(&me.purse, asked).await;
     let (completion, cost) = asked.and_then(|asked| asked).map_err(|error| error.as_fault())?;
     // What was used in vain is written down by whoever pays for it.
-    me.write(|| Record::Wasted { usage: completion.usage, cost });
+    me.write(|| JournalRecord::Wasted { usage: completion.usage, cost });
     Ok(completion)
 }
 
 /// Counted for the run when it goes away, also if nobody waits for the reply any more.
-struct Used<'a> {
-    me: &'a Instance,
+struct SamplingUsageGuard<'a> {
+    me: &'a RunState,
     usage: Usage,
 }
 
-impl Drop for Used<'_> {
+impl Drop for SamplingUsageGuard<'_> {
     fn drop(&mut self) {
         self.me.used_by_tools(self.usage);
     }
@@ -68,7 +68,7 @@ mod tests {
     use crate::{
         agent::Agent,
         capability::Budget,
-        chat::{Chat, Message, Snapshot},
+        chat::{Chat, ChatSnapshot, Message},
         model::{Completer, DeltaSink, ModelInfo, ScriptedCompleter},
         tool::{self, ToolBox, ToolSource},
     };
@@ -77,7 +77,7 @@ mod tests {
     struct NoArgs {}
 
     fn question() -> CompletionRequest {
-        let messages = Snapshot::from_messages(vec![Message::user("which?")]).unwrap();
+        let messages = ChatSnapshot::from_messages(vec![Message::user("which?")]).unwrap();
         CompletionRequest::new(messages, [].into())
     }
 

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use crate::tool::Concurrency;
+use crate::tool::ToolConcurrency;
 
 /// Returns, for each call of a reply, the calls before it that end before it begins, by their positions.
-fn dependencies(calls: &[Concurrency]) -> Vec<Vec<usize>> {
-    let before = |(at, call): (usize, &Concurrency)| {
+fn dependencies(calls: &[ToolConcurrency]) -> Vec<Vec<usize>> {
+    let before = |(at, call): (usize, &ToolConcurrency)| {
         calls[..at].iter().enumerate().filter(|(_, earlier)| call.waits_for(earlier)).map(|(at, _)| at).collect()
     };
     calls.iter().enumerate().map(before).collect()
@@ -15,7 +15,7 @@ fn dependencies(calls: &[Concurrency]) -> Vec<Vec<usize>> {
 /// The calls of one reply that have not begun, by their positions.
 ///
 /// A call depends only on calls that stand before it: the first call that has not ended never waits for another one.
-pub(super) struct Schedule {
+pub(super) struct CallSchedule {
     /// For each call, the number of calls that it still waits for.
     open: Vec<usize>,
     /// For each call, the calls that wait for it.
@@ -23,9 +23,9 @@ pub(super) struct Schedule {
     ready: BTreeSet<usize>,
 }
 
-impl Schedule {
+impl CallSchedule {
     /// The calls of a reply, in its order.
-    pub fn new(calls: &[Concurrency]) -> Self {
+    pub fn new(calls: &[ToolConcurrency]) -> Self {
         let dependencies = dependencies(calls);
         let mut waiting = vec![Vec::new(); calls.len()];
         for (call, earlier) in dependencies.iter().enumerate() {
@@ -57,31 +57,31 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{chat::ToolHints, tool::Domain};
+    use crate::{chat::ToolHints, tool::ConcurrencyDomain};
 
-    fn touching(read_only: bool, domains: &[Domain]) -> Concurrency {
-        Concurrency::touching(ToolHints { read_only, ..ToolHints::default() }, domains)
+    fn touching(read_only: bool, domains: &[ConcurrencyDomain]) -> ToolConcurrency {
+        ToolConcurrency::touching(ToolHints { read_only, ..ToolHints::default() }, domains)
     }
 
     #[test]
     fn commit_waits_for_add_and_reads_wait_for_nothing() {
-        let (read, write) = (touching(true, &[Domain::Files]), touching(false, &[Domain::Files]));
-        let delegate = Concurrency::Delegation { conversation: None };
-        let calls = [&read, &read, &write, &write, &Concurrency::Independent, &read, &delegate, &delegate];
+        let (read, write) = (touching(true, &[ConcurrencyDomain::Files]), touching(false, &[ConcurrencyDomain::Files]));
+        let delegate = ToolConcurrency::Delegation { conversation: None };
+        let calls = [&read, &read, &write, &write, &ToolConcurrency::Independent, &read, &delegate, &delegate];
         let calls: Vec<_> = calls.into_iter().cloned().collect();
         let expected: [&[usize]; 8] = [&[], &[], &[0, 1], &[0, 1, 2], &[], &[2, 3], &[2, 3], &[2, 3]];
         assert_eq!(dependencies(&calls), expected);
     }
 
-    fn concurrency() -> impl Strategy<Value = Concurrency> {
-        let domain = prop_oneof![Just(Domain::Files), "[ab]".prop_map(Domain::named)];
+    fn concurrency() -> impl Strategy<Value = ToolConcurrency> {
+        let domain = prop_oneof![Just(ConcurrencyDomain::Files), "[ab]".prop_map(ConcurrencyDomain::named)];
         let domains = prop::collection::vec(domain, 0..3);
         prop_oneof![
-            1 => Just(Concurrency::Independent),
-            1 => "[ab]".prop_map(|name| Concurrency::Watches([Domain::named(name)].into())),
+            1 => Just(ToolConcurrency::Independent),
+            1 => "[ab]".prop_map(|name| ToolConcurrency::Watches([ConcurrencyDomain::named(name)].into())),
             4 => (any::<bool>(), domains).prop_map(|(read_only, domains)| touching(read_only, &domains)),
-            1 => prop::option::of("[xy]").prop_map(|name| Concurrency::Delegation { conversation: name.map(Into::into) }),
-            1 => any::<bool>().prop_map(|changes| Concurrency::Anything { changes }),
+            1 => prop::option::of("[xy]").prop_map(|name| ToolConcurrency::Delegation { conversation: name.map(Into::into) }),
+            1 => any::<bool>().prop_map(|changes| ToolConcurrency::Anything { changes }),
         ]
     }
 
@@ -93,7 +93,7 @@ mod tests {
             picks in prop::collection::vec(any::<prop::sample::Index>(), 24),
         ) {
             let before = dependencies(&calls);
-            let mut schedule = Schedule::new(&calls);
+            let mut schedule = CallSchedule::new(&calls);
             let (mut running, mut ended, mut begun) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
             for pick in &picks {
                 while let Some(call) = schedule.begin_next() {

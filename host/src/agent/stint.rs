@@ -5,16 +5,16 @@ use std::sync::Arc;
 use tokio::{sync::Semaphore, time::Instant};
 
 use super::{
-    Answer, Crew, Runner,
+    AgentGroup, RunAnswer, Runner,
     completion::in_time,
-    delegate::{Entry, Instance},
-    journal::{BesideId, ErrandId, ErrandPast, Log, Record, RunPast},
-    place::Place,
-    runner::{Start, WorksFor},
-    tasks::Tasks,
+    delegate::{DelegationReport, RunState},
+    journal::{DelegationId, DelegationState, JournalRecord, RecordedRun, RunJournal, SideChatRef},
+    place::ConcurrencyPermit,
+    runner::{RunOrigin, RunParams},
+    tasks::RunTasks,
 };
 use crate::{
-    capability::{Bounds, Budget, Carved, Ceiling, Share},
+    capability::{AllocationBounds, Budget, BudgetAllocation, Ceiling, RestoredAllocation},
     chat::{Chat, Message},
     error::Fault,
     event::RunCx,
@@ -23,16 +23,16 @@ use crate::{
 
 /// What a run gives those that work for it. Nothing of it holds the run: when that goes away, so do they.
 #[derive(Clone)]
-pub(super) struct Employer {
+pub(super) struct ParentRun {
     pub cx: RunCx,
-    pub crew: Option<Arc<Crew>>,
+    pub crew: Option<Arc<AgentGroup>>,
     pub ceiling: Ceiling,
-    pub tasks: Tasks,
-    pub log: Option<Log>,
+    pub tasks: RunTasks,
+    pub log: Option<RunJournal>,
 }
 
-impl From<&Instance> for Employer {
-    fn from(me: &Instance) -> Self {
+impl From<&RunState> for ParentRun {
+    fn from(me: &RunState) -> Self {
         Self {
             cx: me.cx.clone(),
             crew: me.crew.clone(),
@@ -44,8 +44,8 @@ impl From<&Instance> for Employer {
 }
 
 /// What somebody is to do for a run.
-pub(super) struct Stint {
-    pub employer: Employer,
+pub(super) struct SubRun {
+    pub employer: ParentRun,
     /// What it is there: a name that no other work of that run has.
     pub call: String,
     pub task: usize,
@@ -58,7 +58,7 @@ pub(super) struct Stint {
     /// In which conversation; none: in one of its own, with which nobody goes on.
     pub chat: Option<Chat>,
     /// How that goes with the one of whom it works for; none: it is that one, or its own.
-    pub beside: Option<BesideId>,
+    pub beside: Option<SideChatRef>,
     /// What is new to it.
     pub input: Vec<Message>,
     /// Tools that it has beside its own.
@@ -70,14 +70,14 @@ pub(super) struct Stint {
     /// Places that it takes one of, beside those of the crew.
     pub places: Option<Arc<Semaphore>>,
     /// What may be spent on it.
-    pub share: Share,
+    pub share: BudgetAllocation,
     /// What is known of it from before the run that it works for was interrupted.
-    pub past: ErrandPast,
+    pub past: DelegationState,
 }
 
-impl Stint {
+impl SubRun {
     /// Has it work until it has an answer, or has failed once too often.
-    pub async fn done(mut self) -> Result<Answer, Fault> {
+    pub async fn done(mut self) -> Result<RunAnswer, Fault> {
         let mut input = std::mem::take(&mut self.input);
         let mut attempt = 0;
         let done = loop {
@@ -95,20 +95,20 @@ impl Stint {
             && let Some(log) = employer.log
         {
             let error = done.as_ref().err().map(ToString::to_string);
-            let entry = Entry { error, ..Entry::of(&name) };
-            log.write(&Record::Returned { call, task, entry, account, board: None });
+            let entry = DelegationReport { error, ..DelegationReport::of(&name) };
+            log.write(&JournalRecord::Returned { call, task, entry, account, board: None });
         }
         done
     }
 
     /// The run that was this attempt before the one that it works for was interrupted.
-    fn before(&self, attempt: usize) -> Option<(u64, Box<RunPast>)> {
+    fn before(&self, attempt: usize) -> Option<(u64, Box<RecordedRun>)> {
         let run = *self.past.runs.get(attempt)?;
         self.employer.log.as_ref()?.journal.run(run).map(|past| (run, past))
     }
 
-    async fn attempt(&self, input: Vec<Message>, before: Option<(u64, Box<RunPast>)>) -> Result<Answer, Fault> {
-        let Employer { cx, crew, ceiling, tasks, log: employers } = &self.employer;
+    async fn attempt(&self, input: Vec<Message>, before: Option<(u64, Box<RecordedRun>)>) -> Result<RunAnswer, Fault> {
+        let ParentRun { cx, crew, ceiling, tasks, log: employers } = &self.employer;
         if let Some((_, past)) = &before
             && past.ended.is_some()
         {
@@ -118,12 +118,12 @@ impl Stint {
         let Budget { tokens, usd, tool_calls, time } = self.runner.budget().meet(&purse.left());
         let (elapsed, spent) = before.as_ref().map(|(_, past)| (past.elapsed, past.spent)).unwrap_or_default();
         let start = Instant::now().checked_sub(elapsed).unwrap_or_else(Instant::now);
-        let carved = Carved { bounds: Bounds { tokens, usd, tool_calls }, time, start, spent };
+        let carved = RestoredAllocation { bounds: AllocationBounds { tokens, usd, tool_calls }, time, start, spent };
         let own = purse.carve_exactly(&[carved]).pop().expect("one share was asked for");
         let chat = self.conversation(before.as_ref().map(|(_, past)| &**past))?;
         let log = employers.as_ref().map(|log| match &before {
-            Some((run, _)) => Log::of(&log.journal, *run),
-            None => Log::beside(&log.journal, &chat, self.beside.clone()),
+            Some((run, _)) => RunJournal::of(&log.journal, *run),
+            None => RunJournal::beside(&log.journal, &chat, self.beside.clone()),
         });
         let (waiting, past) = match before {
             Some((_, mut past)) => (std::mem::take(&mut past.inbox), Some(past)),
@@ -131,8 +131,8 @@ impl Stint {
         };
         let instance = Arc::clone(&self.instance);
         let places = self.places.iter().chain(crew.iter().map(|crew| crew.places())).cloned().collect();
-        let place = in_time(own.purse(), Place::take(places)).await.map_err(|error| error.as_fault())?;
-        let start = Box::new(Start {
+        let place = in_time(own.purse(), ConcurrencyPermit::take(places)).await.map_err(|error| error.as_fault())?;
+        let start = Box::new(RunParams {
             badge: crew.as_ref().map(|crew| crew.enter(&instance, waiting)).unwrap_or_default(),
             cx: RunCx { agent: instance, depth: self.depth, ..cx.anew() },
             crew: crew.clone(),
@@ -140,10 +140,14 @@ impl Stint {
             ceiling: ceiling.clone(),
             place,
             tasks: tasks.below(),
-            works_for: WorksFor::Member(Arc::clone(&cx.agent)),
+            works_for: RunOrigin::Member(Arc::clone(&cx.agent)),
             more_tools: self.tools.clone(),
             team_instructions: Arc::clone(&self.team_instructions),
-            errand: employers.as_ref().map(|log| ErrandId { run: log.run, call: self.call.clone(), task: self.task }),
+            errand: employers.as_ref().map(|log| DelegationId {
+                run: log.run,
+                call: self.call.clone(),
+                task: self.task,
+            }),
             log,
             past,
         });
@@ -154,7 +158,7 @@ impl Stint {
     }
 
     /// The conversation in which it works now.
-    fn conversation(&self, past: Option<&RunPast>) -> Result<Chat, Fault> {
+    fn conversation(&self, past: Option<&RecordedRun>) -> Result<Chat, Fault> {
         let log = self.employer.log.as_ref();
         let chat = match (&self.chat, past, log) {
             (Some(chat), ..) => chat.clone(),
@@ -173,7 +177,7 @@ impl Stint {
 }
 
 /// What a run came to that had ended when the one that it worked for was interrupted.
-pub(super) fn came_to(past: &RunPast) -> Result<Answer, Fault> {
+pub(super) fn came_to(past: &RecordedRun) -> Result<RunAnswer, Fault> {
     let (ended, account) = past.ended.clone().ok_or_else(|| Fault::other("it has not ended"))?;
     ended.into_answer(account).map_err(|((message, exhausted), _)| match exhausted {
         true => Fault::Exhausted { message },

@@ -5,13 +5,13 @@ use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 /// The tasks that work for a run, and for those that it delegates to. Letting go of one only asks it to stop: a run has
 /// not ended before they are gone.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Tasks {
+pub(crate) struct RunTasks {
     own: TaskTracker,
     /// Those of the runs above, which wait for these too.
     above: Vec<TaskTracker>,
 }
 
-impl Tasks {
+impl RunTasks {
     /// For a run below.
     pub fn below(&self) -> Self {
         let above = self.above.iter().chain([&self.own]).cloned().collect();
@@ -56,7 +56,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_was_let_go_is_waited_for_also_below() {
-        let (tasks, gone) = (Tasks::default(), Arc::new(AtomicBool::new(false)));
+        let (tasks, gone) = (RunTasks::default(), Arc::new(AtomicBool::new(false)));
         let (below, guard) = (tasks.below(), Gone(Arc::clone(&gone)));
         let child = tasks.spawn(async move {
             let grandchild = below.spawn(async move {

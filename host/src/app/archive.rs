@@ -5,28 +5,28 @@ use async_trait::async_trait;
 use crate::{
     error::Fault,
     limits,
-    mcp::serve::{Archive, Content, Resource},
-    session::{Digest, SessionError, Store},
+    mcp::serve::{McpResource, McpResourceContent, McpResourceProvider},
+    session::{SessionError, SessionStore, Sha256Digest},
 };
 
 /// The attachments of a project's newest sessions, as far as they are the person's own.
-pub(super) struct Attachments {
-    pub store: Store,
+pub(super) struct AttachmentArchive {
+    pub store: SessionStore,
 }
 
 const TEMPLATE: &str = "shelly://session/{session}/attachment/{digest}";
 
 /// Where a resource is: which session, which attachment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Place {
+struct AttachmentUri {
     session: String,
-    digest: Digest,
+    digest: Sha256Digest,
 }
 
-impl Place {
+impl AttachmentUri {
     fn of(uri: &str) -> Option<Self> {
         let (session, digest) = uri.strip_prefix("shelly://session/")?.split_once("/attachment/")?;
-        Some(Self { session: session.to_owned(), digest: Digest::of_hex(digest)? })
+        Some(Self { session: session.to_owned(), digest: Sha256Digest::of_hex(digest)? })
     }
 
     fn uri(&self) -> String {
@@ -35,18 +35,18 @@ impl Place {
 }
 
 #[async_trait]
-impl Archive for Attachments {
-    async fn list(&self, after: Option<String>) -> Result<(Vec<Resource>, bool), Fault> {
+impl McpResourceProvider for AttachmentArchive {
+    async fn list(&self, after: Option<String>) -> Result<(Vec<McpResource>, bool), Fault> {
         let after = match after {
             None => None,
-            Some(after) => Some(Place::of(&after).ok_or_else(|| Fault::invalid("the cursor is of no page"))?),
+            Some(after) => Some(AttachmentUri::of(&after).ok_or_else(|| Fault::invalid("the cursor is of no page"))?),
         };
         let store = self.store.clone();
         blocking(move || list(&store, after.as_ref())).await
     }
 
-    async fn read(&self, uri: String) -> Result<Option<Content>, Fault> {
-        let Some(place) = Place::of(&uri) else { return Ok(None) };
+    async fn read(&self, uri: String) -> Result<Option<McpResourceContent>, Fault> {
+        let Some(place) = AttachmentUri::of(&uri) else { return Ok(None) };
         let store = self.store.clone();
         blocking(move || read(&store, &place)).await
     }
@@ -65,7 +65,7 @@ async fn blocking<T: Send + 'static>(
     done.map_err(|error| Fault::other(error.report().to_string()))
 }
 
-fn list(store: &Store, after: Option<&Place>) -> Result<(Vec<Resource>, bool), SessionError> {
+fn list(store: &SessionStore, after: Option<&AttachmentUri>) -> Result<(Vec<McpResource>, bool), SessionError> {
     let mut page = Vec::new();
     let mut is_before = after.is_some();
     for session in store.list(limits::MCP_SERVE_SESSIONS)? {
@@ -86,15 +86,15 @@ fn list(store: &Store, after: Option<&Place>) -> Result<(Vec<Resource>, bool), S
             if page.len() == limits::MCP_SERVE_PAGE {
                 return Ok((page, true));
             }
-            let uri = Place { session: id.clone(), digest }.uri();
+            let uri = AttachmentUri { session: id.clone(), digest }.uri();
             let name = format!("{id}/{}", &digest.hex()[..12]);
-            page.push(Resource { uri, name, description: header.title.clone(), size });
+            page.push(McpResource { uri, name, description: header.title.clone(), size });
         }
     }
     Ok((page, false))
 }
 
-fn read(store: &Store, place: &Place) -> Result<Option<Content>, SessionError> {
+fn read(store: &SessionStore, place: &AttachmentUri) -> Result<Option<McpResourceContent>, SessionError> {
     let is_own = match store.is_own(&place.session) {
         // The whole name, and not how it begins.
         Ok(is_own) => is_own && store.resolve(&place.session)? == place.session,
@@ -106,7 +106,7 @@ fn read(store: &Store, place: &Place) -> Result<Option<Content>, SessionError> {
     }
     let bytes = store.attachment(&place.session, &place.digest)?;
     let bytes = bytes.filter(|bytes| bytes.len() <= limits::MCP_SERVE_RESOURCE_BYTES);
-    Ok(bytes.map(|bytes| Content { media_type: media_type(&bytes).into(), bytes: bytes.into() }))
+    Ok(bytes.map(|bytes| McpResourceContent { media_type: media_type(&bytes).into(), bytes: bytes.into() }))
 }
 
 /// What bytes are, by how they begin: nobody has written it down.
@@ -135,21 +135,23 @@ mod tests {
 
     use super::*;
     use crate::{
-        session::{Disk, New, Options},
-        trust::OwnKey,
+        session::{DiskStorage, NewSession, SessionStoreOptions},
+        trust::UserKey,
     };
 
-    fn store(root: &Path, key: &str) -> Store {
-        let own = OwnKey::new(Some(root.join(key)));
-        let options = Options { root: Some(root.into()), own, ..Options::default() };
-        Store::new(Arc::new(Disk), root.join("sessions"), options)
+    fn store(root: &Path, key: &str) -> SessionStore {
+        let own = UserKey::new(Some(root.join(key)));
+        let options = SessionStoreOptions { root: Some(root.into()), own, ..SessionStoreOptions::default() };
+        SessionStore::new(Arc::new(DiskStorage), root.join("sessions"), options)
     }
 
     /// A session with these attachments.
-    fn session(store: &Store, id: &str, all: &[Vec<u8>]) {
-        let made = store.create(New { id: Some(id.into()), title: format!("about {id}"), ..New::default() }).unwrap();
+    fn session(store: &SessionStore, id: &str, all: &[Vec<u8>]) {
+        let made = store
+            .create(NewSession { id: Some(id.into()), title: format!("about {id}"), ..NewSession::default() })
+            .unwrap();
         for bytes in all {
-            std::fs::write(made.folder().join("attachments").join(Digest::of(bytes).hex()), bytes).unwrap();
+            std::fs::write(made.folder().join("attachments").join(Sha256Digest::of(bytes).hex()), bytes).unwrap();
         }
     }
 
@@ -161,7 +163,7 @@ mod tests {
         session(&mine, "one", &many);
         session(&mine, "two", &[b"\x89PNG\r\n\x1a\n".to_vec(), vec![0; limits::MCP_SERVE_RESOURCE_BYTES + 1]]);
         session(&other, "theirs", &[b"secret".to_vec()]);
-        let archive = Attachments { store: mine };
+        let archive = AttachmentArchive { store: mine };
         let (first, has_more) = archive.list(None).await.unwrap();
         assert_eq!((first.len(), has_more), (limits::MCP_SERVE_PAGE, true));
         let (second, has_more) = archive.list(Some(first[99].uri.clone())).await.unwrap();
@@ -178,9 +180,9 @@ mod tests {
         all.sort_by(|a, b| a.uri.cmp(&b.uri));
         all.dedup_by(|a, b| a.uri == b.uri);
         assert_eq!(all.len(), many.len() + 1);
-        let secret = Place { session: "theirs".into(), digest: Digest::of(b"secret") }.uri();
-        let part = Place { session: "on".into(), digest: Digest::of(b"7") }.uri();
-        let up = Place { session: "../sessions/one".into(), digest: Digest::of(b"7") }.uri();
+        let secret = AttachmentUri { session: "theirs".into(), digest: Sha256Digest::of(b"secret") }.uri();
+        let part = AttachmentUri { session: "on".into(), digest: Sha256Digest::of(b"7") }.uri();
+        let up = AttachmentUri { session: "../sessions/one".into(), digest: Sha256Digest::of(b"7") }.uri();
         for uri in [&secret, &part, &up, "file:///etc/passwd", "shelly://session/one/attachment/7", ""] {
             assert_eq!(archive.read(uri.into()).await, Ok(None), "{uri}");
         }

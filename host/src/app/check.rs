@@ -4,7 +4,7 @@ use std::{
 };
 
 use super::{
-    App, Shared, add_plugin_tools, extend,
+    App, RunResources, add_plugin_tools, extend,
     models::model_name,
     no_price,
     outfit::own_ceiling,
@@ -13,26 +13,26 @@ use super::{
 use crate::{
     capability::Budget,
     config::{
-        self, AgentConfig, Config, Effective, Known, KnownAgent, KnownPlugin, List, Listed, Order, ProviderConfig,
-        ProviderKind, ToolboxUse, Who,
+        self, AgentConfig, AgentRuntimeInfo, Config, ConfigRuntimeInfo, EffectiveConfig, PluginRuntimeInfo,
+        PluginSection, ProviderConfig, ProviderKind, RunnerConfig, RunnerSection, StepOrder, ToolboxUse,
     },
     error::{ErrorKind, Report},
-    plugin::{Certificate, CompileStep, Kind, MemorySource, Plugin, PluginEngine, PluginTool},
+    plugin::{Certificate, CompileStep, MemorySource, Plugin, PluginEngine, PluginKind, PluginTool},
     tool::ToolBox,
 };
 
 /// A config that can be used.
 #[derive(Debug, Clone)]
-pub struct Checked {
+pub struct AppCheck {
     /// What holds.
-    pub effective: Effective,
+    pub effective: EffectiveConfig,
     /// What is not as it should be, though agents can run.
     pub warnings: Vec<String>,
 }
 
 /// A config that cannot be used.
 #[derive(Debug, Clone)]
-pub struct Unusable {
+pub struct AppCheckFailure {
     /// Why not; at least one.
     pub mistakes: Vec<Report>,
     /// What else is not as it should be.
@@ -41,12 +41,12 @@ pub struct Unusable {
 
 /// What is found on the way.
 #[derive(Default)]
-struct Told {
+struct FindingCollector {
     mistakes: Vec<Report>,
     warnings: Vec<String>,
 }
 
-impl Told {
+impl FindingCollector {
     /// Returns what `look` finds; notes its mistake, once, and returns `None` if there is one.
     fn take<T>(&mut self, look: impl FnOnce(&mut Vec<String>) -> Result<T, Report>) -> Option<T> {
         match look(&mut self.warnings) {
@@ -85,8 +85,8 @@ impl App {
     /// # Errors
     ///
     /// All that is wrong, each as [`App::agent`] would end with it.
-    pub fn check(&self) -> Result<Checked, Unusable> {
-        let mut told = Told::default();
+    pub fn check(&self) -> Result<AppCheck, AppCheckFailure> {
+        let mut told = FindingCollector::default();
         told.warnings.extend_from_slice(self.project.warnings());
         let mut config = self.config.clone();
         if config.agents.is_empty() {
@@ -99,8 +99,8 @@ impl App {
             told.take(|_| self.check_prices(who, &config));
         }
         told.warnings.extend(self.missing_programs());
-        let shared = Shared::new(&self.project, &self.desk, self.changes());
-        let known = Known {
+        let shared = RunResources::new(&self.project, &self.desk, self.changes());
+        let known = ConfigRuntimeInfo {
             plugin_dirs: self.plugin_dirs.clone(),
             guest_memory: Some(guest_memory(&config)),
             prices: config.providers.iter().map(|provider| self.price(provider)).collect(),
@@ -108,12 +108,12 @@ impl App {
             // What a team has as an agent has it; its members are looked at by themselves.
             teams: config.teams.iter().map(|team| self.check_agent(&team.own, &config, &shared, &mut told)).collect(),
         };
-        let Told { mistakes, mut warnings } = told;
+        let FindingCollector { mistakes, mut warnings } = told;
         let mut seen = HashSet::new();
         warnings.retain(|warning| seen.insert(warning.clone()));
         match mistakes.is_empty() {
-            true => Ok(Checked { effective: Effective::new(&config, &known), warnings }),
-            false => Err(Unusable { mistakes, warnings }),
+            true => Ok(AppCheck { effective: EffectiveConfig::new(&config, &known), warnings }),
+            false => Err(AppCheckFailure { mistakes, warnings }),
         }
     }
 
@@ -128,7 +128,7 @@ impl App {
         let used = self.config.everyone().flat_map(AgentConfig::all_plugins).map(|(_, id, _)| id);
         let models = self.config.providers.iter().filter_map(|provider| provider.plugin.as_deref());
         self.catalog.open(used.chain(models).collect::<BTreeSet<_>>(), CompileStep::Compile).await;
-        let mut told = Told::default();
+        let mut told = FindingCollector::default();
         let default = self.config.agents.is_empty().then(|| self.default_agent(&mut Vec::new()));
         for agent in default.iter().chain(self.config.everyone()) {
             let (mut tools, mut plugins) = (ToolBox::new(), Vec::new());
@@ -213,7 +213,7 @@ impl App {
             missing.map(|(key, path)| format!("{place}.{key}.files: there is no folder {}", path.display())).collect();
         let is_set = delegable.grant.is_some() || delegable.agents.is_some() || delegable.budget != Budget::default();
         // A team has its members.
-        let is_team = agent.list == List::Teams;
+        let is_team = agent.list == RunnerSection::Teams;
         let starts_others = agent.options.max_delegation_depth > 0 || agent.options.max_handoffs > 0;
         let starts_others = starts_others || is_team || !agent.agent_tools.is_empty();
         if is_set && !starts_others {
@@ -230,8 +230,8 @@ impl App {
     }
 
     /// In which order what stands around an agent's work is called.
-    fn order(&self, agent: &AgentConfig) -> Order {
-        let mut order = Order::default();
+    fn order(&self, agent: &AgentConfig) -> StepOrder {
+        let mut order = StepOrder::default();
         let mut own = agent.middleware.iter().map(|step| (step.kind.clone(), step.own().is_some())).peekable();
         let mut shorten = Vec::new();
         for (listed, id, _) in agent.all_plugins() {
@@ -239,20 +239,20 @@ impl App {
             let (manifest, id) = (&package.manifest, || id.to_owned());
             let has = |kind| manifest.kinds.contains(&kind);
             let roles = agent.roles(listed, &manifest.id);
-            if listed == Listed::Middleware {
+            if listed == PluginSection::Middleware {
                 while let Some((kind, _)) = own.next_if(|(_, is_own)| *is_own) {
                     order.runs.push(kind);
                 }
                 own.next();
             }
-            if roles.effect && has(Kind::Effect) {
+            if roles.effect && has(PluginKind::Effect) {
                 if manifest.shortens { &mut shorten } else { &mut order.effects }.push(id());
             }
             if roles.middleware {
                 let around = [
-                    (Kind::RunMiddleware, &mut order.runs),
-                    (Kind::ModelMiddleware, &mut order.requests),
-                    (Kind::ToolMiddleware, &mut order.calls),
+                    (PluginKind::RunMiddleware, &mut order.runs),
+                    (PluginKind::ModelMiddleware, &mut order.requests),
+                    (PluginKind::ToolMiddleware, &mut order.calls),
                 ];
                 around.into_iter().filter(|(kind, _)| has(*kind)).for_each(|(_, list)| list.push(id()));
             }
@@ -263,13 +263,13 @@ impl App {
     }
 
     /// Whether what somebody costs can be counted, if that is bounded, with those whom it needs.
-    fn check_prices(&self, who: Who<'_>, config: &Config) -> Result<(), Report> {
+    fn check_prices(&self, who: RunnerConfig<'_>, config: &Config) -> Result<(), Report> {
         let own = who.own();
         if own.bounds_usd().is_none() && own.delegable.budget.usd.is_none() {
             return Ok(());
         }
-        let asks = |who: &Who<'_>| !matches!(who, Who::Team(team) if !team.asks());
-        let counts = |who: &Who<'_>| own.bounds_usd().is_some() || who.name() != own.name;
+        let asks = |who: &RunnerConfig<'_>| !matches!(who, RunnerConfig::Team(team) if !team.asks());
+        let counts = |who: &RunnerConfig<'_>| own.bounds_usd().is_some() || who.name() != own.name;
         for inner in config.needed_by(who).into_iter().filter(asks).filter(counts) {
             let provider = config.provider(inner.own().provider.as_deref())?;
             if let Some(provider) = provider.filter(|provider| self.price(provider).is_none()) {
@@ -288,7 +288,7 @@ impl App {
             warnings.push(format!("{}.{key}: it holds only for a model whose price is known", agent.place()));
         }
         // A team asks no model by itself.
-        let own = own.filter(|_| agent.list == List::Agents).map(Ok);
+        let own = own.filter(|_| agent.list == RunnerSection::Agents).map(Ok);
         let others = of_plugins.filter_map(|name| config.provider(Some(name)).transpose());
         for provider in own.into_iter().chain(others) {
             let provider = provider?;
@@ -299,7 +299,13 @@ impl App {
         Ok(())
     }
 
-    fn check_agent(&self, agent: &AgentConfig, config: &Config, shared: &Shared, told: &mut Told) -> KnownAgent {
+    fn check_agent(
+        &self,
+        agent: &AgentConfig,
+        config: &Config,
+        shared: &RunResources,
+        told: &mut FindingCollector,
+    ) -> AgentRuntimeInfo {
         let at = |key: &str| format!("{}.{key}", agent.place());
         told.take(|warnings| self.check_own_prices(agent, config, warnings));
         if agent.options.max_delegation_depth > 0 && config.everyone().count() == 1 {
@@ -315,7 +321,7 @@ impl App {
             }
         }
         told.warnings.extend(self.ceilings_in_vain(agent));
-        let mut known = KnownAgent::default();
+        let mut known = AgentRuntimeInfo::default();
         let mut tools = ToolBox::new();
         for toolbox in &agent.toolboxes {
             // What a server has is known when it is asked.
@@ -363,7 +369,7 @@ impl App {
             }
             let kinds = package.manifest.kinds.iter().map(|kind| kind.name()).collect();
             let (wasi, on_failure) = (package.manifest.wasi, package.manifest.on_failure);
-            known.plugins.push(KnownPlugin { kinds, wasi, on_failure });
+            known.plugins.push(PluginRuntimeInfo { kinds, wasi, on_failure });
         }
         known.order = self.order(agent);
         if agent.options.context_threshold.is_some() && agent.effects.iter().flatten().any(|step| !step.is_default) {

@@ -6,10 +6,10 @@ use super::App;
 use crate::{
     config::{AuthConfig, CredentialConfig},
     net::{
-        Auth, Secret, SecretSource,
+        AuthHeader, Secret, SecretSource,
         egress::{self, Credential},
     },
-    plugin::{Manifest, Settings},
+    plugin::{PluginManifest, PluginSettings},
 };
 
 impl App {
@@ -17,8 +17,8 @@ impl App {
     /// and left out.
     pub(super) async fn credentials(
         &self,
-        settings: &Settings,
-        manifest: &Manifest,
+        settings: &PluginSettings,
+        manifest: &PluginManifest,
         warnings: &mut Vec<String>,
     ) -> Vec<Arc<Credential>> {
         let mut there = Vec::new();
@@ -37,7 +37,7 @@ impl App {
             let new = resolved.warning.filter(|warning| !warnings.contains(warning));
             warnings.extend(new);
             let AuthConfig { header, scheme } = held.sent();
-            let auth = Auth { header, scheme, key: resolved.secret };
+            let auth = AuthHeader { header, scheme, key: resolved.secret };
             match Credential::new(held.name.as_str(), &auth, held.audience()) {
                 Ok(credential) => there.push(Arc::new(credential)),
                 Err(fault) => warnings.push(left_out(fault.to_string())),
@@ -48,7 +48,7 @@ impl App {
 
     /// What is not as it should be with the credentials that a plugin has got, as far as that can be told without looking
     /// them up.
-    pub(super) fn doubts_of_credentials(&self, settings: &Settings, manifest: &Manifest) -> Vec<String> {
+    pub(super) fn doubts_of_credentials(&self, settings: &PluginSettings, manifest: &PluginManifest) -> Vec<String> {
         let (place, http) = (&settings.place, settings.granted(manifest).http);
         let mut doubts = Vec::new();
         for held in self.granted_credentials(settings, manifest) {
@@ -68,7 +68,7 @@ impl App {
 
     /// Whether a credential that a plugin has got is not in the environment, in words for a person. It may be set where the
     /// agent is run.
-    pub(super) fn unset_credentials(&self, settings: &Settings, manifest: &Manifest) -> Vec<String> {
+    pub(super) fn unset_credentials(&self, settings: &PluginSettings, manifest: &PluginManifest) -> Vec<String> {
         let unset = |held: &&CredentialConfig| {
             held.env.as_ref().is_some_and(|name| (self.environment)(name).is_none_or(|value| value.trim().is_empty()))
         };
@@ -90,7 +90,11 @@ impl App {
         self.config.credentials.iter().flat_map(known).collect()
     }
 
-    fn granted_credentials(&self, settings: &Settings, manifest: &Manifest) -> impl Iterator<Item = &CredentialConfig> {
+    fn granted_credentials(
+        &self,
+        settings: &PluginSettings,
+        manifest: &PluginManifest,
+    ) -> impl Iterator<Item = &CredentialConfig> {
         let granted = settings.granted(manifest).credentials;
         self.config.credentials.iter().filter(move |held| granted.contains(&held.name))
     }
@@ -112,8 +116,8 @@ mod tests {
 
     use super::*;
     use crate::{
-        approval::{Desk, Policy, Trusted},
-        capability::{Http, Names},
+        approval::{ApprovalBroker, HeadlessPolicy, TrustedSubjects},
+        capability::{HttpGrant, NameSet},
         config::Config,
         net::egress::Egress,
     };
@@ -157,7 +161,7 @@ credentials:
                 "USER_AND_PASSWORD" => Some("ada:pw-basic".to_owned()),
                 _ => None,
             });
-            let desk = Desk::new(Policy::Never, Trusted::default());
+            let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
             Self { app: App::new(config, &[], None, environment, desk).unwrap(), folder }
         }
 
@@ -167,13 +171,13 @@ credentials:
     }
 
     /// A plugin that asks for both, and is granted these.
-    fn granted(names: &[&str]) -> (Settings, Manifest) {
+    fn granted(names: &[&str]) -> (PluginSettings, PluginManifest) {
         let manifest =
             "id = \"p\"\ncomponent = \"p.wasm\"\nkinds = [\"tool\"]\nwants = {http = true, credentials = true}";
-        let mut settings = Settings::new("a", "agents.a.plugins.p");
-        settings.grant.http = Http::entry("https://h", &[], &[]).unwrap();
+        let mut settings = PluginSettings::new("a", "agents.a.plugins.p");
+        settings.grant.http = HttpGrant::entry("https://h", &[], &[]).unwrap();
         settings.grant.credentials = names.iter().map(|name| (*name).to_owned()).collect();
-        (settings, Manifest::parse(manifest).unwrap())
+        (settings, PluginManifest::parse(manifest).unwrap())
     }
 
     #[tokio::test]
@@ -193,7 +197,7 @@ credentials:
         ] {
             let ((settings, manifest), mut warnings) = (granted(&[name]), Vec::new());
             let there = world.app.credentials(&settings, &manifest, &mut warnings).await;
-            let egress = Egress::new(Http::all(), there, Default::default());
+            let egress = Egress::new(HttpGrant::all(), there, Default::default());
             let is_there = says.is_empty() || name == "open";
             assert_eq!(egress.credentials().collect::<Vec<_>>(), if is_there { vec![name] } else { vec![] }, "{name}");
             assert_eq!(warnings.len(), usize::from(!says.is_empty()), "{name}: {warnings:?}");
@@ -218,16 +222,16 @@ credentials:
         world.app.credentials(&settings, &manifest, &mut Vec::new()).await;
         settings.grant.credentials = ["marks".to_owned()].into_iter().collect();
         let does_not_ask = "id = \"p\"\ncomponent = \"p.wasm\"\nkinds = [\"tool\"]\n";
-        let unasked = Manifest::parse(&format!("{does_not_ask}{plain}")).unwrap();
+        let unasked = PluginManifest::parse(&format!("{does_not_ask}{plain}")).unwrap();
         world.app.credentials(&settings, &unasked, &mut Vec::new()).await;
         world.app.doubts_of_credentials(&settings, &manifest);
         world.app.unset_credentials(&settings, &manifest);
         world.app.secrets_of_credentials();
-        let bound = crate::capability::Bound { grant: Some(Default::default()), ..Default::default() };
-        let bounded = Settings { ceiling: crate::capability::Ceiling::of("use", bound), ..settings.clone() };
+        let bound = crate::capability::CeilingBound { grant: Some(Default::default()), ..Default::default() };
+        let bounded = PluginSettings { ceiling: crate::capability::Ceiling::of("use", bound), ..settings.clone() };
         world.app.credentials(&bounded, &manifest, &mut Vec::new()).await;
         assert!(!mark.exists());
-        let asks = Manifest::parse(&format!("{does_not_ask}{asks}")).unwrap();
+        let asks = PluginManifest::parse(&format!("{does_not_ask}{asks}")).unwrap();
         world.app.credentials(&settings, &asks, &mut Vec::new()).await;
         assert!(mark.exists());
     }
@@ -278,7 +282,7 @@ credentials:
             ]
         );
         let (mut settings, manifest) = granted(&["env"]);
-        settings.grant.credentials = Names::default();
+        settings.grant.credentials = NameSet::default();
         assert_eq!(world.app.doubts_of_credentials(&settings, &manifest), [""; 0]);
     }
 }

@@ -5,7 +5,10 @@ use url::Url;
 use crate::{
     error::{ErrorKind, Report},
     limits,
-    mcp::{self, Grant, Http, Loopback, McpError, OAuth, ServerConfig, Target, TokenStore},
+    mcp::{
+        self, LoopbackAuthorizer, McpError, McpHttpTarget, McpTarget, OAuthGrantType, OAuthOptions, ServerConfig,
+        TokenStore,
+    },
     net::HttpClient,
 };
 
@@ -20,10 +23,10 @@ pub async fn mcp_login(
     port: u16,
     show: impl Fn(&Url) + Send + Sync + 'static,
 ) -> Result<(), Report> {
-    if let Target::Http(http) = &mut config.target
-        && let Some(oauth) = http.oauth.as_mut().filter(|oauth| oauth.grant == Grant::Person)
+    if let McpTarget::Http(http) = &mut config.target
+        && let Some(oauth) = http.oauth.as_mut().filter(|oauth| oauth.grant == OAuthGrantType::Person)
     {
-        let loopback = Loopback::bind(port, show).await;
+        let loopback = LoopbackAuthorizer::bind(port, show).await;
         let loopback = loopback.map_err(|fault| {
             Report::new(ErrorKind::Run, fault.to_string()).hint("name another port with --port, or none")
         })?;
@@ -48,8 +51,8 @@ pub async fn mcp_logout(config: &ServerConfig) -> Result<bool, Report> {
 /// A [`Report`] if there can be no way to it.
 pub fn mcp_server_at(url: Url, store: TokenStore) -> Result<ServerConfig, Report> {
     let client = HttpClient::new().map_err(|fault| Report::new(ErrorKind::Run, fault.to_string()))?;
-    let (name, oauth) = (named_after(&url), Some(OAuth::new(store)));
-    Ok(ServerConfig::new(name, Target::Http(Http { client, url, auth: None, headers: Vec::new(), oauth })))
+    let (name, oauth) = (named_after(&url), Some(OAuthOptions::new(store)));
+    Ok(ServerConfig::new(name, McpTarget::Http(McpHttpTarget { client, url, auth: None, headers: Vec::new(), oauth })))
 }
 
 /// A name for a server that has none: its host's.

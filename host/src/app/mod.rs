@@ -32,43 +32,44 @@ use std::{
     sync::{Arc, Mutex, OnceLock},
 };
 
-use models::{Model, Models};
-use opening::Keeper;
-use outfit::{Outfit, Worn};
+use models::{ModelCache, ResolvedModel};
+use opening::EscalationContext;
+use outfit::{AgentBlueprint, AttachedPlugin};
 use plugins::{as_size, check_only, only_of};
-use project::Project;
-use shared::Shared;
-use teams::Makers;
+use project::ProjectFolder;
+use shared::RunResources;
+use teams::RunnerFactory;
 use tokio::sync::OnceCell;
 
 pub use crate::provider::{key_variables, key_variables_in_words, local_servers_in_words};
-pub use check::{Checked, Unusable};
-pub use mcp::OfServer;
+pub use check::{AppCheck, AppCheckFailure};
+pub use mcp::ConnectedMcpServer;
 pub use mcp_login::{mcp_login, mcp_logout, mcp_server_at};
-pub use probe::Probe;
+pub use probe::ModelProbe;
 pub(crate) use project::instruction_files;
-pub use serving::{Remake, ServeOptions, Serving};
-pub use session::{Recording, Session, changed, sessions};
-pub use teams::Entrant;
-pub use trust::Standing;
+pub use serving::{AppReloader, AppServer, ServeOptions};
+pub use session::{Recording, RunSession, changed, sessions};
+pub use teams::EntryRunner;
+pub use trust::ProjectTrustStatus;
 
 use crate::{
-    agent::{Crew, Entry, RUN_TOOLS},
-    approval::Desk,
+    agent::{AgentEntry, AgentGroup, RUN_TOOLS},
+    approval::ApprovalBroker,
     capability::Grant,
-    capability::{KvScope, Wants},
-    config::{self, AgentConfig, Config, Listed, StepUse, ToolboxUse, Who},
+    capability::{KvScope, RequestedCapabilities},
+    config::{self, AgentConfig, Config, PluginSection, RunnerConfig, StepUse, ToolboxUse},
     error::{ErrorKind, Report},
     limits,
     mcp::TokenStore,
-    model::{Batched, Completer, ModelInfo, PriceTable},
+    model::{BatchedCompleter, Completer, ModelInfo, PriceTable},
     net::Keyring,
     plugin::{
-        CatalogEntry, CompileConfig, CompileStep, ComponentCompiler, Manifest, PluginCatalog, PluginDirs, PluginEngine,
+        CatalogEntry, CompileConfig, CompileStep, ComponentCompiler, PluginCatalog, PluginDirs, PluginEngine,
+        PluginManifest,
     },
-    process::{Places, Programs},
+    process::{AllowedPrograms, ProcessSlots},
     tool::{Tool, ToolBox, looks_like},
-    trust::{OwnKey, TrustStore},
+    trust::{TrustStore, UserKey},
 };
 
 /// Looks up a variable of the environment. The library does not read it itself.
@@ -89,10 +90,10 @@ pub struct App {
     installed_dirs: Vec<PathBuf>,
     /// The one that the command line names as a model, once it was looked for.
     named_model: OnceLock<PluginCatalog>,
-    project: Project,
+    project: ProjectFolder,
     prices: PriceTable,
     /// Where agents ask.
-    desk: Desk,
+    desk: ApprovalBroker,
     /// Finds components valid before they are looked into, and compiles them for the engine.
     compiler: Arc<ComponentCompiler>,
     /// Started for the first plugin: a run without plugins needs none of what it reserves.
@@ -101,13 +102,13 @@ pub struct App {
     /// Keys of models from files and programs.
     keys: Keyring,
     /// Models whose requests become batches.
-    batched: Mutex<Vec<Arc<Batched>>>,
+    batched: Mutex<Vec<Arc<BatchedCompleter>>>,
     /// By which sessions are known to be the person's.
-    own: OwnKey,
+    own: UserKey,
     /// Programs that the config names.
-    programs: Programs,
+    programs: AllowedPrograms,
     /// MCP servers that are in use.
-    clients: Arc<mcp::Clients>,
+    clients: Arc<mcp::McpClientPool>,
     /// What the person has approved of MCP servers.
     trust: TrustStore,
     /// Whether in this run all of what they offer is.
@@ -117,13 +118,13 @@ pub struct App {
 }
 
 /// An agent that can run, and what a person should know of how it came to be.
-pub struct Prepared {
+pub struct PreparedRun {
     /// Who runs: an agent, or a team.
-    pub entrant: Entrant,
+    pub entrant: EntryRunner,
     /// Where it stands in the config, for hints: `agents.lead`.
     pub place: String,
     /// Those it works with, itself among them.
-    pub crew: Arc<Crew>,
+    pub crew: Arc<AgentGroup>,
     /// What was chosen without being told to.
     pub notes: Vec<String>,
     /// What is not as it should be, though the agent can run.
@@ -135,12 +136,12 @@ pub struct Prepared {
     /// Whether its model is behind a plugin: hints are of what that may do then.
     pub model_is_plugin: bool,
     /// Where what it does is written down, if it is.
-    pub session: Option<Session>,
+    pub session: Option<RunSession>,
 }
 
 /// What a person should know before a run.
 #[derive(Default)]
-struct Notices {
+struct StartupNotices {
     notes: Vec<String>,
     warnings: Vec<String>,
 }
@@ -161,7 +162,7 @@ impl App {
         plugins: impl Into<PluginDirs>,
         compiling: impl Into<CompileConfig>,
         environment: Environment,
-        desk: Desk,
+        desk: ApprovalBroker,
     ) -> Result<Self, Report> {
         let compiler = Arc::new(ComponentCompiler::from(compiling.into()));
         let PluginDirs { named: named_dirs, standard, shipped, offers_standard } = plugins.into();
@@ -179,11 +180,11 @@ impl App {
             |id| shipped_wants(&catalog, id),
             |id| written_manifest(&catalog, id).is_some_and(|manifest| manifest.shortens),
         );
-        let project = Project::read(&config)?;
+        let project = ProjectFolder::read(&config)?;
         config.approved = project.approved();
         let prices = project.prices()?;
-        let programs = programs::programs(&config, &environment, Places::default());
-        let (engine, own, trust) = (OnceCell::new(), OwnKey::default(), TrustStore::new(None));
+        let programs = programs::programs(&config, &environment, ProcessSlots::default());
+        let (engine, own, trust) = (OnceCell::new(), UserKey::default(), TrustStore::new(None));
         Ok(Self {
             config,
             catalog,
@@ -222,7 +223,7 @@ impl App {
     }
 
     /// The same for the person who has this key: sessions that it marks are gone on with unasked. Without it none is.
-    pub fn with_own_key(mut self, own: OwnKey) -> Self {
+    pub fn with_own_key(mut self, own: UserKey) -> Self {
         self.own = own;
         self
     }
@@ -253,33 +254,34 @@ impl App {
         name: Option<&str>,
         model: Option<&str>,
         recording: Recording,
-    ) -> Result<Prepared, Report> {
+    ) -> Result<PreparedRun, Report> {
         self.open_plugins(name, model).await?;
-        let mut notices = Notices { notes: Vec::new(), warnings: self.project.warnings().to_vec() };
+        let mut notices = StartupNotices { notes: Vec::new(), warnings: self.project.warnings().to_vec() };
         notices.warnings.extend(self.recover_changes());
         notices.warnings.extend(self.missing_programs());
         let default;
         let who = match self.is_default(name) {
             true => {
                 default = self.default_agent(&mut notices.warnings);
-                Who::Agent(&default)
+                RunnerConfig::Agent(&default)
             }
             false => name.map_or_else(|| self.config.entry(), |name| self.config.who(name))?,
         };
         let (own, (mut all, others)) = (who.own(), self.runners_with(who));
         let starts_others = all.iter().any(|who| who.own().options.max_delegation_depth > 0);
         let called: Vec<_> = all.iter().flat_map(|who| &who.own().agent_tools).map(|uses| &*uses.agent).collect();
-        let shared = Shared::new(&self.project, &self.desk, self.changes());
+        let shared = RunResources::new(&self.project, &self.desk, self.changes());
         let served: Vec<_> = all.iter().chain(&others).map(|who| who.own()).collect();
         let servers = self.reach_servers(&served, &mut notices).await;
-        let (models, shared) = (Models::new(&shared.stores), shared.with_servers(servers));
-        let mut makers = Makers::new(self, model, &models, &shared);
+        let (models, shared) = (ModelCache::new(&shared.stores), shared.with_servers(servers));
+        let mut makers = RunnerFactory::new(self, model, &models, &shared);
         let (made, made_model) = makers.make(who, &mut notices).await?;
         let entrant = made.whole(&mut Vec::new())?;
         let crew = shared.crew().with_limits(self.config.runs.limits());
         // One that may work only so often at once is known also where nobody starts it: its places are those of its members.
-        let is_known =
-            |inner: &&Who<'_>| starts_others || called.contains(&inner.name()) || inner.own().max_concurrency > 0;
+        let is_known = |inner: &&RunnerConfig<'_>| {
+            starts_others || called.contains(&inner.name()) || inner.own().max_concurrency > 0
+        };
         for inner in all.iter().filter(is_known) {
             let made = makers.made(inner.name());
             crew.registry.register_under(entry(inner.own()), move |ceiling| made.under(ceiling));
@@ -297,22 +299,22 @@ impl App {
                 }
             }
         }
-        let Model { completer, source: model_source, is_plugin: model_is_plugin } = made_model;
+        let ResolvedModel { completer, source: model_source, is_plugin: model_is_plugin } = made_model;
         let model = completer.info().clone();
         let (crew, session) = self.record(recording, (own, &model), crew, &all, &shared)?;
         let crew = Arc::new(crew);
         let entrant = entrant.with_crew(&crew);
         notices.warnings.extend(self.engine_warnings());
-        let Notices { notes, warnings } = notices;
+        let StartupNotices { notes, warnings } = notices;
         let place = own.place();
-        Ok(Prepared { entrant, place, crew, notes, warnings, model, model_source, model_is_plugin, session })
+        Ok(PreparedRun { entrant, place, crew, notes, warnings, model, model_source, model_is_plugin, session })
     }
 
     /// Those whom a run of this one needs, itself among them, and the others whom it may start.
-    fn runners_with<'a>(&'a self, who: Who<'a>) -> (Vec<Who<'a>>, Vec<Who<'a>>) {
+    fn runners_with<'a>(&'a self, who: RunnerConfig<'a>) -> (Vec<RunnerConfig<'a>>, Vec<RunnerConfig<'a>>) {
         let all = self.config.needed_by(who);
         let starts_others = all.iter().any(|who| who.own().options.max_delegation_depth > 0);
-        let is_other = |other: &Who<'_>| starts_others && all.iter().all(|had| had.name() != other.name());
+        let is_other = |other: &RunnerConfig<'_>| starts_others && all.iter().all(|had| had.name() != other.name());
         let others = self.config.runners().filter(is_other).collect();
         (all, others)
     }
@@ -331,7 +333,7 @@ impl App {
                 let lone = self.catalog.iter().filter(|(_, plugin)| plugin.written_manifest().is_none());
                 self.catalog.open(lone.map(|(id, _)| id), CompileStep::Compile).await;
                 default = self.default_agent(&mut Vec::new());
-                Who::Agent(&default)
+                RunnerConfig::Agent(&default)
             }
             false => name.map_or_else(|| self.config.entry(), |name| self.config.who(name))?,
         };
@@ -373,10 +375,10 @@ impl App {
         &self,
         config: &AgentConfig,
         model: Option<&str>,
-        models: &Models,
-        shared: &Shared,
-        notices: &mut Notices,
-    ) -> Result<(Outfit, Model), Report> {
+        models: &ModelCache,
+        shared: &RunResources,
+        notices: &mut StartupNotices,
+    ) -> Result<(AgentBlueprint, ResolvedModel), Report> {
         let model = self.model(config, model, models, notices).await?;
         if config.bounds_usd().is_some() && model.completer.info().price.is_none() {
             return Err(no_price(config, &model.completer.info().model));
@@ -396,10 +398,10 @@ impl App {
         &self,
         config: &AgentConfig,
         completer: Arc<dyn Completer>,
-        shared: &Shared,
-        notices: &mut Notices,
-    ) -> Result<Outfit, Report> {
-        let mut outfit = Outfit::new(config, completer, self.keeper(config), &shared.changes);
+        shared: &RunResources,
+        notices: &mut StartupNotices,
+    ) -> Result<AgentBlueprint, Report> {
+        let mut outfit = AgentBlueprint::new(config, completer, self.keeper(config), &shared.changes);
         outfit.agent.context = self.project.context();
         outfit.agent.delegable = outfit::delegable(config, &self.config);
         for toolbox in &config.toolboxes {
@@ -430,10 +432,10 @@ impl App {
             }
             match self.load(config, (listed, id), uses, &shared.stores, &mut notices.warnings).await {
                 Ok(plugin) => {
-                    let is_default = listed == Listed::Effects && has_defaults;
+                    let is_default = listed == PluginSection::Effects && has_defaults;
                     let (confirm, changes, only) = (uses.confirm, uses.changes, only_of(config, listed, id));
                     let roles = config.roles(listed, id);
-                    outfit.plugins.push(Worn { plugin, confirm, changes, only, listed, roles, is_default });
+                    outfit.plugins.push(AttachedPlugin { plugin, confirm, changes, only, listed, roles, is_default });
                 }
                 // Nobody named it: it was taken because it is there.
                 Err(report) if self.config.agents.is_empty() => {
@@ -450,7 +452,7 @@ impl App {
     }
 
     /// Gives an agent those that it has as tools.
-    fn add_agent_tools(&self, config: &AgentConfig, outfit: &mut Outfit, notices: &mut Notices) {
+    fn add_agent_tools(&self, config: &AgentConfig, outfit: &mut AgentBlueprint, notices: &mut StartupNotices) {
         let place = format!("agents.{}.agent_tools", config.name);
         for uses in &config.agent_tools {
             let about = self.config.who(&uses.agent).map_or("", |who| &who.own().description);
@@ -462,8 +464,8 @@ impl App {
     }
 
     /// By whom the tools of an agent are opened what they lack.
-    fn keeper(&self, agent: &AgentConfig) -> Keeper {
-        Keeper {
+    fn keeper(&self, agent: &AgentConfig) -> EscalationContext {
+        EscalationContext {
             desk: self.desk.clone(),
             agent: agent.name.as_str().into(),
             root: self.config.root.clone(),
@@ -506,7 +508,7 @@ impl App {
             if !manifest.kinds.iter().any(|kind| kind.is_tools()) {
                 continue;
             }
-            let Manifest { wants, files_are_optional, .. } = manifest;
+            let PluginManifest { wants, files_are_optional, .. } = manifest;
             let missing = Grant::default().missing(wants).into_iter();
             let missing = missing.filter(|missing| !(*files_are_optional && missing.capability == "files"));
             let lines: Vec<_> = missing.map(|missing| format!("`{}`", missing.line)).collect();
@@ -528,8 +530,8 @@ impl App {
     async fn other_models(
         &self,
         agent: &AgentConfig,
-        models: &Models,
-        notices: &mut Notices,
+        models: &ModelCache,
+        notices: &mut StartupNotices,
     ) -> Result<Arc<BTreeMap<String, Arc<dyn Completer>>>, Report> {
         let mut others = BTreeMap::new();
         for name in agent.all_plugins().flat_map(|(_, _, uses)| &uses.models) {
@@ -601,12 +603,12 @@ fn add_plugin_tools(
 }
 
 /// Returns the plugin.toml of a plugin; nothing of its component is read.
-fn written_manifest<'a>(catalog: &'a PluginCatalog, id: &str) -> Option<&'a Manifest> {
+fn written_manifest<'a>(catalog: &'a PluginCatalog, id: &str) -> Option<&'a PluginManifest> {
     catalog.entry(id).and_then(CatalogEntry::written_manifest)
 }
 
 /// Returns what a plugin that comes with the host asks for; `None` for any other.
-fn shipped_wants(catalog: &PluginCatalog, id: &str) -> Option<(Wants, KvScope)> {
+fn shipped_wants(catalog: &PluginCatalog, id: &str) -> Option<(RequestedCapabilities, KvScope)> {
     let plugin = catalog.entry(id).filter(|plugin| catalog.is_shipped(plugin))?;
     plugin.written_manifest().map(|manifest| (manifest.wants.clone(), manifest.kv))
 }
@@ -636,11 +638,11 @@ fn start_engine(config: &Config, compiler: &Arc<ComponentCompiler>) -> Result<Ar
 }
 
 /// What others are told of an agent.
-fn entry(config: &AgentConfig) -> Entry {
-    Entry {
+fn entry(config: &AgentConfig) -> AgentEntry {
+    AgentEntry {
         skills: config.skills_tags.clone(),
         estimated_cost: config.estimated_cost,
         max_concurrency: (config.max_concurrency > 0).then_some(config.max_concurrency),
-        ..Entry::new(config.name.as_str(), config.description.as_str())
+        ..AgentEntry::new(config.name.as_str(), config.description.as_str())
     }
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    App, Notices,
+    App, StartupNotices,
     plugins::{check_params, plugin_limits},
     servers::{asked_again, http_client, unusable},
 };
@@ -15,30 +15,32 @@ use crate::{
     capability::Grant,
     config::{self, AgentConfig, ProviderConfig, ProviderKind},
     error::{ErrorKind, Report},
-    kv::Stores,
+    kv::KvStores,
     limits,
-    model::{Completer, ModelInfo, Price, RateLimit, RateLimitConfig, RateLimited},
-    net::{ClientConfig, Retries},
-    plugin::{Kind, Manifest, Plugin, PluginCatalog, PluginError, PluginModel, PluginPackage, Settings},
+    model::{Completer, ModelInfo, Price, ProviderRateLimiter, RateLimitConfig, RateLimitedCompleter},
+    net::{HttpClientConfig, Retries},
+    plugin::{
+        Plugin, PluginCatalog, PluginError, PluginKind, PluginManifest, PluginModel, PluginPackage, PluginSettings,
+    },
     provider::{self, AdapterConfig, WindowProbe, WireOptions},
 };
 
 /// Models that have been made: agents that name the same one share it.
-pub(super) struct Models {
-    made: Mutex<HashMap<String, Model>>,
+pub(super) struct ModelCache {
+    made: Mutex<HashMap<String, ResolvedModel>>,
     /// What their plugins keep.
-    stores: Stores,
+    stores: KvStores,
 }
 
-impl Models {
-    pub fn new(stores: &Stores) -> Self {
+impl ModelCache {
+    pub fn new(stores: &KvStores) -> Self {
         Self { made: Mutex::default(), stores: stores.clone() }
     }
 }
 
 /// A model and where it comes from, for hints: `providers.local in the config`, `OPENAI_API_KEY is set`.
 #[derive(Clone)]
-pub(super) struct Model {
+pub(super) struct ResolvedModel {
     pub completer: Arc<dyn Completer>,
     pub source: String,
     /// Whether it is behind a plugin.
@@ -51,9 +53,9 @@ impl App {
         &self,
         agent: &AgentConfig,
         named: Option<&str>,
-        models: &Models,
-        notices: &mut Notices,
-    ) -> Result<Model, Report> {
+        models: &ModelCache,
+        notices: &mut StartupNotices,
+    ) -> Result<ResolvedModel, Report> {
         let name = named.or(agent.provider.as_deref()).unwrap_or_default().to_owned();
         let made = || models.made.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(model) = made().get(&name) {
@@ -67,31 +69,35 @@ impl App {
     pub(super) async fn make_model(
         &self,
         name: Option<&str>,
-        stores: &Stores,
-        notices: &mut Notices,
-    ) -> Result<Model, Report> {
+        stores: &KvStores,
+        notices: &mut StartupNotices,
+    ) -> Result<ResolvedModel, Report> {
         let configured = self.config.provider(name);
         if let Ok(Some(provider)) = configured {
             let source = format!("providers.{} in the config", provider.name);
             let is_plugin = provider.kind == ProviderKind::Plugin;
-            return Ok(Model { completer: self.configured(provider, stores, notices).await?, source, is_plugin });
+            return Ok(ResolvedModel {
+                completer: self.configured(provider, stores, notices).await?,
+                source,
+                is_plugin,
+            });
         }
         // What is no model of the config may be a provider plugin or, where the config has no models, a vendor's model.
         if let Some(id) = name
             && let Some(package) = self.installed(id)
             && let package = package.map_err(|error| error.report())?
-            && package.manifest.kinds.contains(&Kind::Provider)
+            && package.manifest.kinds.contains(&PluginKind::Provider)
         {
             check_needs_nothing(id, package)?;
             let (kind, name, plugin) = (ProviderKind::Plugin, id.to_owned(), Some(id.to_owned()));
             let provider = ProviderConfig { name, kind, plugin, ..ProviderConfig::default() };
             let completer = self.plugin_model(&provider, stores, notices).await?;
-            return Ok(Model { completer, source: format!("plugin `{id}`"), is_plugin: true });
+            return Ok(ResolvedModel { completer, source: format!("plugin `{id}`"), is_plugin: true });
         }
         if !self.config.providers.is_empty() {
             configured?;
         }
-        let client = http_client(ClientConfig::default())?;
+        let client = http_client(HttpClientConfig::default())?;
         let found = provider::discover(&client, &*self.environment, name).await.ok_or_else(|| self.no_model(name))?;
         notices.notes.push(format!("using the model {} ({})", found.config.model, found.because));
         let price = self.prices.price(found.vendor.preset().word, &found.config.model);
@@ -102,11 +108,11 @@ impl App {
         let place = found.vendor.preset().base_url_variable.unwrap_or("its address");
         let completer = completer.map_err(|fault| unusable(&name, place, &fault))?;
         let completer = asked_again(completer, probe, found.served);
-        Ok(Model { completer, source: found.because, is_plugin: false })
+        Ok(ResolvedModel { completer, source: found.because, is_plugin: false })
     }
 
     fn no_model(&self, wanted: Option<&str>) -> Report {
-        let is_provider = |manifest: &Manifest| manifest.kinds.contains(&Kind::Provider);
+        let is_provider = |manifest: &PluginManifest| manifest.kinds.contains(&PluginKind::Provider);
         let offline =
             self.catalog.iter().find(|(_, plugin)| plugin.manifest().is_ok_and(is_provider)).map(|(id, _)| id);
         let report = match wanted {
@@ -139,8 +145,8 @@ impl App {
     async fn configured(
         &self,
         provider: &ProviderConfig,
-        stores: &Stores,
-        notices: &mut Notices,
+        stores: &KvStores,
+        notices: &mut StartupNotices,
     ) -> Result<Arc<dyn Completer>, Report> {
         match provider.kind.vendor() {
             Some(vendor) => self.http_model(provider, vendor, notices).await,
@@ -151,15 +157,15 @@ impl App {
     async fn plugin_model(
         &self,
         provider: &ProviderConfig,
-        stores: &Stores,
-        notices: &mut Notices,
+        stores: &KvStores,
+        notices: &mut StartupNotices,
     ) -> Result<Arc<dyn Completer>, Report> {
         let (settings, package) = self.provider_plugin(provider)?;
         notices.warnings.extend(settings.lacking(&package.manifest));
         notices.warnings.extend(settings.in_vain(&package.manifest));
         notices.warnings.extend(self.doubts_of_credentials(&settings, &package.manifest));
         let credentials = self.credentials(&settings, &package.manifest, &mut notices.warnings).await;
-        let settings = Settings { stores: stores.clone(), credentials, ..settings };
+        let settings = PluginSettings { stores: stores.clone(), credentials, ..settings };
         let plugin = Plugin::load(self.engine().await?, package, &settings).await.map_err(|error| error.report())?;
         let info = ModelInfo {
             name: provider.name.clone(),
@@ -176,11 +182,14 @@ impl App {
         if provider.rate_limit == RateLimitConfig::default() {
             return Ok(model);
         }
-        Ok(Arc::new(RateLimited::new(model, Arc::new(RateLimit::new(provider.rate_limit)))))
+        Ok(Arc::new(RateLimitedCompleter::new(model, Arc::new(ProviderRateLimiter::new(provider.rate_limit)))))
     }
 
     /// The plugin of a provider of kind `plugin`, and what it is given.
-    pub(super) fn provider_plugin(&self, provider: &ProviderConfig) -> Result<(Settings, &Arc<PluginPackage>), Report> {
+    pub(super) fn provider_plugin(
+        &self,
+        provider: &ProviderConfig,
+    ) -> Result<(PluginSettings, &Arc<PluginPackage>), Report> {
         // A model serves every agent: it sees no agent's files, and no conversation but the one in its request.
         let user = format!("providers.{}", provider.name);
         let id = plugin_id(provider);
@@ -189,7 +198,7 @@ impl App {
             None => self.package(&user, id)?,
         };
         check_params(package, &provider.params, &user)?;
-        let settings = Settings {
+        let settings = PluginSettings {
             grant: Grant {
                 clock: provider.clock,
                 random: provider.random,
@@ -200,7 +209,7 @@ impl App {
             },
             params: config::params(&provider.params),
             limits: plugin_limits(&provider.limits.over(&self.config.limits)),
-            ..Settings::new(user.clone(), user)
+            ..PluginSettings::new(user.clone(), user)
         };
         Ok((settings, package))
     }
@@ -215,7 +224,7 @@ impl App {
     pub(super) fn check_provider(&self, provider: &ProviderConfig, warnings: &mut Vec<String>) -> Result<(), Report> {
         if provider.kind == ProviderKind::Plugin {
             let (settings, package) = self.provider_plugin(provider)?;
-            if !package.manifest.kinds.contains(&Kind::Provider) {
+            if !package.manifest.kinds.contains(&PluginKind::Provider) {
                 return Err(no_provider(&settings.place, plugin_id(provider)));
             }
             settings.check(package).map_err(|error| error.report())?;

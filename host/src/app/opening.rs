@@ -13,20 +13,20 @@ use tokio::{sync::Mutex as AsyncMutex, time::timeout};
 
 use super::mcp::Roots;
 use crate::{
-    approval::{Desk, Ruling, Subject, Verdict},
-    capability::{Access, Askable, Grant, Http, Power},
+    approval::{ApprovalBroker, PermissionDecision, PermissionSubject, Verdict},
+    capability::{FileAccess, Grant, HttpGrant, Power, PromptableCapability},
     chat::{ToolCall, ToolSpec},
     error::{Fault, legible, seconds, why_unreadable},
     event::{AnsweredBy, Event},
     limits,
-    plugin::{Kind, Mount, Plugin, PluginTool},
-    tool::{Concurrency, Need, Tool, ToolCx, ToolOutput},
+    plugin::{FolderMount, Plugin, PluginKind, PluginTool},
+    tool::{Tool, ToolConcurrency, ToolCx, ToolNeed, ToolOutput},
 };
 
 /// What the tools of one agent can be opened by, and what is known of the machine for that.
 #[derive(Clone)]
-pub(super) struct Keeper {
-    pub desk: Desk,
+pub(super) struct EscalationContext {
+    pub desk: ApprovalBroker,
     /// The agent, by its name in the config.
     pub agent: Arc<str>,
     /// The project's folder.
@@ -36,61 +36,61 @@ pub(super) struct Keeper {
     /// MCP servers that are told of the folders that are approved for good.
     pub roots: Arc<Roots>,
     /// What was opened to this agent, by whichever of its plugins.
-    pub opened: Arc<Opened>,
+    pub opened: Arc<RuntimeGrants>,
 }
 
 /// What a person has opened to an agent while it works, or while this program does if that is longer: its runs share it.
 #[derive(Default)]
-pub(super) struct Opened {
-    things: Mutex<Things>,
+pub(super) struct RuntimeGrants {
+    things: Mutex<RuntimeGrantSet>,
     /// One question at a time: who waits finds the answer.
     asking: AsyncMutex<()>,
 }
 
 #[derive(Default)]
-struct Things {
+struct RuntimeGrantSet {
     grant: Grant,
-    mounts: Vec<Mount>,
+    mounts: Vec<FolderMount>,
     /// How many were opened.
     count: usize,
 }
 
-impl Opened {
-    fn things(&self) -> MutexGuard<'_, Things> {
+impl RuntimeGrants {
+    fn things(&self) -> MutexGuard<'_, RuntimeGrantSet> {
         self.things.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A plugin of an agent, as wide as it was opened by now.
-pub(super) struct Door {
+pub(super) struct GrantPrompter {
     plugin: Arc<Plugin>,
-    keeper: Keeper,
+    keeper: EscalationContext,
     /// After so many things were opened.
     wide: Mutex<(usize, Arc<Plugin>)>,
 }
 
 /// A tool of a plugin that says what it lacks: somebody is asked, and the call is made again.
-pub(super) struct OpeningTool {
-    door: Arc<Door>,
+pub(super) struct EscalatingTool {
+    door: Arc<GrantPrompter>,
     tool: Arc<dyn Tool>,
 }
 
 /// Something that may be opened.
-struct Wanted {
+struct EscalationRequest {
     grant: Grant,
-    subject: Subject,
+    subject: PermissionSubject,
     /// The folder that it is, as the plugin names it.
-    mount: Option<Mount>,
+    mount: Option<FolderMount>,
 }
 
-impl Door {
+impl GrantPrompter {
     /// The tools of a plugin, each of which asks for what it lacks. Functions that know nothing of us never say so.
-    pub fn tools(plugin: &Arc<Plugin>, keeper: Keeper) -> impl Iterator<Item = Arc<dyn Tool>> {
+    pub fn tools(plugin: &Arc<Plugin>, keeper: EscalationContext) -> impl Iterator<Item = Arc<dyn Tool>> {
         let wide = Mutex::new((0, Arc::clone(plugin)));
         let door = Arc::new(Self { plugin: Arc::clone(plugin), keeper, wide });
-        let says_so = !plugin.package().manifest.kinds.contains(&Kind::Functions);
+        let says_so = !plugin.package().manifest.kinds.contains(&PluginKind::Functions);
         PluginTool::all(plugin).map(move |tool| match says_so {
-            true => Arc::new(OpeningTool { door: Arc::clone(&door), tool }) as Arc<dyn Tool>,
+            true => Arc::new(EscalatingTool { door: Arc::clone(&door), tool }) as Arc<dyn Tool>,
             false => tool,
         })
     }
@@ -112,11 +112,13 @@ impl Door {
     }
 
     /// Opens what a call with `used` lacked, if it may be. False if something was opened meanwhile, which may be that.
-    async fn open(&self, cx: &ToolCx, tool: &str, need: &Need, used: &Arc<Plugin>) -> Result<bool, Fault> {
+    async fn open(&self, cx: &ToolCx, tool: &str, need: &ToolNeed, used: &Arc<Plugin>) -> Result<bool, Fault> {
         let (settings, opened) = (used.settings(), &self.keeper.opened);
         let (asked_for, line) = match need {
-            Need::Folder(path) => (Askable::Files, format!("files: [{{path: \"{}\"}}]", path.escape_debug())),
-            Need::Server(url) => (Askable::Http, format!("http: [\"{}\"]", url.escape_debug())),
+            ToolNeed::Folder(path) => {
+                (PromptableCapability::Files, format!("files: [{{path: \"{}\"}}]", path.escape_debug()))
+            }
+            ToolNeed::Server(url) => (PromptableCapability::Http, format!("http: [\"{}\"]", url.escape_debug())),
         };
         let place = &settings.place;
         if !settings.ask.contains(&asked_for) {
@@ -158,7 +160,7 @@ impl Door {
             let message = format!("{} folders and servers were opened to this agent: no more are", limits::OPENED);
             return Err(Fault::TooLarge { message });
         }
-        if let Subject::Folder { path } = &wanted.subject
+        if let PermissionSubject::Folder { path } = &wanted.subject
             && let Some(why) = self.never(path)
         {
             let hint = settings.granted_by(&line);
@@ -177,13 +179,13 @@ impl Door {
             return refuse(declined(need, ruling), rule).await;
         }
         self.told(cx, line, true, rule).await;
-        if let (Subject::Folder { path }, Verdict::Trust) = (&wanted.subject, ruling.verdict) {
+        if let (PermissionSubject::Folder { path }, Verdict::Trust) = (&wanted.subject, ruling.verdict) {
             self.keeper.roots.approve(path);
         }
         self.add(wanted).map(|()| true)
     }
 
-    fn add(&self, wanted: Wanted) -> Result<(), Fault> {
+    fn add(&self, wanted: EscalationRequest) -> Result<(), Fault> {
         let mut things = self.keeper.opened.things();
         if things.count >= limits::OPENED {
             let message = format!("{} folders and servers were opened to this agent: no more are", limits::OPENED);
@@ -202,19 +204,23 @@ impl Door {
     }
 
     /// What is meant: a folder by the place that its path leads to, a server of the public Internet.
-    async fn wanted(&self, need: &Need) -> Result<Wanted, Fault> {
+    async fn wanted(&self, need: &ToolNeed) -> Result<EscalationRequest, Fault> {
         match need {
-            Need::Server(url) => {
-                let (http, url) = Http::public_server(url).ok_or_else(|| Fault::Denied {
+            ToolNeed::Server(url) => {
+                let (http, url) = HttpGrant::public_server(url).ok_or_else(|| Fault::Denied {
                     message: format!(
                         "{need} is no server of the public Internet: only such ones are opened while an agent works; the \
                          person can grant others in the config, with {}",
                         self.plugin.settings().granted_by(&format!("http: [\"{}\"]", url.escape_debug()))
                     ),
                 })?;
-                Ok(Wanted { grant: Grant { http, ..Grant::default() }, subject: Subject::Server { url }, mount: None })
+                Ok(EscalationRequest {
+                    grant: Grant { http, ..Grant::default() },
+                    subject: PermissionSubject::Server { url },
+                    mount: None,
+                })
             }
-            Need::Folder(name) => {
+            ToolNeed::Folder(name) => {
                 let named = PathBuf::from(name);
                 let found = tokio::task::spawn_blocking(move || folder(&named)).await;
                 let found = found.unwrap_or_else(|panicked| Err(io::Error::other(panicked)));
@@ -222,16 +228,20 @@ impl Door {
                     io::ErrorKind::NotFound => Fault::NotFound { message: format!("there is no such place: {need}") },
                     _ => Fault::invalid(format!("{need} cannot be opened: {}", why_unreadable(&error))),
                 })?;
-                let files = [(path.clone(), Access::Read)].into_iter().collect();
+                let files = [(path.clone(), FileAccess::Read)].into_iter().collect();
                 let grant = Grant { files, ..Grant::default() };
-                Ok(Wanted { grant, subject: Subject::Folder { path: path.clone() }, mount: Some(Mount { path, name }) })
+                Ok(EscalationRequest {
+                    grant,
+                    subject: PermissionSubject::Folder { path: path.clone() },
+                    mount: Some(FolderMount { path, name }),
+                })
             }
         }
     }
 
     /// Why nobody is asked for a folder.
     fn never(&self, path: &Path) -> Option<&'static str> {
-        let Keeper { root, home, .. } = &self.keeper;
+        let EscalationContext { root, home, .. } = &self.keeper;
         let home = home.as_ref().and_then(|home| home.canonicalize().ok());
         let own = home.as_ref().map(|home| home.join(OWN));
         let local = crate::files::resolved(root).join(".shelly/local");
@@ -252,22 +262,22 @@ impl Door {
     }
 
     /// What a person is shown: all of the name first, which may be long.
-    fn detail(&self, tool: &str, need: &Need, wanted: &Wanted) -> String {
-        let Keeper { agent, root, .. } = &self.keeper;
+    fn detail(&self, tool: &str, need: &ToolNeed, wanted: &EscalationRequest) -> String {
+        let EscalationContext { agent, root, .. } = &self.keeper;
         let plugin = self.plugin.id();
         let mut lines = vec![match &wanted.subject {
             // No part of a name stands in a line of its own, as if it were said by us.
-            Subject::Folder { path } => legible(&path.to_string_lossy()),
-            Subject::Server { url } => url.clone(),
+            PermissionSubject::Folder { path } => legible(&path.to_string_lossy()),
+            PermissionSubject::Server { url } => url.clone(),
             other => other.to_string(),
         }];
-        if let (Need::Folder(_), Some(Mount { path, name })) = (need, &wanted.mount)
+        if let (ToolNeed::Folder(_), Some(FolderMount { path, name })) = (need, &wanted.mount)
             && Path::new(name) != path
         {
             lines.push(format!("(it was asked for as {}, which leads there)", legible(name)));
         }
         lines.push(format!("`{tool}` of `{plugin}` lacks it for a call."));
-        if let Subject::Folder { path } = &wanted.subject {
+        if let PermissionSubject::Folder { path } = &wanted.subject {
             let resolved = crate::files::resolved(root);
             if resolved.starts_with(path) && resolved != *path {
                 lines.push("The whole project lies in it, with what you have allowed there.".into());
@@ -284,7 +294,7 @@ impl Door {
     }
 }
 
-fn declined(need: &Need, ruling: Ruling) -> String {
+fn declined(need: &ToolNeed, ruling: PermissionDecision) -> String {
     match ruling.by {
         AnsweredBy::Person => format!(
             "the person does not open {need}: do not reach the same by another way; go on without it, or say what you need \
@@ -327,7 +337,7 @@ const OWN: &str = ".local/state/shelly-host";
 const SYSTEM: [&str; 4] = ["/proc", "/sys", "/dev", "/run"];
 
 #[async_trait]
-impl Tool for OpeningTool {
+impl Tool for EscalatingTool {
     fn spec(&self) -> &Arc<ToolSpec> {
         self.tool.spec()
     }
@@ -357,7 +367,7 @@ impl Tool for OpeningTool {
         self.tool.hides_arguments()
     }
 
-    fn concurrency(&self) -> Concurrency {
+    fn concurrency(&self) -> ToolConcurrency {
         self.tool.concurrency()
     }
 

@@ -8,52 +8,59 @@ use std::{
 
 use super::{
     add_plugin_tools, extend,
-    mcp::{Hired, ServerTools},
-    opening::{Door, Keeper},
-    programs::{Running, of_toolboxes},
+    mcp::{GrantedServer, ServerTools},
+    opening::{EscalationContext, GrantPrompter},
+    programs::{ProgramToolbox, of_toolboxes},
 };
 use crate::{
-    agent::{Agent, Effect, Grants, Logger, Middleware, Options, Recovery, Refused, Timeout},
-    approval::Desk,
-    builtin::{AskingMiddleware, AsksFor, ChangingTool, ConfirmedTool},
-    capability::{Access, Askable, Bound, Ceiling, Grant, Power},
-    change::Changes,
-    config::{AgentConfig, ChangesUse, Config, List, Listed, OwnMiddleware, PluginUse, Roles, ToolboxUse, Who},
+    agent::{
+        Agent, AgentRefusal, AgentRunOptions, Effect, GrantDecisions, LoggingMiddleware, RecoveryMiddleware,
+        RunMiddleware, TimeoutMiddleware,
+    },
+    approval::ApprovalBroker,
+    builtin::{ApprovalMiddleware, ChangeApprovalPolicy, ConfirmedTool, FileChangeTool},
+    capability::{Ceiling, CeilingBound, FileAccess, Grant, Power, PromptableCapability},
+    change::ChangeApplier,
+    config::{
+        AgentConfig, ChangesUse, Config, HostMiddleware, PluginRoles, PluginSection, PluginUse, RunnerConfig,
+        RunnerSection, ToolboxUse,
+    },
     error::Report,
     limits,
     model::Completer,
     plugin::{
-        self, Mount, Plugin, PluginEffect, PluginError, PluginMiddleware, PluginModelMiddleware, PluginToolMiddleware,
+        self, FolderMount, Plugin, PluginEffect, PluginError, PluginModelMiddleware, PluginRunMiddleware,
+        PluginToolMiddleware,
     },
     skill::Skill,
     tool::Tool,
 };
 
 /// An agent but for its plugins, and those: enough to make it under any ceiling.
-pub(super) struct Outfit {
+pub(super) struct AgentBlueprint {
     /// With the tools of its toolboxes.
     pub agent: Agent,
     /// Its plugins in order.
-    pub plugins: Vec<Worn>,
+    pub plugins: Vec<AttachedPlugin>,
     /// The MCP servers that it uses.
-    pub servers: Vec<Hired>,
+    pub servers: Vec<GrantedServer>,
     /// Its toolboxes that run programs.
-    pub running: Vec<Running>,
+    pub running: Vec<ProgramToolbox>,
     /// Its tools that are agents, with these.
     pub calls: Vec<(String, String)>,
     /// What bounds them beside whoever starts it.
     own_ceiling: Ceiling,
     /// What its config lists as middleware, in order: one of the host, or, where there is none, the next plugin of that list.
-    pub middleware: Vec<Option<OwnMiddleware>>,
+    pub middleware: Vec<Option<HostMiddleware>>,
     /// The tool with which it asks a person, if there is one who answers.
     pub ask: Option<Arc<dyn Tool>>,
     pub skills: Vec<Skill>,
     pub root: PathBuf,
-    pub desk: Desk,
+    pub desk: ApprovalBroker,
     /// By whom tools are opened what they lack.
-    keeper: Keeper,
+    keeper: EscalationContext,
     /// What makes the changes that its tools propose.
-    changes: Changes,
+    changes: ChangeApplier,
     /// Those that were made, by what they were made under, up to [`limits::OUTFITS_KEPT`]. There are as many as there are
     /// chains of agents that start each other to different effect: a handful.
     made: Mutex<HashMap<Vec<Arc<str>>, Agent>>,
@@ -61,7 +68,7 @@ pub(super) struct Outfit {
 
 /// A plugin of an agent.
 #[derive(Clone)]
-pub(super) struct Worn {
+pub(super) struct AttachedPlugin {
     pub plugin: Arc<Plugin>,
     /// Whether a person is asked before each call of its tools.
     pub confirm: bool,
@@ -70,16 +77,21 @@ pub(super) struct Worn {
     /// What becomes of changes of files that its tools propose.
     pub changes: ChangesUse,
     /// The list in which it stands.
-    pub listed: Listed,
+    pub listed: PluginSection,
     /// What the agent has of it by that.
-    pub roles: Roles,
+    pub roles: PluginRoles,
     /// Whether the host has added it by itself.
     pub is_default: bool,
 }
 
-impl Outfit {
+impl AgentBlueprint {
     /// What stands in the config of an agent beside its plugins.
-    pub fn new(config: &AgentConfig, completer: Arc<dyn Completer>, keeper: Keeper, changes: &Changes) -> Self {
+    pub fn new(
+        config: &AgentConfig,
+        completer: Arc<dyn Completer>,
+        keeper: EscalationContext,
+        changes: &ChangeApplier,
+    ) -> Self {
         let mut agent = Agent::new(config.name.as_str(), config.instructions.as_str(), completer)
             .with_description(config.description.as_str())
             .with_budget(config.budget);
@@ -124,13 +136,13 @@ impl Outfit {
     ///
     /// # Errors
     ///
-    /// [`Refused`], with the line of config that would help.
-    pub fn under(&self, ceiling: &Ceiling) -> Result<Agent, Refused> {
+    /// [`AgentRefusal`], with the line of config that would help.
+    pub fn under(&self, ceiling: &Ceiling) -> Result<Agent, AgentRefusal> {
         let places = ceiling.places();
         if let Some(agent) = self.made.lock().unwrap_or_else(PoisonError::into_inner).get(&places) {
             return Ok(agent.clone());
         }
-        let refused = |report: Report| Refused(report.with_hint());
+        let refused = |report: Report| AgentRefusal(report.with_hint());
         let name = &self.agent.name;
         let (mut plugins, mut notices) = (Vec::new(), Vec::new());
         for worn in &self.plugins {
@@ -155,14 +167,14 @@ impl Outfit {
                             ));
                             continue;
                         }
-                        return Err(Refused(format!(
+                        return Err(AgentRefusal(format!(
                             "`{id}` watches over it and would have less power: grant {lines}"
                         )));
                     }
-                    plugins.push(Worn { plugin: narrowed, ..worn.clone() });
+                    plugins.push(AttachedPlugin { plugin: narrowed, ..worn.clone() });
                 }
                 Err(error @ PluginError::NotGranted { .. }) if manifest.is_tools() => {
-                    let Refused(why) = refused(error.report());
+                    let AgentRefusal(why) = refused(error.report());
                     notices.push(format!("agent `{name}` goes without plugin `{}`: {why}", manifest.id));
                 }
                 Err(error) => return Err(refused(error.report())),
@@ -181,7 +193,7 @@ impl Outfit {
     /// With these plugins, and those of the servers that `ceiling` allows.
     fn equipped(
         &self,
-        plugins: Vec<Worn>,
+        plugins: Vec<AttachedPlugin>,
         ceiling: &Ceiling,
         mut notices: Vec<String>,
         warnings: &mut Vec<String>,
@@ -193,7 +205,7 @@ impl Outfit {
         for worn in &plugins {
             let manifest = &worn.plugin.package().manifest;
             decisions.extend(worn.plugin.settings().decisions(manifest));
-            if worn.listed == Listed::Middleware {
+            if worn.listed == PluginSection::Middleware {
                 // Those of the host that stand before it.
                 own.by_ref().map_while(Option::as_ref).for_each(|own| add_own(&mut agent, own));
             }
@@ -230,12 +242,12 @@ impl Outfit {
             decisions.extend(decided);
         }
         let shortens = |effect: &Arc<dyn Effect>| {
-            let of_it = |worn: &&Worn| *worn.plugin.id() == *effect.name();
+            let of_it = |worn: &&AttachedPlugin| *worn.plugin.id() == *effect.name();
             plugins.iter().find(of_it).is_some_and(|worn| worn.plugin.package().manifest.shortens)
         };
         // The others see the conversation as these have left it.
         agent.effects.sort_by_key(|effect| !shortens(effect));
-        agent.grants = Arc::new(Grants::new(decisions, notices));
+        agent.grants = Arc::new(GrantDecisions::new(decisions, notices));
         // Every agent can ask if somebody is there; the toolbox `ask` is the same tool.
         if let Some(ask) = &self.ask {
             let _ = agent.tools.register(Arc::clone(ask));
@@ -258,20 +270,20 @@ impl Outfit {
     }
 
     /// Gives an agent all that a plugin is.
-    fn equip(&self, agent: &mut Agent, worn: &Worn, warnings: &mut Vec<String>) -> Result<(), Report> {
-        let Worn { plugin, listed, roles, .. } = worn;
+    fn equip(&self, agent: &mut Agent, worn: &AttachedPlugin, warnings: &mut Vec<String>) -> Result<(), Report> {
+        let AttachedPlugin { plugin, listed, roles, .. } = worn;
         let place = format!("agents.{}.{listed}", agent.name);
         if roles.effect {
             self.equip_tools(agent, worn, &place, warnings)?;
             agent.effects.extend(PluginEffect::new(plugin).map(|effect| Arc::new(effect) as _));
         }
         if roles.middleware {
-            agent.middleware.extend(PluginMiddleware::new(plugin).map(|around| Arc::new(around) as _));
+            agent.middleware.extend(PluginRunMiddleware::new(plugin).map(|around| Arc::new(around) as _));
             agent.model_middleware.extend(PluginModelMiddleware::new(plugin).map(|around| Arc::new(around) as _));
             if let Some(around) = PluginToolMiddleware::new(plugin) {
                 // Two of one plugin ask about different things under one name if their params differ.
                 let digest = format!("{} {}", plugin.package().named_digest(), plugin.settings().params.get());
-                let asking = AskingMiddleware::new(Arc::new(around), self.desk.clone(), &*agent.name, digest);
+                let asking = ApprovalMiddleware::new(Arc::new(around), self.desk.clone(), &*agent.name, digest);
                 *agent = agent.clone().with_tool_middleware(asking);
             }
         }
@@ -281,7 +293,7 @@ impl Outfit {
     fn equip_tools(
         &self,
         agent: &mut Agent,
-        Worn { plugin, confirm, changes, only, .. }: &Worn,
+        AttachedPlugin { plugin, confirm, changes, only, .. }: &AttachedPlugin,
         place: &str,
         warnings: &mut Vec<String>,
     ) -> Result<(), Report> {
@@ -289,7 +301,7 @@ impl Outfit {
             return Ok(());
         }
         let digest = plugin.package().named_digest();
-        let tools = Door::tools(plugin, self.keeper.clone()).map(|tool| {
+        let tools = GrantPrompter::tools(plugin, self.keeper.clone()).map(|tool| {
             let tool: Arc<dyn Tool> = match confirm {
                 true => Arc::new(ConfirmedTool::new(tool, self.desk.clone(), &*agent.name, digest.as_str())),
                 false => tool,
@@ -303,7 +315,7 @@ impl Outfit {
     }
 }
 
-impl Outfit {
+impl AgentBlueprint {
     /// A tool of a plugin, with what makes the changes that it proposes.
     fn changing(
         &self,
@@ -314,25 +326,25 @@ impl Outfit {
         digest: &str,
     ) -> Arc<dyn Tool> {
         let asks = match changes {
-            ChangesUse::Ask => AsksFor::All,
-            ChangesUse::Apply => AsksFor::Remarkable,
+            ChangesUse::Ask => ChangeApprovalPolicy::All,
+            ChangesUse::Apply => ChangeApprovalPolicy::Remarkable,
         };
-        let changing = ChangingTool::new(tool, self.changes.clone(), self.desk.clone(), agent, digest, asks);
+        let changing = FileChangeTool::new(tool, self.changes.clone(), self.desk.clone(), agent, digest, asks);
         let Grant { files, kv, http, programs, .. } = plugin.grant();
-        let writes = files.iter().any(|(_, access)| access == Access::Write);
-        let sends = !http.is_empty() || plugin.settings().ask.contains(&Askable::Http);
+        let writes = files.iter().any(|(_, access)| access == FileAccess::Write);
+        let sends = !http.is_empty() || plugin.settings().ask.contains(&PromptableCapability::Http);
         let is_pure = !writes && kv.is_empty() && !sends && programs.is_empty();
         Arc::new(if is_pure { changing.pure() } else { changing })
     }
 }
 
 /// Puts a middleware of the host around an agent's runs, inside those that it has.
-fn add_own(agent: &mut Agent, own: &OwnMiddleware) {
-    let around: Arc<dyn Middleware> = match own {
-        OwnMiddleware::Timeout(limit) => Arc::new(Timeout(*limit)),
-        OwnMiddleware::Recovery => Arc::new(Recovery),
-        OwnMiddleware::Logger => Arc::new(Logger),
-        OwnMiddleware::Budget(budget) => {
+fn add_own(agent: &mut Agent, own: &HostMiddleware) {
+    let around: Arc<dyn RunMiddleware> = match own {
+        HostMiddleware::Timeout(limit) => Arc::new(TimeoutMiddleware(*limit)),
+        HostMiddleware::Recovery => Arc::new(RecoveryMiddleware),
+        HostMiddleware::Logger => Arc::new(LoggingMiddleware),
+        HostMiddleware::Budget(budget) => {
             agent.budget = agent.budget.meet(budget);
             return;
         }
@@ -340,9 +352,9 @@ fn add_own(agent: &mut Agent, own: &OwnMiddleware) {
     agent.middleware.push(around);
 }
 
-fn options(config: &AgentConfig) -> Options {
+fn options(config: &AgentConfig) -> AgentRunOptions {
     let options = &config.options;
-    Options {
+    AgentRunOptions {
         max_iterations: options.iterations(),
         warn_iterations: options.warn_iterations,
         max_delegation_depth: options.max_delegation_depth,
@@ -355,19 +367,19 @@ fn options(config: &AgentConfig) -> Options {
 
 /// What an agent gives a plugin, with paths as they lead somewhere; with it what the person has approved for this project,
 /// if they may be asked for such.
-pub(super) fn given(uses: &PluginUse, config: &Config) -> (Grant, Vec<Mount>) {
+pub(super) fn given(uses: &PluginUse, config: &Config) -> (Grant, Vec<FolderMount>) {
     let Config { approved, root, .. } = config;
     let resolve = |path: &Path| plugin::resolved(&root.join(path));
-    let mounts = uses.files.iter().map(|file| Mount { path: resolve(&file.path), name: file.shown() });
+    let mounts = uses.files.iter().map(|file| FolderMount { path: resolve(&file.path), name: file.shown() });
     let (mut grant, mut mounts): (_, Vec<_>) = (uses.grant(resolve), mounts.collect());
-    if uses.ask.contains(&Askable::Files) {
+    if uses.ask.contains(&PromptableCapability::Files) {
         for folder in &approved.folders {
-            let mount = Mount { path: plugin::resolved(folder), name: folder.to_string_lossy().into_owned() };
-            grant.files = grant.files.join(&[(mount.path.clone(), Access::Read)].into_iter().collect());
+            let mount = FolderMount { path: plugin::resolved(folder), name: folder.to_string_lossy().into_owned() };
+            grant.files = grant.files.join(&[(mount.path.clone(), FileAccess::Read)].into_iter().collect());
             mounts.push(mount);
         }
     }
-    if uses.ask.contains(&Askable::Http) {
+    if uses.ask.contains(&PromptableCapability::Http) {
         grant.http = grant.http.join(&approved.servers);
     }
     (grant, mounts)
@@ -377,7 +389,7 @@ pub(super) fn given(uses: &PluginUse, config: &Config) -> (Grant, Vec<Mount>) {
 pub(super) fn own_ceiling(agent: &AgentConfig, root: &Path) -> Ceiling {
     let Some(grant) = &agent.ceiling else { return Ceiling::default() };
     let grant = Some(grant.grant(|path| plugin::resolved(&root.join(path))));
-    Ceiling::of(format!("{}.use", agent.place()), Bound { grant, ..Bound::default() })
+    Ceiling::of(format!("{}.use", agent.place()), CeilingBound { grant, ..CeilingBound::default() })
 }
 
 /// What an agent may pass on: as its config says, or what those that it may start use themselves.
@@ -388,9 +400,9 @@ pub(super) fn delegable(agent: &AgentConfig, config: &Config) -> Ceiling {
         // What is written down is all.
         Some(grant) => (Some(grant.grant(|path| plugin::resolved(&root.join(path)))), Grant::default()),
         // Its members use what each of them is granted.
-        None if agent.list == List::Teams => (None, Grant::default()),
+        None if agent.list == RunnerSection::Teams => (None, Grant::default()),
         None => {
-            let named = |other: &Who<'_>| {
+            let named = |other: &RunnerConfig<'_>| {
                 let name = &other.own().name;
                 // Its own too: one that it starts may start it in turn.
                 *name == agent.name || delegable.agents.as_ref().is_none_or(|all| all.contains(name))
@@ -403,7 +415,7 @@ pub(super) fn delegable(agent: &AgentConfig, config: &Config) -> Ceiling {
             (Some(all), openable)
         }
     };
-    let bound = Bound { grant, openable, agents, budget: delegable.budget };
+    let bound = CeilingBound { grant, openable, agents, budget: delegable.budget };
     Ceiling::of(format!("{}.delegable.grant", agent.place()), bound)
 }
 
@@ -414,5 +426,8 @@ fn used(agent: &AgentConfig, config: &Config) -> (Grant, Grant) {
     let all = Grant { mcp: servers.collect(), programs: of_toolboxes(agent), ..Grant::default() };
     let ceiling = own_ceiling(agent, &config.root);
     let asked = agent.all_plugins().flat_map(|(_, _, uses)| uses.ask.iter().copied()).collect();
-    (ceiling.narrow(&uses.fold(all, |all, one| all.join(&one))), ceiling.narrow_opened(&Askable::most(&asked)))
+    (
+        ceiling.narrow(&uses.fold(all, |all, one| all.join(&one))),
+        ceiling.narrow_opened(&PromptableCapability::most(&asked)),
+    )
 }

@@ -8,14 +8,14 @@ use serde_json::Value;
 use super::{App, outfit};
 use crate::{
     config::{
-        self, AgentConfig, LimitsConfig, List, Listed, OWN_MIDDLEWARE, OwnCoordinator, PluginUse, ShippedUse,
-        ToolboxUse,
+        self, AgentConfig, HostCoordinator, LimitsConfig, OWN_MIDDLEWARE, PluginSection, PluginUse, RunnerSection,
+        ShippedToolboxUse, ToolboxUse,
     },
     error::{ErrorKind, Report},
-    kv::Stores,
+    kv::KvStores,
     plugin::{
-        Kind, Limits, Plugin, PluginCatalog, PluginError, PluginPackage, SHIPPED_PLUGINS, Settings, how_to_install,
-        lies_in,
+        Limits, Plugin, PluginCatalog, PluginError, PluginKind, PluginPackage, PluginSettings, SHIPPED_PLUGINS,
+        how_to_install, lies_in,
     },
 };
 
@@ -24,15 +24,15 @@ impl App {
     pub(super) async fn load(
         &self,
         agent: &AgentConfig,
-        named: (Listed, &str),
+        named: (PluginSection, &str),
         uses: &PluginUse,
-        stores: &Stores,
+        stores: &KvStores,
         warnings: &mut Vec<String>,
     ) -> Result<Arc<Plugin>, Report> {
         let (settings, package) = self.plugin_of(agent, named, uses)?;
         warnings.extend(self.doubts_of_credentials(&settings, &package.manifest));
         let credentials = self.credentials(&settings, &package.manifest, warnings).await;
-        let settings = Settings { stores: stores.clone(), credentials, ..settings };
+        let settings = PluginSettings { stores: stores.clone(), credentials, ..settings };
         let plugin = Plugin::load(self.engine().await?, package, &settings).await.map_err(|error| error.report())?;
         warnings.extend(self.stands_in(package));
         warnings.extend(settings.lacking(&package.manifest));
@@ -41,7 +41,7 @@ impl App {
     }
 
     /// Says that an entry of an agent's config gives it nothing, if all that its plugin is stands in more exact lists, too.
-    pub(super) fn vain_entry(&self, agent: &AgentConfig, listed: Listed, id: &str) -> Option<String> {
+    pub(super) fn vain_entry(&self, agent: &AgentConfig, listed: PluginSection, id: &str) -> Option<String> {
         let kinds = &self.catalog.get(id)?.ok()?.manifest.kinds;
         let roles = agent.roles(listed, id);
         let has_any = kinds.iter().any(|kind| if kind.is_middleware() { roles.middleware } else { roles.effect });
@@ -61,22 +61,26 @@ impl App {
     pub(super) fn plugin_of(
         &self,
         agent: &AgentConfig,
-        (listed, id): (Listed, &str),
+        (listed, id): (PluginSection, &str),
         uses: &PluginUse,
-    ) -> Result<(Settings, &Arc<PluginPackage>), Report> {
+    ) -> Result<(PluginSettings, &Arc<PluginPackage>), Report> {
         let (name, place) = (&agent.name, format!("{}.{listed}", agent.place()));
         let package = self.package(&place, id)?;
         let kinds = &package.manifest.kinds;
         let (fits, what) = match listed {
-            Listed::Plugins | Listed::Toolboxes => (*kinds != [Kind::Coordinator], "plugin of an agent"),
-            Listed::Effects => (kinds.contains(&Kind::Effect), "effect"),
+            PluginSection::Plugins | PluginSection::Toolboxes => {
+                (*kinds != [PluginKind::Coordinator], "plugin of an agent")
+            }
+            PluginSection::Effects => (kinds.contains(&PluginKind::Effect), "effect"),
             // A team asks no model but for its coordinator, and calls no tool.
-            Listed::Middleware if agent.list == List::Teams => (kinds.contains(&Kind::RunMiddleware), "run middleware"),
-            Listed::Middleware => (kinds.iter().any(|kind| kind.is_middleware()), "middleware"),
-            Listed::Coordinator => (kinds.contains(&Kind::Coordinator), "coordinator"),
+            PluginSection::Middleware if agent.list == RunnerSection::Teams => {
+                (kinds.contains(&PluginKind::RunMiddleware), "run middleware")
+            }
+            PluginSection::Middleware => (kinds.iter().any(|kind| kind.is_middleware()), "middleware"),
+            PluginSection::Coordinator => (kinds.contains(&PluginKind::Coordinator), "coordinator"),
         };
         if !fits {
-            let leads = kinds.contains(&Kind::Coordinator);
+            let leads = kinds.contains(&PluginKind::Coordinator);
             let kinds = kinds.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ");
             let report = Report::new(ErrorKind::Plugin, format!("plugin `{id}` is no {what}: its kinds are {kinds}"))
                 .cause(format!("{place} names it"));
@@ -89,8 +93,9 @@ impl App {
         }
         check_params(package, &uses.params, &format!("{place}.{id}"))?;
         let (grant, mounts) = outfit::given(uses, &self.config);
-        let toolbox = shipped_with(agent, id).filter(|_| listed == Listed::Toolboxes).map(|uses| uses.name.name());
-        let settings = Settings {
+        let toolbox =
+            shipped_with(agent, id).filter(|_| listed == PluginSection::Toolboxes).map(|uses| uses.name.name());
+        let settings = PluginSettings {
             grant,
             mounts,
             ask: uses.ask.iter().copied().collect(),
@@ -100,7 +105,7 @@ impl App {
             limits: plugin_limits(&uses.limits.over(&self.config.limits)),
             on_failure: uses.on_failure,
             toolbox,
-            ..Settings::new(name.as_str(), format!("{place}.{}", toolbox.unwrap_or(id)))
+            ..PluginSettings::new(name.as_str(), format!("{place}.{}", toolbox.unwrap_or(id)))
         };
         Ok((settings, package))
     }
@@ -119,7 +124,7 @@ impl App {
                 let installed = PluginCatalog::ids_in(&self.standard_dirs);
                 let own: &[&str] = match place.rsplit('.').next() {
                     Some("middleware") => &OWN_MIDDLEWARE,
-                    Some("coordinator") => &OwnCoordinator::KINDS,
+                    Some("coordinator") => &HostCoordinator::KINDS,
                     _ => &[],
                 };
                 let there = self.catalog.iter().map(|(id, _)| id).chain(installed.iter().map(String::as_str));
@@ -141,7 +146,7 @@ impl App {
     pub(super) fn missing_effects(&self, agent: &AgentConfig) -> Option<String> {
         let package = |id: &String| self.catalog.get(id).and_then(Result::ok);
         let is_kept_short = agent.plugins.keys().filter_map(package).any(|package| package.manifest.shortens);
-        if agent.effects.is_some() || is_kept_short || agent.list == List::Teams {
+        if agent.effects.is_some() || is_kept_short || agent.list == RunnerSection::Teams {
             return None;
         }
         let defaults = config::default_effects(agent);
@@ -180,12 +185,12 @@ impl App {
 }
 
 /// The tools that a toolbox names of its plugins; none: all.
-pub(super) fn only_of(agent: &AgentConfig, listed: Listed, id: &str) -> Option<Vec<String>> {
-    shipped_with(agent, id).filter(|_| listed == Listed::Toolboxes)?.tools.clone()
+pub(super) fn only_of(agent: &AgentConfig, listed: PluginSection, id: &str) -> Option<Vec<String>> {
+    shipped_with(agent, id).filter(|_| listed == PluginSection::Toolboxes)?.tools.clone()
 }
 
 /// The toolbox of an agent that a plugin is of.
-fn shipped_with<'a>(agent: &'a AgentConfig, id: &str) -> Option<&'a ShippedUse> {
+fn shipped_with<'a>(agent: &'a AgentConfig, id: &str) -> Option<&'a ShippedToolboxUse> {
     agent.toolboxes.iter().filter_map(ToolboxUse::shipped).find(|uses| uses.plugins.contains_key(id))
 }
 
@@ -193,12 +198,12 @@ fn shipped_with<'a>(agent: &'a AgentConfig, id: &str) -> Option<&'a ShippedUse> 
 /// each stands.
 pub(super) fn check_only<'a>(
     agent: &AgentConfig,
-    plugins: impl Iterator<Item = (Listed, &'a Plugin)> + Clone,
+    plugins: impl Iterator<Item = (PluginSection, &'a Plugin)> + Clone,
 ) -> Result<(), Report> {
     for uses in agent.toolboxes.iter().filter_map(ToolboxUse::shipped) {
         let of_it = plugins
             .clone()
-            .filter(|(listed, plugin)| *listed == Listed::Toolboxes && uses.plugins.contains_key(plugin.id()));
+            .filter(|(listed, plugin)| *listed == PluginSection::Toolboxes && uses.plugins.contains_key(plugin.id()));
         let tools: Vec<_> = of_it.flat_map(|(_, plugin)| plugin.tools().iter()).collect();
         let names = || tools.iter().map(|tool| tool.name.as_str());
         if let Some(name) = uses.tools.iter().flatten().find(|name| !names().any(|known| known == name.as_str())) {

@@ -5,13 +5,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{App, Notices, models::Model};
+use super::{App, StartupNotices, models::ResolvedModel};
 use crate::{
     capability::Usd,
     chat::{Chat, Message},
     error::{Fault, Report},
     event::RunCx,
-    kv::Stores,
+    kv::KvStores,
     limits,
     model::{Completion, CompletionRequest, DeltaSink},
     plugin::CompileStep,
@@ -21,7 +21,7 @@ use crate::{
 const QUESTION: &str = "This is a test of the connection. Answer with the one word: ready";
 
 /// What came of asking a model.
-pub struct Probe {
+pub struct ModelProbe {
     /// Its name in the config, or the vendor's where no config names one.
     pub name: String,
     /// The vendor's name for it.
@@ -49,10 +49,11 @@ impl App {
     /// # Errors
     ///
     /// A [`Report`] if no request can be made: there is no such model, or something of its config is missing.
-    pub async fn probe(&self, name: Option<&str>) -> Result<Probe, Report> {
+    pub async fn probe(&self, name: Option<&str>) -> Result<ModelProbe, Report> {
         self.catalog.open(self.model_plugin(name), CompileStep::Compile).await;
-        let mut notices = Notices::default();
-        let Model { completer, source, is_plugin } = self.make_model(name, &Stores::default(), &mut notices).await?;
+        let mut notices = StartupNotices::default();
+        let ResolvedModel { completer, source, is_plugin } =
+            self.make_model(name, &KvStores::default(), &mut notices).await?;
         let chat = Chat::new();
         chat.append(Message::user(QUESTION)).expect("it has no calls");
         let mut request = CompletionRequest::new(chat.snapshot(), Arc::new([]));
@@ -66,8 +67,8 @@ impl App {
             (completion, cost)
         };
         let answer = answer.map(priced);
-        let Notices { notes, warnings } = notices;
+        let StartupNotices { notes, warnings } = notices;
         let warnings = notes.into_iter().chain(warnings).collect();
-        Ok(Probe { name: info.name, model: info.model, source, is_plugin, warnings, answer, took })
+        Ok(ModelProbe { name: info.name, model: info.model, source, is_plugin, warnings, answer, took })
     }
 }

@@ -4,28 +4,28 @@ use std::sync::Arc;
 
 use super::{App, Environment, shared::chosen};
 use crate::{
-    approval::Desk,
-    builtin::{Repository, Runs, exec_tools, git_tools},
-    capability::{Ceiling, Decision, Grant, Names},
-    config::{AgentConfig, Config, GIT_PROGRAM, OwnToolbox, Toolbox, ToolboxUse},
+    approval::ApprovalBroker,
+    builtin::{ExecPolicy, GitRepository, exec_tools, git_tools},
+    capability::{CapabilityDecision, Ceiling, Grant, NameSet},
+    config::{AgentConfig, Config, GIT_PROGRAM, HostToolbox, HostToolboxUse, ToolboxUse},
     error::Report,
-    process::{Entry, Finder, Ground, Places, Programs},
+    process::{AllowedProgram, AllowedPrograms, ExecContext, ProcessSlots, ProgramFinder},
     tool::ToolBox,
 };
 
 /// The programs of a config, on the ground of its project.
-pub(super) fn programs(config: &Config, environment: &Environment, places: Places) -> Programs {
+pub(super) fn programs(config: &Config, environment: &Environment, places: ProcessSlots) -> AllowedPrograms {
     let inherited = |name: &str| Some((name.to_owned(), environment(name)?));
-    let ground = Ground {
-        finder: Finder::new(&environment("PATH").unwrap_or_default()),
+    let ground = ExecContext {
+        finder: ProgramFinder::new(&environment("PATH").unwrap_or_default()),
         root: config.root.clone(),
-        environment: Ground::INHERITED.into_iter().filter_map(inherited).collect(),
+        environment: ExecContext::INHERITED.into_iter().filter_map(inherited).collect(),
         places,
     };
     let entries = config.programs.iter().map(|(name, program)| {
         let own = program.env.iter().map(|(name, value)| (name.clone(), value.clone()));
         let inherited = program.inherit_env.iter().filter(|name| !program.env.contains_key(*name));
-        let entry = Entry {
+        let entry = AllowedProgram {
             command: program.command.clone().unwrap_or_else(|| name.clone()),
             args: program.patterns(),
             folder: program.cwd.as_ref().map_or_else(|| config.root.clone(), |cwd| config.root.join(cwd)),
@@ -34,32 +34,32 @@ pub(super) fn programs(config: &Config, environment: &Environment, places: Place
         };
         (name.clone(), entry)
     });
-    Programs::new(ground, entries.collect::<Vec<_>>())
+    AllowedPrograms::new(ground, entries.collect::<Vec<_>>())
 }
 
 /// The programs that the toolboxes of an agent run, as a grant names them.
-pub(super) fn of_toolboxes(agent: &AgentConfig) -> Names {
+pub(super) fn of_toolboxes(agent: &AgentConfig) -> NameSet {
     let uses = agent.toolboxes.iter().filter_map(ToolboxUse::own).filter_map(of_toolbox);
-    uses.fold(Names::default(), |all, one| all.join(&one))
+    uses.fold(NameSet::default(), |all, one| all.join(&one))
 }
 
 /// None: it runs none.
-fn of_toolbox(uses: &OwnToolbox) -> Option<Names> {
+fn of_toolbox(uses: &HostToolboxUse) -> Option<NameSet> {
     match (uses.name, &uses.programs) {
-        (Toolbox::Exec, Some(names)) => Some(names.iter().cloned().collect()),
-        (Toolbox::Exec, None) => Some(Names::all()),
-        (Toolbox::Git, _) => Some([GIT_PROGRAM.to_owned()].into_iter().collect()),
-        (Toolbox::Ask | Toolbox::State | Toolbox::Tasks | Toolbox::Notes, _) => None,
+        (HostToolbox::Exec, Some(names)) => Some(names.iter().cloned().collect()),
+        (HostToolbox::Exec, None) => Some(NameSet::all()),
+        (HostToolbox::Git, _) => Some([GIT_PROGRAM.to_owned()].into_iter().collect()),
+        (HostToolbox::Ask | HostToolbox::State | HostToolbox::Tasks | HostToolbox::Notes, _) => None,
     }
 }
 
 /// A toolbox of an agent that runs programs.
 #[derive(Clone)]
-pub(super) struct Running {
-    uses: OwnToolbox,
-    programs: Programs,
-    repository: Repository,
-    desk: Desk,
+pub(super) struct ProgramToolbox {
+    uses: HostToolboxUse,
+    programs: AllowedPrograms,
+    repository: GitRepository,
+    desk: ApprovalBroker,
 }
 
 impl App {
@@ -71,16 +71,21 @@ impl App {
     }
 
     /// None: this toolbox runs none.
-    pub(super) fn running(&self, uses: &OwnToolbox) -> Option<Running> {
+    pub(super) fn running(&self, uses: &HostToolboxUse) -> Option<ProgramToolbox> {
         of_toolbox(uses)?;
         let ground = self.programs.ground().clone();
         let folder = self.config.root.join(&self.config.git.work_dir);
-        let repository = Repository::new(Ground { root: folder, ..ground });
-        Some(Running { uses: uses.clone(), programs: self.programs.clone(), repository, desk: self.desk.clone() })
+        let repository = GitRepository::new(ExecContext { root: folder, ..ground });
+        Some(ProgramToolbox {
+            uses: uses.clone(),
+            programs: self.programs.clone(),
+            repository,
+            desk: self.desk.clone(),
+        })
     }
 }
 
-impl Running {
+impl ProgramToolbox {
     /// Its name.
     pub fn name(&self) -> &'static str {
         self.uses.name.name()
@@ -92,11 +97,16 @@ impl Running {
     /// # Errors
     ///
     /// A [`Report`] if the config names a tool of it that there is not.
-    pub fn under(&self, agent: &str, ceiling: &Ceiling, place: &str) -> Result<(ToolBox, Vec<Decision>), Report> {
+    pub fn under(
+        &self,
+        agent: &str,
+        ceiling: &Ceiling,
+        place: &str,
+    ) -> Result<(ToolBox, Vec<CapabilityDecision>), Report> {
         let mut decisions = Vec::new();
-        let mut is_allowed = |programs: Names, line: String| {
+        let mut is_allowed = |programs: NameSet, line: String| {
             let withheld = ceiling.withheld(&Grant { programs, ..Grant::default() });
-            let decision = |allowed, rule: Arc<str>| Decision {
+            let decision = |allowed, rule: Arc<str>| CapabilityDecision {
                 plugin: self.name().into(),
                 capability: line.clone(),
                 allowed,
@@ -111,16 +121,16 @@ impl Running {
         let mut is_one_allowed =
             |name: &str| is_allowed([name.to_owned()].into_iter().collect(), format!("programs: [{name}]"));
         let tools = match (self.uses.name, &self.uses.programs) {
-            (Toolbox::Git, _) => {
+            (HostToolbox::Git, _) => {
                 is_one_allowed(GIT_PROGRAM).then(|| git_tools(self.desk.clone(), self.repository.clone()))
             }
             (_, Some(names)) => {
                 let allowed: Vec<_> = names.iter().filter(|name| is_one_allowed(name)).collect();
                 let programs = self.programs.only(|name| allowed.iter().any(|allowed| *allowed == name));
-                (!allowed.is_empty()).then(|| exec_tools(self.desk.clone(), Runs::Named(programs)))
+                (!allowed.is_empty()).then(|| exec_tools(self.desk.clone(), ExecPolicy::Named(programs)))
             }
-            (_, None) => is_allowed(Names::all(), "programs: ['*']".into())
-                .then(|| exec_tools(self.desk.clone(), Runs::Asked(self.programs.ground().clone()))),
+            (_, None) => is_allowed(NameSet::all(), "programs: ['*']".into())
+                .then(|| exec_tools(self.desk.clone(), ExecPolicy::Asked(self.programs.ground().clone()))),
         };
         let tools = tools.map(|tools| chosen(agent, &self.uses, tools)).transpose()?;
         Ok((tools.unwrap_or_default(), decisions))

@@ -3,23 +3,23 @@
 use std::{borrow::Cow, fs, io, path::PathBuf, sync::Arc};
 
 use crate::{
-    capability::Http,
-    config::{self, AgentConfig, Approved, Config},
+    capability::HttpGrant,
+    config::{self, AgentConfig, Config, ProjectApprovals},
     error::{ErrorKind, Report},
-    files::{self, ReadError},
-    kv::Stores,
+    files::{self, FileReadError},
+    kv::KvStores,
     limits,
     model::PriceTable,
-    project::{ContextOptions, Layout, Permissions, ProjectContext, Staleness, staleness},
+    project::{ContextOptions, ProjectContext, ProjectLayout, ProjectPermissions, Staleness, staleness},
     skill::{self, Skill},
-    state::Reflections,
+    state::ReflectionStore,
     trust::InstructionFile,
 };
 
 /// What lies in `.shelly`, read once. Without that folder there is nothing of it.
 #[derive(Clone)]
-pub(super) struct Project {
-    layout: Layout,
+pub(super) struct ProjectFolder {
+    layout: ProjectLayout,
     is_there: bool,
     skills: Arc<[Skill]>,
     context: Arc<str>,
@@ -28,9 +28,9 @@ pub(super) struct Project {
     warnings: Vec<String>,
 }
 
-impl Project {
+impl ProjectFolder {
     pub fn read(config: &Config) -> Result<Self, Report> {
-        let layout = Layout::new(&config.root);
+        let layout = ProjectLayout::new(&config.root);
         for folder in [layout.dir(), layout.local()] {
             let what = match fs::symlink_metadata(&folder) {
                 Ok(about) if about.is_symlink() => "a link, and none is followed",
@@ -109,7 +109,7 @@ impl Project {
                     .cause(error)
                     .hint("correct it, or remove it: then list prices are used")
             })?,
-            Err(ReadError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(FileReadError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => {
                 return Err(Report::new(ErrorKind::Usage, format!("cannot read {}", path.display()))
                     .cause(error.to_string())
@@ -120,9 +120,9 @@ impl Project {
     }
 
     /// What plugins keep, in `.shelly/local/kv`; the folder is made when something is.
-    pub fn stores(&self) -> Stores {
+    pub fn stores(&self) -> KvStores {
         let layout = self.layout.clone();
-        Stores::on_disk(move || {
+        KvStores::on_disk(move || {
             layout.make_kv().map_err(|error| error.report().to_string())?;
             Ok(layout.kv())
         })
@@ -130,12 +130,13 @@ impl Project {
 
     /// What the person has approved for this project; nothing where that cannot be read, which whoever reads it for more than
     /// its names is told. What is no folder, and no server of the public Internet, is passed over.
-    pub fn approved(&self) -> Approved {
-        let Permissions { fs_directories, trusted_domains, .. } = Permissions::load(&self.layout).unwrap_or_default();
+    pub fn approved(&self) -> ProjectApprovals {
+        let ProjectPermissions { fs_directories, trusted_domains, .. } =
+            ProjectPermissions::load(&self.layout).unwrap_or_default();
         let folders = fs_directories.into_iter().filter(|folder| folder.is_absolute() && folder.is_dir());
-        let servers = trusted_domains.iter().filter_map(|domain| Http::public_server(&server_of(domain)));
-        let servers = servers.fold(Http::default(), |all, (one, _)| all.join(&one));
-        Approved { folders: folders.collect(), servers }
+        let servers = trusted_domains.iter().filter_map(|domain| HttpGrant::public_server(&server_of(domain)));
+        let servers = servers.fold(HttpGrant::default(), |all, (one, _)| all.join(&one));
+        ProjectApprovals { folders: folders.collect(), servers }
     }
 
     /// Where notes are kept.
@@ -144,8 +145,8 @@ impl Project {
     }
 
     /// What was learned from failures, if there is a place for it.
-    pub fn reflections(&self) -> Option<Reflections> {
-        self.is_there.then(|| Reflections::new(self.layout.reflections()))
+    pub fn reflections(&self) -> Option<ReflectionStore> {
+        self.is_there.then(|| ReflectionStore::new(self.layout.reflections()))
     }
 }
 
@@ -155,11 +156,11 @@ impl Project {
 ///
 /// A [`Report`]: the folder `.shelly` cannot be used, or a skill in it has a mistake.
 pub(crate) fn instruction_files(config: &Config) -> Result<Vec<InstructionFile>, Report> {
-    Project::read(config).map(|project| project.instructions.to_vec())
+    ProjectFolder::read(config).map(|project| project.instructions.to_vec())
 }
 
 /// A skill as an instruction file: all that a model is told of it.
-fn instructions_of(skill: &Skill, layout: &Layout) -> InstructionFile {
+fn instructions_of(skill: &Skill, layout: &ProjectLayout) -> InstructionFile {
     let Skill { name, description, content, dir } = skill;
     let root = layout.root().canonicalize().unwrap_or_else(|_| layout.root().to_owned());
     let path = dir.join(skill::FILE);

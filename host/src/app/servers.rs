@@ -4,14 +4,14 @@ use std::sync::{Arc, PoisonError};
 
 use futures_util::future::join_all;
 
-use super::{App, Notices, models::model_name};
+use super::{App, StartupNotices, models::model_name};
 use crate::{
     config::{AuthConfig, ProviderConfig},
     error::{ErrorKind, Fault, Report},
     limits,
-    model::{Batched, Completer, RateLimit, RateLimitConfig, RateLimited},
-    net::{self, Auth, ClientConfig, HttpClient, ProxyUrl, Secret, SecretSource},
-    provider::{AdapterConfig, Api, Served, ServedWindow, Vendor, WindowProbe, WireOptions},
+    model::{BatchedCompleter, Completer, ProviderRateLimiter, RateLimitConfig, RateLimitedCompleter},
+    net::{self, AuthHeader, HttpClient, HttpClientConfig, ProxyUrl, Secret, SecretSource},
+    provider::{AdapterConfig, ProbedModel, ServedWindow, Vendor, WindowProbe, WireApi, WireOptions},
 };
 
 impl App {
@@ -19,12 +19,12 @@ impl App {
         &self,
         provider: &ProviderConfig,
         vendor: Vendor,
-        notices: &mut Notices,
+        notices: &mut StartupNotices,
     ) -> Result<Arc<dyn Completer>, Report> {
         let expand = |key: &str, value: Option<&str>| provider.expand(key, value, &*self.environment);
         let base_url = expand("base_url", provider.base_url.as_deref())?;
         let auth = self.key(provider, vendor, notices).await?.map(|key| match &provider.auth {
-            Some(AuthConfig { header, scheme }) => Auth { header: header.clone(), scheme: scheme.clone(), key },
+            Some(AuthConfig { header, scheme }) => AuthHeader { header: header.clone(), scheme: scheme.clone(), key },
             None => vendor.auth(key),
         });
         let base_url = base_url.unwrap_or_else(|| vendor.preset().base_url.into());
@@ -40,11 +40,11 @@ impl App {
         };
         let proxy = expand("proxy", provider.proxy.as_deref())?;
         let proxy = proxy.map(|url| ProxyUrl::parse(&url).map_err(|fault| wrong(provider, "proxy", &fault)));
-        let client = http_client(ClientConfig { proxy: proxy.transpose()?, no_proxy: Vec::new() })?;
+        let client = http_client(HttpClientConfig { proxy: proxy.transpose()?, no_proxy: Vec::new() })?;
         let limit = (provider.rate_limit != RateLimitConfig::default()).then(|| {
-            let limit = RateLimit::new(provider.rate_limit);
+            let limit = ProviderRateLimiter::new(provider.rate_limit);
             // Anthropic does not count what comes from its cache.
-            Arc::new(if provider.api() == Some(Api::Messages) { limit.without_cache_reads() } else { limit })
+            Arc::new(if provider.api() == Some(WireApi::Messages) { limit.without_cache_reads() } else { limit })
         });
         let mut config = AdapterConfig {
             name: provider.name.clone(),
@@ -83,12 +83,12 @@ impl App {
         };
         let model = vendor.completer(client, config, options).map_err(unusable)?;
         let model = match limit {
-            Some(limit) => Arc::new(RateLimited::new(model, limit)),
+            Some(limit) => Arc::new(RateLimitedCompleter::new(model, limit)),
             None => model,
         };
         let model = asked_again(model, probe, served);
         let (Some(submitter), Some(batch)) = (submitter, provider.batch) else { return Ok(model) };
-        let batched = Arc::new(Batched::new(model, submitter, batch));
+        let batched = Arc::new(BatchedCompleter::new(model, submitter, batch));
         self.batched.lock().unwrap_or_else(PoisonError::into_inner).push(batched.clone());
         Ok(batched)
     }
@@ -105,7 +105,7 @@ impl App {
         &self,
         provider: &ProviderConfig,
         vendor: Vendor,
-        notices: &mut Notices,
+        notices: &mut StartupNotices,
     ) -> Result<Option<Secret>, Report> {
         if let Some(key) = provider.expand("api_key", provider.api_key.as_deref(), &*self.environment)? {
             return Ok(Some(Secret::new(key)));
@@ -167,7 +167,7 @@ pub(super) fn asked_again(
     said: Option<ServedWindow>,
 ) -> Arc<dyn Completer> {
     match probe.filter(|_| !said.is_some_and(|window| window.is_settled)) {
-        Some(probe) => Arc::new(Served::new(model, probe)),
+        Some(probe) => Arc::new(ProbedModel::new(model, probe)),
         None => model,
     }
 }
@@ -188,6 +188,6 @@ pub(super) fn unusable(name: &str, place: &str, fault: &Fault) -> Report {
         .hint("write where the API begins, for example http://localhost:11434/v1")
 }
 
-pub(super) fn http_client(config: ClientConfig) -> Result<HttpClient, Report> {
+pub(super) fn http_client(config: HttpClientConfig) -> Result<HttpClient, Report> {
     HttpClient::with(config).map_err(|fault| Report::new(ErrorKind::Provider, fault.to_string()))
 }

@@ -5,24 +5,27 @@ use std::{
     sync::Arc,
 };
 
-use super::{App, Shared, project::Project};
+use super::{App, RunResources, project::ProjectFolder};
 use crate::{
     agent::{
-        Crew,
-        journal::{Past, Record, Recorder},
+        AgentGroup,
+        journal::{JournalRecord, JournalState, Recorder},
     },
-    change::{self, Changes, History},
+    change::{self, ChangeApplier, ChangeHistory},
     chat::Chat,
-    config::{self, AgentConfig, Who},
+    config::{self, AgentConfig, RunnerConfig},
     error::{ErrorKind, Report},
     event::{Event, EventSink},
     files, limits,
     model::ModelInfo,
     net::{self, ProxyUrl, Secret},
-    project::Layout,
+    project::ProjectLayout,
     provider,
-    session::{self, Digest, Disk, LaunchOptions, New, Opened, Opening, Part, PartKind, Secrets, SessionError, Store},
-    trust::OwnKey,
+    session::{
+        self, DiskStorage, LaunchOptions, NewSession, OpenedSession, Secrets, SessionError, SessionOpenOptions,
+        SessionPart, SessionPartKind, SessionStore, Sha256Digest,
+    },
+    trust::UserKey,
 };
 
 /// Whether and where a run is written down.
@@ -48,14 +51,14 @@ pub enum Recording {
         id: String,
         /// Whether a damaged one is used up to the damage.
         up_to_damage: bool,
-        /// Whether the person has said that it may be gone on with though [somebody else](Store::is_own) may have made it:
+        /// Whether the person has said that it may be gone on with though [somebody else](SessionStore::is_own) may have made it:
         /// what is pending in it is done.
         is_trusted: bool,
     },
 }
 
 /// A session that runs are written down in.
-pub struct Session {
+pub struct RunSession {
     /// Its journal.
     pub journal: Arc<session::Session>,
     /// The person's conversation.
@@ -72,20 +75,20 @@ pub struct Session {
     pub summary: Option<String>,
 }
 
-impl Session {
+impl RunSession {
     /// Has what is decided, and the values that plugins are given, written down too: they happen where nobody knows of a
     /// session.
     pub fn listen(&self, events: &EventSink) {
         let journal = Arc::clone(&self.journal);
         events.tap(Arc::new(move |event| {
             let record = match event {
-                Event::QuestionAnswered { agent, question, outcome, by, .. } => Record::Decided {
+                Event::QuestionAnswered { agent, question, outcome, by, .. } => JournalRecord::Decided {
                     agent: agent.clone(),
                     question: question.clone(),
                     outcome: (*outcome).to_owned(),
                     by: *by,
                 },
-                Event::PluginCall { agent, plugin, function, given, .. } if !given.is_empty() => Record::Given {
+                Event::PluginCall { agent, plugin, function, given, .. } if !given.is_empty() => JournalRecord::Given {
                     agent: agent.clone(),
                     plugin: plugin.clone(),
                     function: (*function).to_owned(),
@@ -132,16 +135,16 @@ impl App {
     }
 
     /// The sessions of this project.
-    pub fn sessions(&self) -> Store {
+    pub fn sessions(&self) -> SessionStore {
         let config::SessionsConfig { max_bytes, max_total_bytes, .. } = self.config.sessions;
         let or = |bytes: u64, default| if bytes == 0 { default } else { bytes };
-        let options = session::Options {
+        let options = session::SessionStoreOptions {
             root: Some(self.config.root.clone()),
             sessions_bytes: or(max_total_bytes, limits::SESSIONS_BYTES),
             session_bytes: or(max_bytes, limits::SESSION_BYTES),
             secrets: self.secrets(),
             own: self.own.clone(),
-            ..session::Options::default()
+            ..session::SessionStoreOptions::default()
         };
         store(&self.config.root, options)
     }
@@ -151,20 +154,25 @@ impl App {
         &self,
         recording: Recording,
         (entrant, model): (&AgentConfig, &ModelInfo),
-        crew: Crew,
-        made: &[Who<'_>],
-        shared: &Shared,
-    ) -> Result<(Crew, Option<Session>), Report> {
+        crew: AgentGroup,
+        made: &[RunnerConfig<'_>],
+        shared: &RunResources,
+    ) -> Result<(AgentGroup, Option<RunSession>), Report> {
         let parts = || self.parts(model, made);
         let names: Vec<_> = made.iter().map(|who| who.own().name.as_str()).collect();
         let (crew, session) = match recording {
             Recording::Off => return Ok((crew, None)),
             Recording::New { id, title, follows, options } => {
                 let (agent, model) = (entrant.name.clone(), model.model.clone());
-                self.begin(New { id, agent, model, title, follows, parts: parts(), options }, &names, crew, shared)?
+                self.begin(
+                    NewSession { id, agent, model, title, follows, parts: parts(), options },
+                    &names,
+                    crew,
+                    shared,
+                )?
             }
             Recording::Existing { id, up_to_damage, is_trusted } => {
-                let opening = Opening { up_to_damage, parts: parts(), must_be_own: !is_trusted };
+                let opening = SessionOpenOptions { up_to_damage, parts: parts(), must_be_own: !is_trusted };
                 self.go_on(&id, opening, &names, crew, shared)?
             }
         };
@@ -175,16 +183,22 @@ impl App {
     }
 
     /// In a new session.
-    fn begin(&self, new: New, made: &[&str], crew: Crew, shared: &Shared) -> Result<(Crew, Session), Report> {
-        Layout::new(&self.config.root).make_local().map_err(|error| or_write_nothing(error.report()))?;
+    fn begin(
+        &self,
+        new: NewSession,
+        made: &[&str],
+        crew: AgentGroup,
+        shared: &RunResources,
+    ) -> Result<(AgentGroup, RunSession), Report> {
+        ProjectLayout::new(&self.config.root).make_local().map_err(|error| or_write_nothing(error.report()))?;
         let (store, parts) = (self.sessions(), new.parts.clone());
         let report = |error: SessionError| error.report();
         let follows = new.follows.map(|id| store.resolve(&id)).transpose().map_err(report)?;
         let summary = follows.as_ref().map(|id| store.recall(id)).transpose().map_err(report)?;
-        let journal = match store.create(New { follows, ..new }) {
+        let journal = match store.create(NewSession { follows, ..new }) {
             // Another process has made it meanwhile.
             Err(SessionError::Exists { id, .. }) => {
-                let opening = Opening { up_to_damage: false, parts, must_be_own: true };
+                let opening = SessionOpenOptions { up_to_damage: false, parts, must_be_own: true };
                 return self.go_on(&id, opening, made, crew, shared);
             }
             journal => Arc::new(journal.map_err(|error| or_write_nothing(error.report()))?),
@@ -193,7 +207,7 @@ impl App {
         let not_marked = journal.not_marked().map(|why| {
             format!("this session is not marked as yours, and you will be asked about it when it goes on: {why}")
         });
-        let session = Session {
+        let session = RunSession {
             journal,
             chat: Chat::recorded(),
             is_unfinished: false,
@@ -209,20 +223,20 @@ impl App {
     fn go_on(
         &self,
         id: &str,
-        opening: Opening,
+        opening: SessionOpenOptions,
         made: &[&str],
-        crew: Crew,
-        shared: &Shared,
-    ) -> Result<(Crew, Session), Report> {
+        crew: AgentGroup,
+        shared: &RunResources,
+    ) -> Result<(AgentGroup, RunSession), Report> {
         let (store, parts) = (self.sessions(), opening.parts.clone());
         let opened = store.open(id, opening).map_err(|error| error.report())?;
-        let Opened { session: journal, records, parts: before, mut warnings } = opened;
+        let OpenedSession { session: journal, records, parts: before, mut warnings } = opened;
         let unfit = |cause: String| {
             Report::new(ErrorKind::Run, format!("the session `{}` cannot be gone on with", journal.id()))
                 .cause(cause)
                 .hint("`shelly-host session fork --at STEP` makes one of what was before")
         };
-        let past = Past::of(records).map_err(|error| unfit(error.to_string()))?;
+        let past = JournalState::of(records).map_err(|error| unfit(error.to_string()))?;
         let chat = past.chat().map_err(|error| unfit(error.to_string()))?;
         warnings.extend(shared.restore(&past).map_err(|error| unfit(error.to_string()))?);
         if let Some(gone) = past.at_work().find(|agent| !made.contains(&&***agent)) {
@@ -233,15 +247,19 @@ impl App {
         let journal = Arc::new(journal);
         let crew = crew.resuming(journal.clone(), past, &chat);
         let changed = changes(&before, &parts);
-        Ok((crew, Session { journal, chat, is_unfinished, has_failed, changed, warnings, summary: None }))
+        Ok((crew, RunSession { journal, chat, is_unfinished, has_failed, changed, warnings, summary: None }))
     }
 
     /// What agents are made of, so that a change of it can be told.
-    fn parts(&self, model: &ModelInfo, made: &[Who<'_>]) -> Vec<Part> {
-        let part = |kind, name: &str, content: &[u8]| Part { kind, name: name.into(), digest: Digest::of(content) };
+    fn parts(&self, model: &ModelInfo, made: &[RunnerConfig<'_>]) -> Vec<SessionPart> {
+        let part = |kind, name: &str, content: &[u8]| SessionPart {
+            kind,
+            name: name.into(),
+            digest: Sha256Digest::of(content),
+        };
         let agents = made.iter().map(|who| match who {
-            Who::Agent(agent) => part(PartKind::Agent, &agent.name, format!("{agent:?}").as_bytes()),
-            Who::Team(team) => part(PartKind::Team, &team.own.name, format!("{team:?}").as_bytes()),
+            RunnerConfig::Agent(agent) => part(SessionPartKind::Agent, &agent.name, format!("{agent:?}").as_bytes()),
+            RunnerConfig::Team(team) => part(SessionPartKind::Team, &team.own.name, format!("{team:?}").as_bytes()),
         });
         let used = made.iter().flat_map(|who| who.own().all_plugins()).map(|(_, id, _)| id);
         let provider = self.config.providers.iter().filter_map(|provider| provider.plugin.as_deref());
@@ -250,17 +268,21 @@ impl App {
         plugins.dedup();
         let plugin = |id: &&str| {
             let package = self.catalog.get(id)?.ok()?;
-            Some(Part { kind: PartKind::Plugin, name: id.to_string(), digest: Digest(package.digest.bytes()) })
+            Some(SessionPart {
+                kind: SessionPartKind::Plugin,
+                name: id.to_string(),
+                digest: Sha256Digest(package.digest.bytes()),
+            })
         };
-        let model = part(PartKind::Model, &model.model, model.model.as_bytes());
+        let model = part(SessionPartKind::Model, &model.model, model.model.as_bytes());
         agents.chain(plugins.iter().filter_map(plugin)).chain([model]).collect()
     }
 }
 
 impl App {
     /// What makes the changes that tools propose. No tool changes what this app goes by.
-    pub(super) fn changes(&self) -> Changes {
-        let layout = Layout::new(files::resolved(&self.config.root.join(".")));
+    pub(super) fn changes(&self) -> ChangeApplier {
+        let layout = ProjectLayout::new(files::resolved(&self.config.root.join(".")));
         // Where a config is looked for, there or not, and where plugins are.
         let configs = [layout.config(), layout.root().join("shelly.yaml"), layout.local()];
         let named = self.config.file.iter().chain(&self.plugin_dirs).map(|path| files::resolved(path));
@@ -270,12 +292,12 @@ impl App {
         // run begins with what is there.
         let keep_seen = move |files: &[PathBuf]| {
             let is_kept = store.seen_instructions(&config.root).is_ok_and(|seen| seen.is_some());
-            let Ok(project) = (if is_kept { Project::read(&config) } else { return }) else { return };
+            let Ok(project) = (if is_kept { ProjectFolder::read(&config) } else { return }) else { return };
             let is_seen = |path: &str| files.contains(&files::resolved(&config.root.join(path)));
             let seen: Vec<_> = project.instructions().iter().filter(|file| is_seen(&file.path)).cloned().collect();
             let _ = store.keep_instructions(&config.root, &seen);
         };
-        Changes::new(named.chain(configs), told, self.own.clone()).on_seen(keep_seen)
+        ChangeApplier::new(named.chain(configs), told, self.own.clone()).on_seen(keep_seen)
     }
 
     /// Takes back changes of files in the middle of which a process of this project was ended, and tells of it.
@@ -286,27 +308,30 @@ impl App {
 
 /// What a session of this store has changed in files, to be undone by the person who has this key, and what there is to tell
 /// of changes that were interrupted.
-pub fn changed(store: &Store, session: &str, own: OwnKey) -> (History, Vec<String>) {
+pub fn changed(store: &SessionStore, session: &str, own: UserKey) -> (ChangeHistory, Vec<String>) {
     let told = recovered(store, &own);
-    (History::new(under_way(store), &store.folder().join(session), own), told)
+    (ChangeHistory::new(under_way(store), &store.folder().join(session), own), told)
 }
 
-fn recovered(store: &Store, own: &OwnKey) -> Vec<String> {
-    change::recover(&under_way(store), own, |session| Changes::folder_in(&store.folder().join(session)))
+fn recovered(store: &SessionStore, own: &UserKey) -> Vec<String> {
+    change::recover(&under_way(store), own, |session| ChangeApplier::folder_in(&store.folder().join(session)))
 }
 
 /// Where changes are written down that are under way: beside the sessions.
-fn under_way(store: &Store) -> PathBuf {
+fn under_way(store: &SessionStore) -> PathBuf {
     store.folder().with_file_name("changes")
 }
 
 /// The sessions of the project in this folder, to be looked at, by the person who has this key.
-pub fn sessions(root: &Path, own: OwnKey) -> Store {
-    store(root, session::Options { root: Some(root.to_owned()), own, ..session::Options::default() })
+pub fn sessions(root: &Path, own: UserKey) -> SessionStore {
+    store(
+        root,
+        session::SessionStoreOptions { root: Some(root.to_owned()), own, ..session::SessionStoreOptions::default() },
+    )
 }
 
-fn store(root: &Path, options: session::Options) -> Store {
-    Store::new(Arc::new(Disk), Layout::new(root).sessions(), options)
+fn store(root: &Path, options: session::SessionStoreOptions) -> SessionStore {
+    SessionStore::new(Arc::new(DiskStorage), ProjectLayout::new(root).sessions(), options)
 }
 
 /// Adds how to do without a session that cannot be made.
@@ -316,9 +341,9 @@ fn or_write_nothing(report: Report) -> Report {
 }
 
 /// What is not as it was, in words.
-fn changes(before: &[Part], now: &[Part]) -> Vec<String> {
-    let named = |part: &Part| format!("{} `{}`", part.kind.word(), part.name);
-    let find = |parts: &[Part], part: &Part| {
+fn changes(before: &[SessionPart], now: &[SessionPart]) -> Vec<String> {
+    let named = |part: &SessionPart| format!("{} `{}`", part.kind.word(), part.name);
+    let find = |parts: &[SessionPart], part: &SessionPart| {
         parts.iter().find(|there| there.kind == part.kind && there.name == part.name).map(|there| there.digest)
     };
     let gone = before.iter().filter(|part| find(now, part).is_none());

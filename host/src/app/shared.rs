@@ -5,47 +5,47 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use super::{mcp::Servers, project::Project};
+use super::{mcp::GrantedServers, project::ProjectFolder};
 use crate::{
-    agent::{Crew, Registry, journal::Past},
-    approval::Desk,
+    agent::{AgentGroup, AgentRegistry, journal::JournalState},
+    approval::ApprovalBroker,
     builtin,
-    change::Changes,
-    config::{self, OwnToolbox, Toolbox},
+    change::ChangeApplier,
+    config::{self, HostToolbox, HostToolboxUse},
     error::{ErrorKind, Report},
-    kv::Stores,
-    state::{Blackboard, NotRestored, Notes, TaskBoard, blackboard_tools, note_tools, task_tools},
+    kv::KvStores,
+    state::{Blackboard, NoteStore, StateRestoreError, TaskBoard, blackboard_tools, note_tools, task_tools},
     tool::{Tool, ToolBox},
 };
 
-pub(super) struct Shared {
-    project: Project,
-    desk: Desk,
+pub(super) struct RunResources {
+    project: ProjectFolder,
+    desk: ApprovalBroker,
     /// What plugins keep.
-    pub stores: Stores,
+    pub stores: KvStores,
     /// What makes the changes that tools propose.
-    pub changes: Changes,
+    pub changes: ChangeApplier,
     /// MCP servers that were reached.
-    pub servers: Servers,
+    pub servers: GrantedServers,
     board: TaskBoard,
     blackboards: Mutex<HashMap<String, Blackboard>>,
 }
 
-impl Shared {
-    pub fn new(project: &Project, desk: &Desk, changes: Changes) -> Self {
+impl RunResources {
+    pub fn new(project: &ProjectFolder, desk: &ApprovalBroker, changes: ChangeApplier) -> Self {
         let (stores, board, blackboards) = (project.stores(), TaskBoard::new(), Mutex::default());
-        let servers = Servers::default();
+        let servers = GrantedServers::default();
         Self { project: project.clone(), desk: desk.clone(), stores, changes, servers, board, blackboards }
     }
 
     /// The same with the MCP servers that were reached.
-    pub fn with_servers(self, servers: Servers) -> Self {
+    pub fn with_servers(self, servers: GrantedServers) -> Self {
         Self { servers, ..self }
     }
 
     /// A crew of nobody yet.
-    pub fn crew(&self) -> Crew {
-        let crew = Crew::new(Registry::new()).with_board(self.board.clone());
+    pub fn crew(&self) -> AgentGroup {
+        let crew = AgentGroup::new(AgentRegistry::new()).with_board(self.board.clone());
         match self.project.reflections() {
             Some(reflections) => crew.with_reflections(reflections),
             None => crew,
@@ -58,7 +58,7 @@ impl Shared {
     }
 
     /// Makes what agents share what it was. What nobody uses any more is named.
-    pub fn restore(&self, past: &Past) -> Result<Vec<String>, NotRestored> {
+    pub fn restore(&self, past: &JournalState) -> Result<Vec<String>, StateRestoreError> {
         self.board.restore(past.tasks().iter().cloned())?;
         let blackboards = self.blackboards.lock().unwrap_or_else(PoisonError::into_inner);
         let mut unused = Vec::new();
@@ -72,21 +72,21 @@ impl Shared {
     }
 
     /// Has the changes of what agents share written down, if what this crew does is.
-    pub fn record(&self, crew: &Crew) {
+    pub fn record(&self, crew: &AgentGroup) {
         let blackboards = self.blackboards.lock().unwrap_or_else(PoisonError::into_inner);
         blackboards.iter().for_each(|(namespace, blackboard)| crew.record_blackboard(namespace, blackboard));
     }
 
     /// The tools of a toolbox as an agent uses it.
-    pub fn tools(&self, agent: &str, uses: &OwnToolbox) -> Result<ToolBox, Report> {
+    pub fn tools(&self, agent: &str, uses: &HostToolboxUse) -> Result<ToolBox, Report> {
         let wrong = |what: String| Report::new(ErrorKind::Usage, format!("agents.{agent}.toolboxes: {what}"));
         let tools = match uses.name {
-            Toolbox::Ask => ToolBox::new().with(builtin::ask_user(self.desk.clone())),
-            Toolbox::Tasks => task_tools(&self.board),
-            Toolbox::Notes => note_tools(&Notes::new(self.project.notes())),
+            HostToolbox::Ask => ToolBox::new().with(builtin::ask_user(self.desk.clone())),
+            HostToolbox::Tasks => task_tools(&self.board),
+            HostToolbox::Notes => note_tools(&NoteStore::new(self.project.notes())),
             // Those depend on who starts the agent: see `programs.rs`.
-            Toolbox::Exec | Toolbox::Git => ToolBox::new(),
-            Toolbox::State => {
+            HostToolbox::Exec | HostToolbox::Git => ToolBox::new(),
+            HostToolbox::State => {
                 let ns = uses.ns.as_deref().unwrap_or(config::DEFAULT_NAMESPACE);
                 let mut blackboards = self.blackboards.lock().unwrap_or_else(PoisonError::into_inner);
                 let blackboard = blackboards.entry(ns.to_owned()).or_default();
@@ -99,7 +99,7 @@ impl Shared {
 }
 
 /// Of the tools of a toolbox those that an agent is to have.
-pub(super) fn chosen(agent: &str, uses: &OwnToolbox, tools: ToolBox) -> Result<ToolBox, Report> {
+pub(super) fn chosen(agent: &str, uses: &HostToolboxUse, tools: ToolBox) -> Result<ToolBox, Report> {
     let Some(only) = &uses.tools else { return Ok(tools) };
     let (chosen, unknown) = tools.only(only);
     match unknown.first() {

@@ -2,28 +2,31 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use super::{App, Model, Models, Notices, Shared, no_price, outfit::Outfit};
+use super::{App, ModelCache, ResolvedModel, RunResources, StartupNotices, no_price, outfit::AgentBlueprint};
 use crate::{
-    agent::{Agent, Crew, Refused, Runner},
+    agent::{Agent, AgentGroup, AgentRefusal, Runner},
     capability::Ceiling,
-    config::{AgentConfig, Chats, Listed, MemberUse, OwnCoordinator, RolesParams, TeamConfig, UntilUse, Who},
+    config::{
+        AgentConfig, HandOffChats, HostCoordinator, MemberUse, PluginSection, RolesParams, RunnerConfig, TeamConfig,
+        TeamStopCondition,
+    },
     error::{ErrorKind, Report},
     plugin::{Plugin, PluginCoordinator},
     team::{
-        Coordinator, HandOff, Loop, Meeting, Member, ModelCoordinator, RoleRoundRobin, RoundRobinUntil, Sequence, Team,
-        Until,
+        Coordinator, HandOffCoordinator, LoopCoordinator, Member, ModelCoordinator, RoleRoundRobin, RoundRobinUntil,
+        SequenceCoordinator, StopCondition, Team, TeamChatMode,
     },
 };
 
 /// Somebody who can run.
-pub enum Entrant {
+pub enum EntryRunner {
     /// An agent.
     Agent(Box<Agent>),
     /// A team.
     Team(Box<Team>),
 }
 
-impl Entrant {
+impl EntryRunner {
     /// It, to be run.
     pub fn runner(&self) -> &dyn Runner {
         match self {
@@ -41,7 +44,7 @@ impl Entrant {
     }
 
     /// The same with those it works with.
-    pub(super) fn with_crew(self, crew: &Arc<Crew>) -> Self {
+    pub(super) fn with_crew(self, crew: &Arc<AgentGroup>) -> Self {
         match self {
             Self::Agent(agent) => {
                 let depth = agent.options.max_delegation_depth;
@@ -61,37 +64,37 @@ impl Entrant {
 
 /// What somebody who can run is made of: enough to make it under any ceiling.
 #[derive(Clone)]
-pub(super) enum Made {
-    Agent(Arc<Outfit>),
-    Team(Arc<Troupe>),
+pub(super) enum RunnerBlueprint {
+    Agent(Arc<AgentBlueprint>),
+    Team(Arc<TeamBlueprint>),
 }
 
 /// What a team is made of.
-pub(super) struct Troupe {
+pub(super) struct TeamBlueprint {
     /// What it has as an agent has it: the model, middleware and ceilings.
-    own: Outfit,
+    own: AgentBlueprint,
     config: TeamConfig,
     /// In order; what each is, in the team and by itself.
-    members: Vec<(MemberUse, Made)>,
+    members: Vec<(MemberUse, RunnerBlueprint)>,
 }
 
-impl Made {
+impl RunnerBlueprint {
     /// It as its config has it.
     ///
     /// # Errors
     ///
     /// A [`Report`] if it cannot be made, under what its own team leaves it.
-    pub fn whole(&self, warnings: &mut Vec<String>) -> Result<Entrant, Report> {
+    pub fn whole(&self, warnings: &mut Vec<String>) -> Result<EntryRunner, Report> {
         match self {
-            Self::Agent(outfit) => outfit.agent(warnings).map(|agent| Entrant::Agent(Box::new(agent))),
+            Self::Agent(outfit) => outfit.agent(warnings).map(|agent| EntryRunner::Agent(Box::new(agent))),
             Self::Team(troupe) => {
                 let own = troupe.own.agent(warnings)?;
-                let refused = |Refused(why)| {
+                let refused = |AgentRefusal(why)| {
                     Report::new(ErrorKind::Usage, format!("the team `{}` cannot be made", own.name)).cause(why)
                 };
                 let ceiling = own.delegable.clone();
                 let team = troupe.team(own.clone(), &troupe.own.whole_coordinator(), &ceiling);
-                team.map(|team| Entrant::Team(Box::new(team))).map_err(refused)
+                team.map(|team| EntryRunner::Team(Box::new(team))).map_err(refused)
             }
         }
     }
@@ -100,22 +103,22 @@ impl Made {
     ///
     /// # Errors
     ///
-    /// [`Refused`], with the line of config that would help.
-    pub fn under(&self, ceiling: &Ceiling) -> Result<Arc<dyn Runner>, Refused> {
+    /// [`AgentRefusal`], with the line of config that would help.
+    pub fn under(&self, ceiling: &Ceiling) -> Result<Arc<dyn Runner>, AgentRefusal> {
         Ok(match self {
-            Self::Agent(outfit) => Entrant::Agent(Box::new(outfit.under(ceiling)?)),
+            Self::Agent(outfit) => EntryRunner::Agent(Box::new(outfit.under(ceiling)?)),
             Self::Team(troupe) => {
                 let own = troupe.own.under(ceiling)?;
                 let plugin = troupe.own.coordinator_under(ceiling)?;
                 let ceiling = own.delegable.meet(ceiling);
-                Entrant::Team(Box::new(troupe.team(own, &plugin, &ceiling)?))
+                EntryRunner::Team(Box::new(troupe.team(own, &plugin, &ceiling)?))
             }
         }
         .into_runner())
     }
 
     /// What it has as an agent has it.
-    fn own(&self) -> &Outfit {
+    fn own(&self) -> &AgentBlueprint {
         match self {
             Self::Agent(outfit) => outfit,
             Self::Team(troupe) => &troupe.own,
@@ -123,9 +126,9 @@ impl Made {
     }
 }
 
-impl Troupe {
+impl TeamBlueprint {
     /// The team around what it has as an agent has it, its members under this ceiling.
-    fn team(&self, own: Agent, plugin: &Option<Arc<Plugin>>, ceiling: &Ceiling) -> Result<Team, Refused> {
+    fn team(&self, own: Agent, plugin: &Option<Arc<Plugin>>, ceiling: &Ceiling) -> Result<Team, AgentRefusal> {
         let (coordinator, meeting) = self.coordinator(plugin)?;
         let mut team = Team {
             name: own.name,
@@ -154,75 +157,84 @@ impl Troupe {
                 retries: *retries,
                 on_failure: *on_failure,
             };
-            team = team.try_with(member).map_err(|error| Refused(error.to_string()))?;
+            team = team.try_with(member).map_err(|error| AgentRefusal(error.to_string()))?;
         }
         Ok(team)
     }
 
     /// What decides, and in which conversations its members work.
-    fn coordinator(&self, plugin: &Option<Arc<Plugin>>) -> Result<(Arc<dyn Coordinator>, Meeting), Refused> {
+    fn coordinator(&self, plugin: &Option<Arc<Plugin>>) -> Result<(Arc<dyn Coordinator>, TeamChatMode), AgentRefusal> {
         let of_plugin = || {
             let plugin = plugin.as_ref().and_then(PluginCoordinator::new);
-            plugin
-                .ok_or_else(|| Refused(format!("the coordinator of the team `{}` is not there", self.config.own.name)))
+            plugin.ok_or_else(|| {
+                AgentRefusal(format!("the coordinator of the team `{}` is not there", self.config.own.name))
+            })
         };
         let Some(own) = self.config.own_coordinator() else {
-            let meeting = self.config.hand_over.map_or(Meeting::Coordinated, meeting);
+            let meeting = self.config.hand_over.map_or(TeamChatMode::Coordinated, meeting);
             return Ok((Arc::new(of_plugin()?), meeting));
         };
         let coordinator: Arc<dyn Coordinator> = match own {
-            OwnCoordinator::Sequence => Arc::new(Sequence),
-            OwnCoordinator::Loop(params) => Arc::new(Loop { max_rounds: params.max_rounds, at_end: params.at_end }),
-            OwnCoordinator::RoundRobin { max_rounds, until } => {
+            HostCoordinator::Sequence => Arc::new(SequenceCoordinator),
+            HostCoordinator::Loop(params) => {
+                Arc::new(LoopCoordinator { max_rounds: params.max_rounds, at_end: params.at_end })
+            }
+            HostCoordinator::RoundRobin { max_rounds, until } => {
                 let until = match until {
-                    UntilUse::Text(pattern) => Until::text(&pattern).map_err(|fault| Refused(fault.to_string()))?,
-                    UntilUse::Coordinator(_) => Until::Coordinator(Arc::new(of_plugin()?)),
+                    TeamStopCondition::Text(pattern) => {
+                        StopCondition::text(&pattern).map_err(|fault| AgentRefusal(fault.to_string()))?
+                    }
+                    TeamStopCondition::Coordinator(_) => StopCondition::Coordinator(Arc::new(of_plugin()?)),
                 };
                 Arc::new(RoundRobinUntil::new(max_rounds, until))
             }
-            OwnCoordinator::Roles(RolesParams { roles, max_cycles, at_end }) => {
+            HostCoordinator::Roles(RolesParams { roles, max_cycles, at_end }) => {
                 Arc::new(RoleRoundRobin { at_end, ..RoleRoundRobin::new(max_cycles, roles) })
             }
-            OwnCoordinator::Model(options) => Arc::new(ModelCoordinator::new(options)),
-            OwnCoordinator::HandOff(params) => {
-                return Ok((Arc::new(HandOff::new(params.max_hand_offs)), meeting(params.chats)));
+            HostCoordinator::Model(options) => Arc::new(ModelCoordinator::new(options)),
+            HostCoordinator::HandOff(params) => {
+                return Ok((Arc::new(HandOffCoordinator::new(params.max_hand_offs)), meeting(params.chats)));
             }
         };
-        Ok((coordinator, Meeting::Coordinated))
+        Ok((coordinator, TeamChatMode::Coordinated))
     }
 }
 
 /// How members meet that hand over to each other.
-fn meeting(chats: Chats) -> Meeting {
+fn meeting(chats: HandOffChats) -> TeamChatMode {
     match chats {
-        Chats::Shared => Meeting::SharedHandOver,
-        Chats::Private => Meeting::HandOver,
+        HandOffChats::Shared => TeamChatMode::SharedHandOver,
+        HandOffChats::Private => TeamChatMode::HandOver,
     }
 }
 
 /// Makes whoever can run, each once.
-pub(super) struct Makers<'a> {
+pub(super) struct RunnerFactory<'a> {
     pub app: &'a App,
     /// The model that the command line names, for all of them.
     pub model: Option<&'a str>,
-    pub models: &'a Models,
-    pub shared: &'a Shared,
-    made: HashMap<String, (Made, Model)>,
+    pub models: &'a ModelCache,
+    pub shared: &'a RunResources,
+    made: HashMap<String, (RunnerBlueprint, ResolvedModel)>,
 }
 
-impl<'a> Makers<'a> {
-    pub fn new(app: &'a App, model: Option<&'a str>, models: &'a Models, shared: &'a Shared) -> Self {
+impl<'a> RunnerFactory<'a> {
+    pub fn new(app: &'a App, model: Option<&'a str>, models: &'a ModelCache, shared: &'a RunResources) -> Self {
         Self { app, model, models, shared, made: HashMap::new() }
     }
 
     /// One who can run, with all whom it needs, and the model that it asks itself. What is wrong with any of them is found
     /// now, and not when it is started.
-    pub async fn make(&mut self, who: Who<'_>, notices: &mut Notices) -> Result<(Made, Model), Report> {
+    pub async fn make(
+        &mut self,
+        who: RunnerConfig<'_>,
+        notices: &mut StartupNotices,
+    ) -> Result<(RunnerBlueprint, ResolvedModel), Report> {
         for inner in self.app.config.needed_by(who) {
             if !self.made.contains_key(inner.name()) {
                 let made = match inner {
-                    Who::Agent(agent) => self.agent(agent, notices).await?,
-                    Who::Team(team) => self.team(team, notices).await?,
+                    RunnerConfig::Agent(agent) => self.agent(agent, notices).await?,
+                    RunnerConfig::Team(team) => self.team(team, notices).await?,
                 };
                 made.0.whole(&mut notices.warnings)?;
                 self.made.insert(inner.name().to_owned(), made);
@@ -237,25 +249,30 @@ impl<'a> Makers<'a> {
     }
 
     /// The same of one whose costs count for the budget of `by`.
-    pub async fn make_priced(&mut self, who: Who<'_>, by: &AgentConfig, notices: &mut Notices) -> Result<Made, Report> {
+    pub async fn make_priced(
+        &mut self,
+        who: RunnerConfig<'_>,
+        by: &AgentConfig,
+        notices: &mut StartupNotices,
+    ) -> Result<RunnerBlueprint, Report> {
         let (made, _) = self.make(who, notices).await?;
         self.check_prices(who, by)?;
         Ok(made)
     }
 
     /// One that is made.
-    pub fn made(&self, name: &str) -> Made {
+    pub fn made(&self, name: &str) -> RunnerBlueprint {
         self.made[name].0.clone()
     }
 
     /// Whether what one costs, with those whom it needs, can be counted, if `by` bounds that.
-    fn check_prices(&self, who: Who<'_>, by: &AgentConfig) -> Result<(), Report> {
+    fn check_prices(&self, who: RunnerConfig<'_>, by: &AgentConfig) -> Result<(), Report> {
         if by.bounds_usd().is_none() && by.delegable.budget.usd.is_none() {
             return Ok(());
         }
         let needed = self.app.config.needed_by(who);
         // What is bounded may be what those cost alone that it starts.
-        let counts = |inner: &&Who<'_>| by.bounds_usd().is_some() || inner.name() != by.name;
+        let counts = |inner: &&RunnerConfig<'_>| by.bounds_usd().is_some() || inner.name() != by.name;
         let agents = needed.iter().filter(counts).map(|inner| &self.made[inner.name()].0.own().agent);
         let mut models = agents.flat_map(|agent| agent.models.values().chain([&agent.completer]));
         match models.find(|model| model.info().price.is_none()) {
@@ -264,13 +281,21 @@ impl<'a> Makers<'a> {
         }
     }
 
-    async fn agent(&self, agent: &AgentConfig, notices: &mut Notices) -> Result<(Made, Model), Report> {
+    async fn agent(
+        &self,
+        agent: &AgentConfig,
+        notices: &mut StartupNotices,
+    ) -> Result<(RunnerBlueprint, ResolvedModel), Report> {
         let (outfit, model) = self.app.make(agent, self.model, self.models, self.shared, notices).await?;
-        Ok((Made::Agent(Arc::new(outfit)), model))
+        Ok((RunnerBlueprint::Agent(Arc::new(outfit)), model))
     }
 
     /// A team whose members are made.
-    async fn team(&self, config: &TeamConfig, notices: &mut Notices) -> Result<(Made, Model), Report> {
+    async fn team(
+        &self,
+        config: &TeamConfig,
+        notices: &mut StartupNotices,
+    ) -> Result<(RunnerBlueprint, ResolvedModel), Report> {
         let members = config.members.iter().map(|uses| (uses.clone(), self.made[&uses.agent].0.clone()));
         let members: Vec<_> = members.collect();
         let own = &config.own;
@@ -281,21 +306,21 @@ impl<'a> Makers<'a> {
         };
         let mut outfit = self.app.dress(own, Arc::clone(&model.completer), self.shared, notices).await?;
         outfit.agent.models = self.app.other_models(own, self.models, notices).await?;
-        Ok((Made::Team(Arc::new(Troupe { own: outfit, config: config.clone(), members })), model))
+        Ok((RunnerBlueprint::Team(Arc::new(TeamBlueprint { own: outfit, config: config.clone(), members })), model))
     }
 }
 
-impl Outfit {
+impl AgentBlueprint {
     /// The plugin that decides for a team, if one does.
     fn whole_coordinator(&self) -> Option<Arc<Plugin>> {
-        let worn = self.plugins.iter().find(|worn| worn.listed == Listed::Coordinator)?;
+        let worn = self.plugins.iter().find(|worn| worn.listed == PluginSection::Coordinator)?;
         Some(Arc::clone(&worn.plugin))
     }
 
     /// The same under a ceiling.
-    fn coordinator_under(&self, ceiling: &Ceiling) -> Result<Option<Arc<Plugin>>, Refused> {
+    fn coordinator_under(&self, ceiling: &Ceiling) -> Result<Option<Arc<Plugin>>, AgentRefusal> {
         let whole = self.whole_coordinator();
         let narrowed = whole.map(|plugin| plugin.under(ceiling)).transpose();
-        narrowed.map_err(|error| Refused(error.report().with_hint()))
+        narrowed.map_err(|error| AgentRefusal(error.report().with_hint()))
     }
 }

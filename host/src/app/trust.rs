@@ -4,27 +4,30 @@ use std::{path::Path, sync::Arc};
 
 use super::{App, project::domain_of};
 use crate::{
-    approval::{KeepTrust, Subject, Trusted},
+    approval::{PermissionSubject, TrustPersistence, TrustedSubjects},
     capability::Grant,
     change::text_difference,
-    config::{AgentConfig, Listed, ToolboxUse},
+    config::{AgentConfig, PluginSection, ToolboxUse},
     error::{ErrorKind, Fault, Report},
     limits,
-    plugin::Kind,
-    project::{Layout, Permissions},
-    trust::{Answered, Danger, Facts, InstructionFile, SeenInstructions, TrustStore, TrustedTool, quoted, quoted_path},
+    plugin::PluginKind,
+    project::{ProjectLayout, ProjectPermissions},
+    trust::{
+        InstructionFile, ProjectTrust, RiskLevel, SeenInstructions, TrustFacts, TrustStore, TrustedTool, quoted,
+        quoted_path,
+    },
 };
 
 /// How the files of a project stand with the person: what they name, and what of it the person has said yes to.
 #[derive(Debug, Clone)]
-pub struct Standing {
-    layout: Layout,
+pub struct ProjectTrustStatus {
+    layout: ProjectLayout,
     store: TrustStore,
     /// None: the person has named the config, and so has said yes to it.
-    config: Option<Facts>,
-    permissions: Permissions,
-    before: Answered,
-    new: Facts,
+    config: Option<TrustFacts>,
+    permissions: ProjectPermissions,
+    before: ProjectTrust,
+    new: TrustFacts,
     /// The files that agents are given as instructions; `None` where the project has no folder for what agents are told.
     instructions: Option<Vec<InstructionFile>>,
     /// Those of them that the person has seen; `None` where that was never kept.
@@ -41,11 +44,11 @@ impl App {
     /// # Errors
     ///
     /// A [`Report`] if the store or the project's permissions cannot be used.
-    pub fn standing(&self, store: &TrustStore, is_named: bool) -> Result<Standing, Report> {
-        let layout = Layout::new(&self.config.root);
+    pub fn standing(&self, store: &TrustStore, is_named: bool) -> Result<ProjectTrustStatus, Report> {
+        let layout = ProjectLayout::new(&self.config.root);
         let permissions = match layout.dir().is_dir() {
-            true => Permissions::load(&layout).map_err(|error| error.report())?,
-            false => Permissions::default(),
+            true => ProjectPermissions::load(&layout).map_err(|error| error.report())?,
+            false => ProjectPermissions::default(),
         };
         let config = (!is_named).then(|| {
             let mut facts = self.config.facts();
@@ -53,8 +56,8 @@ impl App {
             facts
         });
         let allowed = permission_facts(&permissions);
-        let before = match config.as_ref().is_none_or(Facts::is_empty) && allowed.is_empty() {
-            true => Answered::default(),
+        let before = match config.as_ref().is_none_or(TrustFacts::is_empty) && allowed.is_empty() {
+            true => ProjectTrust::default(),
             false => store.of(&self.config.root).map_err(|error| error.report())?,
         };
         if !before.permissions.without(&allowed).is_empty() {
@@ -79,12 +82,12 @@ impl App {
             new.extend(instruction_facts(&unseen));
         }
         let (store, brought) = (store.clone(), brought_tools);
-        Ok(Standing { layout, store, config, permissions, before, new, instructions, seen, brought })
+        Ok(ProjectTrustStatus { layout, store, config, permissions, before, new, instructions, seen, brought })
     }
 
     /// The plugins that the config brings and that agents or models have, as far as can be told without looking into a
     /// component: nobody has said yes to that.
-    fn plugin_facts(&self) -> Facts {
+    fn plugin_facts(&self) -> TrustFacts {
         let config = &self.config;
         let mut used: Vec<_> = config.everyone().flat_map(AgentConfig::all_plugins).map(|(_, id, _)| id).collect();
         used.extend(config.providers.iter().filter_map(|provider| provider.plugin.as_deref()));
@@ -92,8 +95,9 @@ impl App {
         used.extend(self.catalog.iter().filter_map(|(id, plugin)| {
             // A component alone may be of any kind.
             let kinds = plugin.written_manifest().map(|manifest| &manifest.kinds);
-            let as_model = config.providers.is_empty() && kinds.is_none_or(|kinds| kinds.contains(&Kind::Provider));
-            let as_other = config.agents.is_empty() && kinds.is_none_or(|kinds| *kinds != [Kind::Provider]);
+            let as_model =
+                config.providers.is_empty() && kinds.is_none_or(|kinds| kinds.contains(&PluginKind::Provider));
+            let as_other = config.agents.is_empty() && kinds.is_none_or(|kinds| *kinds != [PluginKind::Provider]);
             (as_model || as_other).then_some(id)
         }));
         let fact = |id: &str| {
@@ -118,19 +122,19 @@ impl App {
                 Some(wants) if wants.is_empty() => "nothing".to_owned(),
                 Some(wants) => wants,
             };
-            Some((Danger::Reads, format!("the plugin {id} in {folder}: {digest}, asks for {wants}")))
+            Some((RiskLevel::Reads, format!("the plugin {id} in {folder}: {digest}, asks for {wants}")))
         };
         used.into_iter()
             .filter_map(fact)
-            .chain(config.everyone().filter_map(|agent| Some((Danger::Little, self.watched_over(agent)?))))
+            .chain(config.everyone().filter_map(|agent| Some((RiskLevel::Little, self.watched_over(agent)?))))
             .collect()
     }
 
     /// What watches over an agent, all in one line: to take something out of it is a change to be asked about.
     fn watched_over(&self, agent: &AgentConfig) -> Option<String> {
         // A component alone that is listed among plugins is not looked into: it may be tools.
-        let watches = |(listed, id): &(Listed, &str)| {
-            let as_what_it_is = matches!(listed, Listed::Plugins | Listed::Toolboxes);
+        let watches = |(listed, id): &(PluginSection, &str)| {
+            let as_what_it_is = matches!(listed, PluginSection::Plugins | PluginSection::Toolboxes);
             self.catalog.entry(id).is_some_and(|plugin| match plugin.written_manifest() {
                 Some(manifest) => !manifest.is_tools(),
                 None => !as_what_it_is,
@@ -170,9 +174,9 @@ impl App {
     }
 }
 
-impl Standing {
+impl ProjectTrustStatus {
     /// What the project's config names; nothing if the person has named the config.
-    pub fn facts(&self) -> Facts {
+    pub fn facts(&self) -> TrustFacts {
         let mut facts = self.config.clone().unwrap_or_default();
         facts.extend(permission_facts(&self.permissions));
         // Instructions that the person has seen are not worth a line.
@@ -200,12 +204,12 @@ impl Standing {
     }
 
     /// What the person has not said yes to.
-    pub fn new_facts(&self) -> &Facts {
+    pub fn new_facts(&self) -> &TrustFacts {
         &self.new
     }
 
     /// What the person has said yes to and is not named any more.
-    pub fn gone(&self) -> Facts {
+    pub fn gone(&self) -> TrustFacts {
         self.config.as_ref().map(|facts| self.before.facts.without(facts)).unwrap_or_default()
     }
 
@@ -216,7 +220,7 @@ impl Standing {
 
     /// Whether something in this project was trusted before.
     pub fn was_trusted(&self) -> bool {
-        self.before != Answered::default()
+        self.before != ProjectTrust::default()
     }
 
     /// Keeps that the person has said yes to all of it.
@@ -242,64 +246,64 @@ impl Standing {
     /// # Errors
     ///
     /// A [`Report`] if there are more than a person can look over.
-    pub fn trusted(&self) -> Result<Trusted, Report> {
+    pub fn trusted(&self) -> Result<TrustedSubjects, Report> {
         let is_there = |tool: &&TrustedTool| self.permissions.trusted_tools.contains(&line(tool));
         let tools = self.before.tools.iter().filter(is_there).chain(&self.brought);
         let commands = self.permissions.trusted_commands.iter().map(|command| of_command(command));
-        let trusted = Trusted::new(tools.map(subject).chain(commands)).map_err(|fault| {
+        let trusted = TrustedSubjects::new(tools.map(subject).chain(commands)).map_err(|fault| {
             let path = self.layout.permissions();
             Report::new(ErrorKind::Usage, format!("the permissions {} cannot be used", path.display()))
                 .cause(fault)
                 .hint("take out some of its `trusted_tools` and `trusted_commands`: then you are asked again")
         })?;
-        Ok(trusted.kept_by(Arc::new(Kept { layout: self.layout.clone(), store: self.store.clone() })))
+        Ok(trusted.kept_by(Arc::new(ProjectTrustWriter { layout: self.layout.clone(), store: self.store.clone() })))
     }
 }
 
 /// Where it is kept.
-struct Kept {
-    layout: Layout,
+struct ProjectTrustWriter {
+    layout: ProjectLayout,
     store: TrustStore,
 }
 
 /// What is added to the permissions.
-type Allow = Box<dyn Fn(&mut Permissions)>;
+type PermissionsEdit = Box<dyn Fn(&mut ProjectPermissions)>;
 
-impl KeepTrust for Kept {
-    fn keep(&self, subject: &Subject) -> Result<(), Fault> {
+impl TrustPersistence for ProjectTrustWriter {
+    fn keep(&self, subject: &PermissionSubject) -> Result<(), Fault> {
         // Nothing of this project is kept: neither is this.
         if !self.layout.local().is_dir() {
             return Ok(());
         }
         let command = |name: String| {
             let fact = command_fact(&name);
-            (Box::new(move |there: &mut Permissions| add(&mut there.trusted_commands, &name)) as _, fact, None)
+            (Box::new(move |there: &mut ProjectPermissions| add(&mut there.trusted_commands, &name)) as _, fact, None)
         };
-        let (allow, fact, tool): (Allow, _, _) = match subject.clone() {
-            Subject::Tool { agent, origin, name, digest } => {
+        let (allow, fact, tool): (PermissionsEdit, _, _) = match subject.clone() {
+            PermissionSubject::Tool { agent, origin, name, digest } => {
                 let tool = TrustedTool { agent, origin, name, digest };
                 let line = line(&tool);
                 let fact = tool_fact(&line);
                 (Box::new(move |permissions| add(&mut permissions.trusted_tools, &line)), fact, Some(tool))
             }
-            Subject::Folder { path } => {
+            PermissionSubject::Folder { path } => {
                 let fact = folder_fact(&path);
                 (Box::new(move |permissions| add(&mut permissions.fs_directories, &path)), fact, None)
             }
-            Subject::Server { url } => {
+            PermissionSubject::Server { url } => {
                 let domain = domain_of(&url).to_owned();
                 let fact = domain_fact(&domain);
                 (Box::new(move |permissions| add(&mut permissions.trusted_domains, &domain)), fact, None)
             }
-            Subject::Program { name } => command(name),
-            Subject::GitReading => command(GIT_READING.into()),
+            PermissionSubject::Program { name } => command(name),
+            PermissionSubject::GitReading => command(GIT_READING.into()),
             // What a topic holds for, its plugin alone says: that is trusted as long as this process runs.
-            Subject::Topic { .. } | Subject::Change { .. } => return Ok(()),
+            PermissionSubject::Topic { .. } | PermissionSubject::Change { .. } => return Ok(()),
         };
         let mut written = Ok(());
         // Both at once: a line without an answer would be taken for somebody else's.
         let kept = self.store.change(self.layout.root(), |answered| {
-            written = Permissions::change(&self.layout, &allow);
+            written = ProjectPermissions::change(&self.layout, &allow);
             if written.is_ok() {
                 answered.permissions.add(fact.0, fact.1.clone());
                 tool.iter().for_each(|tool| insert(answered, tool));
@@ -314,17 +318,17 @@ impl KeepTrust for Kept {
 const GIT_READING: &str = "git (reading)";
 
 /// What a line of the programs stands for.
-fn of_command(command: &str) -> Subject {
+fn of_command(command: &str) -> PermissionSubject {
     match command {
-        GIT_READING => Subject::GitReading,
-        name => Subject::Program { name: name.to_owned() },
+        GIT_READING => PermissionSubject::GitReading,
+        name => PermissionSubject::Program { name: name.to_owned() },
     }
 }
 
-fn command_fact(command: &str) -> (Danger, String) {
+fn command_fact(command: &str) -> (RiskLevel, String) {
     match command {
-        GIT_READING => (Danger::Reads, "permissions: the repository may be read with git without asking you".into()),
-        name => (Danger::Runs, format!("permissions: the program {} may be run", quoted(name))),
+        GIT_READING => (RiskLevel::Reads, "permissions: the repository may be read with git without asking you".into()),
+        name => (RiskLevel::Runs, format!("permissions: the program {} may be run", quoted(name))),
     }
 }
 
@@ -336,24 +340,24 @@ fn add<T: PartialEq + Clone>(list: &mut Vec<T>, one: &T) {
 }
 
 /// Takes the place of what was trusted of an earlier one.
-fn insert(answered: &mut Answered, tool: &TrustedTool) {
+fn insert(answered: &mut ProjectTrust, tool: &TrustedTool) {
     let is_same = |known: &TrustedTool| (&known.agent, line(known)) == (&tool.agent, line(tool));
     answered.tools.retain(|known| !is_same(known));
     answered.tools.push(tool.clone());
 }
 
 /// Forgets the answers to lines that do not stand in the permissions any more.
-fn forget_revoked(layout: &Layout, answered: &mut Answered) {
-    let Ok(permissions) = Permissions::load(layout) else { return };
+fn forget_revoked(layout: &ProjectLayout, answered: &mut ProjectTrust) {
+    let Ok(permissions) = ProjectPermissions::load(layout) else { return };
     let allowed = permission_facts(&permissions);
     answered.permissions.retain(|line| allowed.contains(line));
     answered.tools.retain(|tool| permissions.trusted_tools.contains(&line(tool)));
 }
 
 /// What permissions allow, one line each. All of their keys are told.
-fn permission_facts(permissions: &Permissions) -> Facts {
+fn permission_facts(permissions: &ProjectPermissions) -> TrustFacts {
     // What another version keeps there does nothing in this one.
-    let Permissions { fs_directories, trusted_commands, trusted_domains, trusted_tools, other: _ } = permissions;
+    let ProjectPermissions { fs_directories, trusted_commands, trusted_domains, trusted_tools, other: _ } = permissions;
     let command = |name: &String| command_fact(name);
     let folders = fs_directories.iter().map(|path| folder_fact(path));
     let commands = trusted_commands.iter().map(command);
@@ -362,29 +366,29 @@ fn permission_facts(permissions: &Permissions) -> Facts {
 }
 
 /// The lines of instruction files: one each, or one for all of them where they are too many to be looked over.
-fn instruction_facts(files: &[&InstructionFile]) -> Facts {
+fn instruction_facts(files: &[&InstructionFile]) -> TrustFacts {
     match files {
         [first, _, ..] if files.len() > limits::FACTS_SHOWN / 2 => {
-            let all: Facts = files.iter().map(|file| file.fact()).collect();
+            let all: TrustFacts = files.iter().map(|file| file.fact()).collect();
             let (first, more, digest) = (quoted(&first.path), files.len() - 1, all.digest());
-            [(Danger::Reads, format!("the instructions {first} for agents, and {more} more: {digest}"))]
+            [(RiskLevel::Reads, format!("the instructions {first} for agents, and {more} more: {digest}"))]
                 .into_iter()
                 .collect()
         }
-        files => files.iter().map(|file| (Danger::Reads, file.fact())).collect(),
+        files => files.iter().map(|file| (RiskLevel::Reads, file.fact())).collect(),
     }
 }
 
-fn folder_fact(path: &Path) -> (Danger, String) {
-    (Danger::Changes, format!("permissions: {} may be read and changed", quoted_path(path)))
+fn folder_fact(path: &Path) -> (RiskLevel, String) {
+    (RiskLevel::Changes, format!("permissions: {} may be read and changed", quoted_path(path)))
 }
 
-fn domain_fact(name: &str) -> (Danger, String) {
-    (Danger::Reads, format!("permissions: {} may be reached", quoted(name)))
+fn domain_fact(name: &str) -> (RiskLevel, String) {
+    (RiskLevel::Reads, format!("permissions: {} may be reached", quoted(name)))
 }
 
-fn tool_fact(line: &str) -> (Danger, String) {
-    (Danger::Changes, format!("permissions: the tool {} may be called without asking you", quoted(line)))
+fn tool_fact(line: &str) -> (RiskLevel, String) {
+    (RiskLevel::Changes, format!("permissions: the tool {} may be called without asking you", quoted(line)))
 }
 
 /// A tool as it stands in the permissions, for other programs too.
@@ -392,9 +396,9 @@ fn line(tool: &TrustedTool) -> String {
     format!("{}/{}", tool.origin, tool.name)
 }
 
-fn subject(tool: &TrustedTool) -> Subject {
+fn subject(tool: &TrustedTool) -> PermissionSubject {
     let TrustedTool { agent, origin, name, digest } = tool.clone();
-    Subject::Tool { agent, origin, name, digest }
+    PermissionSubject::Tool { agent, origin, name, digest }
 }
 
 #[cfg(test)]
@@ -403,7 +407,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        approval::{Desk, Policy, Verdict},
+        approval::{ApprovalBroker, HeadlessPolicy, Verdict},
         config::Config,
         event::RunCx,
     };
@@ -420,8 +424,8 @@ mod tests {
             world
         }
 
-        fn layout(&self) -> Layout {
-            Layout::new(self.folder.path().join("project"))
+        fn layout(&self) -> ProjectLayout {
+            ProjectLayout::new(self.folder.path().join("project"))
         }
 
         fn store(&self) -> TrustStore {
@@ -432,18 +436,18 @@ mod tests {
             fs::write(self.layout().permissions(), json).unwrap();
         }
 
-        fn standing(&self, config: &str, is_named: bool) -> Result<Standing, Report> {
-            let desk = Desk::new(Policy::Never, Trusted::default());
+        fn standing(&self, config: &str, is_named: bool) -> Result<ProjectTrustStatus, Report> {
+            let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
             let config = Config::parse(config, self.layout().root().into())?;
             App::new(config, &[], None, Arc::new(|_| None), desk)?.standing(&self.store(), is_named)
         }
     }
 
-    fn tool(name: &str) -> Subject {
-        Subject::Tool { agent: "ada".into(), origin: "p".into(), name: name.into(), digest: "d".into() }
+    fn tool(name: &str) -> PermissionSubject {
+        PermissionSubject::Tool { agent: "ada".into(), origin: "p".into(), name: name.into(), digest: "d".into() }
     }
 
-    fn lines(facts: &Facts) -> Vec<&str> {
+    fn lines(facts: &TrustFacts) -> Vec<&str> {
         facts.lines().collect()
     }
 
@@ -470,7 +474,7 @@ mod tests {
         fs::create_dir(world.layout().root()).unwrap();
         fs::rename(world.folder.path().join("moved"), world.layout().root().join("below")).unwrap();
         let config = Config::parse(&ONE.replace("one", "two"), world.layout().root().join("below")).unwrap();
-        let desk = Desk::new(Policy::Never, Trusted::default());
+        let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
         let app = App::new(config, &[], None, Arc::new(|_| None), desk).unwrap();
         assert!(!app.standing(&world.store(), false).unwrap().is_trusted());
     }
@@ -574,7 +578,7 @@ mod tests {
         first.keep().unwrap();
         // Two processes, of which the second does not know what the first one keeps.
         for name in ["a", "c"] {
-            let desk = Desk::new(Policy::Never, first.trusted().unwrap());
+            let desk = ApprovalBroker::new(HeadlessPolicy::Never, first.trusted().unwrap());
             let mut inbox = desk.attend().unwrap();
             let cx = RunCx::new("ada");
             let person = async {
@@ -589,8 +593,8 @@ mod tests {
         let trusted = again.trusted().unwrap();
         assert!(["a", "c"].iter().all(|name| trusted.contains(&tool(name))));
         assert!(!trusted.contains(&tool("b")), "nobody has such a plugin");
-        let Subject::Tool { agent, origin, name, digest } = tool("a") else { unreachable!("it is a tool") };
-        let of = |agent: &str, digest: &str| Subject::Tool {
+        let PermissionSubject::Tool { agent, origin, name, digest } = tool("a") else { unreachable!("it is a tool") };
+        let of = |agent: &str, digest: &str| PermissionSubject::Tool {
             agent: agent.into(),
             origin: origin.clone(),
             name: name.clone(),
@@ -598,12 +602,12 @@ mod tests {
         };
         assert!(trusted.contains(&of(&agent, &digest)));
         assert!(!trusted.contains(&of("bob", &digest)) && !trusted.contains(&of(&agent, "other bytes")));
-        let kept = Permissions::load(&world.layout()).unwrap();
+        let kept = ProjectPermissions::load(&world.layout()).unwrap();
         assert_eq!(kept.trusted_tools, ["fetch", "p/b", "p/a", "p/c"]);
         assert_eq!(kept.trusted_commands, ["git"]);
         assert!(kept.other.contains_key("later"));
         // Another one of the same name takes its place.
-        Kept { layout: world.layout(), store: world.store() }.keep(&of(&agent, "new bytes")).unwrap();
+        ProjectTrustWriter { layout: world.layout(), store: world.store() }.keep(&of(&agent, "new bytes")).unwrap();
         let (of_old, of_new) = (of(&agent, &digest), of(&agent, "new bytes"));
         let now = world.standing("", true).unwrap().trusted().unwrap();
         assert!(now.contains(&of_new) && !now.contains(&of_old), "{origin}/{name}");
@@ -617,9 +621,9 @@ mod tests {
     async fn a_program_that_a_person_trusts_is_trusted_in_the_next_run() {
         let world = World::new();
         let first = world.standing("", true).unwrap();
-        let (git, reading) = (Subject::Program { name: "git".into() }, Subject::GitReading);
+        let (git, reading) = (PermissionSubject::Program { name: "git".into() }, PermissionSubject::GitReading);
         assert!(!first.trusted().unwrap().contains(&git));
-        let desk = Desk::new(Policy::Never, first.trusted().unwrap());
+        let desk = ApprovalBroker::new(HeadlessPolicy::Never, first.trusted().unwrap());
         let mut inbox = desk.attend().unwrap();
         for subject in [&git, &reading, &git] {
             let cx = RunCx::new("ada");
@@ -631,7 +635,7 @@ mod tests {
             };
             tokio::join!(desk.permit(&cx, subject.clone(), ""), person).0.unwrap();
         }
-        assert_eq!(Permissions::load(&world.layout()).unwrap().trusted_commands, ["git", "git (reading)"]);
+        assert_eq!(ProjectPermissions::load(&world.layout()).unwrap().trusted_commands, ["git", "git (reading)"]);
         let again = world.standing("", true).unwrap();
         assert!(again.is_trusted(), "the person wrote it here: {again:?}");
         let trusted = again.trusted().unwrap();
@@ -653,7 +657,7 @@ mod tests {
         assert!(!fresh.trusted().unwrap().contains(&tool("a")), "there is nothing");
         assert!(!world.layout().local().exists() && fs::read_dir(world.folder.path()).unwrap().count() == 1);
         fs::create_dir(world.layout().local()).unwrap();
-        let kept = Kept { layout: world.layout(), store: world.store() };
+        let kept = ProjectTrustWriter { layout: world.layout(), store: world.store() };
         for (text, says) in
             [("{", "are damaged: EOF while parsing"), (r#"{"trusted_tools": "all"}"#, "are damaged: invalid type")]
         {
@@ -663,7 +667,7 @@ mod tests {
             assert!(kept.keep(&tool("x")).is_err());
             assert_eq!(fs::read_to_string(world.layout().permissions()).unwrap(), text);
         }
-        assert_eq!(world.store().of(world.layout().root()).unwrap(), Answered::default());
+        assert_eq!(world.store().of(world.layout().root()).unwrap(), ProjectTrust::default());
         // More than a person can look over.
         let subjects = 0..=limits::TRUSTED_SUBJECTS;
         let names: Vec<_> = subjects.map(|at| format!("t{at}")).collect();
@@ -675,7 +679,7 @@ mod tests {
             name: name.clone(),
             digest: "d".into(),
         };
-        let answer = |answered: &mut Answered| answered.tools = names.iter().map(known).collect();
+        let answer = |answered: &mut ProjectTrust| answered.tools = names.iter().map(known).collect();
         world.store().change(world.layout().root(), answer).unwrap();
         let report = world.standing("", true).unwrap().trusted().unwrap_err();
         assert!(report.to_string().contains("more than 1024 things are trusted") && report.hint.is_some(), "{report}");

@@ -10,7 +10,8 @@ use tokio::{
 };
 
 use super::{
-    Answer, Inbox, OpenQuestion, Policy, Question, QuestionKind, Subject, Trusted, Verdict, question::shown_detail,
+    ApprovalInbox, HeadlessPolicy, OpenQuestion, OpenQuestionAnswer, PermissionSubject, Question, QuestionKind,
+    TrustedSubjects, Verdict, question::shown_detail,
 };
 use crate::{
     error::Fault,
@@ -20,22 +21,22 @@ use crate::{
 
 /// Where agents ask. Clones are the same desk.
 #[derive(Clone)]
-pub struct Desk(Arc<Door>);
+pub struct ApprovalBroker(Arc<BrokerCloseGuard>);
 
 /// Whether something may be done, and who says so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ruling {
+pub struct PermissionDecision {
     /// Whether it may.
     pub verdict: Verdict,
     /// Who says so.
     pub by: AnsweredBy,
 }
 
-impl Desk {
+impl ApprovalBroker {
     /// A desk that nobody attends yet.
-    pub fn new(policy: Policy, trusted: Trusted) -> Self {
-        let state = State { attended: false, closed: false, last_id: 0, open: BTreeMap::new(), trusted };
-        Self(Arc::new(Door(Arc::new(Shared {
+    pub fn new(policy: HeadlessPolicy, trusted: TrustedSubjects) -> Self {
+        let state = BrokerState { attended: false, closed: false, last_id: 0, open: BTreeMap::new(), trusted };
+        Self(Arc::new(BrokerCloseGuard(Arc::new(BrokerShared {
             policy,
             places: Arc::new(Semaphore::new(limits::OPEN_QUESTIONS)),
             changed: Notify::new(),
@@ -44,19 +45,19 @@ impl Desk {
     }
 
     /// What may be done without asking from now on.
-    pub fn trust(&self, trusted: Trusted) {
+    pub fn trust(&self, trusted: TrustedSubjects) {
         self.0.0.state().trusted = trusted;
     }
 
     /// Lets a front end attend the desk: from now on a person is asked. None if another attends it.
-    pub fn attend(&self) -> Option<Inbox> {
+    pub fn attend(&self) -> Option<ApprovalInbox> {
         let shared = &self.0.0;
         let mut state = shared.state();
         if state.attended {
             return None;
         }
         state.attended = true;
-        Some(Inbox { shared: Arc::clone(shared) })
+        Some(ApprovalInbox { shared: Arc::clone(shared) })
     }
 
     /// Whether a front end attends it.
@@ -65,7 +66,7 @@ impl Desk {
     }
 
     /// Whether this was trusted.
-    pub fn trusts(&self, subject: &Subject) -> bool {
+    pub fn trusts(&self, subject: &PermissionSubject) -> bool {
         self.0.0.state().trusted.contains(subject)
     }
 
@@ -75,16 +76,16 @@ impl Desk {
     ///
     /// [`Fault::Invalid`] and [`Fault::TooLarge`] for what cannot be asked, [`Fault::Denied`] if the person does not want
     /// to answer, [`Fault::Timeout`] after [`limits::QUESTION_TIME`].
-    pub async fn ask(&self, cx: &RunCx, question: OpenQuestion) -> Result<Option<Answer>, Fault> {
+    pub async fn ask(&self, cx: &RunCx, question: OpenQuestion) -> Result<Option<OpenQuestionAnswer>, Fault> {
         question.check()?;
         match self.put(cx, QuestionKind::Open(question)).await?.0 {
-            Given::Answer(answer) => Ok(Some(answer)),
-            Given::Nobody => Ok(None),
-            Given::Declined => {
+            QuestionOutcome::Answer(answer) => Ok(Some(answer)),
+            QuestionOutcome::Nobody => Ok(None),
+            QuestionOutcome::Declined => {
                 let message = "the person does not want to answer: decide by yourself, or say what you lack".into();
                 Err(Fault::Denied { message })
             }
-            Given::Verdict(_) => unreachable!("the inbox takes no verdict for an open question"),
+            QuestionOutcome::Verdict(_) => unreachable!("the inbox takes no verdict for an open question"),
         }
     }
 
@@ -93,25 +94,32 @@ impl Desk {
     /// # Errors
     ///
     /// [`Fault::TooLarge`] for a subject that cannot be shown, [`Fault::Timeout`] after [`limits::QUESTION_TIME`].
-    pub async fn permit(&self, cx: &RunCx, subject: Subject, detail: &str) -> Result<Ruling, Fault> {
+    pub async fn permit(
+        &self,
+        cx: &RunCx,
+        subject: PermissionSubject,
+        detail: &str,
+    ) -> Result<PermissionDecision, Fault> {
         subject.check()?;
         let detail = shown_detail(&subject, detail);
         let (given, by) = self.put(cx, QuestionKind::Permission { subject, detail }).await?;
         let verdict = match given {
-            Given::Verdict(verdict) => verdict,
-            Given::Declined => Verdict::No,
-            Given::Answer(_) | Given::Nobody => unreachable!("the inbox takes only verdicts for a permission"),
+            QuestionOutcome::Verdict(verdict) => verdict,
+            QuestionOutcome::Declined => Verdict::No,
+            QuestionOutcome::Answer(_) | QuestionOutcome::Nobody => {
+                unreachable!("the inbox takes only verdicts for a permission")
+            }
         };
-        Ok(Ruling { verdict, by })
+        Ok(PermissionDecision { verdict, by })
     }
 
-    async fn put(&self, cx: &RunCx, kind: QuestionKind) -> Result<(Given, AnsweredBy), Fault> {
+    async fn put(&self, cx: &RunCx, kind: QuestionKind) -> Result<(QuestionOutcome, AnsweredBy), Fault> {
         time::timeout(limits::QUESTION_TIME, self.put_for_ever(cx, &kind)).await.map_err(|_| Fault::Timeout {
             message: format!("nobody answered within {} hours", limits::QUESTION_TIME.as_secs() / 3_600),
         })
     }
 
-    async fn put_for_ever(&self, cx: &RunCx, kind: &QuestionKind) -> (Given, AnsweredBy) {
+    async fn put_for_ever(&self, cx: &RunCx, kind: &QuestionKind) -> (QuestionOutcome, AnsweredBy) {
         let shared = &self.0.0;
         let (agent, question) = (&cx.agent, kind.summary());
         let asked = async |id| {
@@ -121,15 +129,15 @@ impl Desk {
         let mut place = None;
         let (id, given, by) = loop {
             match shared.step(cx, kind, place.take()) {
-                Step::NeedsPlace => {
+                QuestionStep::NeedsPlace => {
                     let free = Arc::clone(&shared.places).acquire_owned().await;
                     place = Some(free.expect("the places are never closed"));
                 }
-                Step::Ruled { id, given, by } => {
+                QuestionStep::Ruled { id, given, by } => {
                     asked(id).await;
                     break (id, given, by);
                 }
-                Step::Waits(mut waiter) => {
+                QuestionStep::Waits(mut waiter) => {
                     asked(waiter.id).await;
                     if let Some(given) = waiter.given().await {
                         break (waiter.id, given, AnsweredBy::Person);
@@ -143,16 +151,16 @@ impl Desk {
     }
 }
 
-impl fmt::Debug for Desk {
+impl fmt::Debug for ApprovalBroker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Desk").field("policy", &self.0.0.policy).finish_non_exhaustive()
     }
 }
 
 /// What all clones of a desk hold together: without it nobody can ask any more.
-struct Door(Arc<Shared>);
+struct BrokerCloseGuard(Arc<BrokerShared>);
 
-impl Drop for Door {
+impl Drop for BrokerCloseGuard {
     fn drop(&mut self) {
         self.0.state().closed = true;
         self.0.changed.notify_waiters();
@@ -160,44 +168,44 @@ impl Drop for Door {
 }
 
 /// What the desk and its inbox share.
-pub(super) struct Shared {
-    policy: Policy,
+pub(super) struct BrokerShared {
+    policy: HeadlessPolicy,
     /// One for each question that may be open.
     places: Arc<Semaphore>,
     /// Something was opened or closed.
     pub(super) changed: Notify,
-    state: Mutex<State>,
+    state: Mutex<BrokerState>,
 }
 
-pub(super) struct State {
+pub(super) struct BrokerState {
     pub(super) attended: bool,
     /// Whether there is no desk any more.
     pub(super) closed: bool,
     last_id: u64,
     /// In the order in which they were asked.
-    pub(super) open: BTreeMap<u64, Open>,
-    pub(super) trusted: Trusted,
+    pub(super) open: BTreeMap<u64, UnansweredQuestion>,
+    pub(super) trusted: TrustedSubjects,
 }
 
 /// A question that a person has not answered yet. Those who wait hold the receivers; if it is dropped they ask again.
-pub(super) struct Open {
+pub(super) struct UnansweredQuestion {
     pub(super) question: Arc<Question>,
     /// Whether the front end has it.
     pub(super) is_shown: bool,
-    pub(super) answer: watch::Sender<Option<Given>>,
+    pub(super) answer: watch::Sender<Option<QuestionOutcome>>,
     _place: OwnedSemaphorePermit,
 }
 
 /// What came of a question.
 #[derive(Debug, Clone)]
-pub(super) enum Given {
-    Answer(Answer),
+pub(super) enum QuestionOutcome {
+    Answer(OpenQuestionAnswer),
     Verdict(Verdict),
     Declined,
     Nobody,
 }
 
-impl Given {
+impl QuestionOutcome {
     fn outcome(&self) -> &'static str {
         match self {
             Self::Answer(_) => "answered",
@@ -211,75 +219,77 @@ impl Given {
 }
 
 /// What is to be done next about a question.
-enum Step {
+enum QuestionStep {
     /// No person is needed.
     Ruled {
         id: u64,
-        given: Given,
+        given: QuestionOutcome,
         by: AnsweredBy,
     },
-    Waits(Waiter),
+    Waits(AnswerWaiter),
     /// As many as may be are open, or it was not looked yet.
     NeedsPlace,
 }
 
-impl Shared {
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+impl BrokerShared {
+    pub(super) fn state(&self) -> MutexGuard<'_, BrokerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Looks for a rule, joins the same question, or opens it in `place`.
-    fn step(self: &Arc<Self>, cx: &RunCx, kind: &QuestionKind, place: Option<OwnedSemaphorePermit>) -> Step {
+    fn step(self: &Arc<Self>, cx: &RunCx, kind: &QuestionKind, place: Option<OwnedSemaphorePermit>) -> QuestionStep {
         let mut state = self.state();
         if let Some((given, by)) = state.rule(self.policy, kind) {
-            return Step::Ruled { id: state.next_id(), given, by };
+            return QuestionStep::Ruled { id: state.next_id(), given, by };
         }
         // Behind another run may be another person.
-        let is_same = |open: &Open| open.question.run == cx.run && open.question.kind.is_same(kind);
+        let is_same = |open: &UnansweredQuestion| open.question.run == cx.run && open.question.kind.is_same(kind);
         if let Some((id, open)) = state.open.iter().find(|(_, open)| is_same(open)) {
             let answer = open.answer.subscribe();
-            let part = if kind.is_for_all() { Part::Any } else { Part::Further };
-            return Step::Waits(Waiter { id: *id, part, answer: Some(answer), shared: Arc::clone(self) });
+            let part = if kind.is_for_all() { WaiterRole::Any } else { WaiterRole::Further };
+            return QuestionStep::Waits(AnswerWaiter { id: *id, part, answer: Some(answer), shared: Arc::clone(self) });
         }
         let Some(place) = place.or_else(|| Arc::clone(&self.places).try_acquire_owned().ok()) else {
-            return Step::NeedsPlace;
+            return QuestionStep::NeedsPlace;
         };
         let id = state.next_id();
         let question = Question { kind: kind.clone(), from: Arc::clone(&cx.agent), run: Arc::clone(&cx.run) };
         let (sender, answer) = watch::channel(None);
-        let open = Open { question: Arc::new(question), is_shown: false, answer: sender, _place: place };
+        let open = UnansweredQuestion { question: Arc::new(question), is_shown: false, answer: sender, _place: place };
         state.open.insert(id, open);
         drop(state);
         self.changed.notify_waiters();
-        let part = if kind.is_for_all() { Part::Any } else { Part::First };
-        Step::Waits(Waiter { id, part, answer: Some(answer), shared: Arc::clone(self) })
+        let part = if kind.is_for_all() { WaiterRole::Any } else { WaiterRole::First };
+        QuestionStep::Waits(AnswerWaiter { id, part, answer: Some(answer), shared: Arc::clone(self) })
     }
 }
 
-impl State {
+impl BrokerState {
     fn next_id(&mut self) -> u64 {
         self.last_id += 1;
         self.last_id
     }
 
     /// What holds without asking a person.
-    fn rule(&self, policy: Policy, kind: &QuestionKind) -> Option<(Given, AnsweredBy)> {
+    fn rule(&self, policy: HeadlessPolicy, kind: &QuestionKind) -> Option<(QuestionOutcome, AnsweredBy)> {
         let QuestionKind::Permission { subject, .. } = kind else {
-            return (!self.attended).then_some((Given::Nobody, AnsweredBy::Policy));
+            return (!self.attended).then_some((QuestionOutcome::Nobody, AnsweredBy::Policy));
         };
         let (verdict, by) = match (self.attended, policy, self.trusted.contains(subject)) {
-            (true, _, true) | (false, Policy::Granted, true) => (Verdict::Yes, AnsweredBy::Trust),
+            (true, _, true) | (false, HeadlessPolicy::Granted, true) => (Verdict::Yes, AnsweredBy::Trust),
             (true, _, false) => return None,
-            (false, Policy::All, _) => (Verdict::Yes, AnsweredBy::Policy),
-            (false, Policy::Never, _) | (false, Policy::Granted, false) => (Verdict::No, AnsweredBy::Policy),
+            (false, HeadlessPolicy::All, _) => (Verdict::Yes, AnsweredBy::Policy),
+            (false, HeadlessPolicy::Never, _) | (false, HeadlessPolicy::Granted, false) => {
+                (Verdict::No, AnsweredBy::Policy)
+            }
         };
-        Some((Given::Verdict(verdict), by))
+        Some((QuestionOutcome::Verdict(verdict), by))
     }
 }
 
 /// How the question that is shown stands to one who waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum WaiterRole {
     /// It is the same for all who wait.
     Any,
     /// It shows what this one wants: a yes is for this one.
@@ -289,33 +299,33 @@ enum Part {
 }
 
 /// Somebody who waits for the answer to an open question.
-struct Waiter {
+struct AnswerWaiter {
     id: u64,
-    part: Part,
+    part: WaiterRole,
     /// None once it has let go.
-    answer: Option<watch::Receiver<Option<Given>>>,
-    shared: Arc<Shared>,
+    answer: Option<watch::Receiver<Option<QuestionOutcome>>>,
+    shared: Arc<BrokerShared>,
 }
 
-impl Waiter {
+impl AnswerWaiter {
     /// None: it was withdrawn, or what was given is not for this one.
-    async fn given(&mut self) -> Option<Given> {
+    async fn given(&mut self) -> Option<QuestionOutcome> {
         let given = self.answer.as_mut()?.wait_for(Option::is_some).await.ok()?.clone()?;
         match given {
-            Given::Verdict(Verdict::Yes) if self.part == Part::Further => None,
+            QuestionOutcome::Verdict(Verdict::Yes) if self.part == WaiterRole::Further => None,
             given => Some(given),
         }
     }
 }
 
-impl Drop for Waiter {
+impl Drop for AnswerWaiter {
     fn drop(&mut self) {
         let mut state = self.shared.state();
         // While the desk is locked: of two who let go at once one is the last.
         drop(self.answer.take());
         let Some(open) = state.open.get(&self.id) else { return };
         // Nobody may be allowed what was shown of somebody else.
-        if self.part == Part::First || open.answer.receiver_count() == 0 {
+        if self.part == WaiterRole::First || open.answer.receiver_count() == 0 {
             state.open.remove(&self.id);
             drop(state);
             self.shared.changed.notify_waiters();

@@ -1,19 +1,19 @@
 use std::{fmt, sync::Arc};
 
 use super::{
-    Answer, OpenQuestion, Question, QuestionKind, Subject, Verdict,
-    desk::{Given, Open, Shared, State},
+    OpenQuestion, OpenQuestionAnswer, PermissionSubject, Question, QuestionKind, Verdict,
+    desk::{BrokerShared, BrokerState, QuestionOutcome, UnansweredQuestion},
 };
 use crate::{error::Fault, limits};
 
 /// The side of the desk where a person sits. When it is dropped the headless policy decides what is open.
-pub struct Inbox {
-    pub(super) shared: Arc<Shared>,
+pub struct ApprovalInbox {
+    pub(super) shared: Arc<BrokerShared>,
 }
 
 /// A question for a person.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct InboxQuestion {
     /// Names it in the answer. No two questions of a desk have the same.
     pub id: u64,
     /// What is asked, and by whom.
@@ -50,10 +50,10 @@ pub enum AnswerError {
     NotKept(Fault),
 }
 
-impl Inbox {
+impl ApprovalInbox {
     /// The next question, in the order in which they were asked. None once nobody can ask any more. Nothing is lost if
     /// the future is dropped.
-    pub async fn next(&mut self) -> Option<Asked> {
+    pub async fn next(&mut self) -> Option<InboxQuestion> {
         loop {
             let changed = self.shared.changed.notified();
             let (unseen, is_last) = self.unseen();
@@ -65,12 +65,12 @@ impl Inbox {
     }
 
     /// A question that was not handed out yet, and whether there will be no more.
-    fn unseen(&self) -> (Option<Asked>, bool) {
+    fn unseen(&self) -> (Option<InboxQuestion>, bool) {
         let mut state = self.shared.state();
         let closed = state.closed;
         let unseen = state.open.iter_mut().find(|(_, open)| !open.is_shown).map(|(id, open)| {
             open.is_shown = true;
-            Asked { id: *id, question: Arc::clone(&open.question) }
+            InboxQuestion { id: *id, question: Arc::clone(&open.question) }
         });
         (unseen, closed)
     }
@@ -91,15 +91,15 @@ impl Inbox {
     /// # Errors
     ///
     /// [`AnswerError`].
-    pub fn answer(&self, id: u64, answer: Answer) -> Result<(), AnswerError> {
+    pub fn answer(&self, id: u64, answer: OpenQuestionAnswer) -> Result<(), AnswerError> {
         self.close(id, |_, question| match &question.kind {
-            QuestionKind::Open(open) => Ok(Given::Answer(checked(id, open, answer)?)),
+            QuestionKind::Open(open) => Ok(QuestionOutcome::Answer(checked(id, open, answer)?)),
             QuestionKind::Permission { .. } => Err(AnswerError::WrongKind { id, wants: "a yes or a no" }),
         })
     }
 
     /// Decides a permission. A [`Verdict::Yes`] is for who asked first, the others ask again; to
-    /// [`GitReading`](Subject::GitReading) it is for all. A [`Verdict::Trust`] is kept before anybody who waits hears of
+    /// [`GitReading`](PermissionSubject::GitReading) it is for all. A [`Verdict::Trust`] is kept before anybody who waits hears of
     /// it: what is done under it is never done by a program that forgets it.
     ///
     /// # Errors
@@ -115,7 +115,7 @@ impl Inbox {
             if verdict == Verdict::Trust {
                 state.trusted.insert(subject.clone());
             }
-            Ok(Given::Verdict(verdict))
+            Ok(QuestionOutcome::Verdict(verdict))
         })?;
         kept
     }
@@ -141,14 +141,14 @@ impl Inbox {
     ///
     /// [`AnswerError::NotOpen`].
     pub fn decline(&self, id: u64) -> Result<(), AnswerError> {
-        self.close(id, |_, _| Ok(Given::Declined))
+        self.close(id, |_, _| Ok(QuestionOutcome::Declined))
     }
 
     /// Gives what `give` makes of the question and closes it; an error of it leaves the question open.
     fn close(
         &self,
         id: u64,
-        give: impl FnOnce(&mut State, &Question) -> Result<Given, AnswerError>,
+        give: impl FnOnce(&mut BrokerState, &Question) -> Result<QuestionOutcome, AnswerError>,
     ) -> Result<(), AnswerError> {
         let mut state = self.shared.state();
         let question = match state.open.get(&id) {
@@ -156,7 +156,7 @@ impl Inbox {
             None => return Err(AnswerError::NotOpen { id }),
         };
         let given = give(&mut state, &question)?;
-        if let Some(Open { answer, .. }) = state.open.remove(&id) {
+        if let Some(UnansweredQuestion { answer, .. }) = state.open.remove(&id) {
             answer.send_replace(Some(given));
         }
         drop(state);
@@ -165,7 +165,7 @@ impl Inbox {
     }
 }
 
-impl Drop for Inbox {
+impl Drop for ApprovalInbox {
     fn drop(&mut self) {
         let mut state = self.shared.state();
         state.attended = false;
@@ -174,14 +174,14 @@ impl Drop for Inbox {
     }
 }
 
-impl fmt::Debug for Inbox {
+impl fmt::Debug for ApprovalInbox {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Inbox").finish_non_exhaustive()
     }
 }
 
 /// What a permission is asked for.
-fn permission(id: u64, question: &Question) -> Result<&Subject, AnswerError> {
+fn permission(id: u64, question: &Question) -> Result<&PermissionSubject, AnswerError> {
     match &question.kind {
         QuestionKind::Permission { subject, .. } => Ok(subject),
         QuestionKind::Open(_) => Err(AnswerError::WrongKind { id, wants: "an answer, not a yes or a no" }),
@@ -189,12 +189,14 @@ fn permission(id: u64, question: &Question) -> Result<&Subject, AnswerError> {
 }
 
 /// The answer if the question can be answered so; what was chosen in the order of the options.
-fn checked(id: u64, question: &OpenQuestion, answer: Answer) -> Result<Answer, AnswerError> {
+fn checked(id: u64, question: &OpenQuestion, answer: OpenQuestionAnswer) -> Result<OpenQuestionAnswer, AnswerError> {
     match answer {
-        Answer::Text(text) if text.trim().is_empty() => Err(AnswerError::Empty { id }),
-        Answer::Text(text) if text.len() > limits::ANSWER_BYTES => Err(AnswerError::TooLong { id, bytes: text.len() }),
-        Answer::Text(text) => Ok(Answer::Text(text)),
-        Answer::Chosen(mut labels) => {
+        OpenQuestionAnswer::Text(text) if text.trim().is_empty() => Err(AnswerError::Empty { id }),
+        OpenQuestionAnswer::Text(text) if text.len() > limits::ANSWER_BYTES => {
+            Err(AnswerError::TooLong { id, bytes: text.len() })
+        }
+        OpenQuestionAnswer::Text(text) => Ok(OpenQuestionAnswer::Text(text)),
+        OpenQuestionAnswer::Chosen(mut labels) => {
             let labels_of = || question.options.iter().map(|option| &option.label);
             if let Some(at) = labels.iter().position(|label| !labels_of().any(|known| known == label)) {
                 return Err(AnswerError::NoOption { id, label: labels.swap_remove(at) });
@@ -204,7 +206,7 @@ fn checked(id: u64, question: &OpenQuestion, answer: Answer) -> Result<Answer, A
             if !(1..=most).contains(&chosen.len()) {
                 return Err(AnswerError::Selections { id, chosen: chosen.len(), most });
             }
-            Ok(Answer::Chosen(chosen))
+            Ok(OpenQuestionAnswer::Chosen(chosen))
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Who may say yes: the one place for every question that a person may have to answer.
 //!
-//! Whoever needs a person goes to the [`Desk`]. A front end attends it through an [`Inbox`]; without one the headless
-//! [`Policy`] decides. What a person [trusts](Trusted) is not asked again while a front end attends, nor under
-//! [`Policy::Granted`].
+//! Whoever needs a person goes to the [`ApprovalBroker`]. A front end attends it through an [`ApprovalInbox`]; without one the headless
+//! [`HeadlessPolicy`] decides. What a person [trusts](TrustedSubjects) is not asked again while a front end attends, nor under
+//! [`HeadlessPolicy::Granted`].
 //!
 //! The same question from many callers of one run is asked once. Answers to open questions, [`Verdict::Trust`] and
 //! [`Verdict::No`] hold for all who wait; [`Verdict::Yes`] holds for the one call whose details were shown, and the others
@@ -15,7 +15,9 @@ mod question;
 mod tests;
 mod trust;
 
-pub use desk::{Desk, Ruling};
-pub use inbox::{AnswerError, Asked, Inbox};
-pub use question::{Answer, Choice, OpenQuestion, Question, QuestionKind, Subject, Verdict};
-pub use trust::{KeepTrust, Policy, Trusted};
+pub use desk::{ApprovalBroker, PermissionDecision};
+pub use inbox::{AnswerError, ApprovalInbox, InboxQuestion};
+pub use question::{
+    OpenQuestion, OpenQuestionAnswer, PermissionSubject, Question, QuestionKind, QuestionOption, Verdict,
+};
+pub use trust::{HeadlessPolicy, TrustPersistence, TrustedSubjects};

@@ -24,7 +24,7 @@ pub enum QuestionKind {
     /// An agent wants to do something. Same question: same subject, whatever the details.
     Permission {
         /// What it is about: what can be trusted from now on.
-        subject: Subject,
+        subject: PermissionSubject,
         /// What exactly it would do this time, at most [`limits::PERMISSION_DETAIL_CHARS`] characters, of changes
         /// [`limits::CHANGE_DETAIL_CHARS`], and a mark.
         detail: String,
@@ -40,7 +40,7 @@ pub struct OpenQuestion {
     pub header: String,
     /// What there is to choose from, at most [`limits::QUESTION_OPTIONS`]. Without any the answer is free text; with
     /// them it may be.
-    pub options: Vec<Choice>,
+    pub options: Vec<QuestionOption>,
     /// Whether more than one may be chosen.
     pub multi_select: bool,
     /// How many may be chosen where several may; without it, all.
@@ -49,7 +49,7 @@ pub struct OpenQuestion {
 
 /// One of the options of a question.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
-pub struct Choice {
+pub struct QuestionOption {
     /// What is chosen; no two of a question are the same. At most [`limits::QUESTION_LABEL_BYTES`].
     pub label: String,
     /// What choosing it means; may be empty. At most [`limits::OPTION_DESCRIPTION_BYTES`].
@@ -59,7 +59,7 @@ pub struct Choice {
 /// What a permission is about.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Subject {
+pub enum PermissionSubject {
     /// Calls of one tool by one agent: another one may have been granted more, and a plugin that was replaced is not what
     /// was looked at.
     Tool {
@@ -104,7 +104,7 @@ pub enum Subject {
     },
     /// Changes of files that one tool of one agent proposes. What is trusted of it is every change that this tool proposes
     /// to this agent, as long as the desk is there, but for those that are [asked about in any
-    /// case](crate::builtin::ChangingTool).
+    /// case](crate::builtin::FileChangeTool).
     Change {
         /// The agent, by its name in the config.
         agent: String,
@@ -123,7 +123,7 @@ pub enum Subject {
 
 /// The answer to an open question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub enum Answer {
+pub enum OpenQuestionAnswer {
     /// In the person's own words, at most [`limits::ANSWER_BYTES`].
     Text(String),
     /// The labels of what was chosen, in the order of the options; at least one.
@@ -170,7 +170,7 @@ impl OpenQuestion {
             return Err(Fault::TooLarge { message: format!("there are {count} options, at most {most} can be asked") });
         }
         let mut labels = HashSet::new();
-        for Choice { label, description } in &self.options {
+        for QuestionOption { label, description } in &self.options {
             if label.trim().is_empty() {
                 return Err(Fault::invalid("an option has no label: name each"));
             }
@@ -200,7 +200,7 @@ impl OpenQuestion {
     }
 }
 
-impl Subject {
+impl PermissionSubject {
     /// What is trusted where this is: of changes all that the tool proposes.
     pub(super) fn as_trusted(&self) -> Cow<'_, Self> {
         match self {
@@ -257,7 +257,7 @@ impl Subject {
 }
 
 /// As what is wanted: `call the tool `x` of `y``.
-impl fmt::Display for Subject {
+impl fmt::Display for PermissionSubject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tool { origin, name, .. } => write!(f, "call the tool `{name}` of `{origin}`"),
@@ -299,7 +299,7 @@ impl QuestionKind {
 }
 
 /// What a person is shown of the details of a permission.
-pub(super) fn shown_detail(subject: &Subject, detail: &str) -> String {
+pub(super) fn shown_detail(subject: &PermissionSubject, detail: &str) -> String {
     match cut(detail, subject.detail_chars()) {
         (whole, 0) => whole,
         (part, beyond) => format!("{part}\n[{beyond} more characters are not shown]"),
@@ -318,8 +318,8 @@ fn cut(text: &str, chars: usize) -> (String, usize) {
 mod tests {
     use super::*;
 
-    fn options(labels: &[&str]) -> Vec<Choice> {
-        labels.iter().map(|label| Choice { label: (*label).into(), description: String::new() }).collect()
+    fn options(labels: &[&str]) -> Vec<QuestionOption> {
+        labels.iter().map(|label| QuestionOption { label: (*label).into(), description: String::new() }).collect()
     }
 
     #[test]
@@ -328,7 +328,7 @@ mod tests {
         let many: Vec<_> = (0..=limits::QUESTION_OPTIONS).map(|at| at.to_string()).collect();
         let many: Vec<_> = many.iter().map(String::as_str).collect();
         let long = |most: usize| "x".repeat(most + 1);
-        let described = Choice { label: "a".into(), description: long(limits::OPTION_DESCRIPTION_BYTES) };
+        let described = QuestionOption { label: "a".into(), description: long(limits::OPTION_DESCRIPTION_BYTES) };
         for (question, refusal) in [
             (plain(), None),
             (OpenQuestion { text: "x".repeat(limits::QUESTION_BYTES), ..plain() }, None),
@@ -364,9 +364,9 @@ mod tests {
     fn details_are_cut_at_a_character_and_say_so() {
         let most = limits::PERMISSION_DETAIL_CHARS;
         let [agent, origin, name, digest, content] = [const { String::new() }; 5];
-        let change = Subject::Change { agent, origin, name, digest, content, always_asked: false };
+        let change = PermissionSubject::Change { agent, origin, name, digest, content, always_asked: false };
         let [agent, origin, name, digest] = [const { String::new() }; 4];
-        let tool = Subject::Tool { agent, origin, name, digest };
+        let tool = PermissionSubject::Tool { agent, origin, name, digest };
         for (subject, most) in [(tool, most), (change, limits::CHANGE_DETAIL_CHARS)] {
             assert_eq!(shown_detail(&subject, &"é".repeat(most)), "é".repeat(most));
             let cut = format!("{}…\n[7 more characters are not shown]", "é".repeat(most));

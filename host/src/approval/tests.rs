@@ -14,12 +14,12 @@ use crate::{
     limits,
 };
 
-fn desk(policy: Policy) -> Desk {
-    Desk::new(policy, Trusted::default())
+fn desk(policy: HeadlessPolicy) -> ApprovalBroker {
+    ApprovalBroker::new(policy, TrustedSubjects::default())
 }
 
-fn tool(name: &str) -> Subject {
-    Subject::Tool { agent: "ada".into(), origin: "p".into(), name: name.into(), digest: "d".into() }
+fn tool(name: &str) -> PermissionSubject {
+    PermissionSubject::Tool { agent: "ada".into(), origin: "p".into(), name: name.into(), digest: "d".into() }
 }
 
 fn open(text: &str) -> OpenQuestion {
@@ -27,19 +27,19 @@ fn open(text: &str) -> OpenQuestion {
 }
 
 fn offering(labels: &[&str]) -> OpenQuestion {
-    let options = labels.iter().map(|label| Choice { label: (*label).into(), description: String::new() });
+    let options = labels.iter().map(|label| QuestionOption { label: (*label).into(), description: String::new() });
     OpenQuestion { options: options.collect(), ..open("which?") }
 }
 
-fn text(text: &str) -> Answer {
-    Answer::Text(text.into())
+fn text(text: &str) -> OpenQuestionAnswer {
+    OpenQuestionAnswer::Text(text.into())
 }
 
-fn by_person(verdict: Verdict) -> Result<Ruling, Fault> {
-    Ok(Ruling { verdict, by: AnsweredBy::Person })
+fn by_person(verdict: Verdict) -> Result<PermissionDecision, Fault> {
+    Ok(PermissionDecision { verdict, by: AnsweredBy::Person })
 }
 
-fn detail(asked: &Asked) -> &str {
+fn detail(asked: &InboxQuestion) -> &str {
     match &asked.question.kind {
         QuestionKind::Permission { detail, .. } => detail,
         QuestionKind::Open(open) => panic!("{open:?}"),
@@ -48,7 +48,7 @@ fn detail(asked: &Asked) -> &str {
 
 #[tokio::test]
 async fn the_same_question_is_asked_once_and_the_answer_is_shared() {
-    let desk = desk(Policy::Never);
+    let desk = desk(HeadlessPolicy::Never);
     let mut inbox = desk.attend().unwrap();
     let (ada, bob) = (RunCx::new("ada"), RunCx::new("bob"));
     let mut one = pin!(desk.ask(&ada, open("why?")));
@@ -73,7 +73,7 @@ async fn the_same_question_is_asked_once_and_the_answer_is_shared() {
 
 #[tokio::test]
 async fn a_yes_is_for_the_one_call_that_was_shown() {
-    let desk = desk(Policy::Never);
+    let desk = desk(HeadlessPolicy::Never);
     let mut inbox = desk.attend().unwrap();
     let cx = RunCx::new("ada");
     let mut calls: Vec<_> =
@@ -106,12 +106,13 @@ async fn a_yes_is_for_the_one_call_that_was_shown() {
 
 #[tokio::test]
 async fn a_yes_that_depends_on_no_detail_is_for_all_who_wait() {
-    let desk = desk(Policy::Never);
+    let desk = desk(HeadlessPolicy::Never);
     let mut inbox = desk.attend().unwrap();
     let cx = RunCx::new("ada");
     for verdict in [Verdict::No, Verdict::Yes] {
-        let mut calls: Vec<_> =
-            ["one", "two", "three"].map(|detail| Box::pin(desk.permit(&cx, Subject::GitReading, detail))).into();
+        let mut calls: Vec<_> = ["one", "two", "three"]
+            .map(|detail| Box::pin(desk.permit(&cx, PermissionSubject::GitReading, detail)))
+            .into();
         for call in &mut calls {
             assert!(poll!(call).is_pending());
         }
@@ -122,16 +123,16 @@ async fn a_yes_that_depends_on_no_detail_is_for_all_who_wait() {
         assert_eq!(future::join_all(calls).await, [by_person(verdict), by_person(verdict)]);
     }
     assert!(poll!(pin!(inbox.next())).is_pending(), "nobody asks again");
-    let git = Subject::Program { name: "git".into() };
-    assert!(!desk.trusts(&git) && !desk.trusts(&Subject::GitReading));
-    let long = Subject::Program { name: "x".repeat(limits::QUESTION_LABEL_BYTES + 1) };
+    let git = PermissionSubject::Program { name: "git".into() };
+    assert!(!desk.trusts(&git) && !desk.trusts(&PermissionSubject::GitReading));
+    let long = PermissionSubject::Program { name: "x".repeat(limits::QUESTION_LABEL_BYTES + 1) };
     let fault = desk.permit(&cx, long, "").await.unwrap_err();
     assert!(fault.to_string().starts_with("a program whose name has more than 256 bytes"), "{fault}");
 }
 
 #[tokio::test]
 async fn what_is_asked_in_another_run_is_another_question() {
-    let desk = desk(Policy::Never);
+    let desk = desk(HeadlessPolicy::Never);
     let mut inbox = desk.attend().unwrap();
     let [mine, theirs] = ["mine", "theirs"].map(|run| RunCx::new("ada").with_run(run));
     let (mut one, mut two) = (pin!(desk.permit(&mine, tool("t"), "1")), pin!(desk.permit(&theirs, tool("t"), "2")));
@@ -146,19 +147,19 @@ async fn what_is_asked_in_another_run_is_another_question() {
 
 #[tokio::test]
 async fn what_is_trusted_is_not_asked_again_and_is_kept() {
-    struct Keeper(Mutex<Vec<Subject>>);
-    impl KeepTrust for Keeper {
-        fn keep(&self, subject: &Subject) -> Result<(), Fault> {
+    struct Keeper(Mutex<Vec<PermissionSubject>>);
+    impl TrustPersistence for Keeper {
+        fn keep(&self, subject: &PermissionSubject) -> Result<(), Fault> {
             self.0.lock().unwrap().push(subject.clone());
             if *subject == tool("full") { Err(Fault::other("the disk is full")) } else { Ok(()) }
         }
     }
     let keeper = Arc::new(Keeper(Mutex::default()));
-    let trusted = Trusted::new([tool("before")]).unwrap().kept_by(keeper.clone());
-    let desk = Desk::new(Policy::Never, trusted);
+    let trusted = TrustedSubjects::new([tool("before")]).unwrap().kept_by(keeper.clone());
+    let desk = ApprovalBroker::new(HeadlessPolicy::Never, trusted);
     let mut inbox = desk.attend().unwrap();
     let cx = RunCx::new("ada");
-    let trust = Ok(Ruling { verdict: Verdict::Yes, by: AnsweredBy::Trust });
+    let trust = Ok(PermissionDecision { verdict: Verdict::Yes, by: AnsweredBy::Trust });
     assert_eq!(desk.permit(&cx, tool("before"), "").await, trust);
     for (name, kept) in [("t", Ok(())), ("full", Err(AnswerError::NotKept(Fault::other("the disk is full"))))] {
         let (mut one, mut two) = (pin!(desk.permit(&cx, tool(name), "1")), pin!(desk.permit(&cx, tool(name), "2")));
@@ -176,11 +177,11 @@ async fn what_is_trusted_is_not_asked_again_and_is_kept() {
 async fn trust_is_kept_before_anybody_acts_on_it() {
     #[derive(Default)]
     struct Keeper {
-        desk: OnceLock<Desk>,
-        heard: Mutex<Vec<Option<Result<Ruling, Fault>>>>,
+        desk: OnceLock<ApprovalBroker>,
+        heard: Mutex<Vec<Option<Result<PermissionDecision, Fault>>>>,
     }
-    impl KeepTrust for Keeper {
-        fn keep(&self, subject: &Subject) -> Result<(), Fault> {
+    impl TrustPersistence for Keeper {
+        fn keep(&self, subject: &PermissionSubject) -> Result<(), Fault> {
             let desk = self.desk.get().unwrap();
             let heard = desk.permit(&RunCx::new("ada"), subject.clone(), "the same").now_or_never();
             self.heard.lock().unwrap().push(heard);
@@ -188,7 +189,7 @@ async fn trust_is_kept_before_anybody_acts_on_it() {
         }
     }
     let keeper = Arc::new(Keeper::default());
-    let desk = Desk::new(Policy::Never, Trusted::default().kept_by(keeper.clone()));
+    let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default().kept_by(keeper.clone()));
     assert!(keeper.desk.set(desk.clone()).is_ok());
     let mut inbox = desk.attend().unwrap();
     let cx = RunCx::new("ada");
@@ -202,9 +203,9 @@ async fn trust_is_kept_before_anybody_acts_on_it() {
 
 #[tokio::test]
 async fn no_more_is_trusted_than_a_person_can_look_over() {
-    let many = |count: usize| Trusted::new((0..count).map(|at| tool(&at.to_string())));
+    let many = |count: usize| TrustedSubjects::new((0..count).map(|at| tool(&at.to_string())));
     assert!(matches!(many(limits::TRUSTED_SUBJECTS + 1), Err(Fault::TooLarge { .. })));
-    let desk = Desk::new(Policy::Never, many(limits::TRUSTED_SUBJECTS).unwrap());
+    let desk = ApprovalBroker::new(HeadlessPolicy::Never, many(limits::TRUSTED_SUBJECTS).unwrap());
     let mut inbox = desk.attend().unwrap();
     let cx = RunCx::new("ada");
     let mut call = pin!(desk.permit(&cx, tool("one more"), ""));
@@ -217,7 +218,7 @@ async fn no_more_is_trusted_than_a_person_can_look_over() {
 
 #[tokio::test]
 async fn a_question_that_nobody_waits_for_is_withdrawn() {
-    let desk = desk(Policy::Never);
+    let desk = desk(HeadlessPolicy::Never);
     let mut inbox = desk.attend().unwrap();
     let cx = RunCx::new("ada");
     let mut one = Box::pin(desk.ask(&cx, open("why?")));
@@ -244,14 +245,18 @@ async fn without_a_front_end_the_policy_decides() {
     use AnsweredBy::{Policy as Rule, Trust};
     use Verdict::{No, Yes};
     for (policy, known, unknown) in [
-        (Policy::Never, (No, Rule), (No, Rule)),
-        (Policy::Granted, (Yes, Trust), (No, Rule)),
-        (Policy::All, (Yes, Rule), (Yes, Rule)),
+        (HeadlessPolicy::Never, (No, Rule), (No, Rule)),
+        (HeadlessPolicy::Granted, (Yes, Trust), (No, Rule)),
+        (HeadlessPolicy::All, (Yes, Rule), (Yes, Rule)),
     ] {
-        let desk = Desk::new(policy, Trusted::new([tool("known")]).unwrap());
+        let desk = ApprovalBroker::new(policy, TrustedSubjects::new([tool("known")]).unwrap());
         let cx = RunCx::new("ada");
         for (name, (verdict, by)) in [("known", known), ("unknown", unknown)] {
-            assert_eq!(desk.permit(&cx, tool(name), "").await, Ok(Ruling { verdict, by }), "{policy:?} {name}");
+            assert_eq!(
+                desk.permit(&cx, tool(name), "").await,
+                Ok(PermissionDecision { verdict, by }),
+                "{policy:?} {name}"
+            );
         }
         assert_eq!(desk.ask(&cx, open("why?")).await, Ok(None), "{policy:?}");
         // The same for what is open when the front end goes away.
@@ -265,7 +270,7 @@ async fn without_a_front_end_the_policy_decides() {
         inbox.next().await.unwrap();
         drop(inbox);
         assert_eq!(seen.await, Ok(None));
-        let ruling = Ok(Ruling { verdict: unknown.0, by: unknown.1 });
+        let ruling = Ok(PermissionDecision { verdict: unknown.0, by: unknown.1 });
         assert_eq!(future::join(one, two).await, (ruling.clone(), ruling));
         assert!(desk.attend().is_some(), "another may attend now");
     }
@@ -273,7 +278,7 @@ async fn without_a_front_end_the_policy_decides() {
 
 #[tokio::test]
 async fn nothing_is_dropped_under_a_flood() {
-    let desk = desk(Policy::Never);
+    let desk = desk(HeadlessPolicy::Never);
     let mut inbox = desk.attend().unwrap();
     let cx = RunCx::new("ada");
     let count = limits::OPEN_QUESTIONS * 3;
@@ -304,7 +309,7 @@ async fn nothing_is_dropped_under_a_flood() {
 
 #[tokio::test]
 async fn an_answer_that_does_not_fit_leaves_the_question_open() {
-    let desk = desk(Policy::Never);
+    let desk = desk(HeadlessPolicy::Never);
     let mut inbox = desk.attend().unwrap();
     let cx = RunCx::new("ada");
     let several = OpenQuestion { multi_select: true, max_selections: Some(2), ..offering(&["a", "b", "c"]) };
@@ -315,7 +320,7 @@ async fn an_answer_that_does_not_fit_leaves_the_question_open() {
     for _ in 0..3 {
         inbox.next().await.unwrap();
     }
-    let chosen = |labels: &[&str]| Answer::Chosen(labels.iter().map(|label| (*label).into()).collect());
+    let chosen = |labels: &[&str]| OpenQuestionAnswer::Chosen(labels.iter().map(|label| (*label).into()).collect());
     let bytes = limits::ANSWER_BYTES + 1;
     for (id, answer, error) in [
         (9, text("x"), AnswerError::NotOpen { id: 9 }),
@@ -342,7 +347,7 @@ async fn an_answer_that_does_not_fit_leaves_the_question_open() {
 
 #[tokio::test(start_paused = true)]
 async fn nobody_waits_for_ever() {
-    let desk = desk(Policy::Never);
+    let desk = desk(HeadlessPolicy::Never);
     let mut inbox = desk.attend().unwrap();
     let cx = RunCx::new("ada");
     let started = tokio::time::Instant::now();
@@ -356,7 +361,7 @@ async fn nobody_waits_for_ever() {
 
 #[tokio::test]
 async fn it_is_told_who_asked_and_who_decided() {
-    let desk = Desk::new(Policy::Granted, Trusted::new([tool("t")]).unwrap());
+    let desk = ApprovalBroker::new(HeadlessPolicy::Granted, TrustedSubjects::new([tool("t")]).unwrap());
     let (events, mut stream) = EventSink::channel();
     let cx = RunCx::new("ada").with_events(events);
     desk.permit(&cx, tool("t"), "").await.unwrap();

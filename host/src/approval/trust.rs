@@ -1,12 +1,12 @@
 use std::{collections::HashSet, fmt, sync::Arc};
 
-use super::Subject;
+use super::PermissionSubject;
 use crate::{error::Fault, limits};
 
 /// What is decided while no front end attends the desk. An open question has no answer then, whatever the policy: nobody
 /// is there to choose.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Policy {
+pub enum HeadlessPolicy {
     /// No permission is given, not even for what is trusted.
     #[default]
     Never,
@@ -18,29 +18,29 @@ pub enum Policy {
 
 /// Keeps what a person trusts beyond this process. Called for each new subject, without a lock; it may block as long as
 /// writing a small file takes.
-pub trait KeepTrust: Send + Sync {
+pub trait TrustPersistence: Send + Sync {
     /// Keeps one more subject.
     ///
     /// # Errors
     ///
     /// A [`Fault`], which the person who trusted it is told. It stays trusted in this process.
-    fn keep(&self, subject: &Subject) -> Result<(), Fault>;
+    fn keep(&self, subject: &PermissionSubject) -> Result<(), Fault>;
 }
 
 /// What may be done without asking, at most [`limits::TRUSTED_SUBJECTS`].
 #[derive(Clone, Default)]
-pub struct Trusted {
-    subjects: HashSet<Subject>,
-    keeper: Option<Arc<dyn KeepTrust>>,
+pub struct TrustedSubjects {
+    subjects: HashSet<PermissionSubject>,
+    keeper: Option<Arc<dyn TrustPersistence>>,
 }
 
-impl Trusted {
+impl TrustedSubjects {
     /// These subjects. What is trusted later is forgotten with the desk.
     ///
     /// # Errors
     ///
     /// [`Fault::TooLarge`] if there are more than [`limits::TRUSTED_SUBJECTS`].
-    pub fn new(subjects: impl IntoIterator<Item = Subject>) -> Result<Self, Fault> {
+    pub fn new(subjects: impl IntoIterator<Item = PermissionSubject>) -> Result<Self, Fault> {
         let mut trusted = Self::default();
         for subject in subjects {
             if !trusted.takes(&subject) {
@@ -54,14 +54,14 @@ impl Trusted {
     }
 
     /// The same, and `keeper` is told what is trusted later.
-    pub fn kept_by(self, keeper: Arc<dyn KeepTrust>) -> Self {
+    pub fn kept_by(self, keeper: Arc<dyn TrustPersistence>) -> Self {
         Self { keeper: Some(keeper), ..self }
     }
 
     /// Whether this may be done without asking.
-    pub fn contains(&self, subject: &Subject) -> bool {
-        let is_above = |trusted: &Subject| match (trusted, subject) {
-            (Subject::Folder { path: above }, Subject::Folder { path }) => path.starts_with(above),
+    pub fn contains(&self, subject: &PermissionSubject) -> bool {
+        let is_above = |trusted: &PermissionSubject| match (trusted, subject) {
+            (PermissionSubject::Folder { path: above }, PermissionSubject::Folder { path }) => path.starts_with(above),
             _ => false,
         };
         let is_there = || self.subjects.contains(&*subject.as_trusted()) || self.subjects.iter().any(is_above);
@@ -69,20 +69,20 @@ impl Trusted {
     }
 
     /// Whether there is room for it, or it is there.
-    pub(super) fn takes(&self, subject: &Subject) -> bool {
+    pub(super) fn takes(&self, subject: &PermissionSubject) -> bool {
         self.subjects.len() < limits::TRUSTED_SUBJECTS || self.subjects.contains(&*subject.as_trusted())
     }
 
-    pub(super) fn insert(&mut self, subject: Subject) {
+    pub(super) fn insert(&mut self, subject: PermissionSubject) {
         self.subjects.insert(subject.as_trusted().into_owned());
     }
 
-    pub(super) fn keeper(&self) -> Option<Arc<dyn KeepTrust>> {
+    pub(super) fn keeper(&self) -> Option<Arc<dyn TrustPersistence>> {
         self.keeper.clone()
     }
 }
 
-impl fmt::Debug for Trusted {
+impl fmt::Debug for TrustedSubjects {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Trusted").field("subjects", &self.subjects).finish_non_exhaustive()
     }

@@ -2,22 +2,22 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    approval::{Answer, Choice, Desk, OpenQuestion},
+    approval::{ApprovalBroker, OpenQuestion, OpenQuestionAnswer, QuestionOption},
     chat::ToolHints,
     error::Fault,
     limits,
-    tool::{self, Concurrency, Tool, ToolOutput},
+    tool::{self, Tool, ToolConcurrency, ToolOutput},
 };
 
 /// The arguments. Vendors that insist on every key send null for what is left out.
 #[derive(Deserialize, JsonSchema)]
-struct AskUser {
+struct AskUserArgs {
     /// What you want to know, in whole sentences.
     question: String,
     /// What it is about, in a word or two.
     header: Option<String>,
     /// What the person can choose from; each label only once. Leave it out for an answer in the person's own words.
-    options: Option<Vec<Offered>>,
+    options: Option<Vec<AskUserOption>>,
     /// Whether several options may be chosen.
     #[serde(alias = "multiSelect")]
     multi_select: Option<bool>,
@@ -27,7 +27,7 @@ struct AskUser {
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Offered {
+struct AskUserOption {
     /// A few words.
     label: String,
     /// What choosing it means.
@@ -37,7 +37,7 @@ struct Offered {
 /// What the model reads of an answer.
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Told {
+enum AskUserAnswer {
     /// In the person's own words.
     Answer(String),
     /// Labels of options.
@@ -45,10 +45,10 @@ enum Told {
 }
 
 /// The tool `ask_user`: an agent asks a person, and waits for the answer up to [`limits::QUESTION_TIME`].
-pub fn ask_user(desk: Desk) -> impl Tool {
+pub fn ask_user(desk: ApprovalBroker) -> impl Tool {
     let description = "Asks the person you work for, and waits for the answer. Ask only what you cannot find out by \
         yourself and what changes what you do. Whatever the options, the person may answer in other words.";
-    let ask = move |cx: tool::ToolCx, args: AskUser| {
+    let ask = move |cx: tool::ToolCx, args: AskUserArgs| {
         let desk = desk.clone();
         async move {
             let answer = desk.ask(&cx.run, args.into()).await?.ok_or_else(|| {
@@ -57,8 +57,8 @@ pub fn ask_user(desk: Desk) -> impl Tool {
                 )
             })?;
             ToolOutput::json(&match answer {
-                Answer::Text(text) => Told::Answer(text),
-                Answer::Chosen(labels) => Told::Chosen(labels),
+                OpenQuestionAnswer::Text(text) => AskUserAnswer::Answer(text),
+                OpenQuestionAnswer::Chosen(labels) => AskUserAnswer::Chosen(labels),
             })
         }
     };
@@ -66,13 +66,15 @@ pub fn ask_user(desk: Desk) -> impl Tool {
     tool::function("ask_user", description, ask)
         .with_time_limit(limits::QUESTION_TIME + limits::TOOL_TIME)
         .with_hints(ToolHints { read_only: true, ..ToolHints::default() })
-        .with_concurrency(Concurrency::Independent)
+        .with_concurrency(ToolConcurrency::Independent)
 }
 
-impl From<AskUser> for OpenQuestion {
-    fn from(args: AskUser) -> Self {
-        let choice =
-            |offered: Offered| Choice { label: offered.label, description: offered.description.unwrap_or_default() };
+impl From<AskUserArgs> for OpenQuestion {
+    fn from(args: AskUserArgs) -> Self {
+        let choice = |offered: AskUserOption| QuestionOption {
+            label: offered.label,
+            description: offered.description.unwrap_or_default(),
+        };
         Self {
             text: args.question,
             header: args.header.unwrap_or_default(),
@@ -87,17 +89,17 @@ impl From<AskUser> for OpenQuestion {
 mod tests {
     use super::*;
     use crate::{
-        approval::{Policy, QuestionKind, Trusted},
-        chat::{Snapshot, ToolCall},
+        approval::{HeadlessPolicy, QuestionKind, TrustedSubjects},
+        chat::{ChatSnapshot, ToolCall},
         event::RunCx,
         tool::{ToolBox, ToolCx},
     };
 
-    async fn call(desk: &Desk, arguments: &str) -> (bool, String) {
+    async fn call(desk: &ApprovalBroker, arguments: &str) -> (bool, String) {
         let mut tools = ToolBox::new();
         tools.register(std::sync::Arc::new(ask_user(desk.clone()))).unwrap();
         let cx =
-            ToolCx { run: RunCx::new("a"), chat: Snapshot::default(), tools: [].into(), begin: Default::default() };
+            ToolCx { run: RunCx::new("a"), chat: ChatSnapshot::default(), tools: [].into(), begin: Default::default() };
         let call = ToolCall { id: "c".into(), name: "ask_user".into(), arguments: arguments.into(), meta: vec![] };
         let result = tools.dispatch(&cx, &call).await.result;
         (result.is_error, result.text())
@@ -105,11 +107,12 @@ mod tests {
 
     #[tokio::test]
     async fn the_model_reads_what_the_person_said() {
-        let desk = Desk::new(Policy::Never, Trusted::default());
+        let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
         let mut inbox = desk.attend().unwrap();
-        let chosen = |labels: &[&str]| Some(Answer::Chosen(labels.iter().map(|label| (*label).into()).collect()));
+        let chosen =
+            |labels: &[&str]| Some(OpenQuestionAnswer::Chosen(labels.iter().map(|label| (*label).into()).collect()));
         for (arguments, answer, shown) in [
-            (r#"{"question":"why?"}"#, Some(Answer::Text("so".into())), r#"{"answer":"so"}"#),
+            (r#"{"question":"why?"}"#, Some(OpenQuestionAnswer::Text("so".into())), r#"{"answer":"so"}"#),
             (
                 r#"{"question":"q","options":[{"label":"a"},{"label":"b","description":"B"}]}"#,
                 chosen(&["b"]),
@@ -141,7 +144,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn without_an_answer_the_model_is_told_what_to_do() {
-        let desk = Desk::new(Policy::All, Trusted::default());
+        let desk = ApprovalBroker::new(HeadlessPolicy::All, TrustedSubjects::default());
         for (arguments, shown) in [
             (r#"{"question":"why?"}"#, "nobody is there to answer: decide by yourself"),
             (r#"{"question":" "}"#, "the question is empty"),

@@ -3,36 +3,36 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::{
-    approval::{Desk, Subject, Verdict},
-    chat::{Content, ToolCall},
+    approval::{ApprovalBroker, PermissionSubject, Verdict},
+    chat::{ToolCall, ToolResultContent},
     error::{Fault, OnFailure, cut},
     event::{AnsweredBy, RunCx},
     limits,
-    tool::{CallDecision, CallVerdict, Target, ToolMiddleware},
+    tool::{ToolCallDecision, ToolCallVerdict, ToolMiddleware, ToolTarget},
 };
 
 /// A middleware around tool calls whose questions go to a person.
-pub struct AskingMiddleware {
+pub struct ApprovalMiddleware {
     inner: Arc<dyn ToolMiddleware>,
-    desk: Desk,
+    desk: ApprovalBroker,
     agent: String,
     digest: String,
 }
 
-impl AskingMiddleware {
+impl ApprovalMiddleware {
     /// The middleware of this agent, asking at this desk. `digest` is that of the plugin that it is, with its params; empty
     /// for one of the host: what is trusted is trusted of these alone.
     pub fn new(
         inner: Arc<dyn ToolMiddleware>,
-        desk: Desk,
+        desk: ApprovalBroker,
         agent: impl Into<String>,
         digest: impl Into<String>,
     ) -> Self {
         Self { inner, desk, agent: agent.into(), digest: digest.into() }
     }
 
-    async fn ask(&self, cx: &RunCx, call: &ToolCall, text: &str, topic: String) -> Result<CallVerdict, Fault> {
-        let subject = Subject::Topic {
+    async fn ask(&self, cx: &RunCx, call: &ToolCall, text: &str, topic: String) -> Result<ToolCallVerdict, Fault> {
+        let subject = PermissionSubject::Topic {
             agent: self.agent.clone(),
             origin: self.inner.name().into(),
             topic,
@@ -43,10 +43,10 @@ impl AskingMiddleware {
         let detail = format!("{text}\n{} {}", call.name, call.arguments);
         let ruling = self.desk.permit(cx, subject, &detail).await?;
         if ruling.verdict != Verdict::No {
-            return Ok(CallVerdict::Allow);
+            return Ok(ToolCallVerdict::Allow);
         }
         let (rule, name) = (self.inner.name(), &call.name);
-        Ok(CallVerdict::Deny(match ruling.by {
+        Ok(ToolCallVerdict::Deny(match ruling.by {
             AnsweredBy::Person => format!(
                 "the person declined this call of `{name}`, about which `{rule}` asked: do not reach the same by another \
                  way; go on without it, or say what you need it for"
@@ -60,7 +60,7 @@ impl AskingMiddleware {
 }
 
 #[async_trait]
-impl ToolMiddleware for AskingMiddleware {
+impl ToolMiddleware for ApprovalMiddleware {
     fn name(&self) -> &str {
         self.inner.name()
     }
@@ -69,26 +69,26 @@ impl ToolMiddleware for AskingMiddleware {
         self.inner.on_failure()
     }
 
-    async fn before(&self, cx: &RunCx, call: &ToolCall, target: &Target) -> Result<CallDecision, Fault> {
+    async fn before(&self, cx: &RunCx, call: &ToolCall, target: &ToolTarget) -> Result<ToolCallDecision, Fault> {
         let decision = self.inner.before(cx, call, target).await?;
         let verdict = match decision.verdict {
-            CallVerdict::Ask { text, topic } => {
+            ToolCallVerdict::Ask { text, topic } => {
                 // What would be called is shown, and not what the model wrote.
                 let changed = decision.arguments.clone().map(|arguments| ToolCall { arguments, ..call.clone() });
                 self.ask(cx, changed.as_ref().unwrap_or(call), &text, topic).await?
             }
             other => other,
         };
-        Ok(CallDecision { verdict, ..decision })
+        Ok(ToolCallDecision { verdict, ..decision })
     }
 
     async fn after(
         &self,
         cx: &RunCx,
         call: &ToolCall,
-        outcome: Result<&[Content], &Fault>,
+        outcome: Result<&[ToolResultContent], &Fault>,
         state: Vec<u8>,
-    ) -> Result<Option<Vec<Content>>, Fault> {
+    ) -> Result<Option<Vec<ToolResultContent>>, Fault> {
         self.inner.after(cx, call, outcome, state).await
     }
 }
@@ -97,7 +97,7 @@ impl ToolMiddleware for AskingMiddleware {
 mod tests {
     use super::*;
     use crate::{
-        approval::{Policy, QuestionKind, Trusted},
+        approval::{HeadlessPolicy, QuestionKind, TrustedSubjects},
         chat::ToolHints,
     };
 
@@ -113,40 +113,40 @@ mod tests {
             "careful"
         }
 
-        async fn before(&self, _: &RunCx, call: &ToolCall, _: &Target) -> Result<CallDecision, Fault> {
-            let verdict = CallVerdict::Ask {
+        async fn before(&self, _: &RunCx, call: &ToolCall, _: &ToolTarget) -> Result<ToolCallDecision, Fault> {
+            let verdict = ToolCallVerdict::Ask {
                 text: self.text.clone().unwrap_or_else(|| "It spends money.".into()),
                 topic: call.name.clone(),
             };
-            Ok(CallDecision { verdict, arguments: Some(r#"{"amount":1}"#.into()), state: vec![7] })
+            Ok(ToolCallDecision { verdict, arguments: Some(r#"{"amount":1}"#.into()), state: vec![7] })
         }
 
         async fn after(
             &self,
             _: &RunCx,
             _: &ToolCall,
-            _: Result<&[Content], &Fault>,
+            _: Result<&[ToolResultContent], &Fault>,
             _: Vec<u8>,
-        ) -> Result<Option<Vec<Content>>, Fault> {
+        ) -> Result<Option<Vec<ToolResultContent>>, Fault> {
             Ok(None)
         }
     }
 
-    async fn decided(desk: &Desk, tool: &str) -> CallDecision {
+    async fn decided(desk: &ApprovalBroker, tool: &str) -> ToolCallDecision {
         decided_by(Careful::default(), desk, tool).await
     }
 
-    async fn decided_by(careful: Careful, desk: &Desk, tool: &str) -> CallDecision {
-        let asking = AskingMiddleware::new(Arc::new(careful), desk.clone(), "ada", "d");
+    async fn decided_by(careful: Careful, desk: &ApprovalBroker, tool: &str) -> ToolCallDecision {
+        let asking = ApprovalMiddleware::new(Arc::new(careful), desk.clone(), "ada", "d");
         let call = ToolCall { id: "c".into(), name: tool.into(), arguments: r#"{"amount":9}"#.into(), meta: vec![] };
-        let target = Target { origin: "host".into(), hints: ToolHints::default() };
+        let target = ToolTarget { origin: "host".into(), hints: ToolHints::default() };
         asking.before(&RunCx::new("ada"), &call, &target).await.unwrap()
     }
 
     #[tokio::test]
     async fn a_person_says_what_becomes_of_a_call() {
-        let desk = Desk::new(Policy::Never, Trusted::default());
-        let CallVerdict::Deny(why) = decided(&desk, "pay").await.verdict else { panic!("nobody was there") };
+        let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
+        let ToolCallVerdict::Deny(why) = decided(&desk, "pay").await.verdict else { panic!("nobody was there") };
         assert!(why.contains("`careful` wants a person's consent to this call of `pay`"), "{why}");
         let mut inbox = desk.attend().unwrap();
         for (answer, allowed) in [(Verdict::No, false), (Verdict::Yes, true), (Verdict::Trust, true)] {
@@ -158,16 +158,16 @@ mod tests {
                 inbox.decide(asked.id, answer).unwrap();
             };
             let (decision, ()) = tokio::join!(decided(&desk, "pay"), person);
-            assert_eq!(decision.verdict == CallVerdict::Allow, allowed, "{answer:?}: {decision:?}");
+            assert_eq!(decision.verdict == ToolCallVerdict::Allow, allowed, "{answer:?}: {decision:?}");
             assert_eq!((decision.arguments.as_deref(), decision.state), (Some(r#"{"amount":1}"#), vec![7]));
         }
         // Nobody is asked about this topic any more.
-        assert_eq!(decided(&desk, "pay").await.verdict, CallVerdict::Allow);
+        assert_eq!(decided(&desk, "pay").await.verdict, ToolCallVerdict::Allow);
     }
 
     #[tokio::test]
     async fn a_long_text_does_not_hide_the_call() {
-        let desk = Desk::new(Policy::Never, Trusted::default());
+        let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
         let mut inbox = desk.attend().unwrap();
         let long = Careful { text: Some("é".repeat(limits::QUESTION_BYTES / 2)) };
         let person = async {

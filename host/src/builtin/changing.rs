@@ -3,45 +3,45 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 
 use crate::{
-    approval::{Desk, Subject, Verdict},
-    change::{Changes, FileChange, Plan, Proposer},
-    chat::{Content, ToolCall, ToolSpec},
+    approval::{ApprovalBroker, PermissionSubject, Verdict},
+    change::{ChangeApplier, ChangeOrigin, ChangePlan, FileChange},
+    chat::{ToolCall, ToolResultContent, ToolSpec},
     error::{Fault, seconds},
     event::{AnsweredBy, Event, RunCx},
     limits,
-    tool::{Concurrency, Proposed, Tool, ToolCx, ToolOutput},
+    tool::{ChangeProposalPart, Tool, ToolConcurrency, ToolCx, ToolOutput},
 };
 
 /// A tool whose proposals to change files are made, if whoever may say yes does so with the difference shown.
-pub struct ChangingTool {
+pub struct FileChangeTool {
     tool: Arc<dyn Tool>,
-    changes: Changes,
-    desk: Desk,
+    changes: ChangeApplier,
+    desk: ApprovalBroker,
     agent: String,
     digest: String,
-    asks: AsksFor,
+    asks: ChangeApprovalPolicy,
     is_pure: bool,
 }
 
 /// About which changes a person is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AsksFor {
+pub enum ChangeApprovalPolicy {
     /// About all that are not trusted.
     All,
     /// About those alone that cannot be undone, or concern files that programs go by.
     Remarkable,
 }
 
-impl ChangingTool {
+impl FileChangeTool {
     /// The tool of this agent, asking at this desk. `digest` is that of the plugin which it comes from, empty for a tool of
     /// the host: what is trusted is trusted of these alone.
     pub fn new(
         tool: Arc<dyn Tool>,
-        changes: Changes,
-        desk: Desk,
+        changes: ChangeApplier,
+        desk: ApprovalBroker,
         agent: impl Into<String>,
         digest: impl Into<String>,
-        asks: AsksFor,
+        asks: ChangeApprovalPolicy,
     ) -> Self {
         Self { tool, changes, desk, agent: agent.into(), digest: digest.into(), asks, is_pure: false }
     }
@@ -53,7 +53,7 @@ impl ChangingTool {
     }
 
     /// Has the changes made that are proposed, or says why not.
-    async fn make(&self, cx: &ToolCx, call: &ToolCall, pieces: Vec<Proposed>) -> Result<ToolOutput, Fault> {
+    async fn make(&self, cx: &ToolCx, call: &ToolCall, pieces: Vec<ChangeProposalPart>) -> Result<ToolOutput, Fault> {
         let changes: Vec<FileChange> = pieces.iter().filter_map(change).cloned().collect();
         let here = self.changes.clone();
         let plan = blocking(move || here.plan(&changes).map_err(Fault::from)).await?;
@@ -64,8 +64,8 @@ impl ChangingTool {
         }
         let mut told = plan.told();
         let content = pieces.into_iter().filter_map(|piece| match piece {
-            Proposed::Content(content) => Some(content),
-            Proposed::Change(_) => told.next().map(|told| Content::Text(told.done())),
+            ChangeProposalPart::Content(content) => Some(content),
+            ChangeProposalPart::Change(_) => told.next().map(|told| ToolResultContent::Text(told.done())),
         });
         let content: Vec<_> = content.collect();
         drop(told);
@@ -74,7 +74,7 @@ impl ChangingTool {
         let (id, tool) = (call.id.clone(), self.spec().name.clone());
         // Not left in the middle if the call is cancelled.
         blocking(move || {
-            let proposer = Proposer { agent: &agent, call: &id, tool: &tool };
+            let proposer = ChangeOrigin { agent: &agent, call: &id, tool: &tool };
             here.apply(&plan, proposer, &result).map_err(Fault::from)?;
             if by == Some(AnsweredBy::Person) {
                 here.tell_seen(&plan);
@@ -92,12 +92,12 @@ impl ChangingTool {
     }
 
     /// Who allows it; none: the config.
-    async fn permitted(&self, cx: &RunCx, plan: &Plan) -> Result<Option<AnsweredBy>, Fault> {
-        if self.asks == AsksFor::Remarkable && plan.is_plain() {
+    async fn permitted(&self, cx: &RunCx, plan: &ChangePlan) -> Result<Option<AnsweredBy>, Fault> {
+        if self.asks == ChangeApprovalPolicy::Remarkable && plan.is_plain() {
             return Ok(None);
         }
         let name = &self.spec().name;
-        let subject = Subject::Change {
+        let subject = PermissionSubject::Change {
             agent: self.agent.clone(),
             origin: self.origin().into(),
             name: name.clone(),
@@ -123,10 +123,10 @@ impl ChangingTool {
     }
 }
 
-fn change(piece: &Proposed) -> Option<&FileChange> {
+fn change(piece: &ChangeProposalPart) -> Option<&FileChange> {
     match piece {
-        Proposed::Change(change) => Some(change),
-        Proposed::Content(_) => None,
+        ChangeProposalPart::Change(change) => Some(change),
+        ChangeProposalPart::Content(_) => None,
     }
 }
 
@@ -139,7 +139,7 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, Fault> + S
 }
 
 #[async_trait]
-impl Tool for ChangingTool {
+impl Tool for FileChangeTool {
     fn spec(&self) -> &Arc<ToolSpec> {
         self.tool.spec()
     }
@@ -169,7 +169,7 @@ impl Tool for ChangingTool {
         self.tool.hides_arguments()
     }
 
-    fn concurrency(&self) -> Concurrency {
+    fn concurrency(&self) -> ToolConcurrency {
         self.tool.concurrency()
     }
 
@@ -185,7 +185,7 @@ impl Tool for ChangingTool {
         if cx.begin.is_again() {
             let (here, agent, id) = (self.changes.clone(), Arc::clone(&cx.run.agent), call.id.clone());
             let tool = self.spec().name.clone();
-            let by = move || Ok(here.made(Proposer { agent: &agent, call: &id, tool: &tool }));
+            let by = move || Ok(here.made(ChangeOrigin { agent: &agent, call: &id, tool: &tool }));
             if let Some(content) = blocking(by).await? {
                 return Ok(ToolOutput::Reply(content));
             }

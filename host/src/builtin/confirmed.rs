@@ -3,18 +3,18 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 
 use crate::{
-    approval::{Desk, Subject, Verdict},
+    approval::{ApprovalBroker, PermissionSubject, Verdict},
     chat::{ToolCall, ToolSpec},
     error::{Fault, seconds},
     event::AnsweredBy,
     limits,
-    tool::{Concurrency, Tool, ToolCx, ToolOutput},
+    tool::{Tool, ToolConcurrency, ToolCx, ToolOutput},
 };
 
 /// A tool that runs only if whoever may say yes does so, call by call, with the arguments shown.
 pub struct ConfirmedTool {
     tool: Arc<dyn Tool>,
-    desk: Desk,
+    desk: ApprovalBroker,
     agent: String,
     digest: String,
 }
@@ -22,7 +22,7 @@ pub struct ConfirmedTool {
 impl ConfirmedTool {
     /// The tool of this agent, asking at this desk before each call. `digest` is that of the plugin which it comes from,
     /// empty for a tool of the host: what is trusted is trusted of these alone.
-    pub fn new(tool: Arc<dyn Tool>, desk: Desk, agent: impl Into<String>, digest: impl Into<String>) -> Self {
+    pub fn new(tool: Arc<dyn Tool>, desk: ApprovalBroker, agent: impl Into<String>, digest: impl Into<String>) -> Self {
         Self { tool, desk, agent: agent.into(), digest: digest.into() }
     }
 }
@@ -59,7 +59,7 @@ impl Tool for ConfirmedTool {
         self.tool.hides_arguments()
     }
 
-    fn concurrency(&self) -> Concurrency {
+    fn concurrency(&self) -> ToolConcurrency {
         self.tool.concurrency()
     }
 
@@ -73,7 +73,7 @@ impl Tool for ConfirmedTool {
 
     async fn call(&self, cx: &ToolCx, call: &ToolCall) -> Result<ToolOutput, Fault> {
         let name = &self.spec().name;
-        let subject = Subject::Tool {
+        let subject = PermissionSubject::Tool {
             agent: self.agent.clone(),
             origin: self.origin().into(),
             name: name.clone(),
@@ -117,10 +117,10 @@ mod tests {
 
     use super::*;
     use crate::{
-        approval::{Policy, QuestionKind, Trusted},
-        chat::Snapshot,
+        approval::{HeadlessPolicy, QuestionKind, TrustedSubjects},
+        chat::ChatSnapshot,
         event::RunCx,
-        tool::{self, Begin, ToolBox},
+        tool::{self, CallStartHook, ToolBox},
     };
 
     #[derive(Deserialize, JsonSchema)]
@@ -129,7 +129,7 @@ mod tests {
     }
 
     /// A box with one confirmed tool, and how often that ran.
-    fn tools(desk: &Desk) -> (ToolBox, Arc<AtomicUsize>) {
+    fn tools(desk: &ApprovalBroker) -> (ToolBox, Arc<AtomicUsize>) {
         let ran = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&ran);
         let tool = tool::function("wipe", "Wipes.", move |_, args: Args| {
@@ -147,11 +147,11 @@ mod tests {
     }
 
     async fn call(tools: &ToolBox, hang: bool) -> (bool, String) {
-        call_told(tools, hang, Begin::default()).await
+        call_told(tools, hang, CallStartHook::default()).await
     }
 
-    async fn call_told(tools: &ToolBox, hang: bool, begin: Begin) -> (bool, String) {
-        let cx = ToolCx { run: RunCx::new("a"), chat: Snapshot::default(), tools: [].into(), begin };
+    async fn call_told(tools: &ToolBox, hang: bool, begin: CallStartHook) -> (bool, String) {
+        let cx = ToolCx { run: RunCx::new("a"), chat: ChatSnapshot::default(), tools: [].into(), begin };
         let arguments = format!(r#"{{"hang":{hang}}}"#);
         let call = ToolCall { id: "c".into(), name: "wipe".into(), arguments, meta: vec![] };
         let result = tools.dispatch(&cx, &call).await.result;
@@ -160,7 +160,7 @@ mod tests {
 
     #[tokio::test]
     async fn it_runs_only_when_allowed() {
-        let desk = Desk::new(Policy::Never, Trusted::default());
+        let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
         let (tools, ran) = tools(&desk);
         let (is_error, text) = call(&tools, false).await;
         assert!(is_error && text.contains("nobody is there to give it"), "{text}");
@@ -184,7 +184,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_call_begins_when_it_is_allowed() {
-        let desk = Desk::new(Policy::Never, Trusted::default());
+        let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
         let (tools, ran) = tools(&desk);
         let mut inbox = desk.attend().unwrap();
         for (verdict, fails, begins, runs) in
@@ -192,7 +192,7 @@ mod tests {
         {
             let told = Arc::new(AtomicUsize::new(0));
             let count = Arc::clone(&told);
-            let begin = Begin::new(move || {
+            let begin = CallStartHook::new(move || {
                 count.fetch_add(1, Ordering::Relaxed);
                 Box::pin(async move { if fails { Err(Fault::other("the disk is full")) } else { Ok(()) } })
             });
@@ -210,7 +210,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_time_of_the_person_is_not_the_time_of_the_tool() {
-        let desk = Desk::new(Policy::All, Trusted::default());
+        let desk = ApprovalBroker::new(HeadlessPolicy::All, TrustedSubjects::default());
         let (tools, _) = tools(&desk);
         let (is_error, text) = call(&tools, true).await;
         assert!(is_error && text == "it took longer than 60 seconds", "{text}");

@@ -5,26 +5,26 @@ use serde::Deserialize;
 
 use super::confirmed::declined;
 use crate::{
-    approval::{Desk, Subject, Verdict},
-    chat::{Content, ToolHints},
+    approval::{ApprovalBroker, PermissionSubject, Verdict},
+    chat::{ToolHints, ToolResultContent},
     error::{Fault, count, cut, seconds},
     limits,
-    process::{Ended, Exit, Ground, Job, Programs, Wish, shown_words},
-    tool::{self, Concurrency, ToolBox, ToolCx, ToolOutput},
+    process::{AllowedPrograms, ExecContext, ProcessExit, ProcessOutput, ProcessSpec, ProgramRequest, shown_words},
+    tool::{self, ToolBox, ToolConcurrency, ToolCx, ToolOutput},
 };
 
 /// What an agent may have run.
 #[derive(Debug, Clone)]
-pub enum Runs {
+pub enum ExecPolicy {
     /// Any program, if a person says yes to it.
-    Asked(Ground),
+    Asked(ExecContext),
     /// Those that a config names, with the arguments that it names: who wrote that has said yes.
-    Named(Programs),
+    Named(AllowedPrograms),
 }
 
 /// The arguments. Vendors that insist on every key send null for what is left out.
 #[derive(Deserialize, JsonSchema)]
-struct ExecRun {
+struct ExecArgs {
     /// The program.
     command: String,
     /// Its arguments, one word each. There is no shell: quotes, `|`, `>`, `*` and `$` are plain characters.
@@ -38,18 +38,18 @@ struct ExecRun {
 }
 
 /// The tool `exec_run`: an agent has a program run and reads what it printed.
-pub fn exec_tools(desk: Desk, runs: Runs) -> ToolBox {
+pub fn exec_tools(desk: ApprovalBroker, runs: ExecPolicy) -> ToolBox {
     let run = {
         let runs = runs.clone();
-        move |cx: ToolCx, args: ExecRun| {
+        move |cx: ToolCx, args: ExecArgs| {
             let (desk, runs) = (desk.clone(), runs.clone());
             async move {
                 let (command, wish) = args.read();
                 let (job, ground) = match &runs {
-                    Runs::Named(programs) => (programs.job(&command, wish)?, programs.ground()),
-                    Runs::Asked(ground) => {
+                    ExecPolicy::Named(programs) => (programs.job(&command, wish)?, programs.ground()),
+                    ExecPolicy::Asked(ground) => {
                         let job = ground.job(&command, wish)?;
-                        let subject = Subject::Program { name: trusted_name(&command, &job, ground) };
+                        let subject = PermissionSubject::Program { name: trusted_name(&command, &job, ground) };
                         let ruling = desk.permit(&cx.run, subject, &asked(&command, &job)?).await?;
                         if ruling.verdict == Verdict::No {
                             return Err(declined(EXEC_RUN, ruling.by));
@@ -66,7 +66,7 @@ pub fn exec_tools(desk: Desk, runs: Runs) -> ToolBox {
     let most = limits::QUESTION_TIME + limits::PROCESS_PLACE_WAIT + limits::PROCESS_TIME_CEILING + limits::TOOL_TIME;
     let tool = tool::function(EXEC_RUN, &description(&runs), run)
         .with_hints(ToolHints::default())
-        .with_concurrency(Concurrency::Anything { changes: true })
+        .with_concurrency(ToolConcurrency::Anything { changes: true })
         .with_time_limit(most)
         .beginning_itself();
     ToolBox::new().with(tool)
@@ -74,16 +74,16 @@ pub fn exec_tools(desk: Desk, runs: Runs) -> ToolBox {
 
 const EXEC_RUN: &str = "exec_run";
 
-fn description(runs: &Runs) -> String {
+fn description(runs: &ExecPolicy) -> String {
     let (time, most) = (limits::PROCESS_TIME.as_secs(), limits::PROCESS_TIME_CEILING.as_secs());
     let what = "Runs a program in the project's folder, waits for its end, and gives what it printed; a status other than 0 is \
                 an error. There is no shell and no terminal, and what it leaves running is ended with it.";
     match runs {
-        Runs::Asked(_) => format!(
+        ExecPolicy::Asked(_) => format!(
             "{what} The program is named by its name, or by its path in the project. The person is shown the command and may \
              say no. It has {time} seconds, or up to {most} in `timeout`."
         ),
-        Runs::Named(programs) => {
+        ExecPolicy::Named(programs) => {
             let named = programs.iter().map(|(name, entry)| {
                 let args: Vec<_> = entry.args.iter().map(ToString::to_string).collect();
                 let args = if args.is_empty() { "[]".into() } else { args.join(" or ") };
@@ -99,17 +99,25 @@ fn description(runs: &Runs) -> String {
     }
 }
 
-impl ExecRun {
-    fn read(self) -> (String, Wish) {
+impl ExecArgs {
+    fn read(self) -> (String, ProgramRequest) {
         let Self { command, args, cwd, stdin, timeout } = self;
         let stdin = stdin.unwrap_or_default().into_bytes();
-        (command, Wish { args: args.unwrap_or_default(), folder: cwd, stdin, time: timeout.map(Duration::from_secs) })
+        (
+            command,
+            ProgramRequest {
+                args: args.unwrap_or_default(),
+                folder: cwd,
+                stdin,
+                time: timeout.map(Duration::from_secs),
+            },
+        )
     }
 }
 
 /// What is trusted where this is: a name stands for what is found in the folders of `PATH`, but not for what anybody may have
 /// put into the project.
-fn trusted_name(command: &str, job: &Job, ground: &Ground) -> String {
+fn trusted_name(command: &str, job: &ProcessSpec, ground: &ExecContext) -> String {
     let path = job.program.canonicalize().unwrap_or_else(|_| job.program.clone());
     let root = ground.root.canonicalize().unwrap_or_else(|_| ground.root.clone());
     match command.contains(std::path::is_separator) || path.starts_with(root) {
@@ -119,7 +127,7 @@ fn trusted_name(command: &str, job: &Job, ground: &Ground) -> String {
 }
 
 /// What a person is shown: all that is run, and the beginning of what it reads.
-fn asked(command: &str, job: &Job) -> Result<String, Fault> {
+fn asked(command: &str, job: &ProcessSpec) -> Result<String, Fault> {
     let words = shown_words([command].into_iter().chain(job.args.iter().map(String::as_str)));
     let chars = words.chars().count();
     if chars > limits::COMMAND_SHOWN_CHARS {
@@ -144,7 +152,7 @@ fn asked(command: &str, job: &Job) -> Result<String, Fault> {
 }
 
 /// What a model reads of a run.
-pub(super) fn told(ended: Ended, time: Duration) -> ToolOutput {
+pub(super) fn told(ended: ProcessOutput, time: Duration) -> ToolOutput {
     let text = |bytes: &[u8]| -> String {
         let text: Cow<str> = String::from_utf8_lossy(bytes);
         text.trim_end_matches(['\n', '\r']).to_owned()
@@ -152,8 +160,8 @@ pub(super) fn told(ended: Ended, time: Duration) -> ToolOutput {
     let (said, complained) = (text(&ended.stdout), text(&ended.stderr));
     let stderr = if complained.is_empty() { String::new() } else { format!("[standard error]\n{complained}") };
     let how = match ended.exit {
-        Exit::Status(0) => String::new(),
-        Exit::Time => format!("[it was ended after {}]", seconds(time)),
+        ProcessExit::Status(0) => String::new(),
+        ProcessExit::Time => format!("[it was ended after {}]", seconds(time)),
         exit => format!("[{exit}]"),
     };
     // What is long is cut at its end: why it failed comes first.
@@ -165,7 +173,7 @@ pub(super) fn told(ended: Ended, time: Duration) -> ToolOutput {
     let text = if parts.is_empty() { "[it printed nothing]".into() } else { parts.join("\n") };
     match ended.is_success() {
         true => text.into(),
-        false => ToolOutput::Failed(vec![Content::Text(text)]),
+        false => ToolOutput::Failed(vec![ToolResultContent::Text(text)]),
     }
 }
 

@@ -8,8 +8,8 @@ mod exec;
 mod git;
 
 pub use ask_user::ask_user;
-pub use asking::AskingMiddleware;
-pub use changing::{AsksFor, ChangingTool};
+pub use asking::ApprovalMiddleware;
+pub use changing::{ChangeApprovalPolicy, FileChangeTool};
 pub use confirmed::ConfirmedTool;
-pub use exec::{Runs, exec_tools};
-pub use git::{Repository, git_tools};
+pub use exec::{ExecPolicy, exec_tools};
+pub use git::{GitRepository, git_tools};

@@ -47,7 +47,7 @@ impl Budget {
 
 /// The amounts of a budget, of which one can be 0: what a share was bounded by when it was carved.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Bounds {
+pub struct AllocationBounds {
     /// Tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
@@ -77,24 +77,24 @@ fn some<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default + PartialEq>(fr
 }
 
 fn time<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
-    Ok(Option::<Written>::deserialize(from)?.map(|Written(time)| time))
+    Ok(Option::<HumanDuration>::deserialize(from)?.map(|HumanDuration(time)| time))
 }
 
 /// A time in words.
-struct Written(Duration);
+struct HumanDuration(Duration);
 
-impl<'de> Deserialize<'de> for Written {
+impl<'de> Deserialize<'de> for HumanDuration {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Words;
+        struct HumanDurationVisitor;
 
-        impl de::Visitor<'_> for Words {
-            type Value = Written;
+        impl de::Visitor<'_> for HumanDurationVisitor {
+            type Value = HumanDuration;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a time with its unit, such as 90s, 10m, 1h30m or 500ms")
             }
 
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Written, E> {
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<HumanDuration, E> {
                 let time = humantime::parse_duration(text.trim())
                     .map_err(|error| E::custom(format!("{error}; write a time such as 90s, 10m, 1h30m or 500ms")))?;
                 if time.is_zero() || time > limits::BUDGET_TIME {
@@ -103,11 +103,11 @@ impl<'de> Deserialize<'de> for Written {
                         "a time is more than 0 and at most {days}days; leave it out for no bound"
                     )));
                 }
-                Ok(Written(time))
+                Ok(HumanDuration(time))
             }
         }
 
-        from.deserialize_str(Words)
+        from.deserialize_str(HumanDurationVisitor)
     }
 }
 

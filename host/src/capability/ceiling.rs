@@ -5,11 +5,11 @@ use std::{
 
 use serde::Serialize;
 
-use super::{Budget, Grant, Missing};
+use super::{Budget, Grant, MissingCapability};
 
 /// What one place of the config bounds: all that an agent does itself (`use`), or all that it starts (`delegable`).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Bound {
+pub struct CeilingBound {
     /// What plugins may do; none: what they are granted.
     pub grant: Option<Grant>,
     /// What a person may open to them beyond that, while they work.
@@ -20,7 +20,7 @@ pub struct Bound {
     pub budget: Budget,
 }
 
-impl Bound {
+impl CeilingBound {
     fn meet(&self, other: &Self) -> Self {
         let grant = match (&self.grant, &other.grant) {
             (Some(one), Some(other)) => Some(one.meet(other)),
@@ -52,18 +52,18 @@ impl Bound {
 /// assert_eq!(Ceiling::default().narrow(&given), given);
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Ceiling(BTreeMap<Arc<str>, Arc<Bound>>);
+pub struct Ceiling(BTreeMap<Arc<str>, Arc<CeilingBound>>);
 
 impl Ceiling {
     /// One bound.
-    pub fn of(place: impl Into<Arc<str>>, bound: Bound) -> Self {
+    pub fn of(place: impl Into<Arc<str>>, bound: CeilingBound) -> Self {
         Self([(place.into(), Arc::new(bound))].into())
     }
 
     /// Nothing and nobody.
     pub fn nothing() -> Self {
         let (grant, agents) = (Some(Grant::default()), Some(BTreeSet::new()));
-        Self::of("nothing", Bound { grant, agents, ..Bound::default() })
+        Self::of("nothing", CeilingBound { grant, agents, ..CeilingBound::default() })
     }
 
     /// What both allow. In a config a place stands for one bound; where it stands for two, both hold.
@@ -96,13 +96,14 @@ impl Ceiling {
 
     /// The place that does not let a person open this; none if there is no such.
     pub fn keeps_shut(&self, wanted: &Grant) -> Option<Arc<str>> {
-        let shuts =
-            |bound: &Bound| bound.grant.as_ref().is_some_and(|grant| !grant.join(&bound.openable).covers(wanted));
+        let shuts = |bound: &CeilingBound| {
+            bound.grant.as_ref().is_some_and(|grant| !grant.join(&bound.openable).covers(wanted))
+        };
         self.0.iter().find(|(_, bound)| shuts(bound)).map(|(place, _)| Arc::clone(place))
     }
 
     /// What it takes away from a grant: the place that does, and the line there that would give it.
-    pub fn withheld(&self, grant: &Grant) -> Vec<(Arc<str>, Missing)> {
+    pub fn withheld(&self, grant: &Grant) -> Vec<(Arc<str>, MissingCapability)> {
         let of_place = |(place, bound): (&Arc<str>, &Grant)| {
             let place = Arc::clone(place);
             bound.lacking(grant).into_iter().map(move |missing| (Arc::clone(&place), missing)).collect::<Vec<_>>()
@@ -127,7 +128,7 @@ impl Ceiling {
 
 /// Whether a plugin of an agent has got a capability that it wants, and which rule says so.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Decision {
+pub struct CapabilityDecision {
     /// The plugin's id.
     pub plugin: Arc<str>,
     /// The capability, by its name in manifest and config.
@@ -144,18 +145,18 @@ mod tests {
 
     use super::{super::grant::tests::grants, *};
 
-    fn bounds() -> impl Strategy<Value = Bound> {
+    fn bounds() -> impl Strategy<Value = CeilingBound> {
         let names = prop::collection::btree_set(prop_oneof![Just("x".to_owned()), Just("y".to_owned())], 0..2);
         let tokens = prop::option::of(1_u64..5).prop_map(|tokens| Budget { tokens, ..Budget::default() });
         (prop::option::of(grants()), grants(), prop::option::of(names), tokens)
-            .prop_map(|(grant, openable, agents, budget)| Bound { grant, agents, budget, openable })
+            .prop_map(|(grant, openable, agents, budget)| CeilingBound { grant, agents, budget, openable })
     }
 
     /// Ceilings that share places, which may say different things there.
     fn ceilings() -> impl Strategy<Value = [Ceiling; 3]> {
         let one = || {
             prop::collection::vec((0..4, bounds()), 0..4).prop_map(|bounds| {
-                let one = |(at, bound): (i32, Bound)| Ceiling::of(at.to_string(), bound);
+                let one = |(at, bound): (i32, CeilingBound)| Ceiling::of(at.to_string(), bound);
                 bounds.into_iter().map(one).fold(Ceiling::default(), |all, one| all.meet(&one))
             })
         };

@@ -7,7 +7,7 @@ use crate::error::Fault;
 /// known; `set_aside` is promised to others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the fields are the figures in the sentence above them")]
-pub enum Exhausted {
+pub enum BudgetExhausted {
     /// The tokens.
     Tokens { bound: u64, spent: u64, set_aside: u64, needed: u64 },
     /// The money.
@@ -20,7 +20,7 @@ pub enum Exhausted {
     Settled,
 }
 
-impl fmt::Display for Exhausted {
+impl fmt::Display for BudgetExhausted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fn used_up<T: fmt::Display + Default + PartialEq>(
             f: &mut fmt::Formatter<'_>,
@@ -48,10 +48,10 @@ impl fmt::Display for Exhausted {
     }
 }
 
-impl std::error::Error for Exhausted {}
+impl std::error::Error for BudgetExhausted {}
 
-impl From<Exhausted> for Fault {
-    fn from(exhausted: Exhausted) -> Self {
+impl From<BudgetExhausted> for Fault {
+    fn from(exhausted: BudgetExhausted) -> Self {
         Self::Exhausted { message: format!("{exhausted}; finish with what you have") }
     }
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize, Serializer};
 /// How a folder may be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Access {
+pub enum FileAccess {
     /// Reading alone.
     Read,
     /// Reading and writing.
@@ -22,11 +22,11 @@ pub enum Access {
 /// Paths are compared as they are written, part by part: whoever makes one of a path that may hold `..` or links resolves
 /// it first.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-pub struct Files(BTreeMap<PathBuf, Access>);
+pub struct FileGrant(BTreeMap<PathBuf, FileAccess>);
 
-impl Files {
+impl FileGrant {
     /// Every file there is.
-    pub fn everywhere(access: Access) -> Self {
+    pub fn everywhere(access: FileAccess) -> Self {
         Self([(PathBuf::new(), access)].into())
     }
 
@@ -36,23 +36,23 @@ impl Files {
     }
 
     /// The folders, sorted.
-    pub fn iter(&self) -> impl Iterator<Item = (&Path, Access)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&Path, FileAccess)> {
         self.0.iter().map(|(path, access)| (path.as_path(), *access))
     }
 
     /// How what lies at `path` may be used.
-    pub fn access(&self, path: &Path) -> Option<Access> {
+    pub fn access(&self, path: &Path) -> Option<FileAccess> {
         path.ancestors().chain([Path::new("")]).filter_map(|path| self.0.get(path)).max().copied()
     }
 
     /// The folders at and below `path` that may be used, and how.
     pub fn within(&self, path: &Path) -> Self {
-        self.meet(&Self([(path.into(), Access::Write)].into()))
+        self.meet(&Self([(path.into(), FileAccess::Write)].into()))
     }
 
     /// What both allow.
     pub fn meet(&self, other: &Self) -> Self {
-        let shared = |(one, access): (&Path, Access), (another, most): (&Path, Access)| {
+        let shared = |(one, access): (&Path, FileAccess), (another, most): (&Path, FileAccess)| {
             let deeper = if one.starts_with(another) { one } else { another };
             let nested = one.starts_with(another) || another.starts_with(one);
             nested.then(|| (deeper.to_owned(), access.min(most)))
@@ -67,25 +67,25 @@ impl Files {
 }
 
 /// A list of `path` and `mode`, as in the config.
-impl Serialize for Files {
+impl Serialize for FileGrant {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
-        struct Folder<'a> {
+        struct FileGrantEntry<'a> {
             path: Cow<'a, str>,
-            mode: Access,
+            mode: FileAccess,
         }
-        to.collect_seq(self.iter().map(|(path, mode)| Folder { path: path.to_string_lossy(), mode }))
+        to.collect_seq(self.iter().map(|(path, mode)| FileGrantEntry { path: path.to_string_lossy(), mode }))
     }
 }
 
-impl FromIterator<(PathBuf, Access)> for Files {
-    fn from_iter<I: IntoIterator<Item = (PathBuf, Access)>>(folders: I) -> Self {
+impl FromIterator<(PathBuf, FileAccess)> for FileGrant {
+    fn from_iter<I: IntoIterator<Item = (PathBuf, FileAccess)>>(folders: I) -> Self {
         let mut all = Self::default();
         for (path, access) in folders {
             let most = all.0.entry(path).or_insert(access);
             *most = access.max(*most);
         }
-        let is_needed = |path: &Path, access: Access| {
+        let is_needed = |path: &Path, access: FileAccess| {
             let above = path.parent().and_then(|parent| all.access(parent));
             // The empty path is above those that have no parent.
             let above = above.max(all.0.get(Path::new("")).copied().filter(|_| !path.as_os_str().is_empty()));
@@ -99,13 +99,13 @@ impl FromIterator<(PathBuf, Access)> for Files {
 mod tests {
     use super::*;
 
-    fn files(folders: &[(&str, Access)]) -> Files {
+    fn files(folders: &[(&str, FileAccess)]) -> FileGrant {
         folders.iter().map(|(path, access)| (path.into(), *access)).collect()
     }
 
     #[test]
     fn what_is_below_a_folder_is_allowed_with_it() {
-        use Access::{Read, Write};
+        use FileAccess::{Read, Write};
         let all = files(&[("/a", Read), ("/a/b", Write), ("/c", Write), ("/c/d", Read)]);
         assert_eq!(all, files(&[("/c", Write), ("/a/b", Write), ("/a", Read)]), "one entry says nothing new");
         for (path, access) in [
@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(all.within(Path::new("/")), all);
         assert_eq!(all.within(Path::new("/c/e")), files(&[("/c/e", Write)]));
         assert!(all.within(Path::new("/x")).is_empty());
-        assert_eq!(Files::everywhere(Write).meet(&all), all);
-        assert_eq!(Files::everywhere(Read).join(&files(&[("/a", Read)])), Files::everywhere(Read));
+        assert_eq!(FileGrant::everywhere(Write).meet(&all), all);
+        assert_eq!(FileGrant::everywhere(Read).join(&files(&[("/a", Read)])), FileGrant::everywhere(Read));
     }
 }

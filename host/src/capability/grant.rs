@@ -2,13 +2,13 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::{Access, Files, Http, KvScope, KvScopes, Names, Power, Powers};
+use super::{FileAccess, FileGrant, HttpGrant, KvScope, KvScopes, NameSet, Power, Powers};
 
 /// What a plugin's manifest asks for.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize)]
-pub struct Wants {
+pub struct RequestedCapabilities {
     /// Folders, and how to use them.
-    pub files: Option<Access>,
+    pub files: Option<FileAccess>,
     /// The time.
     pub clock: bool,
     /// Chance.
@@ -20,7 +20,7 @@ pub struct Wants {
     /// Models beside the agent's own.
     pub models: bool,
     /// The HTTP requests that it sends.
-    pub http: Http,
+    pub http: HttpGrant,
     /// Credentials that the host adds to its requests.
     pub credentials: bool,
     /// What it sees of the conversation, and what its effect does to it.
@@ -29,15 +29,15 @@ pub struct Wants {
     pub programs: bool,
 }
 
-impl Wants {
+impl RequestedCapabilities {
     /// The grant that would give all of it, wherever its files are.
     pub fn grant(&self) -> Grant {
         let Self { files, clock, random, chat, kv, models, ref http, credentials, ref powers, programs } = *self;
-        let files = files.map(Files::everywhere).unwrap_or_default();
+        let files = files.map(FileGrant::everywhere).unwrap_or_default();
         let kv = if kv { KvScope::ALL.into() } else { KvScopes::new() };
-        let all_if = |wanted| if wanted { Names::all() } else { Names::default() };
+        let all_if = |wanted| if wanted { NameSet::all() } else { NameSet::default() };
         let (models, credentials, programs) = (all_if(models), all_if(credentials), all_if(programs));
-        let (http, powers, mcp) = (http.clone(), powers.clone(), Names::default());
+        let (http, powers, mcp) = (http.clone(), powers.clone(), NameSet::default());
         Grant { files, clock, random, chat, kv, models, http, credentials, powers, mcp, programs }
     }
 }
@@ -47,7 +47,7 @@ impl Wants {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize)]
 pub struct Grant {
     /// Folders.
-    pub files: Files,
+    pub files: FileGrant,
     /// The time.
     pub clock: bool,
     /// Chance.
@@ -57,22 +57,22 @@ pub struct Grant {
     /// Key-value stores: of those that it may have, a plugin has the first.
     pub kv: KvScopes,
     /// Models that it may send requests to, beside the agent's own.
-    pub models: Names,
+    pub models: NameSet,
     /// HTTP requests that it may send.
-    pub http: Http,
+    pub http: HttpGrant,
     /// Credentials that the host adds to its requests when it names them. It never sees one.
-    pub credentials: Names,
+    pub credentials: NameSet,
     /// What it may see of the conversation, and what its effect may do to it.
     pub powers: Powers,
     /// MCP servers whose tools it may call. No plugin has any: they are the agent's own.
-    pub mcp: Names,
+    pub mcp: NameSet,
     /// Programs that it may have run, by their names in the config.
-    pub programs: Names,
+    pub programs: NameSet,
 }
 
 impl Grant {
     /// All that is wanted, with `folder` for the files.
-    pub fn all_of(wants: &Wants, folder: PathBuf) -> Self {
+    pub fn all_of(wants: &RequestedCapabilities, folder: PathBuf) -> Self {
         let files = wants.files.map(|access| (folder, access)).into_iter().collect();
         Self { files, ..wants.grant() }
     }
@@ -119,39 +119,39 @@ impl Grant {
     }
 
     /// What is wanted and not given: the capability and the line of config that would give it.
-    pub fn missing(&self, wants: &Wants) -> Vec<Missing> {
+    pub fn missing(&self, wants: &RequestedCapabilities) -> Vec<MissingCapability> {
         // Who wants files has not said where: one folder to write in is enough, the others may be meant for reading.
         let files = wants.files.filter(|wanted| !self.files.iter().any(|(_, given)| given >= *wanted));
-        let files = files.map(|wanted| Missing::folder("FOLDER", wanted));
+        let files = files.map(|wanted| MissingCapability::folder("FOLDER", wanted));
         // Nor which store: any is one.
         let kv = if self.kv.is_empty() && wants.kv { [KvScope::Run].into() } else { KvScopes::new() };
         // Nor which models: any is one.
-        let any = |given: &Names, wants| if given.is_empty() && wants { Names::all() } else { Names::default() };
+        let any = |given: &NameSet, wants| if given.is_empty() && wants { NameSet::all() } else { NameSet::default() };
         let (models, credentials) = (any(&self.models, wants.models), any(&self.credentials, wants.credentials));
         let programs = any(&self.programs, wants.programs);
         // Nor all of the places that it names: who gives some of it has chosen.
-        let http = if self.http.meet(&wants.http).is_empty() { wants.http.clone() } else { Http::default() };
-        let others = Self { files: Files::default(), kv, models, http, credentials, programs, ..wants.grant() };
+        let http = if self.http.meet(&wants.http).is_empty() { wants.http.clone() } else { HttpGrant::default() };
+        let others = Self { files: FileGrant::default(), kv, models, http, credentials, programs, ..wants.grant() };
         files.into_iter().chain(self.lacking(&others)).collect()
     }
 
     /// What `other` allows and this does not: the capability and the line of config that would give it.
-    pub fn lacking(&self, other: &Self) -> Vec<Missing> {
+    pub fn lacking(&self, other: &Self) -> Vec<MissingCapability> {
         let Self { files, clock, random, chat, kv, models, http, credentials, powers, mcp, programs } = other;
-        let lacks = |(path, access): &(&Path, Access)| self.files.access(path) < Some(*access);
-        let folder = |(path, access): (&Path, Access)| Missing::folder(&path.to_string_lossy(), access);
+        let lacks = |(path, access): &(&Path, FileAccess)| self.files.access(path) < Some(*access);
+        let folder = |(path, access): (&Path, FileAccess)| MissingCapability::folder(&path.to_string_lossy(), access);
         let mut missing: Vec<_> = files.iter().filter(lacks).map(folder).collect();
         for (name, wanted, given) in
             [("clock", clock, self.clock), ("random", random, self.random), ("chat", chat, self.chat)]
         {
             if *wanted && !given {
-                missing.push(Missing { capability: name.into(), line: format!("{name}: true") });
+                missing.push(MissingCapability { capability: name.into(), line: format!("{name}: true") });
             }
         }
         let kv: Vec<_> = (kv - &self.kv).iter().map(KvScope::to_string).collect();
         if !kv.is_empty() {
             let kv = if kv.len() == 1 { kv.concat() } else { format!("[{}]", kv.join(", ")) };
-            missing.push(Missing { capability: "kv".into(), line: format!("kv: {kv}") });
+            missing.push(MissingCapability { capability: "kv".into(), line: format!("kv: {kv}") });
         }
         let to_owned = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect::<Vec<_>>();
         for (name, lacking) in [
@@ -162,18 +162,24 @@ impl Grant {
             ("programs", to_owned(self.programs.lacking(programs, "PROGRAM"))),
         ] {
             if !lacking.is_empty() {
-                missing.push(Missing { capability: name.into(), line: format!("{name}: [{}]", lacking.join(", ")) });
+                missing.push(MissingCapability {
+                    capability: name.into(),
+                    line: format!("{name}: [{}]", lacking.join(", ")),
+                });
             }
         }
         let powers: Vec<_> = (powers - &self.powers).iter().map(Power::to_string).collect();
         if !powers.is_empty() {
-            missing.push(Missing { capability: "powers".into(), line: format!("powers: [{}]", powers.join(", ")) });
+            missing.push(MissingCapability {
+                capability: "powers".into(),
+                line: format!("powers: [{}]", powers.join(", ")),
+            });
         }
         missing
     }
 
     /// What is given and not wanted, by its names in the config: it has no effect.
-    pub fn unwanted(&self, wants: &Wants) -> Vec<String> {
+    pub fn unwanted(&self, wants: &RequestedCapabilities) -> Vec<String> {
         let mut unwanted = Vec::new();
         for (name, given, wanted) in [
             ("files", !self.files.is_empty(), wants.files.is_some()),
@@ -204,16 +210,16 @@ impl Grant {
 
 /// A capability that somebody wants and was not given.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Missing {
+pub struct MissingCapability {
     /// Its name in manifest and config.
     pub capability: String,
     /// The line of config that would give it.
     pub line: String,
 }
 
-impl Missing {
-    fn folder(folder: &str, access: Access) -> Self {
-        let mode = if access == Access::Write { "write" } else { "read" };
+impl MissingCapability {
+    fn folder(folder: &str, access: FileAccess) -> Self {
+        let mode = if access == FileAccess::Write { "write" } else { "read" };
         Self { capability: "files".into(), line: format!("files: [{{path: {folder}, mode: {mode}}}]") }
     }
 }
@@ -224,21 +230,22 @@ pub(super) mod tests {
 
     use super::{super::http::tests::entry, *};
 
-    fn data(access: Access) -> Files {
+    fn data(access: FileAccess) -> FileGrant {
         [("/data".into(), access)].into_iter().collect()
     }
 
     #[test]
     fn a_plugin_gets_what_it_wants_and_is_given() {
-        let given = Grant { files: data(Access::Write), clock: true, powers: [Power::Note].into(), ..Grant::default() };
-        let wants = Wants {
-            files: Some(Access::Read),
+        let given =
+            Grant { files: data(FileAccess::Write), clock: true, powers: [Power::Note].into(), ..Grant::default() };
+        let wants = RequestedCapabilities {
+            files: Some(FileAccess::Read),
             random: true,
             powers: [Power::Note, Power::Stop].into(),
-            ..Wants::default()
+            ..RequestedCapabilities::default()
         };
         let got = given.meet(&wants.grant());
-        assert_eq!(got.files, data(Access::Read), "no more than it asked for");
+        assert_eq!(got.files, data(FileAccess::Read), "no more than it asked for");
         assert!(!got.clock && !got.random);
         assert_eq!(got.powers, [Power::Note].into());
         let missing: Vec<_> = given.missing(&wants).into_iter().map(|m| m.line).collect();
@@ -248,21 +255,22 @@ pub(super) mod tests {
 
     #[test]
     fn read_stays_read_where_write_is_wanted() {
-        let given = Grant { files: data(Access::Read), ..Grant::default() };
-        let wants = Wants { files: Some(Access::Write), ..Wants::default() };
-        assert_eq!(given.meet(&wants.grant()).files, data(Access::Read));
+        let given = Grant { files: data(FileAccess::Read), ..Grant::default() };
+        let wants = RequestedCapabilities { files: Some(FileAccess::Write), ..RequestedCapabilities::default() };
+        assert_eq!(given.meet(&wants.grant()).files, data(FileAccess::Read));
         let missing = |files| Grant { files, ..Grant::default() }.missing(&wants).into_iter().map(|m| m.line);
         let line = ["files: [{path: FOLDER, mode: write}]"];
-        assert_eq!(missing(Files::default()).collect::<Vec<_>>(), line);
-        assert_eq!(missing(data(Access::Read)).collect::<Vec<_>>(), line);
-        let both = data(Access::Read).join(&[("/x".into(), Access::Write)].into_iter().collect());
+        assert_eq!(missing(FileGrant::default()).collect::<Vec<_>>(), line);
+        assert_eq!(missing(data(FileAccess::Read)).collect::<Vec<_>>(), line);
+        let both = data(FileAccess::Read).join(&[("/x".into(), FileAccess::Write)].into_iter().collect());
         assert_eq!(missing(both).count(), 0);
     }
 
     #[test]
     fn a_folder_that_a_ceiling_does_not_reach_is_named() {
-        let below = Grant { files: data(Access::Read), ..Grant::default() };
-        let given = |path: &str| Grant { files: [(path.into(), Access::Write)].into_iter().collect(), ..below.clone() };
+        let below = Grant { files: data(FileAccess::Read), ..Grant::default() };
+        let given =
+            |path: &str| Grant { files: [(path.into(), FileAccess::Write)].into_iter().collect(), ..below.clone() };
         let lines = |path| below.lacking(&given(path)).into_iter().map(|m| m.line).collect::<Vec<_>>();
         assert_eq!(lines("/data/a"), ["files: [{path: /data/a, mode: write}]"]);
         assert_eq!(lines("/other"), ["files: [{path: /other, mode: write}]"]);
@@ -274,7 +282,7 @@ pub(super) mod tests {
         let (kv, models) = ([KvScope::Run].into(), ["other".into()].into_iter().collect());
         let (http, credentials) = (entry("https://h", &["GET"], &[]), ["github".into()].into_iter().collect());
         let given = Grant {
-            files: data(Access::Read),
+            files: data(FileAccess::Read),
             clock: true,
             random: true,
             chat: true,
@@ -283,16 +291,17 @@ pub(super) mod tests {
             http,
             credentials,
             powers,
-            mcp: Names::default(),
+            mcp: NameSet::default(),
             programs: ["cargo".into()].into_iter().collect(),
         };
-        let wants = Wants { clock: true, powers: [Power::Note].into(), ..Wants::default() };
+        let wants =
+            RequestedCapabilities { clock: true, powers: [Power::Note].into(), ..RequestedCapabilities::default() };
         let unwanted = ["files", "random", "chat", "kv", "models", "http", "credentials", "programs", "powers: [stop]"];
         assert_eq!(given.unwanted(&wants), unwanted);
         assert_eq!(given.meet(&wants.grant()).unwanted(&wants), [""; 0]);
-        let http = Http::place("https://other").unwrap();
-        let wants = Wants {
-            files: Some(Access::Read),
+        let http = HttpGrant::place("https://other").unwrap();
+        let wants = RequestedCapabilities {
+            files: Some(FileAccess::Read),
             clock: true,
             random: true,
             chat: true,
@@ -304,16 +313,18 @@ pub(super) mod tests {
             programs: true,
         };
         assert_eq!(given.unwanted(&wants), ["http: [{url: https://h, methods: [GET]}]"]);
-        assert_eq!(given.unwanted(&Wants { http: http.join(&given.http), ..wants }), [""; 0]);
+        assert_eq!(given.unwanted(&RequestedCapabilities { http: http.join(&given.http), ..wants }), [""; 0]);
     }
 
     #[test]
     fn a_store_is_the_one_that_is_given_where_one_is_wanted() {
-        let wants = Wants { kv: true, ..Wants::default() };
+        let wants = RequestedCapabilities { kv: true, ..RequestedCapabilities::default() };
         for scope in KvScope::ALL {
             let given = Grant { kv: [scope].into(), ..Grant::default() };
             assert_eq!(given.meet(&wants.grant()), given);
-            assert!(given.missing(&wants).is_empty() && given.meet(&Wants::default().grant()).kv.is_empty());
+            assert!(
+                given.missing(&wants).is_empty() && given.meet(&RequestedCapabilities::default().grant()).kv.is_empty()
+            );
             let lines: Vec<_> = Grant::default().lacking(&given).into_iter().map(|missing| missing.line).collect();
             assert_eq!(lines, [format!("kv: {scope}")]);
             let other =
@@ -321,38 +332,44 @@ pub(super) mod tests {
             assert!(given.meet(&other).kv.is_empty(), "no store holds another one");
         }
         let missing = Grant::default().missing(&wants);
-        assert_eq!(missing, [Missing { capability: "kv".into(), line: "kv: run".into() }]);
+        assert_eq!(missing, [MissingCapability { capability: "kv".into(), line: "kv: run".into() }]);
     }
 
     #[test]
     fn a_model_is_one_that_is_named() {
-        let wants = Wants { models: true, ..Wants::default() };
+        let wants = RequestedCapabilities { models: true, ..RequestedCapabilities::default() };
         let given = Grant { models: ["cheap".into()].into_iter().collect(), ..Grant::default() };
         assert_eq!(given.meet(&wants.grant()), given);
         assert!(given.missing(&wants).is_empty() && given.models.contains("cheap") && !given.models.contains("dear"));
-        let lines = |missing: Vec<Missing>| missing.into_iter().map(|missing| missing.line).collect::<Vec<_>>();
+        let lines =
+            |missing: Vec<MissingCapability>| missing.into_iter().map(|missing| missing.line).collect::<Vec<_>>();
         assert_eq!(lines(Grant::default().missing(&wants)), ["models: [MODEL]"]);
         assert_eq!(lines(Grant::default().lacking(&given)), ["models: [cheap]"]);
     }
 
     #[test]
     fn a_program_is_one_that_is_named() {
-        let wants = Wants { programs: true, ..Wants::default() };
+        let wants = RequestedCapabilities { programs: true, ..RequestedCapabilities::default() };
         let given = Grant { programs: ["cargo".into()].into_iter().collect(), ..Grant::default() };
         assert_eq!(given.meet(&wants.grant()), given);
-        let lines = |missing: Vec<Missing>| missing.into_iter().map(|missing| missing.line).collect::<Vec<_>>();
+        let lines =
+            |missing: Vec<MissingCapability>| missing.into_iter().map(|missing| missing.line).collect::<Vec<_>>();
         assert_eq!(lines(Grant::default().missing(&wants)), ["programs: [PROGRAM]"]);
         assert_eq!(lines(Grant::default().lacking(&given)), ["programs: [cargo]"]);
-        assert!(given.missing(&wants).is_empty() && given.meet(&Wants::default().grant()).programs.is_empty());
+        assert!(
+            given.missing(&wants).is_empty()
+                && given.meet(&RequestedCapabilities::default().grant()).programs.is_empty()
+        );
     }
 
     #[test]
     fn a_place_is_one_that_is_granted_where_a_plugin_asks_for_some() {
-        let wants = |urls: &[&str]| Wants {
-            http: urls.iter().fold(Http::default(), |all, url| all.join(&Http::place(url).unwrap())),
-            ..Wants::default()
+        let wants = |urls: &[&str]| RequestedCapabilities {
+            http: urls.iter().fold(HttpGrant::default(), |all, url| all.join(&HttpGrant::place(url).unwrap())),
+            ..RequestedCapabilities::default()
         };
-        let any = Wants { http: Http::all(), credentials: true, ..Wants::default() };
+        let any =
+            RequestedCapabilities { http: HttpGrant::all(), credentials: true, ..RequestedCapabilities::default() };
         let given = |url| Grant { http: entry(url, &["GET"], &[]), ..Grant::default() };
         let (api, nas) = (wants(&["https://api.example.com", "https://up.example.com"]), wants(&["http://nas.lan/x"]));
         for (given, wants, got, lines) in [
@@ -362,7 +379,7 @@ pub(super) mod tests {
             (given("https://other"), &api, "[]", &["http: [https://api.example.com, https://up.example.com]"]),
             (given("https://api.example.com/v1"), &api, r#"["GET https://api.example.com/v1"]"#, &[]),
             (given("http://nas.lan"), &nas, r#"["GET http://nas.lan/x"]"#, &[]),
-            (given("https://h"), &Wants::default(), "[]", &[]),
+            (given("https://h"), &RequestedCapabilities::default(), "[]", &[]),
         ] {
             let missing: Vec<_> = given.missing(wants).into_iter().map(|missing| missing.line).collect();
             assert_eq!(missing, lines, "{given:?}");
@@ -376,7 +393,7 @@ pub(super) mod tests {
 
     /// Grants that often share something.
     pub fn grants() -> impl Strategy<Value = Grant> {
-        let access = prop_oneof![Just(Access::Read), Just(Access::Write)];
+        let access = prop_oneof![Just(FileAccess::Read), Just(FileAccess::Write)];
         let path = prop::collection::vec(prop_oneof![Just("a"), Just("b")], 0..4)
             .prop_map(|parts| parts.iter().fold(PathBuf::from("/"), |path, part| path.join(part)));
         let path = prop_oneof![8 => path, 1 => Just(PathBuf::new())];
@@ -388,7 +405,7 @@ pub(super) mod tests {
         let kv = prop::collection::btree_set(prop::sample::select(KvScope::ALL.to_vec()), 0..3);
         let names = || {
             let some = prop::collection::btree_set(prop_oneof![Just("a".to_owned()), Just("b".to_owned())], 0..3);
-            prop_oneof![8 => some.prop_map(|names| names.into_iter().collect()), 1 => Just(Names::all())]
+            prop_oneof![8 => some.prop_map(|names| names.into_iter().collect()), 1 => Just(NameSet::all())]
         };
         let switches = any::<[bool; 3]>();
         (files, switches, kv, names(), super::super::http::tests::any(), names(), powers, [names(), names()]).prop_map(

@@ -14,9 +14,9 @@ use super::address::{is_public, unmapped};
 
 /// HTTP requests that somebody may send: those that one of its rules allows. A lattice.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Http(Option<BTreeSet<HttpRule>>);
+pub struct HttpGrant(Option<BTreeSet<HttpRule>>);
 
-impl Default for Http {
+impl Default for HttpGrant {
     /// None.
     fn default() -> Self {
         Self(Some(BTreeSet::new()))
@@ -40,7 +40,7 @@ pub struct HttpRule {
     path: String,
     /// None: every method.
     method: Option<String>,
-    reach: Reach,
+    reach: AddressScope,
 }
 
 /// Which hosts.
@@ -58,7 +58,7 @@ enum HostPattern {
 
 /// Which addresses may be behind a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Reach {
+enum AddressScope {
     /// Those of everybody's Internet.
     Public,
     /// Those of this network, which may be somebody's own.
@@ -67,7 +67,7 @@ enum Reach {
     Any,
 }
 
-impl Http {
+impl HttpGrant {
     /// Every request there is.
     pub fn all() -> Self {
         Self(None)
@@ -81,7 +81,7 @@ impl Http {
     ///
     /// What is wrong with it, in words.
     pub fn entry(url: &str, methods: &[String], networks: &[IpNet]) -> Result<Self, String> {
-        let place = Place::parse(url)?;
+        let place = UrlPattern::parse(url)?;
         for method in methods {
             if method != ANY_METHOD && !is_method(method) {
                 return Err(format!("`{}` is no method: write it in upper case, as GET", method.escape_debug()));
@@ -91,11 +91,11 @@ impl Http {
             return Err("networks: an address that is written out needs none".into());
         }
         let mut reaches = match &place.host {
-            HostPattern::Address(address) => vec![Reach::Network((*address).into())],
-            HostPattern::Name(name) if is_localhost(name) => loopback().map(Reach::Network).into(),
-            _ => vec![Reach::Public],
+            HostPattern::Address(address) => vec![AddressScope::Network((*address).into())],
+            HostPattern::Name(name) if is_localhost(name) => loopback().map(AddressScope::Network).into(),
+            _ => vec![AddressScope::Public],
         };
-        reaches.extend(networks.iter().map(|network| Reach::Network(network.trunc())));
+        reaches.extend(networks.iter().map(|network| AddressScope::Network(network.trunc())));
         let methods = match methods {
             [] => READING_METHODS.map(|method| Some(method.to_owned())).into(),
             methods if methods.iter().any(|method| method == ANY_METHOD) => vec![None],
@@ -104,7 +104,7 @@ impl Http {
         let rules = reaches.iter().flat_map(|reach| {
             let place = &place;
             methods.iter().map(move |method| {
-                let Place { host, is_encrypted, port, path } = place.clone();
+                let UrlPattern { host, is_encrypted, port, path } = place.clone();
                 HttpRule { host, is_encrypted, port, path, method: method.clone(), reach: *reach }
             })
         });
@@ -118,8 +118,8 @@ impl Http {
     ///
     /// What is wrong with it, in words.
     pub fn place(url: &str) -> Result<Self, String> {
-        let Place { host, is_encrypted, port, path } = Place::parse(url)?;
-        Ok([HttpRule { host, is_encrypted, port, path, method: None, reach: Reach::Any }].into_iter().collect())
+        let UrlPattern { host, is_encrypted, port, path } = UrlPattern::parse(url)?;
+        Ok([HttpRule { host, is_encrypted, port, path, method: None, reach: AddressScope::Any }].into_iter().collect())
     }
 
     /// The requests to one server of the public Internet that only read, as far as its name leads there; and the server's own
@@ -188,8 +188,8 @@ impl Http {
     }
 
     /// Which addresses the host of such a request may be at. Requests with equal ones may share their connections.
-    pub fn reaches(&self, method: &str, url: &Url) -> Reaches {
-        Reaches(
+    pub fn reaches(&self, method: &str, url: &Url) -> AllowedAddresses {
+        AllowedAddresses(
             self.0
                 .as_ref()
                 .map(|rules| rules.iter().filter(|rule| rule.fits(method, url)).map(|rule| rule.reach).collect()),
@@ -241,7 +241,7 @@ fn entries<'a>(rules: impl Iterator<Item = &'a HttpRule>) -> Vec<String> {
     let mut methods: BTreeMap<(String, Option<IpNet>), BTreeSet<&str>> = BTreeMap::new();
     for rule in rules {
         // What a manifest asks for names no methods: who grants it chooses them.
-        let named = rule.method.as_deref().or_else(|| (rule.reach != Reach::Any).then_some(ANY_METHOD));
+        let named = rule.method.as_deref().or_else(|| (rule.reach != AddressScope::Any).then_some(ANY_METHOD));
         methods.entry((rule.url(), rule.network())).or_default().extend(named);
     }
     for methods in methods.values_mut().filter(|methods| methods.iter().eq(&READING_METHODS)) {
@@ -266,7 +266,7 @@ fn entries<'a>(rules: impl Iterator<Item = &'a HttpRule>) -> Vec<String> {
     networks.into_iter().map(entry).collect()
 }
 
-impl FromIterator<HttpRule> for Http {
+impl FromIterator<HttpRule> for HttpGrant {
     /// Without what another rule covers.
     fn from_iter<I: IntoIterator<Item = HttpRule>>(rules: I) -> Self {
         let all: BTreeSet<_> = rules.into_iter().collect();
@@ -365,7 +365,7 @@ impl HostPattern {
     }
 }
 
-impl Reach {
+impl AddressScope {
     fn holds(&self, address: IpAddr) -> bool {
         let address = unmapped(address);
         match self {
@@ -391,9 +391,9 @@ impl Reach {
 
 /// Addresses that the host of a request may be at, whatever it is called.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Reaches(Option<BTreeSet<Reach>>);
+pub struct AllowedAddresses(Option<BTreeSet<AddressScope>>);
 
-impl Reaches {
+impl AllowedAddresses {
     /// Every address there is.
     pub fn all() -> Self {
         Self(None)
@@ -401,8 +401,8 @@ impl Reaches {
 
     /// Those of everybody's Internet, and those of these networks.
     pub fn public_and(networks: impl IntoIterator<Item = IpNet>) -> Self {
-        let networks = networks.into_iter().map(|network| Reach::Network(network.trunc()));
-        Self(Some(networks.chain([Reach::Public]).collect()))
+        let networks = networks.into_iter().map(|network| AddressScope::Network(network.trunc()));
+        Self(Some(networks.chain([AddressScope::Public]).collect()))
     }
 
     /// Whether this address is among them.
@@ -413,14 +413,14 @@ impl Reaches {
 
 /// Where an entry leads.
 #[derive(Clone)]
-struct Place {
+struct UrlPattern {
     host: HostPattern,
     is_encrypted: bool,
     port: u16,
     path: String,
 }
 
-impl Place {
+impl UrlPattern {
     fn parse(text: &str) -> Result<Self, String> {
         let after_scheme = text.split_once("://").map_or(text, |(_, rest)| rest);
         if after_scheme.split(['/', '\\', '?', '#']).next().is_some_and(|authority| authority.contains('@')) {
@@ -559,19 +559,19 @@ impl HttpRule {
     /// The network that its name may lead to, if a config has to say so.
     fn network(&self) -> Option<IpNet> {
         match (&self.reach, &self.host) {
-            (Reach::Public | Reach::Any, _) | (_, HostPattern::Address(_)) => None,
-            (Reach::Network(network), HostPattern::Name(name))
+            (AddressScope::Public | AddressScope::Any, _) | (_, HostPattern::Address(_)) => None,
+            (AddressScope::Network(network), HostPattern::Name(name))
                 if is_localhost(name) && loopback().contains(network) =>
             {
                 None
             }
-            (Reach::Network(network), _) => Some(*network),
+            (AddressScope::Network(network), _) => Some(*network),
         }
     }
 }
 
 /// A list of rules, as in the config; `*` is all.
-impl Serialize for Http {
+impl Serialize for HttpGrant {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         match &self.0 {
             Some(rules) => to.collect_seq(rules.iter().map(HttpRule::to_string)),

@@ -1,10 +1,10 @@
 //! What a plugin may do for an agent: plain data and its algebra, no I/O.
 //!
-//! A manifest says what a plugin [wants](Wants), an agent's config what it is [granted](Grant). A plugin gets the meet
+//! A manifest says what a plugin [wants](RequestedCapabilities), an agent's config what it is [granted](Grant). A plugin gets the meet
 //! of both, and of the [`Ceiling`] under which its agent was started: nothing that it did not ask for, nothing that the
 //! agent does not give, nothing that whoever started the agent may not pass on.
 //!
-//! What a run may spend is a [`Budget`]; what it has left of it, a [`Purse`].
+//! What a run may spend is a [`Budget`]; what it has left of it, a [`BudgetAccount`].
 
 mod address;
 mod budget;
@@ -21,15 +21,15 @@ mod power;
 mod purse;
 
 pub use address::is_public;
-pub use budget::{Bounds, Budget};
-pub use ceiling::{Bound, Ceiling, Decision};
-pub use exhausted::Exhausted;
-pub use files::{Access, Files};
-pub use grant::{Grant, Missing, Wants};
-pub use http::{Http, HttpRule, READING_METHODS, Reaches, is_localhost, is_method, loopback};
+pub use budget::{AllocationBounds, Budget};
+pub use ceiling::{CapabilityDecision, Ceiling, CeilingBound};
+pub use exhausted::BudgetExhausted;
+pub use files::{FileAccess, FileGrant};
+pub use grant::{Grant, MissingCapability, RequestedCapabilities};
+pub use http::{AllowedAddresses, HttpGrant, HttpRule, READING_METHODS, is_localhost, is_method, loopback};
 pub use kv::{KvScope, KvScopes};
-pub use money::{NotUsd, Price, Usd};
-pub use names::Names;
-pub use opening::Askable;
+pub use money::{ParseUsdError, Price, Usd};
+pub use names::NameSet;
+pub use opening::PromptableCapability;
 pub use power::{Power, Powers};
-pub use purse::{Account, Carved, Overshoot, Purse, Share, Spent};
+pub use purse::{BudgetAccount, BudgetAllocation, BudgetBreakdown, BudgetOvershoot, BudgetUsage, RestoredAllocation};

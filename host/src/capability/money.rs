@@ -47,9 +47,9 @@ impl Usd {
     }
 
     /// A number of dollars. Digits after the twelfth are cut: a sum of binary fractions has some that nobody wrote.
-    fn from_f64(dollars: f64) -> Result<Self, NotUsd> {
+    fn from_f64(dollars: f64) -> Result<Self, ParseUsdError> {
         if !(0.0..=limits::MONEY_DOLLARS as f64).contains(&dollars) {
-            return Err(NotUsd);
+            return Err(ParseUsdError);
         }
         // The shortest text that means this number, never in scientific notation.
         let text = dollars.abs().to_string();
@@ -79,24 +79,24 @@ impl fmt::Display for Usd {
     "it is no amount of US dollars; write a number from 0 to {} with at most {DECIMALS} digits after the point, such as 0.50",
     limits::MONEY_DOLLARS
 )]
-pub struct NotUsd;
+pub struct ParseUsdError;
 
 impl FromStr for Usd {
-    type Err = NotUsd;
+    type Err = ParseUsdError;
 
     /// Reads `0.50` or `$0.50`.
-    fn from_str(text: &str) -> Result<Self, NotUsd> {
+    fn from_str(text: &str) -> Result<Self, ParseUsdError> {
         let text = text.trim();
         let digits = text.strip_prefix('$').unwrap_or(text);
         let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
         let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
         if !is_number(whole) || !is_number(fraction) || fraction.len() > DECIMALS {
-            return Err(NotUsd);
+            return Err(ParseUsdError);
         }
-        let whole: u64 = whole.parse().map_err(|_| NotUsd)?;
-        let fraction: u64 = format!("{fraction:0<DECIMALS$}").parse().map_err(|_| NotUsd)?;
-        let pico = whole.checked_mul(DOLLAR).and_then(|pico| pico.checked_add(fraction)).ok_or(NotUsd)?;
-        if pico > limits::MONEY_DOLLARS * DOLLAR { Err(NotUsd) } else { Ok(Self(pico)) }
+        let whole: u64 = whole.parse().map_err(|_| ParseUsdError)?;
+        let fraction: u64 = format!("{fraction:0<DECIMALS$}").parse().map_err(|_| ParseUsdError)?;
+        let pico = whole.checked_mul(DOLLAR).and_then(|pico| pico.checked_add(fraction)).ok_or(ParseUsdError)?;
+        if pico > limits::MONEY_DOLLARS * DOLLAR { Err(ParseUsdError) } else { Ok(Self(pico)) }
     }
 }
 
@@ -109,9 +109,9 @@ impl Serialize for Usd {
 
 impl<'de> Deserialize<'de> for Usd {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Dollars;
+        struct UsdVisitor;
 
-        impl de::Visitor<'_> for Dollars {
+        impl de::Visitor<'_> for UsdVisitor {
             type Value = Usd;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -135,7 +135,7 @@ impl<'de> Deserialize<'de> for Usd {
             }
         }
 
-        deserializer.deserialize_any(Dollars)
+        deserializer.deserialize_any(UsdVisitor)
     }
 }
 
@@ -234,7 +234,7 @@ mod tests {
         for text in
             ["", "$", "-1", "+1", "1e3", "1.", ".5", "1,5", "NaN", "inf", "0.0000000000001", "1000000.01", "٣", "1.2.3"]
         {
-            assert_eq!(text.parse::<Usd>(), Err(NotUsd), "{text}");
+            assert_eq!(text.parse::<Usd>(), Err(ParseUsdError), "{text}");
             assert!(serde_json::from_value::<Usd>(text.into()).is_err(), "{text}");
         }
         for json in ["-1", "-0.5", "1000001", "1e300", "null", "true", "[1]"] {

@@ -4,16 +4,16 @@ use serde::{Serialize, Serializer};
 
 /// Things of a config by their names there, such as models or credentials. A lattice.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Names(Option<BTreeSet<String>>);
+pub struct NameSet(Option<BTreeSet<String>>);
 
-impl Default for Names {
+impl Default for NameSet {
     /// None.
     fn default() -> Self {
         Self(Some(BTreeSet::new()))
     }
 }
 
-impl Names {
+impl NameSet {
     /// All that there are.
     pub fn all() -> Self {
         Self(None)
@@ -57,14 +57,14 @@ impl Names {
     }
 }
 
-impl FromIterator<String> for Names {
+impl FromIterator<String> for NameSet {
     fn from_iter<I: IntoIterator<Item = String>>(names: I) -> Self {
         Self(Some(names.into_iter().collect()))
     }
 }
 
 /// A list of names, as in the config; `*` is all.
-impl Serialize for Names {
+impl Serialize for NameSet {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         match &self.0 {
             Some(names) => to.collect_seq(names),

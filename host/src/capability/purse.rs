@@ -10,11 +10,11 @@ use std::{
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use super::{Bounds, Budget, Exhausted, Price, Usd, budget::smaller};
+use super::{AllocationBounds, Budget, BudgetExhausted, Price, Usd, budget::smaller};
 use crate::{chat::Usage, limits};
 
 /// Amounts of what is divided: tokens, pico-dollars, tool calls, in this order.
-type Amounts = [u64; 3];
+type BudgetAmounts = [u64; 3];
 const TOKENS: usize = 0;
 const MONEY: usize = 1;
 const CALLS: usize = 2;
@@ -25,32 +25,32 @@ const CALLS: usize = 2;
 /// parent at once. When the child is settled, what it spent counts as spent by the parent and the rest returns to it, so
 /// nothing is ever promised twice, and in the end the parent has spent exactly what was charged to it and below it.
 #[derive(Debug)]
-pub struct Purse {
+pub struct BudgetAccount {
     bounds: [Option<u64>; 3],
     start: Instant,
     deadline: Option<Instant>,
-    parent: Option<Arc<Purse>>,
-    state: Mutex<State>,
+    parent: Option<Arc<BudgetAccount>>,
+    state: Mutex<BudgetAccountState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    own: Spent,
-    of_children: Spent,
+struct BudgetAccountState {
+    own: BudgetUsage,
+    of_children: BudgetUsage,
     /// Promised to children that are not settled. Counted only for what is bounded.
-    set_aside: Amounts,
+    set_aside: BudgetAmounts,
     settled: bool,
 }
 
-impl State {
-    fn after(Account { own, of_children }: Account) -> Self {
+impl BudgetAccountState {
+    fn after(BudgetBreakdown { own, of_children }: BudgetBreakdown) -> Self {
         Self { own, of_children, ..Self::default() }
     }
 }
 
 /// What was spent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Spent {
+pub struct BudgetUsage {
     /// Tokens.
     pub usage: Usage,
     /// Money.
@@ -59,13 +59,13 @@ pub struct Spent {
     pub tool_calls: u64,
 }
 
-impl Spent {
-    fn amounts(&self) -> Amounts {
+impl BudgetUsage {
+    fn amounts(&self) -> BudgetAmounts {
         [self.usage.total(), self.usd.pico(), self.tool_calls]
     }
 }
 
-impl AddAssign for Spent {
+impl AddAssign for BudgetUsage {
     fn add_assign(&mut self, other: Self) {
         self.usage += other.usage;
         self.usd = self.usd.saturating_add(other.usd);
@@ -75,16 +75,16 @@ impl AddAssign for Spent {
 
 /// Who spent what of a purse.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Account {
+pub struct BudgetBreakdown {
     /// By the run itself.
-    pub own: Spent,
+    pub own: BudgetUsage,
     /// By those that it delegated to, theirs included, as far as they are settled.
-    pub of_children: Spent,
+    pub of_children: BudgetUsage,
 }
 
-impl Account {
+impl BudgetBreakdown {
     /// By all of them.
-    pub fn total(&self) -> Spent {
+    pub fn total(&self) -> BudgetUsage {
         let mut total = self.own;
         total += self.of_children;
         total
@@ -93,14 +93,14 @@ impl Account {
 
 /// What was spent beyond the bounds: a vendor reports what it likes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Overshoot {
+pub struct BudgetOvershoot {
     /// Tokens.
     pub tokens: u64,
     /// Money.
     pub usd: Usd,
 }
 
-impl fmt::Display for Overshoot {
+impl fmt::Display for BudgetOvershoot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.tokens, self.usd) {
             (tokens, Usd::ZERO) => write!(f, "{tokens} tokens"),
@@ -110,30 +110,30 @@ impl fmt::Display for Overshoot {
     }
 }
 
-/// A share that was carved before, out of a purse that is [restored](Purse::restored).
+/// A share that was carved before, out of a purse that is [restored](BudgetAccount::restored).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Carved {
-    /// What it was bounded by, as [`Share::bounds`] said.
-    pub bounds: Bounds,
+pub struct RestoredAllocation {
+    /// What it was bounded by, as [`BudgetAllocation::bounds`] said.
+    pub bounds: AllocationBounds,
     /// The time that it was given.
     pub time: Option<Duration>,
     /// When it was carved: as long ago as its run was at work.
     pub start: Instant,
     /// What was spent of it.
-    pub spent: Account,
+    pub spent: BudgetBreakdown,
 }
 
-impl Purse {
+impl BudgetAccount {
     /// A purse of its own, for a run that began at `start`.
     pub fn new(budget: &Budget, start: Instant) -> Arc<Self> {
-        Self::restored(budget, start, Account::default())
+        Self::restored(budget, start, BudgetBreakdown::default())
     }
 
     /// A purse of its own, for a run that began at `start`, as long ago as it was at work, and that has spent this since.
     /// What it had given to children that were not settled has to be [carved again](Self::carve_exactly).
-    pub fn restored(budget: &Budget, start: Instant, spent: Account) -> Arc<Self> {
+    pub fn restored(budget: &Budget, start: Instant, spent: BudgetBreakdown) -> Arc<Self> {
         let deadline = budget.time.and_then(|time| start.checked_add(time));
-        let state = Mutex::new(State::after(spent));
+        let state = Mutex::new(BudgetAccountState::after(spent));
         Arc::new(Self { bounds: amounts(budget), start, deadline, parent: None, state })
     }
 
@@ -150,23 +150,23 @@ impl Purse {
     }
 
     /// Who spent what so far.
-    pub fn spent(&self) -> Account {
+    pub fn spent(&self) -> BudgetBreakdown {
         let state = self.state();
-        Account { own: state.own, of_children: state.of_children }
+        BudgetBreakdown { own: state.own, of_children: state.of_children }
     }
 
     /// What was spent beyond the bounds, by the run itself and its settled children.
-    pub fn overshoot(&self) -> Option<Overshoot> {
+    pub fn overshoot(&self) -> Option<BudgetOvershoot> {
         let [tokens, usd, _] = self.spent().total().amounts();
         let over = |at: usize, spent: u64| self.bounds[at].map_or(0, |bound| spent.saturating_sub(bound));
-        let overshoot = Overshoot { tokens: over(TOKENS, tokens), usd: Usd::from_pico(over(MONEY, usd)) };
+        let overshoot = BudgetOvershoot { tokens: over(TOKENS, tokens), usd: Usd::from_pico(over(MONEY, usd)) };
         (overshoot.tokens > 0 || overshoot.usd > Usd::ZERO).then_some(overshoot)
     }
 
     /// Records what a completion used. It is recorded even if it is more than is left, and if the purse was settled in
     /// the meantime it is recorded above as well, so that sums stay exact.
     pub fn charge(&self, usage: &Usage, cost: Usd) {
-        let spent = Spent { usage: *usage, usd: cost, tool_calls: 0 };
+        let spent = BudgetUsage { usage: *usage, usd: cost, tool_calls: 0 };
         let settled = {
             let mut state = self.state();
             state.own += spent;
@@ -181,13 +181,13 @@ impl Purse {
     ///
     /// # Errors
     ///
-    /// [`Exhausted`] if none is left or the time is up; nothing is taken then.
-    pub fn take_call(&self) -> Result<(), Exhausted> {
+    /// [`BudgetExhausted`] if none is left or the time is up; nothing is taken then.
+    pub fn take_call(&self) -> Result<(), BudgetExhausted> {
         let mut state = self.state();
         self.goes_on(&state)?;
         if self.lefts(&state)[CALLS] == Some(0) {
             let [bound, spent, set_aside] = self.figures(CALLS, &state);
-            return Err(Exhausted::ToolCalls { bound, spent, set_aside });
+            return Err(BudgetExhausted::ToolCalls { bound, spent, set_aside });
         }
         state.own.tool_calls = state.own.tool_calls.saturating_add(1);
         Ok(())
@@ -197,8 +197,8 @@ impl Purse {
     ///
     /// # Errors
     ///
-    /// [`Exhausted`] if no token, no money or no time is left.
-    pub fn check(&self) -> Result<(), Exhausted> {
+    /// [`BudgetExhausted`] if no token, no money or no time is left.
+    pub fn check(&self) -> Result<(), BudgetExhausted> {
         self.may_complete(&self.state())
     }
 
@@ -210,13 +210,13 @@ impl Purse {
     ///
     /// # Errors
     ///
-    /// [`Exhausted`] as from [`check`](Self::check), and if what is left does not buy the request and one token of reply.
+    /// [`BudgetExhausted`] as from [`check`](Self::check), and if what is left does not buy the request and one token of reply.
     pub fn clamp(
         &self,
         longest: Option<u32>,
         request_tokens: u64,
         price: Option<&Price>,
-    ) -> Result<Option<u32>, Exhausted> {
+    ) -> Result<Option<u32>, BudgetExhausted> {
         let state = self.state();
         self.may_complete(&state)?;
         let [tokens, money, _] = self.lefts(&state);
@@ -245,17 +245,22 @@ impl Purse {
     ///
     /// A share can be 0: [`check`](Self::check) of the child says so. Children that together name all that is left leave
     /// this run nothing until they are settled.
-    pub fn carve(self: &Arc<Self>, shares: &[Budget]) -> Vec<Share> {
+    pub fn carve(self: &Arc<Self>, shares: &[Budget]) -> Vec<BudgetAllocation> {
         let start = Instant::now();
         let carved = |share: &Budget| {
             let Budget { tokens, usd, tool_calls, time } = *share;
-            Carved { bounds: Bounds { tokens, usd, tool_calls }, time, start, spent: Account::default() }
+            RestoredAllocation {
+                bounds: AllocationBounds { tokens, usd, tool_calls },
+                time,
+                start,
+                spent: BudgetBreakdown::default(),
+            }
         };
         self.carve_exactly(&shares.iter().map(carved).collect::<Vec<_>>())
     }
 
     /// An equal share of all that is left for each of these many: the run itself spends nothing while they have it.
-    pub fn share_out(self: &Arc<Self>, count: usize) -> Vec<Share> {
+    pub fn share_out(self: &Arc<Self>, count: usize) -> Vec<BudgetAllocation> {
         let equal = |left: Option<u64>| left.map(|left| left / u64::try_from(count.max(1)).unwrap_or(u64::MAX));
         let [tokens, usd, tool_calls] = self.lefts(&self.state()).map(equal);
         let share = Budget { tokens, usd: usd.map(Usd::from_pico), tool_calls, time: None };
@@ -267,7 +272,7 @@ impl Purse {
     ///
     /// Each gets what it was bounded by, and no more than what is left; all is as it was then if nobody has overshot. What
     /// it has spent counts as spent by this run once it is settled, as ever.
-    pub fn carve_exactly(self: &Arc<Self>, shares: &[Carved]) -> Vec<Share> {
+    pub fn carve_exactly(self: &Arc<Self>, shares: &[RestoredAllocation]) -> Vec<BudgetAllocation> {
         let mut state = self.state();
         let left = self.lefts(&state);
         let mut bounds: Vec<_> = shares.iter().map(|share| of_bounds(&share.bounds)).collect();
@@ -288,15 +293,18 @@ impl Purse {
                 state.set_aside[at] += *bound[at].get_or_insert(equal);
             }
         }
-        let child = |(share, bounds): (&Carved, [Option<u64>; 3])| {
+        let child = |(share, bounds): (&RestoredAllocation, [Option<u64>; 3])| {
             let named = share.time.and_then(|time| share.start.checked_add(time));
-            Share(Arc::new(Self {
+            BudgetAllocation(Arc::new(Self {
                 bounds,
                 start: share.start,
                 deadline: smaller(self.deadline, named),
                 parent: Some(self.clone()),
                 // Whoever is given a share of a run that is over cannot spend it, but what it says it spent is counted.
-                state: Mutex::new(State { settled: state.settled, ..State::after(share.spent) }),
+                state: Mutex::new(BudgetAccountState {
+                    settled: state.settled,
+                    ..BudgetAccountState::after(share.spent)
+                }),
             }))
         };
         let carved = shares.iter().zip(bounds).map(child).collect();
@@ -322,7 +330,7 @@ impl Purse {
     }
 
     /// Takes back what was set aside for a child, and counts what it spent. A settled purse hands both on.
-    fn take_back(&self, back: Amounts, spent: Spent) {
+    fn take_back(&self, back: BudgetAmounts, spent: BudgetUsage) {
         let mut purse = self;
         loop {
             let mut state = purse.state();
@@ -341,19 +349,19 @@ impl Purse {
     }
 
     /// Fails if the run that it is for is over, by its end or by the clock.
-    fn goes_on(&self, state: &State) -> Result<(), Exhausted> {
+    fn goes_on(&self, state: &BudgetAccountState) -> Result<(), BudgetExhausted> {
         if state.settled {
-            return Err(Exhausted::Settled);
+            return Err(BudgetExhausted::Settled);
         }
         match self.deadline {
             Some(deadline) if deadline <= Instant::now() => {
-                Err(Exhausted::Time { bound: deadline.saturating_duration_since(self.start) })
+                Err(BudgetExhausted::Time { bound: deadline.saturating_duration_since(self.start) })
             }
             _ => Ok(()),
         }
     }
 
-    fn may_complete(&self, state: &State) -> Result<(), Exhausted> {
+    fn may_complete(&self, state: &BudgetAccountState) -> Result<(), BudgetExhausted> {
         self.goes_on(state)?;
         let left = self.lefts(state);
         if left[TOKENS] == Some(0) {
@@ -365,7 +373,7 @@ impl Purse {
         Ok(())
     }
 
-    fn lefts(&self, state: &State) -> [Option<u64>; 3] {
+    fn lefts(&self, state: &BudgetAccountState) -> [Option<u64>; 3] {
         let mut total = state.own;
         total += state.of_children;
         let spent = total.amounts();
@@ -377,23 +385,23 @@ impl Purse {
     }
 
     /// Bound, spent, set aside.
-    fn figures(&self, at: usize, state: &State) -> [u64; 3] {
+    fn figures(&self, at: usize, state: &BudgetAccountState) -> [u64; 3] {
         let mut total = state.own;
         total += state.of_children;
         [self.bounds[at].unwrap_or(u64::MAX), total.amounts()[at], state.set_aside[at]]
     }
 
-    fn no_tokens(&self, state: &State, needed: u64) -> Exhausted {
+    fn no_tokens(&self, state: &BudgetAccountState, needed: u64) -> BudgetExhausted {
         let [bound, spent, set_aside] = self.figures(TOKENS, state);
-        Exhausted::Tokens { bound, spent, set_aside, needed }
+        BudgetExhausted::Tokens { bound, spent, set_aside, needed }
     }
 
-    fn no_money(&self, state: &State, needed: Usd) -> Exhausted {
+    fn no_money(&self, state: &BudgetAccountState, needed: Usd) -> BudgetExhausted {
         let [bound, spent, set_aside] = self.figures(MONEY, state).map(Usd::from_pico);
-        Exhausted::Money { bound, spent, set_aside, needed }
+        BudgetExhausted::Money { bound, spent, set_aside, needed }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, BudgetAccountState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -402,35 +410,35 @@ fn amounts(budget: &Budget) -> [Option<u64>; 3] {
     [budget.tokens, budget.usd.map(Usd::pico), budget.tool_calls]
 }
 
-fn of_bounds(bounds: &Bounds) -> [Option<u64>; 3] {
+fn of_bounds(bounds: &AllocationBounds) -> [Option<u64>; 3] {
     [bounds.tokens, bounds.usd.map(Usd::pico), bounds.tool_calls]
 }
 
 /// The purse of a child, settled when this goes away.
 #[derive(Debug)]
 #[must_use = "it is settled when it goes away"]
-pub struct Share(Arc<Purse>);
+pub struct BudgetAllocation(Arc<BudgetAccount>);
 
-impl Share {
+impl BudgetAllocation {
     /// The purse, for the child's run.
-    pub fn purse(&self) -> &Arc<Purse> {
+    pub fn purse(&self) -> &Arc<BudgetAccount> {
         &self.0
     }
 
     /// What it is bounded by, whatever of it is spent.
-    pub fn bounds(&self) -> Bounds {
+    pub fn bounds(&self) -> AllocationBounds {
         let [tokens, usd, tool_calls] = self.0.bounds;
-        Bounds { tokens, usd: usd.map(Usd::from_pico), tool_calls }
+        AllocationBounds { tokens, usd: usd.map(Usd::from_pico), tool_calls }
     }
 
     /// Gives back what is left, and says what was spent.
-    pub fn settle(self) -> Account {
+    pub fn settle(self) -> BudgetBreakdown {
         self.0.settle();
         self.0.spent()
     }
 }
 
-impl Drop for Share {
+impl Drop for BudgetAllocation {
     fn drop(&mut self) {
         self.0.settle();
     }

@@ -12,51 +12,51 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     ChangeError,
-    folder::{Folder, Names, create_file, give_mode, open_file},
-    place::Spot,
-    plan::{Does, Item, Plan},
-    state::{Digest, Node, State, mode_of, state, state_in},
+    folder::{FolderHandle, FolderSync, create_file, give_mode, open_file},
+    place::ResolvedChangePath,
+    plan::{ChangePlan, PlannedAction, PlannedChange},
+    state::{ContentDigest, FingerprintNode, PathFingerprint, mode_of, state, state_in},
 };
 use crate::limits;
 
 /// Something that is done to the disk at once, and can be taken back.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "step", rename_all = "snake_case")]
-pub(super) enum Step {
+pub(super) enum ChangeStep {
     /// A folder is made. Taken back it goes if nothing is in it then.
-    Made { at: Spot, is_wanted: bool },
+    Made { at: ResolvedChangePath, is_wanted: bool },
     /// Something new is put in place of a file or of nothing. It is made beside it, as `temp`.
-    Placed { at: Spot, before: State, after: State, temp: String },
+    Placed { at: ResolvedChangePath, before: PathFingerprint, after: PathFingerprint, temp: String },
     /// Something goes. Until all steps are done it stands beside, as `aside`.
-    Removed { at: Spot, before: State, aside: String },
+    Removed { at: ResolvedChangePath, before: PathFingerprint, aside: String },
     /// Something goes elsewhere.
-    Moved { from: Spot, to: Spot, state: State },
+    Moved { from: ResolvedChangePath, to: ResolvedChangePath, state: PathFingerprint },
 }
 
 /// What files held, by its digest.
 #[derive(Default)]
-pub(super) struct Images {
-    pub memory: HashMap<Digest, Arc<[u8]>>,
+pub(super) struct BeforeImages {
+    pub memory: HashMap<ContentDigest, Arc<[u8]>>,
     pub folder: Option<PathBuf>,
 }
 
-impl Images {
+impl BeforeImages {
     /// In memory alone: what files of this plan held that are written anew.
-    pub fn of(plan: &Plan) -> Self {
-        let written = plan.items.iter().filter(|item| matches!(item.does, Does::Write(_)));
+    pub fn of(plan: &ChangePlan) -> Self {
+        let written = plan.items.iter().filter(|item| matches!(item.does, PlannedAction::Write(_)));
         let contents = written.filter_map(|item| item.content.clone());
-        Self { memory: contents.map(|content| (Digest::of(&content), content)).collect(), folder: None }
+        Self { memory: contents.map(|content| (ContentDigest::of(&content), content)).collect(), folder: None }
     }
 
     /// What a file of this digest held.
-    pub fn get(&self, digest: Digest) -> io::Result<Arc<[u8]>> {
+    pub fn get(&self, digest: ContentDigest) -> io::Result<Arc<[u8]>> {
         if let Some(content) = self.memory.get(&digest) {
             return Ok(Arc::clone(content));
         }
         let folder = self.folder.as_ref().ok_or_else(|| io::Error::other("what it held was not kept"))?;
         let mut content = Vec::new();
         open_file(&folder.join(digest.to_string()))?.take(limits::CHANGE_UNDO_BYTES).read_to_end(&mut content)?;
-        match Digest::of(&content) == digest {
+        match ContentDigest::of(&content) == digest {
             true => Ok(content.into()),
             false => Err(io::Error::other("what was kept of it is damaged")),
         }
@@ -64,33 +64,37 @@ impl Images {
 }
 
 /// The steps of a plan, in order, each with the change that it belongs to. `token` makes names that nobody else has.
-pub(super) fn steps<'a>(plan: &'a Plan, token: &str) -> Vec<(Step, &'a Item)> {
+pub(super) fn steps<'a>(plan: &'a ChangePlan, token: &str) -> Vec<(ChangeStep, &'a PlannedChange)> {
     let (mut steps, mut made) = (Vec::new(), HashSet::new());
     for (at, item) in plan.items.iter().enumerate() {
         let beside = || format!(".shelly-{token}-{at}");
         let target = match &item.does {
-            Does::Move(to) | Does::Copy(to, _) => Some(to),
-            Does::Write(_) | Does::MakeFolder => Some(&item.at),
-            Does::Remove => None,
+            PlannedAction::Move(to) | PlannedAction::Copy(to, _) => Some(to),
+            PlannedAction::Write(_) | PlannedAction::MakeFolder => Some(&item.at),
+            PlannedAction::Remove => None,
         };
         for folder in target.map(|target| missing_above(&target.real, &made)).unwrap_or_default() {
-            steps.push((Step::Made { at: item.at.above(&folder), is_wanted: false }, item));
+            steps.push((ChangeStep::Made { at: item.at.above(&folder), is_wanted: false }, item));
             made.insert(folder);
         }
         let (at, before) = (item.at.clone(), item.before.clone());
         let step = match &item.does {
-            Does::Write(content) => {
-                let mode = if let State::There(Node::File { mode, .. }) = before { mode } else { 0o600 };
-                Step::Placed { at, before, after: State::of_file(content, mode), temp: beside() }
+            PlannedAction::Write(content) => {
+                let mode =
+                    if let PathFingerprint::There(FingerprintNode::File { mode, .. }) = before { mode } else { 0o600 };
+                ChangeStep::Placed { at, before, after: PathFingerprint::of_file(content, mode), temp: beside() }
             }
-            Does::Remove => Step::Removed { at, before, aside: beside() },
-            Does::Move(to) => Step::Moved { from: at, to: to.clone(), state: before },
-            Does::Copy(to, copy) => {
-                Step::Placed { at: to.clone(), before: State::Nothing, after: copy.clone(), temp: beside() }
-            }
-            Does::MakeFolder => {
+            PlannedAction::Remove => ChangeStep::Removed { at, before, aside: beside() },
+            PlannedAction::Move(to) => ChangeStep::Moved { from: at, to: to.clone(), state: before },
+            PlannedAction::Copy(to, copy) => ChangeStep::Placed {
+                at: to.clone(),
+                before: PathFingerprint::Nothing,
+                after: copy.clone(),
+                temp: beside(),
+            },
+            PlannedAction::MakeFolder => {
                 made.insert(at.real.clone());
-                Step::Made { at, is_wanted: true }
+                ChangeStep::Made { at, is_wanted: true }
             }
         };
         steps.push((step, item));
@@ -107,10 +111,10 @@ fn missing_above(path: &Path, made: &HashSet<PathBuf>) -> Vec<PathBuf> {
     missing
 }
 
-impl Step {
+impl ChangeStep {
     /// Does it, if everything is still as it was shown. What files hold is on the disk before they have their names.
-    pub fn make(&self, item: &Item, names: Names) -> Result<(), ChangeError> {
-        let open = |folder| Folder::open(folder).map(|folder| folder.with(names));
+    pub fn make(&self, item: &PlannedChange, names: FolderSync) -> Result<(), ChangeError> {
+        let open = |folder| FolderHandle::open(folder).map(|folder| folder.with(names));
         match self {
             Self::Made { at, is_wanted } => {
                 let failed = ChangeError::io(&at.shown, "made");
@@ -179,11 +183,11 @@ impl Step {
     /// # Errors
     ///
     /// [`ChangeError::Stale`] where somebody has changed since what it did.
-    pub fn take_back(&self, images: &Images) -> Result<(), ChangeError> {
+    pub fn take_back(&self, images: &BeforeImages) -> Result<(), ChangeError> {
         match self {
             Self::Made { at, .. } => {
                 // What others put into it keeps it.
-                let _ = at.parts().and_then(|(folder, name)| fs::remove_dir(Folder::open(folder)?.at(name)));
+                let _ = at.parts().and_then(|(folder, name)| fs::remove_dir(FolderHandle::open(folder)?.at(name)));
                 Ok(())
             }
             Self::Placed { at, before, after, temp } => {
@@ -200,11 +204,11 @@ impl Step {
                     return Err(stale(at));
                 }
                 match before {
-                    State::Nothing => {
+                    PathFingerprint::Nothing => {
                         // At once, also where it is a folder.
                         folder.rename_to_nothing(name, &folder, temp).and_then(|()| folder.remove(temp)).map_err(failed)
                     }
-                    State::There(node) => {
+                    PathFingerprint::There(node) => {
                         let like = fs::symlink_metadata(folder.at(name)).ok();
                         let restored = rebuild(&folder.at(temp), node, images, like.as_ref());
                         restored.and_then(|()| folder.rename_over(temp, name)).map_err(failed)
@@ -222,7 +226,7 @@ impl Step {
                     return Err(stale(at));
                 }
                 if !is_there(&folder, aside)
-                    && let State::There(node) = before
+                    && let PathFingerprint::There(node) = before
                 {
                     rebuild(&folder.at(aside), node, images, None).map_err(&failed)?;
                 }
@@ -231,7 +235,7 @@ impl Step {
             Self::Moved { from, to, state: moved } => {
                 let failed = ChangeError::io(&from.shown, "moved back");
                 match (state(from)? == *moved, state(to)?) {
-                    (true, State::Nothing) => Ok(()),
+                    (true, PathFingerprint::Nothing) => Ok(()),
                     (false, now) if now == *moved => {
                         let (Some((folder, name)), Some((to_folder, to_name))) = (open(from)?, open(to)?) else {
                             return Err(stale(from));
@@ -263,31 +267,31 @@ impl Step {
 }
 
 /// Whether all of these steps, the last one first, can be taken back.
-pub(super) fn check_back(steps: &[Step]) -> Result<(), ChangeError> {
-    let mut view: HashMap<&Path, State> = HashMap::new();
-    let now = |view: &HashMap<&Path, State>, at: &Spot| match view.get(at.real.as_path()) {
+pub(super) fn check_back(steps: &[ChangeStep]) -> Result<(), ChangeError> {
+    let mut view: HashMap<&Path, PathFingerprint> = HashMap::new();
+    let now = |view: &HashMap<&Path, PathFingerprint>, at: &ResolvedChangePath| match view.get(at.real.as_path()) {
         Some(known) => Ok(known.clone()),
         None => state(at),
     };
     for step in steps.iter().rev() {
         match step {
             // Whatever is in it keeps it.
-            Step::Made { .. } => {}
-            Step::Placed { at, before, after, .. } => {
+            ChangeStep::Made { .. } => {}
+            ChangeStep::Placed { at, before, after, .. } => {
                 let there = now(&view, at)?;
                 if there != *before && there != *after {
                     return Err(stale(at));
                 }
                 view.insert(&at.real, before.clone());
             }
-            Step::Removed { at, before, .. } => {
+            ChangeStep::Removed { at, before, .. } => {
                 let there = now(&view, at)?;
                 if there != *before && !there.is_nothing() {
                     return Err(stale(at));
                 }
                 view.insert(&at.real, before.clone());
             }
-            Step::Moved { from, to, state: moved } => {
+            ChangeStep::Moved { from, to, state: moved } => {
                 let (source, target) = (now(&view, from)?, now(&view, to)?);
                 let is_back = source == *moved && target.is_nothing();
                 let is_there = target == *moved && source.is_nothing();
@@ -295,14 +299,14 @@ pub(super) fn check_back(steps: &[Step]) -> Result<(), ChangeError> {
                     return Err(stale(to));
                 }
                 view.insert(&from.real, moved.clone());
-                view.insert(&to.real, State::Nothing);
+                view.insert(&to.real, PathFingerprint::Nothing);
             }
         }
     }
     Ok(())
 }
 
-fn stale(at: &Spot) -> ChangeError {
+fn stale(at: &ResolvedChangePath) -> ChangeError {
     ChangeError::Stale { shown: at.shown.clone() }
 }
 
@@ -314,15 +318,15 @@ fn stale_or(shown: &str, error: io::Error, failed: impl Fn(io::Error) -> ChangeE
     }
 }
 
-fn is_there(folder: &Folder, name: &str) -> bool {
+fn is_there(folder: &FolderHandle, name: &str) -> bool {
     fs::symlink_metadata(folder.at(name)).is_ok()
 }
 
 /// The folder that a spot is in, if it is there, and its name in it.
-fn open(at: &Spot) -> Result<Option<(Folder, &str)>, ChangeError> {
+fn open(at: &ResolvedChangePath) -> Result<Option<(FolderHandle, &str)>, ChangeError> {
     let failed = ChangeError::io(&at.shown, "looked at");
     let (folder, name) = at.parts().map_err(&failed)?;
-    match Folder::open(folder) {
+    match FolderHandle::open(folder) {
         Ok(folder) => Ok(Some((folder, name))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(failed(error)),
@@ -330,26 +334,26 @@ fn open(at: &Spot) -> Result<Option<(Folder, &str)>, ChangeError> {
 }
 
 /// Makes what is to be put in place, beside it and on the disk.
-fn put(folder: &Folder, temp: &str, name: &str, item: &Item, after: &State) -> io::Result<()> {
+fn put(folder: &FolderHandle, temp: &str, name: &str, item: &PlannedChange, after: &PathFingerprint) -> io::Result<()> {
     match (&item.does, after) {
-        (Does::Write(content), State::There(Node::File { mode, .. })) => {
+        (PlannedAction::Write(content), PathFingerprint::There(FingerprintNode::File { mode, .. })) => {
             let like = fs::symlink_metadata(folder.at(name)).ok();
             // As it is now, and not as it was when the question was asked.
             let mode = like.as_ref().map_or(*mode, mode_of);
             write(&folder.at(temp), content, mode, like.as_ref())
         }
-        (Does::Copy(..), State::There(node)) => {
+        (PlannedAction::Copy(..), PathFingerprint::There(node)) => {
             let (from, from_name) = item.at.parts()?;
-            copy(&Folder::open(from)?.at(from_name), &folder.at(temp), node)
+            copy(&FolderHandle::open(from)?.at(from_name), &folder.at(temp), node)
         }
         _ => Err(io::Error::other("there is nothing to put there")),
     }
 }
 
-fn into_place(folder: &Folder, temp: &str, name: &str, before: &State) -> io::Result<()> {
+fn into_place(folder: &FolderHandle, temp: &str, name: &str, before: &PathFingerprint) -> io::Result<()> {
     match before {
-        State::Nothing => folder.rename_to_nothing(temp, folder, name),
-        State::There(_) => folder.rename_over(temp, name),
+        PathFingerprint::Nothing => folder.rename_to_nothing(temp, folder, name),
+        PathFingerprint::There(_) => folder.rename_over(temp, name),
     }
 }
 
@@ -361,27 +365,27 @@ fn write(path: &Path, content: &[u8], mode: u32, like: Option<&fs::Metadata>) ->
 }
 
 /// Copies what is known of a source. What it holds by now is compared later.
-fn copy(from: &Path, to: &Path, node: &Node) -> io::Result<()> {
+fn copy(from: &Path, to: &Path, node: &FingerprintNode) -> io::Result<()> {
     match node {
-        Node::File { mode, .. } => {
+        FingerprintNode::File { mode, .. } => {
             let mut file = create_file(to)?;
             io::copy(&mut open_file(from)?, &mut file)?;
             give_mode(&file, *mode, None)?;
             file.sync_all()
         }
-        Node::Link { to: target } => link(target, to),
-        Node::Folder { mode, entries } => folder(to, *mode, || {
+        FingerprintNode::Link { to: target } => link(target, to),
+        FingerprintNode::Folder { mode, entries } => folder(to, *mode, || {
             entries.iter().try_for_each(|(name, node)| copy(&from.join(name), &to.join(name), node))
         }),
     }
 }
 
 /// Makes again what was there.
-fn rebuild(to: &Path, node: &Node, images: &Images, like: Option<&fs::Metadata>) -> io::Result<()> {
+fn rebuild(to: &Path, node: &FingerprintNode, images: &BeforeImages, like: Option<&fs::Metadata>) -> io::Result<()> {
     match node {
-        Node::File { digest, mode, .. } => write(to, &images.get(*digest)?, *mode, like),
-        Node::Link { to: target } => link(target, to),
-        Node::Folder { mode, entries } => folder(to, *mode, || {
+        FingerprintNode::File { digest, mode, .. } => write(to, &images.get(*digest)?, *mode, like),
+        FingerprintNode::Link { to: target } => link(target, to),
+        FingerprintNode::Folder { mode, entries } => folder(to, *mode, || {
             entries.iter().try_for_each(|(name, node)| rebuild(&to.join(name), node, images, None))
         }),
     }

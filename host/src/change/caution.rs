@@ -7,7 +7,7 @@ use crate::error::{acts_on_terminal, is_unseen};
 
 /// Files that this host goes by, by the [names] in their paths.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Guarded {
+pub(super) struct ProtectedFiles {
     /// Paths that no tool changes, whoever says yes.
     never: Vec<Vec<String>>,
     /// Files that agents are given as instructions, whatever their names: links lead there.
@@ -19,7 +19,7 @@ const SHELLY: &str = ".shelly";
 /// What lies so in a folder `.shelly` is guarded in every project: an agent could be given more by the next run there.
 const OF_SHELLY: [&str; 4] = ["local", "plugins", "config.yaml", "permissions.json"];
 
-impl Guarded {
+impl ProtectedFiles {
     /// These too, with all below them; absolute, without links.
     pub fn new(paths: impl IntoIterator<Item = PathBuf>) -> Self {
         Self { never: paths.into_iter().map(|path| names(&path)).collect(), instructions: Vec::new() }
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn what_the_host_goes_by_is_guarded() {
-        let guarded = Guarded::new(["/p/shelly.yaml".into()]);
+        let guarded = ProtectedFiles::new(["/p/shelly.yaml".into()]);
         for (path, forbidden) in [
             ("/p/.shelly/local", true),
             ("/p/.shelly/local/sessions/a/journal", true),
@@ -270,7 +270,7 @@ mod tests {
 
     #[test]
     fn file_that_an_instruction_file_links_to_is_asked_about() {
-        let guarded = Guarded::new([]).with_instructions(["/p/docs/guide.md".into()]);
+        let guarded = ProtectedFiles::new([]).with_instructions(["/p/docs/guide.md".into()]);
         assert!(guarded.caution(Path::new("/p/docs/guide.md")).is_some_and(|why| why.contains("are told")));
         assert!(
             guarded.caution(Path::new("/p/Docs/Guide.md")).is_some(),

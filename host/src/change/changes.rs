@@ -7,38 +7,38 @@ use std::{
 };
 
 use super::{
-    ChangeError, FileChange, Plan,
-    apply::{Images, check_back, steps},
-    caution::Guarded,
+    ChangeError, ChangePlan, FileChange,
+    apply::{BeforeImages, check_back, steps},
+    caution::ProtectedFiles,
     diff,
-    folder::{Names, open_file},
-    place::Spot,
-    record::{DONE, Intent, Kept, Record, UNDONE, forget, read, take_back},
-    state::{Node, State, state},
+    folder::{FolderSync, open_file},
+    place::ResolvedChangePath,
+    record::{ChangeFolders, ChangeIntent, ChangeRecord, DONE, UNDONE, forget, read, take_back},
+    state::{FingerprintNode, PathFingerprint, state},
 };
-use crate::{chat::Content, files, limits, trust::OwnKey};
+use crate::{chat::ToolResultContent, files, limits, trust::UserKey};
 
 /// Makes the changes that tools propose, one result after the other. Clones are the same.
 #[derive(Debug, Clone, Default)]
-pub struct Changes(Arc<Shared>);
+pub struct ChangeApplier(Arc<ChangeApplierInner>);
 
 #[derive(Debug, Default)]
-struct Shared {
-    guarded: Guarded,
-    own: OwnKey,
+struct ChangeApplierInner {
+    guarded: ProtectedFiles,
+    own: UserKey,
     /// Where what was there before is kept, once a session is written down.
-    session: OnceLock<Kept>,
+    session: OnceLock<ChangeFolders>,
     /// Who is told which files a person has seen as they are now.
-    seen: Option<SeenHook>,
+    seen: Option<SeenFilesHook>,
 }
 
 /// Called with files that a person has seen as they are now.
 #[derive(Clone)]
-struct SeenHook(Arc<SeenFiles>);
+struct SeenFilesHook(Arc<SeenFilesFn>);
 
-type SeenFiles = dyn Fn(&[PathBuf]) + Send + Sync;
+type SeenFilesFn = dyn Fn(&[PathBuf]) + Send + Sync;
 
-impl fmt::Debug for SeenHook {
+impl fmt::Debug for SeenFilesHook {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("SeenHook")
     }
@@ -46,7 +46,7 @@ impl fmt::Debug for SeenHook {
 
 /// Whose changes they are.
 #[derive(Debug, Clone, Copy)]
-pub struct Proposer<'a> {
+pub struct ChangeOrigin<'a> {
     /// The instance name of the agent.
     pub agent: &'a str,
     /// Its call.
@@ -59,17 +59,17 @@ pub struct Proposer<'a> {
 /// replaced. Other processes of the project are kept away by the lock of its folder.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-impl Changes {
+impl ChangeApplier {
     /// Of a host that goes by these files and folders, absolute and without links, which no tool changes: with all below
     /// them, and with what lies in `.shelly` besides. A person is asked about each change of `instructions`, files that agents are
     /// told, as about those that are known by their names. What it writes down it knows again by this key.
     pub fn new(
         guarded: impl IntoIterator<Item = PathBuf>,
         instructions: impl IntoIterator<Item = PathBuf>,
-        own: OwnKey,
+        own: UserKey,
     ) -> Self {
-        let guarded = Guarded::new(guarded).with_instructions(instructions);
-        Self(Arc::new(Shared { guarded, own, session: OnceLock::new(), seen: None }))
+        let guarded = ProtectedFiles::new(guarded).with_instructions(instructions);
+        Self(Arc::new(ChangeApplierInner { guarded, own, session: OnceLock::new(), seen: None }))
     }
 
     /// The same where `hook` is called with the files that a person saw wholly who said yes to their change. It may block as long
@@ -77,13 +77,13 @@ impl Changes {
     pub fn on_seen(self, hook: impl Fn(&[PathBuf]) + Send + Sync + 'static) -> Self {
         let guarded = self.0.guarded.clone();
         let (own, session) = (self.0.own.clone(), OnceLock::new());
-        Self(Arc::new(Shared { guarded, own, session, seen: Some(SeenHook(Arc::new(hook))) }))
+        Self(Arc::new(ChangeApplierInner { guarded, own, session, seen: Some(SeenFilesHook(Arc::new(hook))) }))
     }
 
     /// Tells that a person was shown a plan that was made, and said yes to it.
-    pub fn tell_seen(&self, plan: &Plan) {
+    pub fn tell_seen(&self, plan: &ChangePlan) {
         let files = plan.files_shown_whole();
-        if let Some(SeenHook(hook)) = self.0.seen.as_ref().filter(|_| !files.is_empty()) {
+        if let Some(SeenFilesHook(hook)) = self.0.seen.as_ref().filter(|_| !files.is_empty()) {
             hook(&files);
         }
     }
@@ -92,7 +92,7 @@ impl Changes {
     /// down in `common`. The first call holds.
     pub fn of_session(&self, common: PathBuf, folder: &Path) {
         let session = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let _ = self.0.session.set(Kept { common, folder: folder.join(FOLDER), session });
+        let _ = self.0.session.set(ChangeFolders { common, folder: folder.join(FOLDER), session });
     }
 
     /// Where a session whose folder is this keeps what was there before.
@@ -105,20 +105,20 @@ impl Changes {
     /// # Errors
     ///
     /// [`ChangeError`]: one of them cannot be made.
-    pub fn plan(&self, changes: &[FileChange]) -> Result<Plan, ChangeError> {
+    pub fn plan(&self, changes: &[FileChange]) -> Result<ChangePlan, ChangeError> {
         let none = "nothing of this run is written down";
-        let Some(kept) = self.0.session.get() else { return Plan::of(changes, &self.0.guarded, Some(none)) };
+        let Some(kept) = self.0.session.get() else { return ChangePlan::of(changes, &self.0.guarded, Some(none)) };
         let (bytes, records) = kept.used();
         if !self.0.own.has_place() {
             let none = "there is no place for the key by which it would be known as yours";
-            return Plan::of(changes, &self.0.guarded, Some(none));
+            return ChangePlan::of(changes, &self.0.guarded, Some(none));
         }
         let full = match (bytes > limits::SESSION_UNDO_BYTES - limits::CHANGE_UNDO_BYTES, records) {
             (_, limits::SESSION_UNDO_RECORDS..) => Some("the session has changed files too often to keep more"),
             (true, _) => Some("the session keeps as much of what was there before as it may"),
             (false, _) => None,
         };
-        Plan::of(changes, &self.0.guarded, full)
+        ChangePlan::of(changes, &self.0.guarded, full)
     }
 
     /// Makes all changes of a plan or none, if everything is still as it was when it was made. `result` is what the model is
@@ -129,13 +129,18 @@ impl Changes {
     /// # Errors
     ///
     /// [`ChangeError`]: nothing was changed, unless it is [`ChangeError::NotTakenBack`].
-    pub fn apply(&self, plan: &Plan, by: Proposer<'_>, result: &[Content]) -> Result<(), ChangeError> {
+    pub fn apply(
+        &self,
+        plan: &ChangePlan,
+        by: ChangeOrigin<'_>,
+        result: &[ToolResultContent],
+    ) -> Result<(), ChangeError> {
         let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let id = id(now)?;
         let steps = steps(plan, &id);
         let kept = self.0.session.get();
-        let mut images = Images::of(plan);
+        let mut images = BeforeImages::of(plan);
         let mut new = Vec::new();
         let mut lock = None;
         let mut intent = None;
@@ -145,7 +150,7 @@ impl Changes {
             lock = files::lock_folder(&kept.common).map_err(failed)?;
             new = kept.keep(plan)?;
             images.folder = Some(kept.folder.clone());
-            let record = Record {
+            let record = ChangeRecord {
                 at: u64::try_from(now.as_millis()).unwrap_or(u64::MAX),
                 session: kept.session.clone(),
                 agent: by.agent.to_owned(),
@@ -159,7 +164,7 @@ impl Changes {
             intent = Some(begun.inspect_err(|_| forget(&new))?);
         }
         let mut done = Vec::new();
-        let names = if intent.is_some() { Names::AtOnce } else { Names::InTime };
+        let names = if intent.is_some() { FolderSync::AtOnce } else { FolderSync::InTime };
         let made = steps.iter().try_for_each(|(step, item)| {
             step.make(item, names)?;
             done.push(step.clone());
@@ -167,7 +172,7 @@ impl Changes {
         });
         let failed = ChangeError::io("what is changed", "written down");
         let is_aside = steps.iter().any(|(step, _)| step.puts_aside());
-        let told = |intent: &Intent| if is_aside { intent.made() } else { intent.done() };
+        let told = |intent: &ChangeIntent| if is_aside { intent.made() } else { intent.done() };
         let made = made.and_then(|()| intent.as_ref().map_or(Ok(()), |intent| told(intent).map_err(failed)));
         if let Err(error) = made {
             let left = take_back(&done, &images);
@@ -194,9 +199,10 @@ impl Changes {
     }
 
     /// What the model was told of the changes of a call, if they were made.
-    pub fn made(&self, by: Proposer<'_>) -> Option<Vec<Content>> {
+    pub fn made(&self, by: ChangeOrigin<'_>) -> Option<Vec<ToolResultContent>> {
         let kept = self.0.session.get()?;
-        let is_it = |record: &Record| record.agent == by.agent && record.call == by.call && record.tool == by.tool;
+        let is_it =
+            |record: &ChangeRecord| record.agent == by.agent && record.call == by.call && record.tool == by.tool;
         let records = [DONE, UNDONE].into_iter().flat_map(|state| records(&kept.folder, state));
         records.filter_map(|path| read(&path, &self.0.own)).find(is_it).map(|record| record.result)
     }
@@ -224,29 +230,29 @@ fn records(folder: &Path, state: &str) -> Vec<PathBuf> {
 
 /// What a session has changed, to be undone: the newest first.
 #[derive(Debug)]
-pub struct History {
+pub struct ChangeHistory {
     common: PathBuf,
     folder: PathBuf,
-    own: OwnKey,
+    own: UserKey,
 }
 
 /// The changes of one result, to be undone.
 #[derive(Debug)]
-pub struct Undo {
-    record: Record,
+pub struct UndoableChange {
+    record: ChangeRecord,
     path: PathBuf,
     images: PathBuf,
     common: PathBuf,
 }
 
-impl History {
-    /// Of the session in this folder; `common` as for [`Changes::of_session`].
-    pub fn new(common: PathBuf, folder: &Path, own: OwnKey) -> Self {
+impl ChangeHistory {
+    /// Of the session in this folder; `common` as for [`ChangeApplier::of_session`].
+    pub fn new(common: PathBuf, folder: &Path, own: UserKey) -> Self {
         Self { common, folder: folder.join(FOLDER), own }
     }
 
     /// The newest changes that are not undone. `Err`: those that cannot be, with the reason.
-    pub fn last(&self) -> Option<Result<Undo, String>> {
+    pub fn last(&self) -> Option<Result<UndoableChange, String>> {
         let path = records(&self.folder, DONE).into_iter().next()?;
         let Some(record) = read(&path, &self.own) else {
             return Some(Err(format!("{} was not written by you here, or is damaged", path.display())));
@@ -255,11 +261,11 @@ impl History {
             return Some(Err(format!("what `{}` changed was not kept", record.tool.escape_debug())));
         }
         let (images, common) = (self.folder.clone(), self.common.clone());
-        Some(Ok(Undo { record, path, images, common }))
+        Some(Ok(UndoableChange { record, path, images, common }))
     }
 }
 
-impl Undo {
+impl UndoableChange {
     /// Which tool made them.
     pub fn tool(&self) -> &str {
         &self.record.tool
@@ -273,11 +279,11 @@ impl Undo {
     /// Under which names what they removed stood aside.
     #[cfg(test)]
     pub(super) fn asides(&self) -> impl Iterator<Item = &str> {
-        use super::apply::Step;
+        use super::apply::ChangeStep;
         self.record
             .steps
             .iter()
-            .filter_map(|step| if let Step::Removed { aside, .. } = step { Some(&**aside) } else { None })
+            .filter_map(|step| if let ChangeStep::Removed { aside, .. } = step { Some(&**aside) } else { None })
     }
 
     /// What undoing them does: in lines, then the differences.
@@ -286,25 +292,30 @@ impl Undo {
     ///
     /// [`ChangeError`]: somebody has changed since what they changed.
     pub fn shown(&self) -> Result<String, ChangeError> {
-        use super::apply::Step;
+        use super::apply::ChangeStep;
         check_back(&self.record.steps)?;
-        let images = Images { folder: Some(self.images.clone()), ..Images::default() };
+        let images = BeforeImages { folder: Some(self.images.clone()), ..BeforeImages::default() };
         let (mut lines, mut texts) = (String::new(), String::new());
         for step in self.record.steps.iter().rev() {
             let line = match step {
-                Step::Made { at, .. } => format!("remove the folder {}, if nothing is in it", at.shown),
-                Step::Moved { from, to, .. } => format!("move {} back to {}", to.shown, from.shown),
-                Step::Removed { at, before, .. } => format!("bring back {}{}", at.shown, in_words(before)),
-                Step::Placed { at, before: State::Nothing, after, .. } => {
+                ChangeStep::Made { at, .. } => format!("remove the folder {}, if nothing is in it", at.shown),
+                ChangeStep::Moved { from, to, .. } => format!("move {} back to {}", to.shown, from.shown),
+                ChangeStep::Removed { at, before, .. } => format!("bring back {}{}", at.shown, in_words(before)),
+                ChangeStep::Placed { at, before: PathFingerprint::Nothing, after, .. } => {
                     texts.push_str(&difference(at, None, after));
                     format!("remove {}{}", at.shown, in_words(after))
                 }
-                Step::Placed { at, before: State::There(Node::File { digest, .. }), after, .. } => {
+                ChangeStep::Placed {
+                    at,
+                    before: PathFingerprint::There(FingerprintNode::File { digest, .. }),
+                    after,
+                    ..
+                } => {
                     let old = images.get(*digest).map_err(ChangeError::io(&at.shown, "brought back"))?;
                     texts.push_str(&difference(at, Some(&old), after));
                     format!("bring back what was in {}", at.shown)
                 }
-                Step::Placed { at, .. } => format!("bring back {}", at.shown),
+                ChangeStep::Placed { at, .. } => format!("bring back {}", at.shown),
             };
             lines.push_str(&line);
             lines.push('\n');
@@ -331,7 +342,7 @@ impl Undo {
             .and_then(|()| files::lock_folder(&self.common))
             .map_err(&failed)?;
         check_back(&self.record.steps)?;
-        let images = Images { folder: Some(self.images.clone()), ..Images::default() };
+        let images = BeforeImages { folder: Some(self.images.clone()), ..BeforeImages::default() };
         for step in self.record.steps.iter().rev() {
             // What stands aside is left of an earlier attempt: what was removed, in part.
             step.settle()?;
@@ -343,9 +354,9 @@ impl Undo {
 }
 
 /// How what is there becomes what it was.
-fn difference(at: &Spot, old: Option<&[u8]>, now: &State) -> String {
+fn difference(at: &ResolvedChangePath, old: Option<&[u8]>, now: &PathFingerprint) -> String {
     match now {
-        State::There(Node::File { bytes, .. }) if *bytes <= limits::DIFF_BYTES as u64 => {
+        PathFingerprint::There(FingerprintNode::File { bytes, .. }) if *bytes <= limits::DIFF_BYTES as u64 => {
             // It was looked at a moment ago; whoever changes it now is found out before it is undone.
             let now = state(at).ok().and_then(|_| open_file(&at.real).ok());
             let now = now.and_then(|file| {
@@ -358,9 +369,9 @@ fn difference(at: &Spot, old: Option<&[u8]>, now: &State) -> String {
     }
 }
 
-fn in_words(state: &State) -> String {
+fn in_words(state: &PathFingerprint) -> String {
     match state {
-        State::There(node @ Node::Folder { .. }) => format!(", {}", node.holding()),
+        PathFingerprint::There(node @ FingerprintNode::Folder { .. }) => format!(", {}", node.holding()),
         _ => String::new(),
     }
 }

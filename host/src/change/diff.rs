@@ -6,7 +6,7 @@ use crate::limits;
 
 /// How one file changes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Difference {
+pub(super) struct FileDiff {
     /// For people: lines that begin with ` `, `+`, `-` or `@`, or a sentence.
     pub text: String,
     /// Lines that come, and lines that go; none where lines say nothing.
@@ -14,13 +14,13 @@ pub(super) struct Difference {
 }
 
 /// How `before` becomes `after`; none of them stands for no file.
-pub(super) fn between(shown: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> Difference {
-    let said = |what: String| Difference { text: format!("{shown}: {what}\n"), lines: None };
+pub(super) fn between(shown: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> FileDiff {
+    let said = |what: String| FileDiff { text: format!("{shown}: {what}\n"), lines: None };
     let bytes = |content: Option<&[u8]>| content.map_or(0, <[u8]>::len);
     let size = |content: Option<&[u8]>| content.map_or("no file".into(), |content| format!("{} bytes", content.len()));
     let becomes = || format!("{} become {}", size(before), size(after));
     if before == after {
-        return Difference { text: format!("{shown}: it stays as it is\n"), lines: Some((0, 0)) };
+        return FileDiff { text: format!("{shown}: it stays as it is\n"), lines: Some((0, 0)) };
     }
     if bytes(before).max(bytes(after)) > limits::DIFF_BYTES {
         return said(format!("too large to be shown: {}", becomes()));
@@ -41,7 +41,7 @@ pub(super) fn between(shown: &str, before: Option<&[u8]>, after: Option<&[u8]>) 
     if crlf && (old.contains('\n') || new.contains('\n')) {
         text.push_str("(all lines end in CRLF, before and after)\n");
     }
-    Difference { text, lines: Some((count(ChangeTag::Insert), count(ChangeTag::Delete))) }
+    FileDiff { text, lines: Some((count(ChangeTag::Insert), count(ChangeTag::Delete))) }
 }
 
 /// The text that a content is, if it is one. No file is an empty text.
@@ -81,7 +81,7 @@ mod tests {
                 None,
             ),
         ] {
-            assert_eq!(between("f", Some(before), Some(after)), Difference { text, lines }, "{before:.20?}");
+            assert_eq!(between("f", Some(before), Some(after)), FileDiff { text, lines }, "{before:.20?}");
         }
         assert_eq!(between("f", None, Some(b"a\nb\n")).text, "--- /dev/null\n+++ f\n@@ -0,0 +1,2 @@\n+a\n+b\n");
         assert_eq!(between("f", Some(b"a\n"), None).lines, Some((0, 1)));

@@ -6,25 +6,25 @@ use std::{
 };
 
 /// A folder, held open where that can be: whatever is put in its place later, what is done through this is done in it.
-pub(super) struct Folder {
+pub(super) struct FolderHandle {
     /// Keeps it open.
     #[cfg(target_os = "linux")]
     _held: std::os::fd::OwnedFd,
     /// The way to it.
     path: PathBuf,
-    names: Names,
+    names: FolderSync,
 }
 
 /// When the names in a folder are on the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Names {
+pub(super) enum FolderSync {
     /// When what gives or takes one has returned: something is written down that goes by it.
     AtOnce,
     /// When the system writes them. After a loss of power a file has its old content or its new one.
     InTime,
 }
 
-impl Folder {
+impl FolderHandle {
     /// Opens the folder that lies at this absolute path. A link on the way is an error.
     #[cfg(target_os = "linux")]
     pub fn open(path: &Path) -> io::Result<Self> {
@@ -41,20 +41,20 @@ impl Folder {
             }
         }
         let path = PathBuf::from(format!("/proc/self/fd/{}", held.as_raw_fd()));
-        Ok(Self { _held: held, path, names: Names::AtOnce })
+        Ok(Self { _held: held, path, names: FolderSync::AtOnce })
     }
 
     /// The same as well as it can be done here: the path must lead to itself.
     #[cfg(not(target_os = "linux"))]
     pub fn open(path: &Path) -> io::Result<Self> {
         match path.canonicalize()? == path && path.is_dir() {
-            true => Ok(Self { path: path.to_owned(), names: Names::AtOnce }),
+            true => Ok(Self { path: path.to_owned(), names: FolderSync::AtOnce }),
             false => Err(io::Error::other("it is a link, lies behind one, or is no folder")),
         }
     }
 
     /// The same, for what may be lost with the power.
-    pub fn with(self, names: Names) -> Self {
+    pub fn with(self, names: FolderSync) -> Self {
         Self { names, ..self }
     }
 
@@ -66,7 +66,7 @@ impl Folder {
     /// Returns once the names in it would survive a loss of power, if they are to.
     fn sync(&self) -> io::Result<()> {
         #[cfg(unix)]
-        if self.names == Names::AtOnce {
+        if self.names == FolderSync::AtOnce {
             fs::File::open(&self.path)?.sync_all()?;
         }
         Ok(())

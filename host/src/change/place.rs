@@ -10,7 +10,7 @@ use crate::{error::legible, limits};
 
 /// Where a file is, or is to be: below a folder out of which nothing leads.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct ChangePath {
     folder: PathBuf,
     below: PathBuf,
     shown: String,
@@ -18,7 +18,7 @@ pub struct Place {
 
 /// A place as it was found on the disk: no link is on the way to it any more.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Spot {
+pub(super) struct ResolvedChangePath {
     /// All of its path.
     pub real: PathBuf,
     /// What people and models are shown.
@@ -27,14 +27,14 @@ pub(super) struct Spot {
 
 /// What becomes of a link at the end of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum LastLink {
+pub(super) enum FinalLinkPolicy {
     /// What it leads to is meant.
     Follow,
     /// It is meant itself.
     Keep,
 }
 
-impl Place {
+impl ChangePath {
     /// The place `below` a folder, which is absolute and has no links and no `..` in it. `shown` is the path in the words of
     /// whoever proposes.
     ///
@@ -66,7 +66,7 @@ impl Place {
 
     /// Finds out where it is: what is a link on the way is resolved, and may not lead out of the folder. What is not there is
     /// taken as it is written.
-    pub(super) fn resolve(&self, last: LastLink) -> Result<Spot, ChangeError> {
+    pub(super) fn resolve(&self, last: FinalLinkPolicy) -> Result<ResolvedChangePath, ChangeError> {
         let shown = || self.shown.clone();
         let outside = || ChangeError::Outside { shown: shown() };
         let unreadable = ChangeError::io(&self.shown, "looked at");
@@ -79,7 +79,7 @@ impl Place {
         while let Some(part) = parts.next() {
             real.push(part);
             match fs::symlink_metadata(&real) {
-                Ok(found) if found.is_symlink() && (parts.peek().is_some() || last == LastLink::Follow) => {
+                Ok(found) if found.is_symlink() && (parts.peek().is_some() || last == FinalLinkPolicy::Follow) => {
                     // One that leads nowhere leads out, for all that can be told.
                     real = real.canonicalize().map_err(|_| outside())?;
                     if !real.starts_with(&self.folder) || real == self.folder && parts.peek().is_none() {
@@ -102,13 +102,13 @@ impl Place {
             }
         }
         match real.to_str() {
-            Some(_) => Ok(Spot { real, shown: shown() }),
+            Some(_) => Ok(ResolvedChangePath { real, shown: shown() }),
             None => Err(ChangeError::BadPath { shown: shown() }),
         }
     }
 }
 
-impl Spot {
+impl ResolvedChangePath {
     /// A folder above it, shown as it is.
     pub fn above(&self, folder: &Path) -> Self {
         Self { real: folder.to_owned(), shown: legible(&folder.to_string_lossy()) }

@@ -10,19 +10,19 @@ use std::{
 };
 
 use super::{
-    Act, ChangeError, FileChange,
-    caution::{Guarded, is_program},
-    diff::{self, Difference},
-    folder::{Folder, open_file},
-    place::{LastLink, Place, Spot},
-    state::{Digest, Left, Node, State, state_within},
+    ChangeError, FileChange, FileChangeAction,
+    caution::{ProtectedFiles, is_program},
+    diff::{self, FileDiff},
+    folder::{FolderHandle, open_file},
+    place::{ChangePath, FinalLinkPolicy, ResolvedChangePath},
+    state::{ContentDigest, FingerprintBudget, FingerprintNode, PathFingerprint, state_within},
 };
 use crate::{error::legible, limits};
 
 /// Changes that can be made as they stand, and what a person is shown of them.
 #[derive(Debug)]
-pub struct Plan {
-    pub(super) items: Vec<Item>,
+pub struct ChangePlan {
+    pub(super) items: Vec<PlannedChange>,
     /// Why it cannot be undone; none: it can.
     no_undo: Option<String>,
     /// What is remarkable about it.
@@ -31,28 +31,28 @@ pub struct Plan {
 
 /// One change.
 #[derive(Debug)]
-pub(super) struct Item {
-    pub at: Spot,
-    pub before: State,
+pub(super) struct PlannedChange {
+    pub at: ResolvedChangePath,
+    pub before: PathFingerprint,
     /// What the file held, where it is written anew.
     pub content: Option<Arc<[u8]>>,
-    pub does: Does,
-    pub difference: Difference,
+    pub does: PlannedAction,
+    pub difference: FileDiff,
 }
 
 #[derive(Debug)]
-pub(super) enum Does {
+pub(super) enum PlannedAction {
     Write(Arc<[u8]>),
     Remove,
-    Move(Spot),
+    Move(ResolvedChangePath),
     /// The copy is this: without links that lead out.
-    Copy(Spot, State),
+    Copy(ResolvedChangePath, PathFingerprint),
     MakeFolder,
 }
 
 /// What became, or is to become, of one path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Told {
+pub struct ChangeSummary {
     /// `create`, `edit`, `remove`, `move`, `copy` or `make-folder`.
     pub act: &'static str,
     /// Whose path, in the words of whoever proposed it.
@@ -63,7 +63,7 @@ pub struct Told {
     pub lines: Option<(usize, usize)>,
 }
 
-impl Told {
+impl ChangeSummary {
     /// It in a line, as something that was done.
     pub fn done(&self) -> String {
         let word = match self.act {
@@ -89,29 +89,33 @@ impl Told {
     }
 }
 
-impl Plan {
+impl ChangePlan {
     /// Compares proposed changes, in their order, with what is there. It may block as long as reading all of it takes.
     ///
     /// # Errors
     ///
     /// [`ChangeError`]: one of them cannot be made.
-    pub(super) fn of(changes: &[FileChange], guarded: &Guarded, no_undo: Option<&str>) -> Result<Self, ChangeError> {
+    pub(super) fn of(
+        changes: &[FileChange],
+        guarded: &ProtectedFiles,
+        no_undo: Option<&str>,
+    ) -> Result<Self, ChangeError> {
         if changes.len() > limits::CHANGES_PER_RESULT {
             return Err(ChangeError::TooMany { count: changes.len() });
         }
-        let mut view = View::default();
+        let mut view = PlannedTree::default();
         let items = changes.iter().map(|change| view.item(change, guarded)).collect::<Result<Vec<_>, _>>()?;
         let mut cautions: Vec<_> = items.iter().flat_map(|item| item.cautions(guarded)).collect();
         cautions.dedup();
-        let kept: u64 = items.iter().map(Item::kept_bytes).sum();
+        let kept: u64 = items.iter().map(PlannedChange::kept_bytes).sum();
         let too_much = (kept > limits::CHANGE_UNDO_BYTES)
             .then(|| format!("{kept} bytes would have to be kept for that, more than {}", limits::CHANGE_UNDO_BYTES));
         Ok(Self { items, no_undo: no_undo.map(str::to_owned).or(too_much), cautions })
     }
 
     /// What each of them does, in order.
-    pub fn told(&self) -> impl Iterator<Item = Told> {
-        self.items.iter().map(Item::told)
+    pub fn told(&self) -> impl Iterator<Item = ChangeSummary> {
+        self.items.iter().map(PlannedChange::told)
     }
 
     /// Whether it can be undone, and nothing is remarkable about it.
@@ -130,15 +134,17 @@ impl Plan {
     }
 
     /// Tells it from every other one: of what is there, and what is to be.
-    pub fn digest(&self) -> Digest {
-        let becomes = |item: &Item| match &item.does {
-            Does::Write(content) => Digest::of(content).to_string(),
-            Does::Move(to) => format!("{:?}", to.real),
-            Does::Copy(to, copy) => format!("{:?} {copy:?}", to.real),
-            Does::Remove | Does::MakeFolder => String::new(),
+    pub fn digest(&self) -> ContentDigest {
+        let becomes = |item: &PlannedChange| match &item.does {
+            PlannedAction::Write(content) => ContentDigest::of(content).to_string(),
+            PlannedAction::Move(to) => format!("{:?}", to.real),
+            PlannedAction::Copy(to, copy) => format!("{:?} {copy:?}", to.real),
+            PlannedAction::Remove | PlannedAction::MakeFolder => String::new(),
         };
-        let one = |item: &Item| format!("{} {:?} {:?} {}\n", item.told().act, item.at.real, item.before, becomes(item));
-        Digest::of(self.items.iter().map(one).collect::<String>().as_bytes())
+        let one = |item: &PlannedChange| {
+            format!("{} {:?} {:?} {}\n", item.told().act, item.at.real, item.before, becomes(item))
+        };
+        ContentDigest::of(self.items.iter().map(one).collect::<String>().as_bytes())
     }
 
     /// Returns the files of which a person who is shown the plan sees all that they will hold: none if anything of it is left
@@ -151,8 +157,8 @@ impl Plan {
             && chars <= limits::DIFF_CHARS
             && self.items.len() <= limits::CHANGES_SHOWN
             && self.shown().chars().count() <= limits::CHANGE_DETAIL_CHARS;
-        let is_new_throughout = |item: &&Item| match (&item.does, item.difference.lines) {
-            (Does::Write(content), Some((added, _))) => {
+        let is_new_throughout = |item: &&PlannedChange| match (&item.does, item.difference.lines) {
+            (PlannedAction::Write(content), Some((added, _))) => {
                 str::from_utf8(content).is_ok_and(|text| text.lines().count() == added)
             }
             _ => false,
@@ -180,8 +186,8 @@ impl Plan {
                 let _ = writeln!(shown, "and {} more, which are not shown", self.items.len() - at);
                 break;
             }
-            let Told { act, path, to, lines } = item.told();
-            let told = Told { act, path: ends(&path), to: to.as_deref().map(ends), lines };
+            let ChangeSummary { act, path, to, lines } = item.told();
+            let told = ChangeSummary { act, path: ends(&path), to: to.as_deref().map(ends), lines };
             let _ = writeln!(shown, "{}", told.wanted());
             // Where a link leads, or the tool sees a folder under another name.
             for spot in item.spots().filter(|spot| !spot.real.ends_with(&spot.shown)) {
@@ -217,28 +223,28 @@ impl Plan {
     }
 }
 
-impl Item {
-    fn told(&self) -> Told {
+impl PlannedChange {
+    fn told(&self) -> ChangeSummary {
         let act = match &self.does {
-            Does::Write(_) if self.before.is_nothing() => "create",
-            Does::Write(_) => "edit",
-            Does::Remove => "remove",
-            Does::Move(_) => "move",
-            Does::Copy(..) => "copy",
-            Does::MakeFolder => "make-folder",
+            PlannedAction::Write(_) if self.before.is_nothing() => "create",
+            PlannedAction::Write(_) => "edit",
+            PlannedAction::Remove => "remove",
+            PlannedAction::Move(_) => "move",
+            PlannedAction::Copy(..) => "copy",
+            PlannedAction::MakeFolder => "make-folder",
         };
         let to = match &self.does {
-            Does::Move(to) | Does::Copy(to, _) => Some(to.shown.clone()),
-            Does::Write(_) | Does::Remove | Does::MakeFolder => None,
+            PlannedAction::Move(to) | PlannedAction::Copy(to, _) => Some(to.shown.clone()),
+            PlannedAction::Write(_) | PlannedAction::Remove | PlannedAction::MakeFolder => None,
         };
-        Told { act, path: self.at.shown.clone(), to, lines: self.difference.lines }
+        ChangeSummary { act, path: self.at.shown.clone(), to, lines: self.difference.lines }
     }
 
     /// The places that it names.
-    fn spots(&self) -> impl Iterator<Item = &Spot> {
+    fn spots(&self) -> impl Iterator<Item = &ResolvedChangePath> {
         let to = match &self.does {
-            Does::Move(to) | Does::Copy(to, _) => Some(to),
-            Does::Write(_) | Does::Remove | Does::MakeFolder => None,
+            PlannedAction::Move(to) | PlannedAction::Copy(to, _) => Some(to),
+            PlannedAction::Write(_) | PlannedAction::Remove | PlannedAction::MakeFolder => None,
         };
         [&self.at].into_iter().chain(to)
     }
@@ -246,27 +252,30 @@ impl Item {
     /// Bytes that must be kept to undo it.
     fn kept_bytes(&self) -> u64 {
         match (&self.does, &self.before) {
-            (Does::Write(_) | Does::Remove, State::There(node)) => node.bytes(),
+            (PlannedAction::Write(_) | PlannedAction::Remove, PathFingerprint::There(node)) => node.bytes(),
             _ => 0,
         }
     }
 
     /// All places that it changes, with what is below them.
     fn touched(&self) -> Vec<(PathBuf, Option<u32>)> {
-        let below = |root: &Path, state: &State| {
-            let State::There(node) = state else { return vec![(root.to_owned(), None)] };
+        let below = |root: &Path, state: &PathFingerprint| {
+            let PathFingerprint::There(node) = state else { return vec![(root.to_owned(), None)] };
             let path = |below: &str| if below.is_empty() { root.to_owned() } else { root.join(below) };
-            let mode = |node: &Node| if let Node::File { mode, .. } = node { Some(*mode) } else { None };
+            let mode =
+                |node: &FingerprintNode| if let FingerprintNode::File { mode, .. } = node { Some(*mode) } else { None };
             node.walk().into_iter().map(|(at, node)| (path(&at), mode(node))).collect()
         };
         match &self.does {
-            Does::Write(_) | Does::Remove | Does::MakeFolder => below(&self.at.real, &self.before),
-            Does::Move(to) => [below(&self.at.real, &self.before), below(&to.real, &self.before)].concat(),
-            Does::Copy(to, copy) => below(&to.real, copy),
+            PlannedAction::Write(_) | PlannedAction::Remove | PlannedAction::MakeFolder => {
+                below(&self.at.real, &self.before)
+            }
+            PlannedAction::Move(to) => [below(&self.at.real, &self.before), below(&to.real, &self.before)].concat(),
+            PlannedAction::Copy(to, copy) => below(&to.real, copy),
         }
     }
 
-    fn cautions(&self, guarded: &Guarded) -> Vec<String> {
+    fn cautions(&self, guarded: &ProtectedFiles) -> Vec<String> {
         let shown = |path: &Path| {
             let below = path.strip_prefix(&self.at.real).ok().filter(|below| !below.as_os_str().is_empty());
             below.map_or(self.at.shown.clone(), |below| {
@@ -283,18 +292,23 @@ impl Item {
         // What a file is to hold is run wherever it was run before, and a program runs wherever it lies.
         let can_be_run = |mode: &u32| mode & 0o111 != 0;
         let is_one = match (&self.does, &self.before) {
-            (Does::Write(content), State::There(Node::File { mode, .. })) => can_be_run(mode) || is_program(content),
-            (Does::Write(content), _) => is_program(content),
-            (Does::Move(_) | Does::Copy(..), _) => {
+            (PlannedAction::Write(content), PathFingerprint::There(FingerprintNode::File { mode, .. })) => {
+                can_be_run(mode) || is_program(content)
+            }
+            (PlannedAction::Write(content), _) => is_program(content),
+            (PlannedAction::Move(_) | PlannedAction::Copy(..), _) => {
                 self.touched().iter().any(|(_, mode)| mode.as_ref().is_some_and(can_be_run))
             }
-            (Does::Remove | Does::MakeFolder, _) => false,
+            (PlannedAction::Remove | PlannedAction::MakeFolder, _) => false,
         };
         if is_one {
             cautions.push(format!("{}: it is a program", ends(&self.at.shown)));
         }
         // Its folder lets it be replaced all the same.
-        if let (Does::Write(_) | Does::Remove, State::There(Node::File { mode, .. })) = (&self.does, &self.before)
+        if let (
+            PlannedAction::Write(_) | PlannedAction::Remove,
+            PathFingerprint::There(FingerprintNode::File { mode, .. }),
+        ) = (&self.does, &self.before)
             && mode & 0o222 == 0
         {
             cautions.push(format!("{}: somebody has made it read-only", ends(&self.at.shown)));
@@ -305,70 +319,81 @@ impl Item {
 
 /// What a file holds once changes are made.
 #[derive(Clone)]
-enum Held {
+enum PlannedContent {
     This(Arc<[u8]>),
     /// What lies at this place on the disk.
-    As(Spot),
+    As(ResolvedChangePath),
     Nothing,
 }
 
 /// What lies where once the changes so far are made.
 #[derive(Default)]
-struct View {
+struct PlannedTree {
     /// What is not any more as on the disk, and what files hold there.
-    changed: HashMap<PathBuf, (State, Held)>,
+    changed: HashMap<PathBuf, (PathFingerprint, PlannedContent)>,
     /// All places that changes name, in order, and whether a folder is made there.
-    named: Vec<(Spot, bool)>,
+    named: Vec<(ResolvedChangePath, bool)>,
     /// How much more may be looked at.
-    left: Left,
+    left: FingerprintBudget,
     /// Bytes that are held of what files held.
     held_bytes: u64,
     /// Bytes that were compared.
     compared: usize,
 }
 
-impl View {
-    fn item(&mut self, change: &FileChange, guarded: &Guarded) -> Result<Item, ChangeError> {
-        let last = if matches!(change.act, Act::Write(_)) { LastLink::Follow } else { LastLink::Keep };
+impl PlannedTree {
+    fn item(&mut self, change: &FileChange, guarded: &ProtectedFiles) -> Result<PlannedChange, ChangeError> {
+        let last = if matches!(change.act, FileChangeAction::Write(_)) {
+            FinalLinkPolicy::Follow
+        } else {
+            FinalLinkPolicy::Keep
+        };
         let at = change.place.resolve(last)?;
-        self.name(&at, matches!(change.act, Act::MakeFolder))?;
+        self.name(&at, matches!(change.act, FileChangeAction::MakeFolder))?;
         let before = self.state(&at)?;
         self.check(change, &at, &before)?;
         let shown = at.shown.clone();
         let content = match (&before, &change.act) {
-            (State::There(Node::File { bytes, .. }), Act::Write(_)) => Some(self.content(&at, &before, *bytes)?),
+            (PathFingerprint::There(FingerprintNode::File { bytes, .. }), FileChangeAction::Write(_)) => {
+                Some(self.content(&at, &before, *bytes)?)
+            }
             // Of a file that goes only what can be shown need be there.
-            (State::There(Node::File { bytes, .. }), Act::Remove) if *bytes <= limits::DIFF_BYTES as u64 => {
+            (PathFingerprint::There(FingerprintNode::File { bytes, .. }), FileChangeAction::Remove)
+                if *bytes <= limits::DIFF_BYTES as u64 =>
+            {
                 self.content(&at, &before, *bytes).ok()
             }
             _ => None,
         };
-        let said = |what: String| Difference { text: format!("{shown}: {what}\n"), lines: None };
+        let said = |what: String| FileDiff { text: format!("{shown}: {what}\n"), lines: None };
         let (does, difference) = match &change.act {
-            Act::Write(new) => {
+            FileChangeAction::Write(new) => {
                 let difference = self.compared(&shown, content.as_deref(), Some(new));
-                let mode = if let State::There(Node::File { mode, .. }) = before { mode } else { 0o600 };
-                self.set(&at, State::of_file(new, mode), Held::This(Arc::clone(new)));
-                (Does::Write(Arc::clone(new)), difference)
+                let mode =
+                    if let PathFingerprint::There(FingerprintNode::File { mode, .. }) = before { mode } else { 0o600 };
+                self.set(&at, PathFingerprint::of_file(new, mode), PlannedContent::This(Arc::clone(new)));
+                (PlannedAction::Write(Arc::clone(new)), difference)
             }
-            Act::Remove => {
+            FileChangeAction::Remove => {
                 let difference = match (&before, &content) {
-                    (State::There(Node::File { .. }), Some(old)) => self.compared(&shown, Some(old), None),
-                    (State::There(node), _) => said(format!("it goes: {}", listed(node))),
-                    (State::Nothing, _) => said("it is not there".into()),
+                    (PathFingerprint::There(FingerprintNode::File { .. }), Some(old)) => {
+                        self.compared(&shown, Some(old), None)
+                    }
+                    (PathFingerprint::There(node), _) => said(format!("it goes: {}", listed(node))),
+                    (PathFingerprint::Nothing, _) => said("it is not there".into()),
                 };
-                self.set(&at, State::Nothing, Held::Nothing);
-                (Does::Remove, difference)
+                self.set(&at, PathFingerprint::Nothing, PlannedContent::Nothing);
+                (PlannedAction::Remove, difference)
             }
-            Act::MoveTo(to) => {
+            FileChangeAction::MoveTo(to) => {
                 let to = self.empty(to, &at)?;
                 let held = self.held(&at);
-                self.set(&at, State::Nothing, Held::Nothing);
+                self.set(&at, PathFingerprint::Nothing, PlannedContent::Nothing);
                 self.set(&to, before.clone(), held);
                 let difference = said(format!("it goes to {}{}", to.shown, holding(&before)));
-                (Does::Move(to), difference)
+                (PlannedAction::Move(to), difference)
             }
-            Act::CopyTo(to) => {
+            FileChangeAction::CopyTo(to) => {
                 let target = self.empty(to, &at)?;
                 let copy = copied(&at, &before, to.folder());
                 if copy.is_nothing() {
@@ -376,21 +401,27 @@ impl View {
                 }
                 self.set(&target, copy.clone(), self.held(&at));
                 let difference = said(format!("a copy comes to {}{}", target.shown, holding(&copy)));
-                (Does::Copy(target, copy), difference)
+                (PlannedAction::Copy(target, copy), difference)
             }
-            Act::MakeFolder => {
-                self.set(&at, State::There(Node::Folder { mode: 0o700, entries: Vec::new() }), Held::Nothing);
-                (Does::MakeFolder, said("an empty folder is made".into()))
+            FileChangeAction::MakeFolder => {
+                self.set(
+                    &at,
+                    PathFingerprint::There(FingerprintNode::Folder { mode: 0o700, entries: Vec::new() }),
+                    PlannedContent::Nothing,
+                );
+                (PlannedAction::MakeFolder, said("an empty folder is made".into()))
             }
         };
-        let item = Item { at, before, content, does, difference };
+        let item = PlannedChange { at, before, content, does, difference };
         let forbidden = item.touched().iter().any(|(path, _)| guarded.forbids(path));
-        let above = matches!(item.does, Does::Remove | Does::Move(_)) && guarded.is_below(&item.at.real);
+        let above =
+            matches!(item.does, PlannedAction::Remove | PlannedAction::Move(_)) && guarded.is_below(&item.at.real);
         let behind = match &item.does {
-            Does::Move(to) | Does::Copy(to, _) => {
-                matches!(item.before, State::There(Node::Link { .. })) && guarded.is_behind(&to.real)
+            PlannedAction::Move(to) | PlannedAction::Copy(to, _) => {
+                matches!(item.before, PathFingerprint::There(FingerprintNode::Link { .. }))
+                    && guarded.is_behind(&to.real)
             }
-            Does::Write(_) | Does::Remove | Does::MakeFolder => false,
+            PlannedAction::Write(_) | PlannedAction::Remove | PlannedAction::MakeFolder => false,
         };
         match forbidden || above || behind {
             true => Err(ChangeError::Protected { shown: item.at.shown }),
@@ -399,41 +430,48 @@ impl View {
     }
 
     /// Whether what is there is what the change was made from.
-    fn check(&self, change: &FileChange, at: &Spot, before: &State) -> Result<(), ChangeError> {
+    fn check(&self, change: &FileChange, at: &ResolvedChangePath, before: &PathFingerprint) -> Result<(), ChangeError> {
         let shown = || at.shown.clone();
-        if let Act::Write(content) = &change.act
+        if let FileChangeAction::Write(content) = &change.act
             && content.len() > limits::CHANGED_FILE_BYTES
         {
             let (what, most) = (format!("{} bytes", content.len()), limits::CHANGED_FILE_BYTES.to_string());
             return Err(ChangeError::TooLarge { shown: shown(), what, most });
         }
         match (&change.act, before, change.expected) {
-            (Act::Write(_) | Act::MakeFolder, State::Nothing, None) => Ok(()),
-            (Act::Write(_), State::There(node @ (Node::Folder { .. } | Node::Link { .. })), _) => {
-                Err(ChangeError::WrongKind { shown: shown(), is: node.kind(), wanted: "a file" })
-            }
-            (Act::Write(_), State::There(Node::File { .. }), None) | (Act::MakeFolder, State::There(_), _) => {
+            (FileChangeAction::Write(_) | FileChangeAction::MakeFolder, PathFingerprint::Nothing, None) => Ok(()),
+            (
+                FileChangeAction::Write(_),
+                PathFingerprint::There(node @ (FingerprintNode::Folder { .. } | FingerprintNode::Link { .. })),
+                _,
+            ) => Err(ChangeError::WrongKind { shown: shown(), is: node.kind(), wanted: "a file" }),
+            (FileChangeAction::Write(_), PathFingerprint::There(FingerprintNode::File { .. }), None)
+            | (FileChangeAction::MakeFolder, PathFingerprint::There(_), _) => {
                 Err(ChangeError::Exists { shown: shown() })
             }
-            (_, State::Nothing, Some(_)) => Err(ChangeError::Stale { shown: shown() }),
-            (_, State::Nothing, None) => Err(ChangeError::NotThere { shown: shown() }),
-            (_, State::There(Node::File { digest, .. }), Some(expected)) if *digest != expected => {
+            (_, PathFingerprint::Nothing, Some(_)) => Err(ChangeError::Stale { shown: shown() }),
+            (_, PathFingerprint::Nothing, None) => Err(ChangeError::NotThere { shown: shown() }),
+            (_, PathFingerprint::There(FingerprintNode::File { digest, .. }), Some(expected))
+                if *digest != expected =>
+            {
                 Err(ChangeError::Stale { shown: shown() })
             }
-            (_, State::There(node @ (Node::Folder { .. } | Node::Link { .. })), Some(_)) => {
-                Err(ChangeError::WrongKind {
-                    shown: shown(),
-                    is: node.kind(),
-                    wanted: "a file, of which a digest is known,",
-                })
-            }
-            (_, State::There(_), _) => Ok(()),
+            (
+                _,
+                PathFingerprint::There(node @ (FingerprintNode::Folder { .. } | FingerprintNode::Link { .. })),
+                Some(_),
+            ) => Err(ChangeError::WrongKind {
+                shown: shown(),
+                is: node.kind(),
+                wanted: "a file, of which a digest is known,",
+            }),
+            (_, PathFingerprint::There(_), _) => Ok(()),
         }
     }
 
     /// Notes a place that a change names. None of two may lie in the other, but for folders that are made.
-    fn name(&mut self, at: &Spot, is_made: bool) -> Result<(), ChangeError> {
-        let nested = |(other, other_is_made): &&(Spot, bool)| {
+    fn name(&mut self, at: &ResolvedChangePath, is_made: bool) -> Result<(), ChangeError> {
+        let nested = |(other, other_is_made): &&(ResolvedChangePath, bool)| {
             let below = at.real.starts_with(&other.real);
             let is_same = at.real == other.real;
             !is_same && (below && !other_is_made || other.real.starts_with(&at.real))
@@ -446,19 +484,19 @@ impl View {
     }
 
     /// Where something goes: nothing may be there.
-    fn empty(&mut self, to: &Place, from: &Spot) -> Result<Spot, ChangeError> {
-        let to = to.resolve(LastLink::Keep)?;
+    fn empty(&mut self, to: &ChangePath, from: &ResolvedChangePath) -> Result<ResolvedChangePath, ChangeError> {
+        let to = to.resolve(FinalLinkPolicy::Keep)?;
         if to.real == from.real {
             return Err(ChangeError::Exists { shown: to.shown });
         }
         self.name(&to, false)?;
         match self.state(&to)? {
-            State::Nothing => Ok(to),
-            State::There(_) => Err(ChangeError::Exists { shown: to.shown }),
+            PathFingerprint::Nothing => Ok(to),
+            PathFingerprint::There(_) => Err(ChangeError::Exists { shown: to.shown }),
         }
     }
 
-    fn state(&mut self, at: &Spot) -> Result<State, ChangeError> {
+    fn state(&mut self, at: &ResolvedChangePath) -> Result<PathFingerprint, ChangeError> {
         match self.changed.get(&at.real) {
             Some((state, _)) => Ok(state.clone()),
             None => state_within(at, &mut self.left),
@@ -466,25 +504,30 @@ impl View {
     }
 
     /// How a file changes, as long as not too much was compared.
-    fn compared(&mut self, shown: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> Difference {
+    fn compared(&mut self, shown: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> FileDiff {
         let bytes = [before, after].into_iter().flatten().map(<[u8]>::len).sum::<usize>();
         self.compared = self.compared.saturating_add(bytes);
         match self.compared > limits::DIFFS_BYTES {
-            true => Difference { text: format!("{shown}: not compared, it is too much at once\n"), lines: None },
+            true => FileDiff { text: format!("{shown}: not compared, it is too much at once\n"), lines: None },
             false => diff::between(shown, before, after),
         }
     }
 
-    fn set(&mut self, at: &Spot, state: State, held: Held) {
+    fn set(&mut self, at: &ResolvedChangePath, state: PathFingerprint, held: PlannedContent) {
         self.changed.insert(at.real.clone(), (state, held));
     }
 
-    fn held(&self, at: &Spot) -> Held {
-        self.changed.get(&at.real).map_or_else(|| Held::As(at.clone()), |(_, held)| held.clone())
+    fn held(&self, at: &ResolvedChangePath) -> PlannedContent {
+        self.changed.get(&at.real).map_or_else(|| PlannedContent::As(at.clone()), |(_, held)| held.clone())
     }
 
     /// What a file of so many bytes holds that has this state.
-    fn content(&mut self, at: &Spot, state: &State, bytes: u64) -> Result<Arc<[u8]>, ChangeError> {
+    fn content(
+        &mut self,
+        at: &ResolvedChangePath,
+        state: &PathFingerprint,
+        bytes: u64,
+    ) -> Result<Arc<[u8]>, ChangeError> {
         if self.held_bytes.saturating_add(bytes) > limits::CHANGE_UNDO_BYTES {
             let (what, most) =
                 (format!("with others {} bytes", self.held_bytes + bytes), limits::CHANGE_UNDO_BYTES.to_string());
@@ -493,15 +536,15 @@ impl View {
         self.held_bytes += bytes;
         let unreadable = ChangeError::io(&at.shown, "read");
         let source = match self.held(at) {
-            Held::This(content) => return Ok(content),
-            Held::As(source) => source,
-            Held::Nothing => return Err(ChangeError::NotThere { shown: at.shown.clone() }),
+            PlannedContent::This(content) => return Ok(content),
+            PlannedContent::As(source) => source,
+            PlannedContent::Nothing => return Err(ChangeError::NotThere { shown: at.shown.clone() }),
         };
         let (folder, name) = source.parts().map_err(&unreadable)?;
-        let file = Folder::open(folder).and_then(|folder| open_file(&folder.at(name))).map_err(&unreadable)?;
+        let file = FolderHandle::open(folder).and_then(|folder| open_file(&folder.at(name))).map_err(&unreadable)?;
         let mut content = Vec::new();
         file.take(limits::CHANGE_UNDO_BYTES + 1).read_to_end(&mut content).map_err(&unreadable)?;
-        match State::of_file(&content, 0) == *state {
+        match PathFingerprint::of_file(&content, 0) == *state {
             true => Ok(content.into()),
             false => Err(ChangeError::Stale { shown: at.shown.clone() }),
         }
@@ -509,22 +552,26 @@ impl View {
 }
 
 /// A copy of what is there: links that lead out of the folder are left out.
-fn copied(at: &Spot, state: &State, folder: &Path) -> State {
-    fn node(path: &Path, there: &Node, folder: &Path) -> Option<Node> {
+fn copied(at: &ResolvedChangePath, state: &PathFingerprint, folder: &Path) -> PathFingerprint {
+    fn node(path: &Path, there: &FingerprintNode, folder: &Path) -> Option<FingerprintNode> {
         match there {
-            Node::File { .. } => Some(there.clone()),
-            Node::Link { .. } => fs::canonicalize(path).is_ok_and(|to| to.starts_with(folder)).then(|| there.clone()),
-            Node::Folder { mode, entries } => {
+            FingerprintNode::File { .. } => Some(there.clone()),
+            FingerprintNode::Link { .. } => {
+                fs::canonicalize(path).is_ok_and(|to| to.starts_with(folder)).then(|| there.clone())
+            }
+            FingerprintNode::Folder { mode, entries } => {
                 let entries = entries
                     .iter()
                     .filter_map(|(name, entry)| Some((name.clone(), node(&path.join(name), entry, folder)?)));
-                Some(Node::Folder { mode: *mode, entries: entries.collect() })
+                Some(FingerprintNode::Folder { mode: *mode, entries: entries.collect() })
             }
         }
     }
     match state {
-        State::Nothing => State::Nothing,
-        State::There(there) => node(&at.real, there, folder).map_or(State::Nothing, State::There),
+        PathFingerprint::Nothing => PathFingerprint::Nothing,
+        PathFingerprint::There(there) => {
+            node(&at.real, there, folder).map_or(PathFingerprint::Nothing, PathFingerprint::There)
+        }
     }
 }
 
@@ -540,8 +587,8 @@ fn ends(path: &str) -> String {
 }
 
 /// What a folder has in it, in words; bounded.
-fn listed(node: &Node) -> String {
-    let Node::Folder { .. } = node else { return node.kind().into() };
+fn listed(node: &FingerprintNode) -> String {
+    let FingerprintNode::Folder { .. } = node else { return node.kind().into() };
     let all = node.walk();
     let names = all.iter().skip(1).take(limits::CHANGES_SHOWN);
     let names: String = names.map(|(path, _)| format!("\n  {}", ends(&path.escape_debug().to_string()))).collect();
@@ -552,9 +599,9 @@ fn listed(node: &Node) -> String {
     format!("{}{names}{beyond}", node.holding())
 }
 
-fn holding(state: &State) -> String {
+fn holding(state: &PathFingerprint) -> String {
     match state {
-        State::There(node @ Node::Folder { .. }) => format!(", {}", listed(node)),
-        State::There(_) | State::Nothing => String::new(),
+        PathFingerprint::There(node @ FingerprintNode::Folder { .. }) => format!(", {}", listed(node)),
+        PathFingerprint::There(_) | PathFingerprint::Nothing => String::new(),
     }
 }

@@ -9,17 +9,17 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use super::{
-    ChangeError, Plan,
-    apply::{Images, Step},
+    ChangeError, ChangePlan,
+    apply::{BeforeImages, ChangeStep},
     folder::open_file,
-    plan::Does,
-    state::{Digest, Node, State},
+    plan::PlannedAction,
+    state::{ContentDigest, FingerprintNode, PathFingerprint},
 };
-use crate::{chat::Content, error::without_number, files, limits, trust::OwnKey};
+use crate::{chat::ToolResultContent, error::without_number, files, limits, trust::UserKey};
 
 /// Where a session keeps what it changed.
 #[derive(Debug, Clone)]
-pub(super) struct Kept {
+pub(super) struct ChangeFolders {
     /// Of all sessions of the project: changes that are under way. Whoever makes some holds it.
     pub common: PathBuf,
     /// Of this one.
@@ -30,7 +30,7 @@ pub(super) struct Kept {
 
 /// Changes of one result.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Record {
+pub(super) struct ChangeRecord {
     /// Milliseconds since 1970.
     pub at: u64,
     pub session: String,
@@ -38,9 +38,9 @@ pub(super) struct Record {
     pub agent: String,
     pub call: String,
     pub tool: String,
-    pub steps: Vec<Step>,
+    pub steps: Vec<ChangeStep>,
     /// What the model was told.
-    pub result: Vec<Content>,
+    pub result: Vec<ToolResultContent>,
     /// Whether what was there before is kept.
     pub can_undo: bool,
 }
@@ -58,7 +58,7 @@ const LEFT: &str = "left";
 /// What the mark of a record is a mark of.
 const WHAT: &str = "shelly-host changes";
 
-impl Kept {
+impl ChangeFolders {
     /// Makes the folders.
     pub fn make(&self) -> Result<(), ChangeError> {
         let made = [&self.common, &self.folder].into_iter().try_for_each(|folder| {
@@ -82,17 +82,19 @@ impl Kept {
 
     /// Keeps what files of a plan held that it changes: all of it where it can be undone, otherwise what cannot be told from
     /// the disk while it is made. Returns what was not there already.
-    pub fn keep(&self, plan: &Plan) -> Result<Vec<PathBuf>, ChangeError> {
+    pub fn keep(&self, plan: &ChangePlan) -> Result<Vec<PathBuf>, ChangeError> {
         let mut new = Vec::new();
         for item in &plan.items {
             let failed = ChangeError::io(&item.at.shown, "kept");
             let mut keep = || match (&item.does, &item.before, &item.content) {
-                (Does::Write(_) | Does::Remove, State::There(Node::File { digest, .. }), Some(content)) => {
-                    self.keep_one(*digest, || Ok(content.to_vec()), &mut new)
-                }
-                (Does::Remove, State::There(node), _) if plan.no_undo().is_none() => {
+                (
+                    PlannedAction::Write(_) | PlannedAction::Remove,
+                    PathFingerprint::There(FingerprintNode::File { digest, .. }),
+                    Some(content),
+                ) => self.keep_one(*digest, || Ok(content.to_vec()), &mut new),
+                (PlannedAction::Remove, PathFingerprint::There(node), _) if plan.no_undo().is_none() => {
                     node.walk().into_iter().try_for_each(|(below, node)| match node {
-                        Node::File { digest, .. } => {
+                        FingerprintNode::File { digest, .. } => {
                             let path = if below.is_empty() { item.at.real.clone() } else { item.at.real.join(below) };
                             let read = || {
                                 let mut content = Vec::new();
@@ -102,7 +104,7 @@ impl Kept {
                             };
                             self.keep_one(*digest, read, &mut new)
                         }
-                        Node::Link { .. } | Node::Folder { .. } => Ok(()),
+                        FingerprintNode::Link { .. } | FingerprintNode::Folder { .. } => Ok(()),
                     })
                 }
                 _ => Ok(()),
@@ -120,7 +122,7 @@ impl Kept {
 
     fn keep_one(
         &self,
-        digest: Digest,
+        digest: ContentDigest,
         content: impl FnOnce() -> io::Result<Vec<u8>>,
         new: &mut Vec<PathBuf>,
     ) -> io::Result<()> {
@@ -129,7 +131,7 @@ impl Kept {
             return Ok(());
         }
         let content = content()?;
-        if Digest::of(&content) != digest {
+        if ContentDigest::of(&content) != digest {
             return Err(io::ErrorKind::InvalidData.into());
         }
         files::replace(&path, &content)?;
@@ -138,7 +140,7 @@ impl Kept {
     }
 
     /// Writes down that changes are about to be made.
-    pub fn begin(&self, id: &str, record: &Record, own: &OwnKey) -> Result<Intent, ChangeError> {
+    pub fn begin(&self, id: &str, record: &ChangeRecord, own: &UserKey) -> Result<ChangeIntent, ChangeError> {
         let failed = ChangeError::io("what is changed", "written down");
         let json = serde_json::to_string(record).map_err(|error| failed(io::Error::other(error)))?;
         if json.len() as u64 > limits::CHANGE_RECORD_BYTES {
@@ -146,7 +148,7 @@ impl Kept {
         }
         // Without a key nobody knows it as the person's own: it is neither taken back nor undone.
         let mark = own.mark(WHAT, json.as_bytes()).unwrap_or_default();
-        let intent = Intent { id: id.to_owned(), kept: self.clone() };
+        let intent = ChangeIntent { id: id.to_owned(), kept: self.clone() };
         files::replace(&intent.path(INTENT), format!("{json}\n{mark}\n").as_bytes()).map_err(failed)?;
         Ok(intent)
     }
@@ -158,12 +160,12 @@ pub(super) fn forget(paths: &[PathBuf]) {
 }
 
 /// Changes that are under way.
-pub(super) struct Intent {
+pub(super) struct ChangeIntent {
     id: String,
-    kept: Kept,
+    kept: ChangeFolders,
 }
 
-impl Intent {
+impl ChangeIntent {
     fn path(&self, state: &str) -> PathBuf {
         self.kept.common.join(format!("{}.{state}", self.id))
     }
@@ -199,7 +201,7 @@ impl Intent {
 }
 
 /// Reads a record that this person's host has written. None: somebody else wrote it, or it is damaged.
-pub(super) fn read(path: &Path, own: &OwnKey) -> Option<Record> {
+pub(super) fn read(path: &Path, own: &UserKey) -> Option<ChangeRecord> {
     let text = files::read(path, path.parent()?, limits::CHANGE_RECORD_BYTES + 1_024).ok()?;
     let (json, mark) = text.trim_end().rsplit_once('\n')?;
     own.has_marked(WHAT, json.as_bytes(), mark).ok()?.then(|| serde_json::from_str(json).ok())?
@@ -207,7 +209,7 @@ pub(super) fn read(path: &Path, own: &OwnKey) -> Option<Record> {
 
 /// Takes back what was under way when a process of this project was interrupted, and says what a person should know of that.
 /// `common` is the folder of all sessions for it, `of_session` finds that of one.
-pub fn recover(common: &Path, own: &OwnKey, of_session: impl Fn(&str) -> PathBuf) -> Vec<String> {
+pub fn recover(common: &Path, own: &UserKey, of_session: impl Fn(&str) -> PathBuf) -> Vec<String> {
     let pending = |common: &Path| -> Vec<PathBuf> {
         let entries = fs::read_dir(common).into_iter().flatten().flatten();
         let mut paths: Vec<_> = entries
@@ -232,7 +234,7 @@ pub fn recover(common: &Path, own: &OwnKey, of_session: impl Fn(&str) -> PathBuf
     told
 }
 
-fn recover_one(path: &Path, own: &OwnKey, of_session: impl Fn(&str) -> PathBuf) -> Option<String> {
+fn recover_one(path: &Path, own: &UserKey, of_session: impl Fn(&str) -> PathBuf) -> Option<String> {
     let Some(record) = read(path, own) else {
         return Some(format!(
             "{} tells of changes of files that were interrupted, but is not known as yours: look at it, and remove it",
@@ -249,7 +251,7 @@ fn recover_one(path: &Path, own: &OwnKey, of_session: impl Fn(&str) -> PathBuf) 
         let _ = fs::rename(path, done).or_else(|_| fs::remove_file(path));
         return None;
     }
-    let images = Images { folder: Some(folder), ..Images::default() };
+    let images = BeforeImages { folder: Some(folder), ..BeforeImages::default() };
     let left = take_back(&record.steps, &images);
     let (tool, session) = (record.tool.escape_debug(), record.session.escape_debug());
     match left.is_empty() {
@@ -273,6 +275,6 @@ fn recover_one(path: &Path, own: &OwnKey, of_session: impl Fn(&str) -> PathBuf) 
 }
 
 /// Takes steps back, the last one first, as far as that goes; and what could not be taken back.
-pub(super) fn take_back(steps: &[Step], images: &Images) -> Vec<String> {
+pub(super) fn take_back(steps: &[ChangeStep], images: &BeforeImages) -> Vec<String> {
     steps.iter().rev().filter_map(|step| step.take_back(images).err()).map(|error| error.to_string()).collect()
 }

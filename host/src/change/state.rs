@@ -10,14 +10,14 @@ use std::{
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 
-use super::{ChangeError, folder::Folder, place::Spot};
+use super::{ChangeError, folder::FolderHandle, place::ResolvedChangePath};
 use crate::{error::count, limits};
 
 /// The SHA-256 of a file's content.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Digest([u8; 32]);
+pub struct ContentDigest([u8; 32]);
 
-impl Digest {
+impl ContentDigest {
     /// Of this content.
     pub fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
@@ -25,19 +25,19 @@ impl Digest {
 }
 
 /// In hexadecimal.
-impl fmt::Display for Digest {
+impl fmt::Display for ContentDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 
-impl fmt::Debug for Digest {
+impl fmt::Debug for ContentDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
 }
 
-impl FromStr for Digest {
+impl FromStr for ContentDigest {
     type Err = ChangeError;
 
     fn from_str(text: &str) -> Result<Self, ChangeError> {
@@ -53,13 +53,13 @@ impl FromStr for Digest {
     }
 }
 
-impl Serialize for Digest {
+impl Serialize for ContentDigest {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.collect_str(self)
     }
 }
 
-impl<'de> Deserialize<'de> for Digest {
+impl<'de> Deserialize<'de> for ContentDigest {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         String::deserialize(from)?.parse().map_err(serde::de::Error::custom)
     }
@@ -67,19 +67,19 @@ impl<'de> Deserialize<'de> for Digest {
 
 /// What lies at a place.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(super) enum State {
+pub(super) enum PathFingerprint {
     /// Nothing.
     #[default]
     Nothing,
     /// A file, a link, or a folder with all below it.
-    There(Node),
+    There(FingerprintNode),
 }
 
 /// Something in a file system. Modes are kept and given back, and do not make it another.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) enum Node {
+pub(super) enum FingerprintNode {
     File {
-        digest: Digest,
+        digest: ContentDigest,
         bytes: u64,
         mode: u32,
     },
@@ -89,11 +89,11 @@ pub(super) enum Node {
     /// Its entries, sorted by their names.
     Folder {
         mode: u32,
-        entries: Vec<(String, Node)>,
+        entries: Vec<(String, FingerprintNode)>,
     },
 }
 
-impl PartialEq for Node {
+impl PartialEq for FingerprintNode {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::File { digest: one, .. }, Self::File { digest: two, .. }) => one == two,
@@ -104,7 +104,7 @@ impl PartialEq for Node {
     }
 }
 
-impl PartialEq for State {
+impl PartialEq for PathFingerprint {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Nothing, Self::Nothing) => true,
@@ -114,10 +114,10 @@ impl PartialEq for State {
     }
 }
 
-impl State {
+impl PathFingerprint {
     /// A file with this content, its owner's alone.
     pub fn of_file(content: &[u8], mode: u32) -> Self {
-        Self::There(Node::File { digest: Digest::of(content), bytes: content.len() as u64, mode })
+        Self::There(FingerprintNode::File { digest: ContentDigest::of(content), bytes: content.len() as u64, mode })
     }
 
     pub fn is_nothing(&self) -> bool {
@@ -125,7 +125,7 @@ impl State {
     }
 }
 
-impl Node {
+impl FingerprintNode {
     /// What it is, in a word or two.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -165,43 +165,46 @@ impl Node {
 
 /// How far a look goes.
 #[derive(Debug)]
-pub(super) struct Left {
+pub(super) struct FingerprintBudget {
     entries: usize,
     bytes: u64,
 }
 
-impl Default for Left {
+impl Default for FingerprintBudget {
     fn default() -> Self {
         Self { entries: limits::CHANGED_ENTRIES, bytes: limits::CHANGED_TREE_BYTES }
     }
 }
 
 /// Looks at what lies at a place.
-pub(super) fn state(spot: &Spot) -> Result<State, ChangeError> {
-    state_within(spot, &mut Left::default())
+pub(super) fn state(spot: &ResolvedChangePath) -> Result<PathFingerprint, ChangeError> {
+    state_within(spot, &mut FingerprintBudget::default())
 }
 
 /// The same as one of several looks.
-pub(super) fn state_within(spot: &Spot, left: &mut Left) -> Result<State, ChangeError> {
+pub(super) fn state_within(
+    spot: &ResolvedChangePath,
+    left: &mut FingerprintBudget,
+) -> Result<PathFingerprint, ChangeError> {
     let (folder, name) = spot.parts().map_err(ChangeError::io(&spot.shown, "looked at"))?;
-    let folder = match Folder::open(folder) {
+    let folder = match FolderHandle::open(folder) {
         Ok(folder) => folder,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(State::Nothing),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(PathFingerprint::Nothing),
         Err(error) => return Err(ChangeError::io(&spot.shown, "looked at")(error)),
     };
     node(&folder.at(name), &spot.shown, left, limits::CHANGED_DEPTH)
 }
 
 /// The same in a folder that is open.
-pub(super) fn state_in(folder: &Folder, name: &str, shown: &str) -> Result<State, ChangeError> {
-    node(&folder.at(name), shown, &mut Left::default(), limits::CHANGED_DEPTH)
+pub(super) fn state_in(folder: &FolderHandle, name: &str, shown: &str) -> Result<PathFingerprint, ChangeError> {
+    node(&folder.at(name), shown, &mut FingerprintBudget::default(), limits::CHANGED_DEPTH)
 }
 
-fn node(path: &Path, shown: &str, left: &mut Left, deep: u32) -> Result<State, ChangeError> {
+fn node(path: &Path, shown: &str, left: &mut FingerprintBudget, deep: u32) -> Result<PathFingerprint, ChangeError> {
     let unreadable = ChangeError::io(shown, "looked at");
     let found = match fs::symlink_metadata(path) {
         Ok(found) => found,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(State::Nothing),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(PathFingerprint::Nothing),
         Err(error) => return Err(unreadable(error)),
     };
     let too_large = |what: String, most: String| ChangeError::TooLarge { shown: shown.to_owned(), what, most };
@@ -213,7 +216,9 @@ fn node(path: &Path, shown: &str, left: &mut Left, deep: u32) -> Result<State, C
     let not_unicode = || unreadable(io::Error::other("a name in it is not Unicode"));
     if kind.is_symlink() {
         let to = fs::read_link(path).map_err(&unreadable)?;
-        return Ok(State::There(Node::Link { to: to.to_str().ok_or_else(not_unicode)?.to_owned() }));
+        return Ok(PathFingerprint::There(FingerprintNode::Link {
+            to: to.to_str().ok_or_else(not_unicode)?.to_owned(),
+        }));
     }
     if kind.is_file() {
         let most = || {
@@ -222,7 +227,7 @@ fn node(path: &Path, shown: &str, left: &mut Left, deep: u32) -> Result<State, C
         };
         left.bytes = left.bytes.checked_sub(found.len()).ok_or_else(most)?;
         let (digest, bytes) = digest_of(path, found.len()).map_err(&unreadable)?;
-        return Ok(State::There(Node::File { digest, bytes, mode: mode_of(&found) }));
+        return Ok(PathFingerprint::There(FingerprintNode::File { digest, bytes, mode: mode_of(&found) }));
     }
     if !kind.is_dir() {
         let (shown, is) = (shown.to_owned(), "a device, a pipe or a socket");
@@ -237,21 +242,21 @@ fn node(path: &Path, shown: &str, left: &mut Left, deep: u32) -> Result<State, C
         let name = entry.map_err(&unreadable)?.file_name();
         let name = name.to_str().ok_or_else(not_unicode)?;
         // What has gone since it was listed is not there.
-        if let State::There(entry) = node(&path.join(name), shown, left, deeper)? {
+        if let PathFingerprint::There(entry) = node(&path.join(name), shown, left, deeper)? {
             entries.push((name.to_owned(), entry));
         }
     }
     entries.sort_by(|(one, _), (two, _)| one.cmp(two));
-    Ok(State::There(Node::Folder { mode: mode_of(&found), entries }))
+    Ok(PathFingerprint::There(FingerprintNode::Folder { mode: mode_of(&found), entries }))
 }
 
 /// The digest of a file, and its bytes: one that grows meanwhile is read as far as it was long, and a byte.
-fn digest_of(path: &Path, bytes: u64) -> io::Result<(Digest, u64)> {
+fn digest_of(path: &Path, bytes: u64) -> io::Result<(ContentDigest, u64)> {
     let mut file = super::folder::open_file(path)?.take(bytes + 1);
     let (mut hash, mut read, mut buffer) = (Sha256::new(), 0, vec![0; 64 << 10]);
     loop {
         match file.read(&mut buffer)? {
-            0 => return Ok((Digest(hash.finalize().into()), read)),
+            0 => return Ok((ContentDigest(hash.finalize().into()), read)),
             more => {
                 hash.update(&buffer[..more]);
                 read += more as u64;

@@ -7,8 +7,11 @@ use std::{
     sync::Arc,
 };
 
-use super::{Act, ChangeError, Changes, Digest, FileChange, History, Place, Proposer, recover};
-use crate::{chat::Content, limits, trust::OwnKey};
+use super::{
+    ChangeApplier, ChangeError, ChangeHistory, ChangeOrigin, ChangePath, ContentDigest, FileChange, FileChangeAction,
+    recover,
+};
+use crate::{chat::ToolResultContent, limits, trust::UserKey};
 
 /// A folder that a tool has, and one beside it that it has not; the session is kept in a third.
 struct World {
@@ -32,8 +35,8 @@ impl World {
         fs::write(path, text).unwrap();
     }
 
-    fn key(&self) -> OwnKey {
-        OwnKey::new(Some(self.all.path().join("key")))
+    fn key(&self) -> UserKey {
+        UserKey::new(Some(self.all.path().join("key")))
     }
 
     fn session(&self) -> PathBuf {
@@ -44,27 +47,27 @@ impl World {
         self.all.path().join("common")
     }
 
-    fn changes(&self) -> Changes {
-        let changes = Changes::new([self.root.join("guarded")], [], self.key());
+    fn changes(&self) -> ChangeApplier {
+        let changes = ChangeApplier::new([self.root.join("guarded")], [], self.key());
         fs::create_dir_all(self.session()).unwrap();
         changes.of_session(self.common(), &self.session());
         changes
     }
 
-    fn history(&self) -> History {
-        History::new(self.common(), &self.session(), self.key())
+    fn history(&self) -> ChangeHistory {
+        ChangeHistory::new(self.common(), &self.session(), self.key())
     }
 
-    fn place(&self, path: &str) -> Place {
-        Place::new(&self.root, Path::new(path), path).unwrap()
+    fn place(&self, path: &str) -> ChangePath {
+        ChangePath::new(&self.root, Path::new(path), path).unwrap()
     }
 
     fn write(&self, path: &str, before: Option<&str>, after: &str) -> FileChange {
-        let expected = before.map(|before| Digest::of(before.as_bytes()));
-        FileChange { place: self.place(path), expected, act: Act::Write(after.as_bytes().into()) }
+        let expected = before.map(|before| ContentDigest::of(before.as_bytes()));
+        FileChange { place: self.place(path), expected, act: FileChangeAction::Write(after.as_bytes().into()) }
     }
 
-    fn of(&self, path: &str, act: Act) -> FileChange {
+    fn of(&self, path: &str, act: FileChangeAction) -> FileChange {
         FileChange { place: self.place(path), expected: None, act }
     }
 
@@ -90,11 +93,11 @@ impl World {
     }
 }
 
-const BY: Proposer<'static> = Proposer { agent: "ada", call: "c1", tool: "edit" };
+const BY: ChangeOrigin<'static> = ChangeOrigin { agent: "ada", call: "c1", tool: "edit" };
 
-fn make(changes: &Changes, wanted: &[FileChange]) -> Result<Vec<String>, ChangeError> {
+fn make(changes: &ChangeApplier, wanted: &[FileChange]) -> Result<Vec<String>, ChangeError> {
     let plan = changes.plan(wanted)?;
-    changes.apply(&plan, BY, &[Content::Text("done".into())])?;
+    changes.apply(&plan, BY, &[ToolResultContent::Text("done".into())])?;
     Ok(plan.told().map(|told| told.done()).collect())
 }
 
@@ -143,39 +146,50 @@ fn what_is_proposed_is_made_and_can_be_undone() {
             &[],
         ),
         ("same", |w| vec![w.write("d/x", Some("x"), "x")], &["changed d/x (+0 -0)"], &[], &[]),
-        ("remove a file", |w| vec![w.of("d/x", Act::Remove)], &["removed d/x (+0 -1)"], &[], &["d/x"]),
-        ("remove a folder", |w| vec![w.of("d", Act::Remove)], &["removed d"], &[], &["d/", "d/x", "d/e/", "d/e/y"]),
+        ("remove a file", |w| vec![w.of("d/x", FileChangeAction::Remove)], &["removed d/x (+0 -1)"], &[], &["d/x"]),
+        (
+            "remove a folder",
+            |w| vec![w.of("d", FileChangeAction::Remove)],
+            &["removed d"],
+            &[],
+            &["d/", "d/x", "d/e/", "d/e/y"],
+        ),
         (
             "move a file",
-            |w| vec![w.of("d/x", Act::MoveTo(w.place("z/x")))],
+            |w| vec![w.of("d/x", FileChangeAction::MoveTo(w.place("z/x")))],
             &["moved d/x to z/x"],
             &[("z/", ""), ("z/x", "x")],
             &["d/x"],
         ),
         (
             "move a folder",
-            |w| vec![w.of("d", Act::MoveTo(w.place("z")))],
+            |w| vec![w.of("d", FileChangeAction::MoveTo(w.place("z")))],
             &["moved d to z"],
             &[("z/", ""), ("z/x", "x"), ("z/e/", ""), ("z/e/y", "y")],
             &["d/", "d/x", "d/e/", "d/e/y"],
         ),
         (
             "copy a folder",
-            |w| vec![w.of("d", Act::CopyTo(w.place("z")))],
+            |w| vec![w.of("d", FileChangeAction::CopyTo(w.place("z")))],
             &["copied d to z"],
             &[("z/", ""), ("z/x", "x"), ("z/e/", ""), ("z/e/y", "y")],
             &[],
         ),
         (
             "make a folder and fill it",
-            |w| vec![w.of("f", Act::MakeFolder), w.write("f/g/h", None, "h")],
+            |w| vec![w.of("f", FileChangeAction::MakeFolder), w.write("f/g/h", None, "h")],
             &["made the folder f", "created f/g/h (+1 -0)"],
             &[("f/", ""), ("f/g/", ""), ("f/g/h", "h")],
             &[],
         ),
         (
             "move and edit",
-            |w| vec![w.of("a.txt", Act::MoveTo(w.place("b.txt"))), w.write("b.txt", Some("one\ntwo\n"), "3\n")],
+            |w| {
+                vec![
+                    w.of("a.txt", FileChangeAction::MoveTo(w.place("b.txt"))),
+                    w.write("b.txt", Some("one\ntwo\n"), "3\n"),
+                ]
+            },
             &["moved a.txt to b.txt", "changed b.txt (+1 -2)"],
             &[("b.txt", "3\n")],
             &["a.txt"],
@@ -190,8 +204,8 @@ fn what_is_proposed_is_made_and_can_be_undone() {
         expected.extend(tree(more));
         assert_eq!(world.tree(), expected, "{name}");
         assert_eq!(fs::read_dir(world.common()).unwrap().count(), 0, "{name}: nothing is under way");
-        assert_eq!(changes.made(BY), Some(vec![Content::Text("done".into())]), "{name}");
-        assert_eq!(changes.made(Proposer { call: "c2", ..BY }), None, "{name}");
+        assert_eq!(changes.made(BY), Some(vec![ToolResultContent::Text("done".into())]), "{name}");
+        assert_eq!(changes.made(ChangeOrigin { call: "c2", ..BY }), None, "{name}");
         let undo = world.history().last().unwrap().unwrap();
         assert!(!undo.shown().unwrap().is_empty(), "{name}");
         undo.make().unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -222,20 +236,26 @@ fn what_cannot_be_made_changes_nothing() {
         (vec![w.write("d", None, "n")], "`d` is a folder, and only a file"),
         (vec![w.write("a/b", None, "n")], "`a/b` is below a file"),
         (vec![w.write("new", None, &long)], "`new` has 8388609 bytes, more than the 8388608"),
-        (vec![w.of("none", Act::Remove)], "`none` is not there"),
-        (vec![w.of("a", Act::MoveTo(w.place("b")))], "`b` is there already"),
-        (vec![w.of("a", Act::MoveTo(w.place("a")))], "`a` is there already"),
-        (vec![w.of("d", Act::MoveTo(w.place("d/e")))], "one result changes both `d` and `d/e`"),
-        (vec![w.of("d", Act::CopyTo(w.place("d/e")))], "one result changes both `d` and `d/e`"),
-        (vec![w.of("d", Act::Remove), w.write("d/y", None, "y")], "one result changes both `d` and `d/y`"),
-        (vec![w.of("d", Act::MakeFolder)], "`d` is there already"),
-        (vec![FileChange { expected: Some(Digest::of(b"")), ..w.of("d", Act::Remove) }], "`d` is a folder"),
+        (vec![w.of("none", FileChangeAction::Remove)], "`none` is not there"),
+        (vec![w.of("a", FileChangeAction::MoveTo(w.place("b")))], "`b` is there already"),
+        (vec![w.of("a", FileChangeAction::MoveTo(w.place("a")))], "`a` is there already"),
+        (vec![w.of("d", FileChangeAction::MoveTo(w.place("d/e")))], "one result changes both `d` and `d/e`"),
+        (vec![w.of("d", FileChangeAction::CopyTo(w.place("d/e")))], "one result changes both `d` and `d/e`"),
+        (vec![w.of("d", FileChangeAction::Remove), w.write("d/y", None, "y")], "one result changes both `d` and `d/y`"),
+        (vec![w.of("d", FileChangeAction::MakeFolder)], "`d` is there already"),
+        (
+            vec![FileChange { expected: Some(ContentDigest::of(b"")), ..w.of("d", FileChangeAction::Remove) }],
+            "`d` is a folder",
+        ),
         (vec![w.write("guarded/s", Some("s"), "n")], "`guarded/s` is what shelly-host itself goes by"),
         (vec![w.write(".shelly/local/new", None, "n")], "what shelly-host itself goes by"),
-        (vec![w.of(".shelly", Act::Remove)], "what shelly-host itself goes by"),
-        (vec![w.of("guarded", Act::MoveTo(w.place("free")))], "what shelly-host itself goes by"),
-        (vec![w.of("d", Act::MoveTo(w.place(".shelly/plugins")))], "what shelly-host itself goes by"),
-        (vec![w.of("guarded", Act::CopyTo(w.place("free"))), w.of("none", Act::Remove)], "`none` is not there"),
+        (vec![w.of(".shelly", FileChangeAction::Remove)], "what shelly-host itself goes by"),
+        (vec![w.of("guarded", FileChangeAction::MoveTo(w.place("free")))], "what shelly-host itself goes by"),
+        (vec![w.of("d", FileChangeAction::MoveTo(w.place(".shelly/plugins")))], "what shelly-host itself goes by"),
+        (
+            vec![w.of("guarded", FileChangeAction::CopyTo(w.place("free"))), w.of("none", FileChangeAction::Remove)],
+            "`none` is not there",
+        ),
         (
             vec![w.write("ok", None, "n"), w.write("b", Some("2\n"), "n"), w.write("a", Some("no"), "n")],
             "`a` has changed",
@@ -245,24 +265,30 @@ fn what_cannot_be_made_changes_nothing() {
         #[cfg(unix)]
         (vec![w.write("up/secret", Some("s"), "n")], "`up/secret` is in none of the folders"),
         #[cfg(unix)]
-        (vec![w.of("d/x", Act::MoveTo(w.place("up/x")))], "`up/x` is in none of the folders"),
+        (vec![w.of("d/x", FileChangeAction::MoveTo(w.place("up/x")))], "`up/x` is in none of the folders"),
         #[cfg(unix)]
         (vec![w.write("dangling", None, "n")], "`dangling` is in none of the folders"),
         #[cfg(unix)]
-        (vec![w.of("out", Act::CopyTo(w.place("stolen")))], "`out` is in none of the folders"),
+        (vec![w.of("out", FileChangeAction::CopyTo(w.place("stolen")))], "`out` is in none of the folders"),
         #[cfg(unix)]
-        (vec![w.of("pipe", Act::Remove)], "`pipe` is a device, a pipe or a socket"),
-        (vec![w.of("a", Act::Remove); limits::CHANGES_PER_RESULT + 1], "1001 changes were proposed at once"),
+        (vec![w.of("pipe", FileChangeAction::Remove)], "`pipe` is a device, a pipe or a socket"),
+        (
+            vec![w.of("a", FileChangeAction::Remove); limits::CHANGES_PER_RESULT + 1],
+            "1001 changes were proposed at once",
+        ),
     ] {
         let error = make(&world.changes(), &wanted).unwrap_err().to_string();
         assert!(error.contains(says), "{says}: {error}");
         assert_eq!(world.tree_without("pipe"), start, "{says}");
     }
     for path in ["", ".", "../x", "a/../b", "/etc/passwd"] {
-        assert!(matches!(Place::new(&world.root, Path::new(path), path), Err(ChangeError::BadPath { .. })), "{path}");
+        assert!(
+            matches!(ChangePath::new(&world.root, Path::new(path), path), Err(ChangeError::BadPath { .. })),
+            "{path}"
+        );
     }
     let far = "d/".repeat(limits::CHANGED_PATH_BYTES / 2 + 1);
-    assert!(Place::new(&world.root, Path::new(&far), "far").is_err(), "its path is longer than paths may be");
+    assert!(ChangePath::new(&world.root, Path::new(&far), "far").is_err(), "its path is longer than paths may be");
 }
 
 impl World {
@@ -298,7 +324,7 @@ fn what_was_shown_is_what_is_changed() {
         let changes = world.changes();
         let wanted = [
             world.write("a", Some("1"), "one"),
-            world.of("d", Act::Remove),
+            world.of("d", FileChangeAction::Remove),
             world.write("b", Some("2"), "two"),
             world.write("c", None, "three"),
         ];
@@ -334,7 +360,7 @@ fn links_inside_are_resolved_and_modes_stay() {
     assert!(world.root.join("way").is_symlink());
     make(&changes, &[world.write("n/new", None, "n")]).unwrap();
     assert_eq!((mode("n/new"), mode("n")), (0o600, 0o700));
-    make(&changes, &[world.of("tree", Act::CopyTo(world.place("copy")))]).unwrap();
+    make(&changes, &[world.of("tree", FileChangeAction::CopyTo(world.place("copy")))]).unwrap();
     let copied = world.tree();
     assert_eq!(
         (copied["copy/in"].as_str(), copied.get("copy/out")),
@@ -342,7 +368,7 @@ fn links_inside_are_resolved_and_modes_stay() {
         "what leads out is left out"
     );
     // What is meant is the link, and not what it leads to.
-    make(&changes, &[world.of("way", Act::Remove)]).unwrap();
+    make(&changes, &[world.of("way", FileChangeAction::Remove)]).unwrap();
     assert!(!world.root.join("way").is_symlink() && world.root.join("real/a").exists());
     for _ in 0..4 {
         world.history().last().unwrap().unwrap().make().unwrap();
@@ -354,7 +380,8 @@ fn links_inside_are_resolved_and_modes_stay() {
         return;
     }
     set("real", 0o500);
-    let error = make(&changes, &[world.write("new", None, "n"), world.of("real/a", Act::Remove)]).unwrap_err();
+    let error =
+        make(&changes, &[world.write("new", None, "n"), world.of("real/a", FileChangeAction::Remove)]).unwrap_err();
     assert!(error.to_string().contains("`real/a` could not be removed: Permission denied"), "{error}");
     assert!(!world.root.join("new").exists());
 }
@@ -416,7 +443,7 @@ fn what_somebody_has_changed_since_is_not_undone() {
 fn what_is_left_of_an_interrupted_undo_is_not_taken_for_what_was_there() {
     let world = World::new(&[("d/x", "x"), ("d/y", "y")]);
     let before = world.tree();
-    make(&world.changes(), &[world.of("d", Act::Remove)]).unwrap();
+    make(&world.changes(), &[world.of("d", FileChangeAction::Remove)]).unwrap();
     let undo = world.history().last().unwrap().unwrap();
     // A process that had made one file of it when it was killed.
     let aside = undo.asides().next().unwrap();
@@ -431,7 +458,8 @@ fn no_link_is_put_where_the_host_looks() {
     let world = World::new(&[("evil/config.yaml", "providers: []")]);
     std::os::unix::fs::symlink("evil", world.root.join("link")).unwrap();
     let start = world.tree();
-    for act in [Act::MoveTo(world.place(".shelly")), Act::CopyTo(world.place("sub/.Shelly"))] {
+    for act in [FileChangeAction::MoveTo(world.place(".shelly")), FileChangeAction::CopyTo(world.place("sub/.Shelly"))]
+    {
         let error = make(&world.changes(), &[world.of("link", act)]).unwrap_err().to_string();
         assert!(error.contains("is what shelly-host itself goes by"), "{error}");
         assert_eq!(world.tree(), start);
@@ -464,7 +492,7 @@ fn what_was_not_written_here_is_neither_undone_nor_taken_back() {
 #[test]
 fn what_cannot_be_undone_is_said_to_be_so() {
     let world = World::new(&[("big", ""), ("a", "1")]);
-    let bare = Changes::new([], [], world.key());
+    let bare = ChangeApplier::new([], [], world.key());
     let plan = bare.plan(&[world.write("a", Some("1"), "2")]).unwrap();
     assert!(!plan.is_plain() && plan.shown().contains("it cannot be undone: nothing of this run is written down"));
     bare.apply(&plan, BY, &[]).unwrap();
@@ -473,13 +501,13 @@ fn what_cannot_be_undone_is_said_to_be_so() {
     let file = fs::File::create(world.root.join("big")).unwrap();
     file.set_len(limits::CHANGE_UNDO_BYTES + 1).unwrap();
     let changes = world.changes();
-    let plan = changes.plan(&[world.of("big", Act::Remove)]).unwrap();
+    let plan = changes.plan(&[world.of("big", FileChangeAction::Remove)]).unwrap();
     assert!(plan.shown().contains("it cannot be undone: 67108865 bytes would have to be kept"), "{}", plan.shown());
     changes.apply(&plan, BY, &[]).unwrap();
     assert!(!world.root.join("big").exists() && world.history().last().unwrap().is_err());
     file.set_len(limits::CHANGED_TREE_BYTES + 1).unwrap();
     fs::File::create(world.root.join("huge")).unwrap().set_len(limits::CHANGED_TREE_BYTES + 1).unwrap();
-    let error = changes.plan(&[world.of("huge", Act::MoveTo(world.place("x")))]).unwrap_err();
+    let error = changes.plan(&[world.of("huge", FileChangeAction::MoveTo(world.place("x")))]).unwrap_err();
     assert!(error.to_string().contains("more than 268435456 bytes"), "{error}");
 }
 
@@ -501,8 +529,8 @@ fn a_person_sees_every_change_and_what_is_remarkable() {
             world.write(".git/hooks/pre-commit", None, "#!"),
             "careful: .git/hooks/pre-commit: version control runs programs",
         ),
-        (world.of("d", Act::CopyTo(world.place("e"))), "careful: d: version control runs programs"),
-        (world.of("d", Act::Remove), "careful: d/.git: version control runs programs"),
+        (world.of("d", FileChangeAction::CopyTo(world.place("e"))), "careful: d: version control runs programs"),
+        (world.of("d", FileChangeAction::Remove), "careful: d/.git: version control runs programs"),
     ] {
         let plan = changes.plan(&[wanted]).unwrap();
         assert!(plan.is_remarkable() && plan.shown().contains(says), "{}", plan.shown());
@@ -510,7 +538,7 @@ fn a_person_sees_every_change_and_what_is_remarkable() {
     let mut protected = fs::metadata(world.root.join("a")).unwrap().permissions();
     protected.set_readonly(true);
     fs::set_permissions(world.root.join("a"), protected).unwrap();
-    for wanted in [world.write("a", Some("1\n"), "2\n"), world.of("a", Act::Remove)] {
+    for wanted in [world.write("a", Some("1\n"), "2\n"), world.of("a", FileChangeAction::Remove)] {
         let plan = changes.plan(&[wanted]).unwrap();
         assert!(plan.shown().starts_with("careful: a: somebody has made it read-only\n"), "{}", plan.shown());
     }
@@ -528,8 +556,8 @@ fn a_person_sees_every_change_and_what_is_remarkable() {
     assert!(shown.contains(&line), "{line}{shown:.600}");
     assert!(shown.chars().count() < limits::CHANGE_DETAIL_CHARS);
     let content: Arc<[u8]> = Arc::from(&b"x"[..]);
-    let one = changes.plan(&[world.of("new", Act::Write(Arc::clone(&content)))]).unwrap();
-    let two = changes.plan(&[world.of("new2", Act::Write(content))]).unwrap();
+    let one = changes.plan(&[world.of("new", FileChangeAction::Write(Arc::clone(&content)))]).unwrap();
+    let two = changes.plan(&[world.of("new2", FileChangeAction::Write(content))]).unwrap();
     assert_ne!(one.digest(), two.digest());
 }
 
@@ -548,12 +576,12 @@ fn bounds_are_run_into() {
     for (path, says) in
         [("many", "`many` has more than 10000 entries"), ("deep", "`deep` has more than 64 folders in each other")]
     {
-        let error = changes.plan(&[world.of(path, Act::Remove)]).unwrap_err().to_string();
+        let error = changes.plan(&[world.of(path, FileChangeAction::Remove)]).unwrap_err().to_string();
         assert!(error.contains(says), "{error}");
     }
     let edit = || [world.write("a", Some("1\n"), "2\n")];
     // What the model would be told is written down too.
-    let told = Content::Text("x".repeat(limits::CHANGE_RECORD_BYTES as usize));
+    let told = ToolResultContent::Text("x".repeat(limits::CHANGE_RECORD_BYTES as usize));
     let error = changes.apply(&changes.plan(&edit()).unwrap(), BY, &[told]).unwrap_err();
     assert!(error.to_string().ends_with("it is too much") && world.tree()["a"] == "1\n", "{error}");
     let long = world.write("long", None, &"y".repeat(limits::DIFF_LINE_CHARS * 2));
@@ -594,7 +622,11 @@ fn file_counts_as_seen_if_all_that_it_will_hold_is_shown() {
     };
     assert_eq!(seen(&[world.write("new", None, "1\n2\n"), world.write("b", Some("x\n"), "y\n")]), ["new", "b"]);
     assert_eq!(seen(&[world.write("a", Some("1\n2\n"), "1\n3\n")]), [""; 0], "a line of it was there before");
-    assert_eq!(seen(&[world.of("a", Act::MoveTo(world.place("c")))]), [""; 0], "what it holds is not shown");
+    assert_eq!(
+        seen(&[world.of("a", FileChangeAction::MoveTo(world.place("c")))]),
+        [""; 0],
+        "what it holds is not shown"
+    );
     let long = world.write("long", None, &"line of a long file\n".repeat(5_000));
     assert_eq!(seen(&[world.write("new", None, "1\n"), long]), [""; 0], "something is left out");
     let wide = world.write("wide", None, &"x".repeat(limits::DIFF_LINE_CHARS));

@@ -2,20 +2,20 @@ use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Chat, EditError, Entry, Message, Role, edit::check_pairs, log::Log};
+use super::{Chat, ChatEditError, ChatEntry, Message, Role, edit::check_pairs, log::ChatLog};
 
 /// A change of a conversation, as it is written down: all of them in order make the conversation again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Change {
+pub enum ChatChange {
     /// A message came to the end.
-    Added(Written),
+    Added(ChatEntryRecord),
     /// The result of a call came to the end, as it was written down when the call ended. Whoever knows it makes it an
     /// `added` of it.
     Answered {
-        /// [`Entry::id`].
+        /// [`ChatEntry::id`].
         id: u64,
-        /// [`Entry::group`].
+        /// [`ChatEntry::group`].
         group: u64,
         /// The call.
         call: String,
@@ -29,7 +29,7 @@ pub enum Change {
         /// The id of the last one.
         last: u64,
         /// What stands there instead.
-        by: Vec<Written>,
+        by: Vec<ChatEntryRecord>,
     },
     /// The text of a result is kept of which the conversation has only the beginning.
     Kept {
@@ -48,32 +48,32 @@ pub enum Change {
 
 /// A message in a conversation, with what cannot be told from it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Written {
-    /// [`Entry::id`].
+pub struct ChatEntryRecord {
+    /// [`ChatEntry::id`].
     pub id: u64,
-    /// [`Entry::group`].
+    /// [`ChatEntry::group`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<u64>,
-    /// [`Entry::note`], where the message does not say so itself.
+    /// [`ChatEntry::note`], where the message does not say so itself.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub note: bool,
-    /// [`Entry::edited`].
+    /// [`ChatEntry::edited`].
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub edited: bool,
     /// The message.
     pub message: Arc<Message>,
 }
 
-impl From<&Entry> for Written {
-    fn from(entry: &Entry) -> Self {
-        let Entry { id, group, note, edited, ref message, .. } = *entry;
+impl From<&ChatEntry> for ChatEntryRecord {
+    fn from(entry: &ChatEntry) -> Self {
+        let ChatEntry { id, group, note, edited, ref message, .. } = *entry;
         Self { id, group, note: note && !message.is_note(), edited, message: Arc::clone(message) }
     }
 }
 
-impl From<Written> for Entry {
-    fn from(written: Written) -> Self {
-        let Written { id, group, note, edited, message } = written;
+impl From<ChatEntryRecord> for ChatEntry {
+    fn from(written: ChatEntryRecord) -> Self {
+        let ChatEntryRecord { id, group, note, edited, message } = written;
         let (tokens, note, digest) = (message.tokens(), note || message.is_note(), OnceLock::new());
         Self { id, tokens, group, note, edited, message, digest }
     }
@@ -92,9 +92,9 @@ impl Chat {
     ///
     /// # Errors
     ///
-    /// [`EditError`] if they make none: whoever wrote them down may be anyone.
-    pub fn restore(changes: impl IntoIterator<Item = Change>) -> Result<Self, EditError> {
-        let mut log = Log::default();
+    /// [`ChatEditError`] if they make none: whoever wrote them down may be anyone.
+    pub fn restore(changes: impl IntoIterator<Item = ChatChange>) -> Result<Self, ChatEditError> {
+        let mut log = ChatLog::default();
         changes.into_iter().try_for_each(|change| log.redo(change))?;
         log.check_all()?;
         log.changes = Some(Vec::new());
@@ -102,23 +102,23 @@ impl Chat {
     }
 
     /// What has changed since this was last asked; nothing for a conversation that is not [recorded](Chat::recorded).
-    pub fn take_changes(&self) -> Vec<Change> {
+    pub fn take_changes(&self) -> Vec<ChatChange> {
         self.lock().changes.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// Keeps changes from now on; all those that make the conversation as it is, in whatever way it came to be.
-    pub(crate) fn record(&self) -> Vec<Change> {
+    pub(crate) fn record(&self) -> Vec<ChatChange> {
         let mut log = self.lock();
         log.changes = Some(Vec::new());
-        let by: Vec<_> = log.all().map(Written::from).collect();
+        let by: Vec<_> = log.all().map(ChatEntryRecord::from).collect();
         let Some(first) = by.first().cloned() else { return Vec::new() };
-        let kept = log.kept.iter().map(|(call, text)| Change::Kept { call: call.into(), text: Arc::clone(text) });
-        let (id, first) = (first.id, Change::Added(first));
+        let kept = log.kept.iter().map(|(call, text)| ChatChange::Kept { call: call.into(), text: Arc::clone(text) });
+        let (id, first) = (first.id, ChatChange::Added(first));
         // Their ids need not be in order: what was edited has later ones.
-        let all = Change::Replaced { first: id, last: id, by };
+        let all = ChatChange::Replaced { first: id, last: id, by };
         [first, all]
             .into_iter()
-            .chain(log.waiting.iter().map(|message| Change::Waits(Arc::new(message.clone()))))
+            .chain(log.waiting.iter().map(|message| ChatChange::Waits(Arc::new(message.clone()))))
             .chain(kept)
             .collect()
     }
@@ -137,24 +137,24 @@ impl Chat {
     }
 }
 
-impl Log {
+impl ChatLog {
     /// Keeps a change, if changes are kept.
-    pub fn keep(&mut self, change: impl FnOnce() -> Change) {
+    pub fn keep(&mut self, change: impl FnOnce() -> ChatChange) {
         if let Some(changes) = &mut self.changes {
             changes.push(change());
         }
     }
 
-    fn redo(&mut self, change: Change) -> Result<(), EditError> {
+    fn redo(&mut self, change: ChatChange) -> Result<(), ChatEditError> {
         match change {
-            Change::Answered { call, .. } => {
-                return Err(EditError::Unpaired(format!("the result of call `{call}` is not there")));
+            ChatChange::Answered { call, .. } => {
+                return Err(ChatEditError::Unpaired(format!("the result of call `{call}` is not there")));
             }
-            Change::Kept { call, text } => Arc::make_mut(&mut self.kept).add(call, text),
-            Change::Waits(message) => self.waiting.push(Message::clone(&message)),
-            Change::Added(written) => {
+            ChatChange::Kept { call, text } => Arc::make_mut(&mut self.kept).add(call, text),
+            ChatChange::Waits(message) => self.waiting.push(Message::clone(&message)),
+            ChatChange::Added(written) => {
                 if written.id < self.next_id {
-                    return Err(EditError::NoMessage(written.id));
+                    return Err(ChatEditError::NoMessage(written.id));
                 }
                 let entry = self.counted(written);
                 if entry.message.role != Role::Tool && !self.waiting.is_empty() {
@@ -163,20 +163,20 @@ impl Log {
                 }
                 self.entries.push(entry);
             }
-            Change::Prompted { id } => {
+            ChatChange::Prompted { id } => {
                 let there = self.entries.get(0).is_some_and(|first| first.message.role == Role::System);
                 self.forget(0, usize::from(there));
                 // Blank until the run sets it.
                 let message = Arc::new(Message::text(Role::System, "", "."));
-                let entry = self.counted(Written { id, group: None, note: false, edited: false, message });
+                let entry = self.counted(ChatEntryRecord { id, group: None, note: false, edited: false, message });
                 self.entries.splice(0, usize::from(there), [entry]);
             }
-            Change::Replaced { first, last, by } => {
+            ChatChange::Replaced { first, last, by } => {
                 let position =
-                    |log: &Self, id| log.all().position(|entry| entry.id == id).ok_or(EditError::NoMessage(id));
+                    |log: &Self, id| log.all().position(|entry| entry.id == id).ok_or(ChatEditError::NoMessage(id));
                 let (start, end) = (position(self, first)?, position(self, last)?);
                 if start > end {
-                    return Err(EditError::Backwards(first, last));
+                    return Err(ChatEditError::Backwards(first, last));
                 }
                 self.forget(start, end + 1);
                 let new: Vec<_> = by.into_iter().map(|written| self.counted(written)).collect();
@@ -188,8 +188,8 @@ impl Log {
     }
 
     /// A message that is about to stand in the log again.
-    fn counted(&mut self, written: Written) -> Entry {
-        let entry = Entry::from(written);
+    fn counted(&mut self, written: ChatEntryRecord) -> ChatEntry {
+        let entry = ChatEntry::from(written);
         self.tokens += u64::from(entry.tokens);
         self.bytes += entry.message.bytes();
         self.next_id = self.next_id.max(entry.id.saturating_add(1));
@@ -198,7 +198,7 @@ impl Log {
     }
 
     /// Whether it is a conversation, whose last reply may have open calls; they are found.
-    fn check_all(&mut self) -> Result<(), EditError> {
+    fn check_all(&mut self) -> Result<(), ChatEditError> {
         let last_reply = self.all().rev().find(|entry| entry.message.role != Role::Tool).cloned();
         let open = last_reply.filter(|reply| {
             let calls = reply.message.tool_calls().count();
@@ -209,7 +209,7 @@ impl Log {
         check_pairs(self.entries.iter().take(closed).map(|entry| &*entry.message), true)?;
         self.open = open.map(|reply| reply.id);
         if self.open.is_none() && !self.waiting.is_empty() {
-            return Err(EditError::Unpaired("a message waits for results, and no call is open".into()));
+            return Err(ChatEditError::Unpaired("a message waits for results, and no call is open".into()));
         }
         Ok(())
     }

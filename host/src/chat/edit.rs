@@ -3,7 +3,7 @@ use crate::limits;
 
 /// New messages for a range of old ones.
 #[derive(Debug, Clone)]
-pub struct Replacement {
+pub struct MessageReplacement {
     /// The id of the first message that goes.
     pub first: u64,
     /// The id of the last one.
@@ -14,7 +14,7 @@ pub struct Replacement {
 
 /// Why an edit was not made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum EditError {
+pub enum ChatEditError {
     /// No message has this id.
     #[error("there is no message {0} in the chat")]
     NoMessage(u64),
@@ -51,36 +51,36 @@ pub enum EditError {
 pub(super) fn check_pairs<'a>(
     messages: impl IntoIterator<Item = &'a Message>,
     may_begin_with_system: bool,
-) -> Result<(), EditError> {
+) -> Result<(), ChatEditError> {
     let mut open: Vec<&str> = Vec::new();
     for (position, message) in messages.into_iter().enumerate() {
         if message.role == Role::System && !(may_begin_with_system && position == 0) {
-            return Err(EditError::MisplacedSystem);
+            return Err(ChatEditError::MisplacedSystem);
         }
         if message.role != Role::Tool
             && let Some(call) = open.first()
         {
-            return Err(EditError::Unpaired(format!("call `{call}` has no result")));
+            return Err(ChatEditError::Unpaired(format!("call `{call}` has no result")));
         }
         if message.says_nothing() {
-            return Err(EditError::Empty);
+            return Err(ChatEditError::Empty);
         }
         for part in &message.parts {
             match part {
                 Part::ToolCall(_) if message.role != Role::Assistant => {
-                    return Err(EditError::Unpaired("only an assistant message can have calls".into()));
+                    return Err(ChatEditError::Unpaired("only an assistant message can have calls".into()));
                 }
                 Part::ToolResult(_) if message.role != Role::Tool => {
-                    return Err(EditError::Unpaired("only a tool message can have results".into()));
+                    return Err(ChatEditError::Unpaired("only a tool message can have results".into()));
                 }
                 Part::ToolCall(call) if call.id.is_empty() => {
-                    return Err(EditError::Unpaired("a call has no id".into()));
+                    return Err(ChatEditError::Unpaired("a call has no id".into()));
                 }
                 Part::ToolCall(call) => open.push(&call.id),
                 Part::ToolResult(result) => {
                     let call = open.iter().position(|id| *id == result.call_id);
                     let call = call.ok_or_else(|| {
-                        EditError::Unpaired(format!("result of `{}` without its call", result.call_id))
+                        ChatEditError::Unpaired(format!("result of `{}` without its call", result.call_id))
                     })?;
                     open.remove(call);
                 }
@@ -89,7 +89,7 @@ pub(super) fn check_pairs<'a>(
         }
     }
     match open.first() {
-        Some(call) => Err(EditError::Unpaired(format!("call `{call}` has no result"))),
+        Some(call) => Err(ChatEditError::Unpaired(format!("call `{call}` has no result"))),
         None => Ok(()),
     }
 }

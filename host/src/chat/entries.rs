@@ -2,7 +2,7 @@ use std::sync::{Arc, OnceLock};
 
 use imbl::Vector;
 
-use super::Entry;
+use super::ChatEntry;
 
 /// Messages of one chunk, all but the last of which are full.
 const CHUNK: usize = 64;
@@ -12,20 +12,20 @@ const SHORT: usize = 8;
 /// The entries of a chat in order. Clones share everything: what is appended goes into room that an older clone has and does
 /// not look at, so that nothing is copied for it however many clones there are. Everything else copies what it must.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Entries {
-    full: Vector<Chunk>,
-    last: Chunk,
+pub(super) struct ChatEntries {
+    full: Vector<ChatEntryChunk>,
+    last: ChatEntryChunk,
     len: usize,
 }
 
-type Chunk = Arc<[OnceLock<Entry>]>;
+type ChatEntryChunk = Arc<[OnceLock<ChatEntry>]>;
 
-impl Entries {
+impl ChatEntries {
     pub fn len(&self) -> usize {
         self.len
     }
 
-    pub fn get(&self, at: usize) -> Option<&Entry> {
+    pub fn get(&self, at: usize) -> Option<&ChatEntry> {
         if at >= self.len {
             return None;
         }
@@ -34,16 +34,16 @@ impl Entries {
     }
 
     /// All of them.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Entry> + ExactSizeIterator {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &ChatEntry> + ExactSizeIterator {
         self.range(0, self.len)
     }
 
     /// From `start` up to but without `end`, as far as they exist.
-    pub fn range(&self, start: usize, end: usize) -> impl DoubleEndedIterator<Item = &Entry> + ExactSizeIterator {
+    pub fn range(&self, start: usize, end: usize) -> impl DoubleEndedIterator<Item = &ChatEntry> + ExactSizeIterator {
         (start..end.min(self.len)).map(|at| self.get(at).expect("it is before the end"))
     }
 
-    pub fn push(&mut self, entry: Entry) {
+    pub fn push(&mut self, entry: ChatEntry) {
         if self.last.len() == CHUNK && self.in_last() == CHUNK {
             self.full.push_back(std::mem::replace(&mut self.last, chunk_of([], CHUNK)));
         } else if self.in_last() == self.last.len() {
@@ -58,7 +58,7 @@ impl Entries {
     }
 
     /// Puts another entry at this position, where there is one. Its chunk is copied.
-    pub fn set(&mut self, at: usize, entry: Entry) {
+    pub fn set(&mut self, at: usize, entry: ChatEntry) {
         let start = at - at % CHUNK;
         let mut entries: Vec<_> = self.range(start, start + CHUNK).cloned().collect();
         entries[at - start] = entry;
@@ -69,12 +69,12 @@ impl Entries {
     }
 
     /// Puts `new` in place of those from `start` up to but without `end`. What comes after is copied.
-    pub fn splice(&mut self, start: usize, end: usize, new: impl IntoIterator<Item = Entry>) {
+    pub fn splice(&mut self, start: usize, end: usize, new: impl IntoIterator<Item = ChatEntry>) {
         let kept = (start / CHUNK).min(self.full.len());
         let before: Vec<_> = self.range(kept * CHUNK, start).cloned().collect();
         let after: Vec<_> = self.range(end, self.len).cloned().collect();
         self.full.truncate(kept);
-        (self.last, self.len) = (Chunk::default(), kept * CHUNK);
+        (self.last, self.len) = (ChatEntryChunk::default(), kept * CHUNK);
         before.into_iter().chain(new).chain(after).for_each(|entry| self.push(entry));
     }
 
@@ -91,7 +91,7 @@ impl Entries {
 }
 
 /// These entries, and room for more up to `room`.
-fn chunk_of(entries: impl IntoIterator<Item = Entry>, room: usize) -> Chunk {
+fn chunk_of(entries: impl IntoIterator<Item = ChatEntry>, room: usize) -> ChatEntryChunk {
     let mut chunk: Vec<_> = entries.into_iter().map(OnceLock::from).collect();
     chunk.resize_with(room, OnceLock::new);
     chunk.into()
@@ -104,12 +104,12 @@ mod tests {
     use super::*;
     use crate::chat::Message;
 
-    fn entry(id: u64) -> Entry {
+    fn entry(id: u64) -> ChatEntry {
         let message = Arc::new(Message::user(""));
-        Entry { id, message, tokens: 0, group: None, note: false, edited: false, digest: OnceLock::new() }
+        ChatEntry { id, message, tokens: 0, group: None, note: false, edited: false, digest: OnceLock::new() }
     }
 
-    fn ids(entries: &Entries) -> Vec<u64> {
+    fn ids(entries: &ChatEntries) -> Vec<u64> {
         entries.range(0, usize::MAX).map(|entry| entry.id).collect()
     }
 
@@ -136,7 +136,7 @@ mod tests {
     proptest! {
         #[test]
         fn it_is_a_list_whose_clones_stay_as_they_were(all in prop::collection::vec(does(), 1..30)) {
-            let (mut entries, mut list, mut next) = (Entries::default(), Vec::new(), 0..);
+            let (mut entries, mut list, mut next) = (ChatEntries::default(), Vec::new(), 0..);
             let mut clones = vec![(entries.clone(), list.clone())];
             for one in all {
                 match one {

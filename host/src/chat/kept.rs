@@ -6,12 +6,12 @@ use crate::limits;
 
 /// Results of which a conversation has only the beginning, whole, by their calls: the oldest first.
 #[derive(Debug, Clone, Default)]
-pub(super) struct KeptResults {
+pub(super) struct FullToolResults {
     texts: IndexMap<String, Arc<str>>,
     bytes: usize,
 }
 
-impl KeptResults {
+impl FullToolResults {
     pub fn add(&mut self, call: String, text: Arc<str>) {
         self.bytes += text.len();
         if let Some(before) = self.texts.shift_remove(&call) {
@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn the_oldest_go_when_there_are_too_many_bytes() {
-        let mut kept = KeptResults::default();
+        let mut kept = FullToolResults::default();
         let half: Arc<str> = "x".repeat(limits::KEPT_RESULTS_BYTES / 2).into();
         for call in ["a", "b", "b", "c"] {
             kept.add(call.into(), Arc::clone(&half));

@@ -8,29 +8,30 @@ use std::{
 use tokio::sync::Notify;
 
 use super::{
-    Change, Content, EditError, Entry, Message, OpenCalls, Part, Replacement, Role, Snapshot, ToolCall, Written,
-    beside::Besides, edit::check_pairs, entries::Entries, kept::KeptResults, run_bytes::CountedBytes,
+    ChatChange, ChatEditError, ChatEntry, ChatEntryRecord, ChatSnapshot, Message, MessageReplacement, OpenCalls, Part,
+    Role, ToolCall, ToolResultContent, beside::SideChats, edit::check_pairs, entries::ChatEntries,
+    kept::FullToolResults, run_bytes::CountedBytes,
 };
 use crate::limits;
 
 /// A conversation: an append-only shared log. Clones are the same conversation.
 #[derive(Debug, Clone, Default)]
 pub struct Chat {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<ChatInner>,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Shared {
-    log: Mutex<Log>,
+pub(super) struct ChatInner {
+    log: Mutex<ChatLog>,
     pub changed: Notify,
     /// Held by the run whose turn it is.
     turn: tokio::sync::Mutex<()>,
-    pub besides: Besides,
+    pub besides: SideChats,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Log {
-    pub entries: Entries,
+pub(super) struct ChatLog {
+    pub entries: ChatEntries,
     pub tokens: u64,
     pub bytes: usize,
     pub next_id: u64,
@@ -41,11 +42,11 @@ pub(super) struct Log {
     /// User messages that wait until after those results.
     pub waiting: Vec<Message>,
     /// Results of which the conversation has only the beginning.
-    pub kept: Arc<KeptResults>,
+    pub kept: Arc<FullToolResults>,
     /// For how much it is counted among the conversations of a run.
     pub counted: CountedBytes,
     /// What has changed since it was last asked for; none: nobody asks.
-    pub changes: Option<Vec<Change>>,
+    pub changes: Option<Vec<ChatChange>>,
 }
 
 impl Chat {
@@ -70,12 +71,12 @@ impl Chat {
     }
 
     /// The conversation as it is now.
-    pub fn snapshot(&self) -> Snapshot {
+    pub fn snapshot(&self) -> ChatSnapshot {
         self.lock().snapshot()
     }
 
-    /// Waits for a state of the conversation after this [revision](Snapshot::revision); at once if it is there.
-    pub async fn changed(&self, revision: u64) -> Snapshot {
+    /// Waits for a state of the conversation after this [revision](ChatSnapshot::revision); at once if it is there.
+    pub async fn changed(&self, revision: u64) -> ChatSnapshot {
         loop {
             let mut changed = pin!(self.shared.changed.notified());
             // From here on no change is missed.
@@ -89,7 +90,7 @@ impl Chat {
     }
 
     /// Waits until there are more than `count` messages.
-    pub async fn wait(&self, count: usize) -> Snapshot {
+    pub async fn wait(&self, count: usize) -> ChatSnapshot {
         let mut now = self.snapshot();
         while now.len() <= count {
             now = self.changed(now.revision).await;
@@ -101,29 +102,29 @@ impl Chat {
     ///
     /// # Errors
     ///
-    /// [`EditError::Unpaired`] if it has calls or results, [`EditError::Empty`] if it says nothing,
-    /// [`EditError::MisplacedSystem`] for a system message that is not the first, [`EditError::NoUserFirst`] for one of an
+    /// [`ChatEditError::Unpaired`] if it has calls or results, [`ChatEditError::Empty`] if it says nothing,
+    /// [`ChatEditError::MisplacedSystem`] for a system message that is not the first, [`ChatEditError::NoUserFirst`] for one of an
     /// assistant to which nobody spoke.
-    pub fn append(&self, message: Message) -> Result<(), EditError> {
+    pub fn append(&self, message: Message) -> Result<(), ChatEditError> {
         if message.is_paired() {
-            return Err(EditError::Unpaired(
+            return Err(ChatEditError::Unpaired(
                 "a message with calls or results can only be a reply or its answer".into(),
             ));
         }
         if message.says_nothing() {
-            return Err(EditError::Empty);
+            return Err(ChatEditError::Empty);
         }
         let mut log = self.lock();
         if message.role == Role::System && log.entries.len() > 0 {
-            return Err(EditError::MisplacedSystem);
+            return Err(ChatEditError::MisplacedSystem);
         }
         let is_first = log.entries.iter().all(|entry| entry.message.role == Role::System);
         if message.role == Role::Assistant && is_first {
-            return Err(EditError::NoUserFirst);
+            return Err(ChatEditError::NoUserFirst);
         }
         log.check_size(0, message.bytes())?;
         if log.open.is_some() {
-            log.keep(|| Change::Waits(Arc::new(message.clone())));
+            log.keep(|| ChatChange::Waits(Arc::new(message.clone())));
             log.waiting.push(message);
         } else {
             log.push(message, None);
@@ -146,7 +147,7 @@ impl Chat {
         }
         log.forget(0, usize::from(there.is_some()));
         let entry = log.entry(message, None);
-        log.keep(|| Change::Prompted { id: entry.id });
+        log.keep(|| ChatChange::Prompted { id: entry.id });
         match there {
             Some(_) => log.entries.set(0, entry),
             None => log.entries.splice(0, 0, [entry]),
@@ -193,11 +194,11 @@ impl Chat {
     ///
     /// # Errors
     ///
-    /// [`EditError::NoResult`] if no result answers that call.
-    pub fn replace_result(&self, call_id: &str, content: Vec<Content>) -> Result<(), EditError> {
+    /// [`ChatEditError::NoResult`] if no result answers that call.
+    pub fn replace_result(&self, call_id: &str, content: Vec<ToolResultContent>) -> Result<(), ChatEditError> {
         let mut log = self.lock();
-        let answers = |entry: &Entry| entry.message.tool_results().any(|result| result.call_id == call_id);
-        let position = log.all().position(answers).ok_or_else(|| EditError::NoResult(call_id.into()))?;
+        let answers = |entry: &ChatEntry| entry.message.tool_results().any(|result| result.call_id == call_id);
+        let position = log.all().position(answers).ok_or_else(|| ChatEditError::NoResult(call_id.into()))?;
         let mut entry = log.entries.get(position).expect("it was found").clone();
         let message = Arc::make_mut(&mut entry.message);
         for part in &mut message.parts {
@@ -213,19 +214,19 @@ impl Chat {
         log.forget(position, position + 1);
         log.tokens += u64::from(entry.tokens);
         log.bytes += entry.message.bytes();
-        log.keep(|| Change::Replaced { first: entry.id, last: entry.id, by: vec![Written::from(&entry)] });
+        log.keep(|| ChatChange::Replaced { first: entry.id, last: entry.id, by: vec![ChatEntryRecord::from(&entry)] });
         log.entries.set(position, entry);
         log.revision += 1;
         self.shared.changed.notify_waiters();
         Ok(())
     }
 
-    /// Keeps the text of a result of which the conversation has only the beginning, for [`Snapshot::kept_result`]. The oldest
+    /// Keeps the text of a result of which the conversation has only the beginning, for [`ChatSnapshot::kept_result`]. The oldest
     /// go when there are more than [`KEPT_RESULTS_BYTES`](crate::limits::KEPT_RESULTS_BYTES) of them.
     pub fn keep_result(&self, call_id: &str, text: String) {
         let text: Arc<str> = text.into();
         let mut log = self.lock();
-        log.keep(|| Change::Kept { call: call_id.into(), text: Arc::clone(&text) });
+        log.keep(|| ChatChange::Kept { call: call_id.into(), text: Arc::clone(&text) });
         Arc::make_mut(&mut log.kept).add(call_id.into(), text);
     }
 
@@ -233,18 +234,18 @@ impl Chat {
     ///
     /// # Errors
     ///
-    /// [`EditError`]; then nothing was changed.
-    pub fn replace(&self, replacement: Replacement) -> Result<(), EditError> {
+    /// [`ChatEditError`]; then nothing was changed.
+    pub fn replace(&self, replacement: MessageReplacement) -> Result<(), ChatEditError> {
         let mut log = self.lock();
-        let position = |id| log.all().position(|entry| entry.id == id).ok_or(EditError::NoMessage(id));
+        let position = |id| log.all().position(|entry| entry.id == id).ok_or(ChatEditError::NoMessage(id));
         let (start, end) = (position(replacement.first)?, position(replacement.last)?);
         if start > end {
-            return Err(EditError::Backwards(replacement.first, replacement.last));
+            return Err(ChatEditError::Backwards(replacement.first, replacement.last));
         }
         log.check_group_border(start)?;
         log.check_group_border(end + 1)?;
         if log.open.is_some() && end + 1 == log.entries.len() {
-            return Err(EditError::CutsGroup(replacement.last));
+            return Err(ChatEditError::CutsGroup(replacement.last));
         }
         check_pairs(&replacement.messages, start == 0)?;
         log.check_beginning(&replacement.messages, start, end)?;
@@ -258,38 +259,38 @@ impl Chat {
             // It is neither a person's nor a model's.
             entry.note = true;
         }
-        let Replacement { first, last, .. } = replacement;
-        log.keep(|| Change::Replaced { first, last, by: new.iter().map(Written::from).collect() });
+        let MessageReplacement { first, last, .. } = replacement;
+        log.keep(|| ChatChange::Replaced { first, last, by: new.iter().map(ChatEntryRecord::from).collect() });
         log.entries.splice(start, end + 1, new);
         log.revision += 1;
         self.shared.changed.notify_waiters();
         Ok(())
     }
 
-    pub(super) fn lock(&self) -> LockedLog<'_> {
+    pub(super) fn lock(&self) -> LockedChatLog<'_> {
         // Nothing panics half-way through a change, so a poisoned log is still whole.
-        LockedLog(self.shared.log.lock().unwrap_or_else(PoisonError::into_inner))
+        LockedChatLog(self.shared.log.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 /// A log that nobody else changes; what its run counts is right again when this goes.
-pub(super) struct LockedLog<'a>(MutexGuard<'a, Log>);
+pub(super) struct LockedChatLog<'a>(MutexGuard<'a, ChatLog>);
 
-impl Deref for LockedLog<'_> {
-    type Target = Log;
+impl Deref for LockedChatLog<'_> {
+    type Target = ChatLog;
 
-    fn deref(&self) -> &Log {
+    fn deref(&self) -> &ChatLog {
         &self.0
     }
 }
 
-impl DerefMut for LockedLog<'_> {
-    fn deref_mut(&mut self) -> &mut Log {
+impl DerefMut for LockedChatLog<'_> {
+    fn deref_mut(&mut self) -> &mut ChatLog {
         &mut self.0
     }
 }
 
-impl Drop for LockedLog<'_> {
+impl Drop for LockedChatLog<'_> {
     fn drop(&mut self) {
         self.0.count();
     }
@@ -297,7 +298,7 @@ impl Drop for LockedLog<'_> {
 
 /// A conversation that others have.
 #[derive(Debug)]
-pub(crate) struct WeakChat(Weak<Shared>);
+pub(crate) struct WeakChat(Weak<ChatInner>);
 
 impl WeakChat {
     pub fn is(&self, chat: &Chat) -> bool {
@@ -309,21 +310,21 @@ impl WeakChat {
     }
 }
 
-impl From<Log> for Chat {
-    fn from(log: Log) -> Self {
-        Self { shared: Arc::new(Shared { log: Mutex::new(log), ..Shared::default() }) }
+impl From<ChatLog> for Chat {
+    fn from(log: ChatLog) -> Self {
+        Self { shared: Arc::new(ChatInner { log: Mutex::new(log), ..ChatInner::default() }) }
     }
 }
 
-impl Log {
-    pub fn snapshot(&self) -> Snapshot {
+impl ChatLog {
+    pub fn snapshot(&self) -> ChatSnapshot {
         let Self { tokens, bytes, revision, .. } = *self;
-        Snapshot { entries: self.entries.clone(), kept: Arc::clone(&self.kept), tokens, bytes, revision }
+        ChatSnapshot { entries: self.entries.clone(), kept: Arc::clone(&self.kept), tokens, bytes, revision }
     }
 
     pub fn push(&mut self, message: Message, group: Option<u64>) {
         let entry = self.entry(message, group);
-        self.keep(|| Change::Added(Written::from(&entry)));
+        self.keep(|| ChatChange::Added(ChatEntryRecord::from(&entry)));
         self.entries.push(entry);
     }
 
@@ -333,18 +334,18 @@ impl Log {
     }
 
     /// A message that is about to stand in the log, counted already.
-    fn entry(&mut self, message: impl Into<Arc<Message>>, group: Option<u64>) -> Entry {
+    fn entry(&mut self, message: impl Into<Arc<Message>>, group: Option<u64>) -> ChatEntry {
         let message = message.into();
         let (id, tokens, note) = (self.next_id, message.tokens(), message.is_note());
         self.tokens += u64::from(tokens);
         self.bytes += message.bytes();
         self.next_id += 1;
         self.revision += 1;
-        Entry { id, message, tokens, group, note, edited: false, digest: OnceLock::new() }
+        ChatEntry { id, message, tokens, group, note, edited: false, digest: OnceLock::new() }
     }
 
     /// The same for messages whose calls and results pair up.
-    fn grouped(&mut self, messages: Vec<Message>) -> Vec<Entry> {
+    fn grouped(&mut self, messages: Vec<Message>) -> Vec<ChatEntry> {
         let mut group = None;
         let entry = |message: Message| {
             if message.tool_calls().next().is_some() {
@@ -368,21 +369,21 @@ impl Log {
     }
 
     /// Refuses an edit after which the conversation is larger than it may be, unless it is smaller than before.
-    fn check_size(&self, gone: usize, more: usize) -> Result<(), EditError> {
+    fn check_size(&self, gone: usize, more: usize) -> Result<(), ChatEditError> {
         let waiting: usize = self.waiting.iter().map(Message::bytes).sum();
         if more <= gone {
             return Ok(());
         }
         if self.bytes + waiting + more > limits::CHAT_BYTES + gone {
-            return Err(EditError::Full);
+            return Err(ChatEditError::Full);
         }
         match self.counted.exceeded_by(waiting + more, gone) {
-            Some(budget) => Err(EditError::RunFull(budget.most())),
+            Some(budget) => Err(ChatEditError::RunFull(budget.most())),
             None => Ok(()),
         }
     }
 
-    pub fn all(&self) -> impl DoubleEndedIterator<Item = &Entry> + ExactSizeIterator {
+    pub fn all(&self) -> impl DoubleEndedIterator<Item = &ChatEntry> + ExactSizeIterator {
         self.entries.range(0, self.entries.len())
     }
 
@@ -396,13 +397,13 @@ impl Log {
     }
 
     /// New calls have ids that no other message has; those of the messages that they replace are free.
-    fn check_call_ids(&mut self, messages: &[Message], start: usize, end: usize) -> Result<(), EditError> {
+    fn check_call_ids(&mut self, messages: &[Message], start: usize, end: usize) -> Result<(), ChatEditError> {
         let ids = |message: &Message| message.tool_calls().map(|call| call.id.clone()).collect::<Vec<_>>();
         let free: HashSet<_> = self.entries.range(start, end + 1).flat_map(|entry| ids(&entry.message)).collect();
         let mut new = HashSet::new();
         for id in messages.iter().flat_map(ids) {
             if (self.call_ids.contains(&id) && !free.contains(&id)) || !new.insert(id.clone()) {
-                return Err(EditError::Unpaired(format!("another call has the id `{id}`")));
+                return Err(ChatEditError::Unpaired(format!("another call has the id `{id}`")));
             }
         }
         self.call_ids.extend(new);
@@ -416,27 +417,27 @@ impl Log {
     }
 
     /// If the conversation's beginning is replaced, it still begins with a user's message.
-    fn check_beginning(&self, messages: &[Message], start: usize, end: usize) -> Result<(), EditError> {
+    fn check_beginning(&self, messages: &[Message], start: usize, end: usize) -> Result<(), ChatEditError> {
         let speaks = |message: &Message| message.role != Role::System;
         if self.entries.iter().take(start).any(|entry| speaks(&entry.message)) {
             return Ok(());
         }
         let after = self.entries.iter().skip(end + 1).map(|entry| &*entry.message);
         match messages.iter().chain(after).find(|message| speaks(message)) {
-            Some(first) if first.role != Role::User => Err(EditError::NoUserFirst),
+            Some(first) if first.role != Role::User => Err(ChatEditError::NoUserFirst),
             _ => Ok(()),
         }
     }
 
     /// A border between two positions must not run through a group.
-    fn check_group_border(&self, position: usize) -> Result<(), EditError> {
+    fn check_group_border(&self, position: usize) -> Result<(), ChatEditError> {
         let (Some(before), Some(after)) =
             (position.checked_sub(1).and_then(|p| self.entries.get(p)), self.entries.get(position))
         else {
             return Ok(());
         };
         match before.group {
-            Some(group) if after.group == Some(group) => Err(EditError::CutsGroup(after.id)),
+            Some(group) if after.group == Some(group) => Err(ChatEditError::CutsGroup(after.id)),
             _ => Ok(()),
         }
     }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{ToolCall, ToolResult};
 
 /// Open-ended facts beside the typed ones, in order.
-pub type Meta = Vec<(String, String)>;
+pub type MessageMeta = Vec<(String, String)>;
 
 /// Bytes of text that are estimated to make one token.
 pub(crate) const BYTES_PER_TOKEN: usize = 4;
@@ -41,7 +41,7 @@ pub enum Role {
 /// Where the bytes of a [`Media`] are.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Source {
+pub enum MediaData {
     /// Here; in JSON as base64.
     #[serde(with = "super::bytes::as_base64")]
     Bytes(Arc<[u8]>),
@@ -57,12 +57,12 @@ pub struct Media {
     /// A file name to show.
     pub name: Option<String>,
     /// Where the bytes are.
-    pub source: Source,
+    pub source: MediaData,
 }
 
 /// What a model thought before it answered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Thinking {
+pub struct ThinkingPart {
     /// The thought, or a summary, or empty where the vendor hides it.
     pub text: String,
     /// What the vendor wants back unchanged.
@@ -71,7 +71,7 @@ pub struct Thinking {
 
 /// Something that has no case of its own: kept and handed on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Opaque {
+pub struct OpaqueContent {
     /// Names the format, prefixed by its owner.
     pub kind: String,
     /// The value, JSON.
@@ -87,13 +87,13 @@ pub enum Part {
     /// An image, a document, a sound.
     Media(Media),
     /// A thought of the model; only in assistant messages.
-    Thinking(Thinking),
+    Thinking(ThinkingPart),
     /// A tool call; only in assistant messages.
     ToolCall(ToolCall),
     /// A tool's answer; only in tool messages.
     ToolResult(ToolResult),
     /// Anything else.
-    Other(Opaque),
+    Other(OpaqueContent),
 }
 
 /// One entry of a chat.
@@ -107,13 +107,13 @@ pub struct Message {
     pub parts: Vec<Part>,
     /// Facts beside it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub meta: Meta,
+    pub meta: MessageMeta,
 }
 
 impl Message {
     /// A message with one piece of text.
     pub fn text(role: Role, sender: impl Into<String>, text: impl Into<String>) -> Self {
-        Self { sender: sender.into(), role, parts: vec![Part::Text(text.into())], meta: Meta::new() }
+        Self { sender: sender.into(), role, parts: vec![Part::Text(text.into())], meta: MessageMeta::new() }
     }
 
     /// A message of the user.
@@ -190,7 +190,7 @@ impl Message {
     /// The results of tool calls.
     pub fn results(results: Vec<ToolResult>) -> Self {
         let parts = results.into_iter().map(Part::ToolResult).collect();
-        Self { sender: String::new(), role: Role::Tool, parts, meta: Meta::new() }
+        Self { sender: String::new(), role: Role::Tool, parts, meta: MessageMeta::new() }
     }
 
     /// The text parts, one after the other.
@@ -254,13 +254,13 @@ impl Media {
     /// Bytes of what it is, or of the address where it is.
     pub fn bytes(&self) -> usize {
         match &self.source {
-            Source::Bytes(bytes) => bytes.len(),
-            Source::Url(url) => url.len(),
+            MediaData::Bytes(bytes) => bytes.len(),
+            MediaData::Url(url) => url.len(),
         }
     }
 }
 
-fn meta_bytes(meta: &Meta) -> usize {
+fn meta_bytes(meta: &MessageMeta) -> usize {
     meta.iter().map(|(key, value)| key.len() + value.len()).sum()
 }
 

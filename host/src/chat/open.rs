@@ -1,4 +1,4 @@
-use super::{Chat, Message, ToolCall, ToolResult, log::Log};
+use super::{Chat, Message, ToolCall, ToolResult, log::ChatLog};
 use crate::limits;
 
 /// The calls of a reply that have no results yet.
@@ -38,7 +38,7 @@ impl OpenCalls {
     }
 }
 
-impl Log {
+impl ChatLog {
     /// Answers the open calls, if there are any; those without a result are told why they were not run. What waited for
     /// that is added.
     pub fn close(&mut self, mut results: Vec<ToolResult>, otherwise: &str) {

@@ -68,7 +68,7 @@ impl Sub for Usage {
 /// A piece of a reply that is still coming. For watchers: the completion that is returned in the end is what counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", content = "value", rename_all = "snake_case")]
-pub enum Delta {
+pub enum ReplyDelta {
     /// More text.
     Text(String),
     /// More of a thought.

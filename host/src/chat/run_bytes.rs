@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering::SeqCst},
 };
 
-use super::{Chat, log::Log};
+use super::{Chat, log::ChatLog};
 
 /// A bound on the bytes of all conversations of one run, and what they hold now.
 ///
@@ -80,7 +80,7 @@ impl Chat {
     }
 }
 
-impl Log {
+impl ChatLog {
     /// Brings what is counted up to date, after whatever was changed.
     pub fn count(&mut self) {
         let bytes = self.bytes.saturating_add(self.kept.bytes());
@@ -91,7 +91,7 @@ impl Log {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chat::{EditError, Message};
+    use crate::chat::{ChatEditError, Message};
 
     #[test]
     fn conversations_of_a_run_are_counted_until_they_go() {
@@ -125,7 +125,7 @@ mod tests {
         second.count_in(&budget);
         first.append(Message::user("x".repeat(900))).unwrap();
         let refused = second.append(Message::user("x".repeat(200)));
-        assert_eq!(refused, Err(EditError::RunFull(1_000)));
+        assert_eq!(refused, Err(ChatEditError::RunFull(1_000)));
         second.append(Message::user("x".repeat(20))).unwrap();
         assert!(!budget.is_exceeded());
         drop(first);
@@ -140,7 +140,7 @@ mod tests {
         chat.append(Message::user("go")).unwrap();
         let call = crate::chat::ToolCall { id: "c".into(), name: "t".into(), arguments: "{}".into(), meta: vec![] };
         let open = chat.reply(Message { parts: vec![crate::chat::Part::ToolCall(call)], ..Message::user("") });
-        let text = crate::chat::Content::Text("x".repeat(2_000));
+        let text = crate::chat::ToolResultContent::Text("x".repeat(2_000));
         open.answer(vec![crate::chat::ToolResult { content: vec![text], ..crate::chat::ToolResult::error("c", "") }]);
         let told = chat.snapshot().last().unwrap().message.tool_results().next().unwrap().text();
         assert_eq!(

@@ -2,11 +2,13 @@ use std::sync::{Arc, OnceLock};
 
 use sha2::{Digest as _, Sha256};
 
-use super::{EditError, Message, Role, edit::check_pairs, entries::Entries, kept::KeptResults, log::Log};
+use super::{
+    ChatEditError, Message, Role, edit::check_pairs, entries::ChatEntries, kept::FullToolResults, log::ChatLog,
+};
 
 /// A message in a chat, with what is known of it without reading it.
 #[derive(Debug, Clone)]
-pub struct Entry {
+pub struct ChatEntry {
     /// Names the message in this chat for good; never used again.
     pub id: u64,
     /// The message.
@@ -23,7 +25,7 @@ pub struct Entry {
     pub(super) digest: OnceLock<Box<[u8; 32]>>,
 }
 
-impl Entry {
+impl ChatEntry {
     /// SHA-256 of its message as JSON, which is made once: a conversation is long, and each request is looked at.
     pub fn digest(&self) -> &[u8; 32] {
         self.digest.get_or_init(|| {
@@ -35,23 +37,23 @@ impl Entry {
 
 /// The conversation as it was at one moment. Cheap to take and to clone: it shares everything with the chat.
 #[derive(Debug, Clone, Default)]
-pub struct Snapshot {
-    pub(super) entries: Entries,
-    pub(super) kept: Arc<KeptResults>,
+pub struct ChatSnapshot {
+    pub(super) entries: ChatEntries,
+    pub(super) kept: Arc<FullToolResults>,
     pub(super) tokens: u64,
     pub(super) bytes: usize,
     pub(super) revision: u64,
 }
 
-impl Snapshot {
+impl ChatSnapshot {
     /// A conversation made of these messages.
     ///
     /// # Errors
     ///
-    /// [`EditError`] if calls and results do not pair up.
-    pub fn from_messages(messages: Vec<Message>) -> Result<Self, EditError> {
+    /// [`ChatEditError`] if calls and results do not pair up.
+    pub fn from_messages(messages: Vec<Message>) -> Result<Self, ChatEditError> {
         check_pairs(&messages, true)?;
-        let mut log = Log::default();
+        let mut log = ChatLog::default();
         log.push_all(messages);
         Ok(log.snapshot())
     }
@@ -60,8 +62,8 @@ impl Snapshot {
     ///
     /// # Errors
     ///
-    /// [`EditError::Unpaired`] if a call has no result.
-    pub fn check(&self) -> Result<(), EditError> {
+    /// [`ChatEditError::Unpaired`] if a call has no result.
+    pub fn check(&self) -> Result<(), ChatEditError> {
         check_pairs(self.iter().map(|entry| &*entry.message), true)
     }
 
@@ -101,28 +103,28 @@ impl Snapshot {
     }
 
     /// The entries in order.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Entry> {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &ChatEntry> {
         self.since(0)
     }
 
     /// The entries from position `start` up to but without `end`, as far as they exist.
-    pub fn range(&self, start: usize, end: usize) -> impl DoubleEndedIterator<Item = &Entry> {
+    pub fn range(&self, start: usize, end: usize) -> impl DoubleEndedIterator<Item = &ChatEntry> {
         self.entries.range(start, end)
     }
 
     /// The entries from position `start` on; none beyond the end.
-    pub fn since(&self, start: usize) -> impl DoubleEndedIterator<Item = &Entry> {
+    pub fn since(&self, start: usize) -> impl DoubleEndedIterator<Item = &ChatEntry> {
         self.range(start, usize::MAX)
     }
 
     /// The entries that came after the one with this id, in the order of the chat: what a reader who remembers the
     /// largest id that it saw has not seen yet, also if messages were replaced in between. None: all.
-    pub fn newer_than(&self, id: Option<u64>) -> impl Iterator<Item = &Entry> {
+    pub fn newer_than(&self, id: Option<u64>) -> impl Iterator<Item = &ChatEntry> {
         self.iter().filter(move |entry| id.is_none_or(|id| entry.id > id))
     }
 
     /// The messages of one sender, in order.
-    pub fn by_sender<'a>(&'a self, sender: &'a str) -> impl DoubleEndedIterator<Item = &'a Entry> {
+    pub fn by_sender<'a>(&'a self, sender: &'a str) -> impl DoubleEndedIterator<Item = &'a ChatEntry> {
         self.iter().filter(move |entry| entry.message.sender == sender)
     }
 
@@ -139,7 +141,7 @@ impl Snapshot {
     }
 
     /// The newest message.
-    pub fn last(&self) -> Option<&Entry> {
+    pub fn last(&self) -> Option<&ChatEntry> {
         self.entries.get(self.len().checked_sub(1)?)
     }
 }

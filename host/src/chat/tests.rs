@@ -12,7 +12,7 @@ fn reply(ids: &[&str]) -> Message {
 }
 
 fn shape(chat: &Chat) -> String {
-    let line = |entry: &Entry| match entry.message.role {
+    let line = |entry: &ChatEntry| match entry.message.role {
         Role::Tool => entry
             .message
             .tool_results()
@@ -68,13 +68,13 @@ fn replacing_keeps_groups_whole_and_counts_tokens() {
     chat.append(Message::user("go")).unwrap();
     drop(chat.reply(reply(&["x"])));
     chat.append(Message::user("more")).unwrap();
-    let replace = |first, last, messages| chat.replace(Replacement { first, last, messages });
-    assert_eq!(replace(1, 2, vec![]), Err(EditError::CutsGroup(3)));
-    assert_eq!(replace(3, 4, vec![]), Err(EditError::CutsGroup(3)));
-    assert_eq!(replace(4, 1, vec![]), Err(EditError::Backwards(4, 1)));
-    assert_eq!(replace(9, 9, vec![]), Err(EditError::NoMessage(9)));
-    assert!(matches!(replace(1, 1, vec![reply(&["q"])]), Err(EditError::Unpaired(_))));
-    assert_eq!(replace(1, 1, vec![Message::text(Role::System, "", "no")]), Err(EditError::MisplacedSystem));
+    let replace = |first, last, messages| chat.replace(MessageReplacement { first, last, messages });
+    assert_eq!(replace(1, 2, vec![]), Err(ChatEditError::CutsGroup(3)));
+    assert_eq!(replace(3, 4, vec![]), Err(ChatEditError::CutsGroup(3)));
+    assert_eq!(replace(4, 1, vec![]), Err(ChatEditError::Backwards(4, 1)));
+    assert_eq!(replace(9, 9, vec![]), Err(ChatEditError::NoMessage(9)));
+    assert!(matches!(replace(1, 1, vec![reply(&["q"])]), Err(ChatEditError::Unpaired(_))));
+    assert_eq!(replace(1, 1, vec![Message::text(Role::System, "", "no")]), Err(ChatEditError::MisplacedSystem));
     replace(1, 3, vec![Message::user("summary")]).unwrap();
     assert_eq!(shape(&chat), "S U U");
     let snapshot = chat.snapshot();
@@ -98,9 +98,12 @@ fn a_snapshot_does_not_change() {
 fn open_calls_cannot_be_replaced_away() {
     let chat = Chat::new();
     let open = chat.reply(reply(&["x"]));
-    assert_eq!(chat.replace(Replacement { first: 0, last: 0, messages: vec![] }), Err(EditError::CutsGroup(0)));
+    assert_eq!(
+        chat.replace(MessageReplacement { first: 0, last: 0, messages: vec![] }),
+        Err(ChatEditError::CutsGroup(0))
+    );
     drop(open);
-    chat.replace(Replacement { first: 0, last: 1, messages: vec![] }).unwrap();
+    chat.replace(MessageReplacement { first: 0, last: 1, messages: vec![] }).unwrap();
     assert!(chat.snapshot().is_empty());
 }
 
@@ -110,9 +113,9 @@ fn new_calls_have_ids_of_their_own() {
     drop(chat.reply(reply(&["x"])));
     drop(chat.reply(reply(&["y"])));
     let pair = |id: &str| vec![reply(&[id]), Message::results(vec![ToolResult::error(id, "no")])];
-    let replace = |messages| chat.replace(Replacement { first: 2, last: 3, messages });
-    assert!(matches!(replace(pair("x")), Err(EditError::Unpaired(_))), "x stays in the chat");
-    assert!(matches!(replace([pair("z"), pair("z")].concat()), Err(EditError::Unpaired(_))));
+    let replace = |messages| chat.replace(MessageReplacement { first: 2, last: 3, messages });
+    assert!(matches!(replace(pair("x")), Err(ChatEditError::Unpaired(_))), "x stays in the chat");
+    assert!(matches!(replace([pair("z"), pair("z")].concat()), Err(ChatEditError::Unpaired(_))));
     replace(pair("y")).unwrap();
     assert_eq!(shape(&chat), "?x =x! ?y =y!");
     assert!(chat.snapshot().last().unwrap().note, "neither a person nor a model wrote it");
@@ -123,9 +126,9 @@ fn a_conversation_does_not_grow_without_bound() {
     let chat = Chat::new();
     let open = chat.reply(reply(&["x", "y"]));
     let media = |id: &str| {
-        let source = Source::Bytes(vec![0; limits::CHAT_BYTES / 2 + 1].into());
+        let source = MediaData::Bytes(vec![0; limits::CHAT_BYTES / 2 + 1].into());
         let media = Media { media_type: "image/png".into(), name: None, source };
-        ToolResult { call_id: id.into(), content: vec![Content::Media(media)], is_error: false }
+        ToolResult { call_id: id.into(), content: vec![ToolResultContent::Media(media)], is_error: false }
     };
     open.answer(vec![media("x"), media("y")]);
     assert_eq!(shape(&chat), "?x?y =x =y!");
@@ -136,22 +139,22 @@ fn a_conversation_does_not_grow_without_bound() {
 fn no_edit_makes_a_conversation_larger_than_it_may_be() {
     let chat = Chat::new();
     let media = |part: usize| {
-        let source = Source::Bytes(vec![0; limits::CHAT_BYTES / part].into());
+        let source = MediaData::Bytes(vec![0; limits::CHAT_BYTES / part].into());
         Media { media_type: "image/png".into(), name: None, source }
     };
-    let picture = |part: usize| Content::Media(media(part));
+    let picture = |part: usize| ToolResultContent::Media(media(part));
     let user = |part: usize| Message { parts: vec![Part::Media(media(part))], ..Message::text(Role::User, "", "") };
     chat.append(user(2)).unwrap();
     drop(chat.reply(reply(&["x"])));
     let before = chat.snapshot();
     let id = before.iter().next().unwrap().id;
-    let replacement = |messages| Replacement { first: id, last: id, messages };
+    let replacement = |messages| MessageReplacement { first: id, last: id, messages };
     for (edit, made) in [
         ("append", chat.append(user(2))),
         ("replace a result", chat.replace_result("x", vec![picture(2)])),
         ("replace", chat.replace(replacement(vec![user(2), user(2)]))),
     ] {
-        assert_eq!(made, Err(EditError::Full), "{edit}");
+        assert_eq!(made, Err(ChatEditError::Full), "{edit}");
     }
     chat.note("effect", "x".repeat(limits::CHAT_BYTES / 2));
     assert_eq!(chat.snapshot().revision(), before.revision(), "nothing was changed");
@@ -164,12 +167,12 @@ fn no_edit_makes_a_conversation_larger_than_it_may_be() {
 fn a_result_can_be_replaced() {
     let chat = Chat::new();
     drop(chat.reply(reply(&["x"])));
-    chat.replace_result("x", vec![Content::Text("short".into())]).unwrap();
+    chat.replace_result("x", vec![ToolResultContent::Text("short".into())]).unwrap();
     let snapshot = chat.snapshot();
     let entry = snapshot.last().unwrap();
     assert!(entry.edited);
     assert_eq!(entry.message.tool_results().next().unwrap().text(), "short");
-    assert_eq!(chat.replace_result("y", vec![]), Err(EditError::NoResult("y".into())));
+    assert_eq!(chat.replace_result("y", vec![]), Err(ChatEditError::NoResult("y".into())));
 }
 
 #[test]
@@ -181,7 +184,7 @@ fn what_there_is_can_be_asked_for_by_place_sender_and_id() {
         chat.append(Message::text(Role::User, sender, text)).unwrap();
     }
     let seen = chat.snapshot();
-    let texts = |entries: &mut dyn Iterator<Item = &Entry>| {
+    let texts = |entries: &mut dyn Iterator<Item = &ChatEntry>| {
         entries.map(|entry| entry.message.text_content()).collect::<Vec<_>>().join(" ")
     };
     assert_eq!(seen.system_prompt().as_deref(), Some("Be exact."));
@@ -193,7 +196,7 @@ fn what_there_is_can_be_asked_for_by_place_sender_and_id() {
     assert_eq!(texts(&mut seen.by_sender("ada")), "Be exact. 1 3");
     assert_eq!(texts(&mut seen.by_sender("eve")), "");
     let last = seen.last().unwrap().id;
-    chat.replace(Replacement { first: 1, last: 2, messages: vec![Message::user("1 and 2")] }).unwrap();
+    chat.replace(MessageReplacement { first: 1, last: 2, messages: vec![Message::user("1 and 2")] }).unwrap();
     chat.append(Message::user("4")).unwrap();
     assert_eq!(texts(&mut chat.snapshot().newer_than(Some(last))), "1 and 2 4", "though it is shorter than it was");
     assert_eq!(chat.snapshot().newer_than(None).count(), 4);
@@ -214,7 +217,7 @@ async fn waiting_survives_a_replacement_and_wakes_everyone() {
     };
     let (first, second) = (waiting(), waiting());
     tokio::task::yield_now().await;
-    chat.replace(Replacement { first: 0, last: 2, messages: vec![Message::user("all")] }).unwrap();
+    chat.replace(MessageReplacement { first: 0, last: 2, messages: vec![Message::user("all")] }).unwrap();
     assert_eq!((first.await.unwrap(), second.await.unwrap()), (1, 1));
     let longer = tokio::spawn({
         let chat = chat.clone();
@@ -241,7 +244,7 @@ fn another_reply_answers_what_is_open() {
     chat.note("effect", "hm");
     let second = chat.reply(reply(&["z"]));
     assert_eq!(shape(&chat), "?x?y =x! =y! U ?z");
-    assert_eq!(chat.snapshot().check(), Err(EditError::Unpaired("call `z` has no result".into())));
+    assert_eq!(chat.snapshot().check(), Err(ChatEditError::Unpaired("call `z` has no result".into())));
     // Whoever comes late answers nothing, and nobody else's call.
     first.answer(vec![ToolResult { call_id: "z".into(), content: vec![], is_error: false }]);
     drop(chat.reply(reply(&[])));
@@ -255,7 +258,7 @@ fn another_reply_answers_what_is_open() {
 fn a_message_says_something_in_its_role() {
     let text = |role, text: &str| Message::text(role, "", text);
     let with = |role, parts| Message { parts, ..text(role, "") };
-    let thought = Part::Thinking(Thinking { text: "hm".into(), opaque: None });
+    let thought = Part::Thinking(ThinkingPart { text: "hm".into(), opaque: None });
     let result = || Part::ToolResult(ToolResult::error("x", "no"));
     for (message, nothing) in [
         (text(Role::User, "hi"), false),
@@ -276,12 +279,12 @@ fn a_message_says_something_in_its_role() {
 fn what_no_vendor_takes_does_not_come_in() {
     let chat = Chat::new();
     let text = |role, text: &str| Message::text(role, "", text);
-    assert_eq!(chat.append(text(Role::Assistant, "I begin.")), Err(EditError::NoUserFirst));
+    assert_eq!(chat.append(text(Role::Assistant, "I begin.")), Err(ChatEditError::NoUserFirst));
     chat.append(text(Role::System, "be good")).unwrap();
-    assert_eq!(chat.append(text(Role::Assistant, "I begin.")), Err(EditError::NoUserFirst));
+    assert_eq!(chat.append(text(Role::Assistant, "I begin.")), Err(ChatEditError::NoUserFirst));
     chat.append(text(Role::User, "go")).unwrap();
     for silent in [text(Role::User, " "), text(Role::Assistant, ""), text(Role::Tool, "a result")] {
-        assert_eq!(chat.append(silent), Err(EditError::Empty));
+        assert_eq!(chat.append(silent), Err(ChatEditError::Empty));
     }
     chat.note("effect", "");
     let results = Part::ToolResult(ToolResult::error("x", "no"));
@@ -291,13 +294,13 @@ fn what_no_vendor_takes_does_not_come_in() {
     drop(chat.reply(Message { parts: vec![results, call("x")], ..text(Role::User, "") }));
     assert_eq!(shape(&chat), "S U ?x =x!", "a reply is an assistant's, and has no results");
 
-    let replace = |first, last, messages| chat.replace(Replacement { first, last, messages });
-    assert_eq!(replace(1, 1, vec![]), Err(EditError::NoUserFirst));
-    assert_eq!(replace(0, 1, vec![text(Role::Assistant, "short")]), Err(EditError::NoUserFirst));
-    assert_eq!(replace(1, 1, vec![text(Role::User, "")]), Err(EditError::Empty));
-    assert_eq!(replace(1, 1, vec![text(Role::User, "?"), text(Role::Tool, "!")]), Err(EditError::Empty));
+    let replace = |first, last, messages| chat.replace(MessageReplacement { first, last, messages });
+    assert_eq!(replace(1, 1, vec![]), Err(ChatEditError::NoUserFirst));
+    assert_eq!(replace(0, 1, vec![text(Role::Assistant, "short")]), Err(ChatEditError::NoUserFirst));
+    assert_eq!(replace(1, 1, vec![text(Role::User, "")]), Err(ChatEditError::Empty));
+    assert_eq!(replace(1, 1, vec![text(Role::User, "?"), text(Role::Tool, "!")]), Err(ChatEditError::Empty));
     let nameless = vec![reply(&[""]), Message::results(vec![ToolResult::error("", "no")])];
-    assert_eq!(replace(2, 3, nameless), Err(EditError::Unpaired("a call has no id".into())));
+    assert_eq!(replace(2, 3, nameless), Err(ChatEditError::Unpaired("a call has no id".into())));
     replace(1, 3, vec![]).unwrap();
     assert_eq!(shape(&chat), "S");
 }
@@ -314,7 +317,7 @@ fn what_a_message_is_hashed_to_follows_what_it_says() {
     assert_eq!(before[0], before[1]);
     assert_ne!(before[0], before[2]);
     assert_eq!(digests(&chat), before);
-    chat.replace_result("x", vec![Content::Text("short".into())]).unwrap();
+    chat.replace_result("x", vec![ToolResultContent::Text("short".into())]).unwrap();
     let after = digests(&chat);
     assert_eq!(after[..4], before[..4]);
     assert_ne!(after[4], before[4]);

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::{Media, Meta, Opaque, PropertyNames, message::BYTES_PER_TOKEN};
+use super::{Media, MessageMeta, OpaqueContent, PropertyNames, message::BYTES_PER_TOKEN};
 
 /// A model asks for a tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,13 +16,13 @@ pub struct ToolCall {
     pub arguments: String,
     /// What the vendor wants back with the call.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub meta: Meta,
+    pub meta: MessageMeta,
 }
 
 /// A piece of a tool's result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", content = "value", rename_all = "snake_case")]
-pub enum Content {
+pub enum ToolResultContent {
     /// Text for the model.
     Text(String),
     /// Structured data; a model sees its text.
@@ -30,10 +30,10 @@ pub enum Content {
     /// An image, a document, a sound.
     Media(Media),
     /// Anything else.
-    Other(Opaque),
+    Other(OpaqueContent),
 }
 
-impl Content {
+impl ToolResultContent {
     /// Bytes of it, with media as `of_media` reckons it.
     pub fn bytes(&self, of_media: impl Fn(&Media) -> usize) -> usize {
         match self {
@@ -50,7 +50,7 @@ pub struct ToolResult {
     /// The `id` of the call.
     pub call_id: String,
     /// What the tool said.
-    pub content: Vec<Content>,
+    pub content: Vec<ToolResultContent>,
     /// Whether it says what went wrong.
     pub is_error: bool,
 }
@@ -58,7 +58,7 @@ pub struct ToolResult {
 impl ToolResult {
     /// A result that says what went wrong, for the model to read.
     pub fn error(call_id: impl Into<String>, text: impl Into<String>) -> Self {
-        Self { call_id: call_id.into(), content: vec![Content::Text(text.into())], is_error: true }
+        Self { call_id: call_id.into(), content: vec![ToolResultContent::Text(text.into())], is_error: true }
     }
 
     /// The result as the text that a model without richer content is given.
@@ -69,9 +69,9 @@ impl ToolResult {
                 text.push('\n');
             }
             match content {
-                Content::Text(piece) | Content::Json(piece) => text.push_str(piece),
-                Content::Media(media) => text.push_str(&format!("[{}]", media.media_type)),
-                Content::Other(opaque) => text.push_str(&opaque.json),
+                ToolResultContent::Text(piece) | ToolResultContent::Json(piece) => text.push_str(piece),
+                ToolResultContent::Media(media) => text.push_str(&format!("[{}]", media.media_type)),
+                ToolResultContent::Other(opaque) => text.push_str(&opaque.json),
             }
         }
         text

@@ -5,19 +5,19 @@ use serde_json::json;
 
 use super::{
     ask,
-    plugin::Format,
-    render::{self, Output, json_line, name, print, print_for_people, tell, warn},
+    plugin::CliOutputFormat,
+    render::{self, RunOutputFormat, json_line, name, print, print_for_people, tell, warn},
     trust,
 };
 use crate::{
-    app::{App, Checked, Standing, Unusable},
-    approval::{Desk, Policy, Trusted},
-    config::{Config as File, Effective, Mistakes},
+    app::{App, AppCheck, AppCheckFailure, ProjectTrustStatus},
+    approval::{ApprovalBroker, HeadlessPolicy, TrustedSubjects},
+    config::{Config as File, ConfigErrors, EffectiveConfig},
     error::{ErrorKind, Report, count},
 };
 
 #[derive(Subcommand)]
-pub enum Config {
+pub enum ConfigCommand {
     /// Check a config, and print what holds: every key, with its default or ceiling where the file says nothing.
     ///
     /// No model is asked, and nothing of a plugin is run unless you say --load. All mistakes that can be found at once are
@@ -41,50 +41,53 @@ pub enum Config {
         #[arg(long, requires = "load")]
         trust: bool,
         /// How to print it: `text` is YAML.
-        #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
-        output: Format,
+        #[arg(long, value_name = "FORMAT", value_enum, default_value_t = CliOutputFormat::Text)]
+        output: CliOutputFormat,
     },
-    Trust(trust::Trust),
+    Trust(trust::ConfigTrustArgs),
 }
 
-impl Config {
+impl ConfigCommand {
     pub fn execute(self) -> u8 {
         let (config, plugins, loading, output) = match self {
             Self::Check { config, plugins, load, trust, output } => {
-                (config, plugins, load.then_some(Loading { is_trusted: trust }), output)
+                (config, plugins, load.then_some(PluginLoadOptions { is_trusted: trust }), output)
             }
             Self::Trust(trust) => return trust.execute(),
         };
         check(config, &plugins, loading, output).unwrap_or_else(|report| {
-            render::failed(&report, if output == Format::Json { Output::Json } else { Output::Text })
+            render::failed(
+                &report,
+                if output == CliOutputFormat::Json { RunOutputFormat::Json } else { RunOutputFormat::Text },
+            )
         })
     }
 }
 
 /// Plugins are loaded, too.
 #[derive(Clone, Copy)]
-struct Loading {
+struct PluginLoadOptions {
     /// The command line says that they may be.
     is_trusted: bool,
 }
 
 /// What was found: what holds, if the config can be used, and what is wrong.
 #[derive(Default)]
-struct Findings {
-    checked: Option<(Standing, Effective)>,
+struct ConfigFindings {
+    checked: Option<(ProjectTrustStatus, EffectiveConfig)>,
     mistakes: Vec<Report>,
     warnings: Vec<String>,
 }
 
-impl Findings {
+impl ConfigFindings {
     /// Looks at a config, and at all that it names as far as that can be told with the mistakes that it has.
-    fn of(path: &Path, is_named: bool, plugins: &[PathBuf], loading: Option<Loading>) -> Self {
+    fn of(path: &Path, is_named: bool, plugins: &[PathBuf], loading: Option<PluginLoadOptions>) -> Self {
         let (config, mut mistakes) = match File::read_all(path) {
             Ok(config) => (config, Vec::new()),
-            Err(Mistakes { reports, config: Some(config) }) => (*config, reports),
-            Err(Mistakes { reports, config: None }) => return Self { mistakes: reports, ..Self::default() },
+            Err(ConfigErrors { reports, config: Some(config) }) => (*config, reports),
+            Err(ConfigErrors { reports, config: None }) => return Self { mistakes: reports, ..Self::default() },
         };
-        let desk = Desk::new(Policy::Never, Trusted::default());
+        let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
         let app = App::new(config, super::plugin_dirs(plugins), super::compiling(), super::environment(), desk);
         let looked = app.and_then(|app| Ok((app.standing(&trust::store(), is_named)?, app)));
         let (standing, app) = match looked {
@@ -99,14 +102,14 @@ impl Findings {
             Err(report) => return Self { mistakes: vec![report], ..Self::default() },
         }
         match app.check() {
-            Ok(Checked { effective, warnings }) => {
+            Ok(AppCheck { effective, warnings }) => {
                 let mut findings = Self { mistakes, warnings, ..Self::default() };
                 if let Some(loading) = loading.filter(|_| findings.mistakes.is_empty()) {
                     findings.load_plugins(&app, &standing, loading);
                 }
                 Self { checked: Some((standing, effective)), ..findings }
             }
-            Err(Unusable { mistakes: more, warnings }) => {
+            Err(AppCheckFailure { mistakes: more, warnings }) => {
                 // What a name leads to is looked for here too; of the file's own mistakes the file stands behind it.
                 let is_new = |report: &Report| !mistakes.iter().any(|known| known.message.starts_with(&report.message));
                 let more: Vec<_> = more.into_iter().filter(is_new).collect();
@@ -117,7 +120,7 @@ impl Findings {
     }
 
     /// Loads every plugin, unless the person says no to what the project's files name, and adds what is wrong with them.
-    fn load_plugins(&mut self, app: &App, standing: &Standing, loading: Loading) {
+    fn load_plugins(&mut self, app: &App, standing: &ProjectTrustStatus, loading: PluginLoadOptions) {
         let loading = async {
             trust::admitted(standing, loading.is_trusted, ask::is_attended()).await?;
             app.check_plugins().await
@@ -145,14 +148,19 @@ impl Findings {
 }
 
 /// Prints what was found. Returns the exit code.
-fn check(config: Option<PathBuf>, plugins: &[PathBuf], loading: Option<Loading>, output: Format) -> Result<u8, Report> {
+fn check(
+    config: Option<PathBuf>,
+    plugins: &[PathBuf],
+    loading: Option<PluginLoadOptions>,
+    output: CliOutputFormat,
+) -> Result<u8, Report> {
     let is_named = config.is_some();
     let path = super::config_path(config).ok_or_else(|| {
         Report::new(ErrorKind::Usage, "there is no config to check")
             .cause("neither .shelly/config.yaml nor shelly.yaml is there")
             .hint("write one with shelly-host init, or name one with --config")
     })?;
-    let mut findings = Findings::of(&path, is_named, plugins, loading);
+    let mut findings = ConfigFindings::of(&path, is_named, plugins, loading);
     // Whatever is wrong, it is the config that names it.
     findings.mistakes.iter_mut().for_each(|report| report.kind = ErrorKind::Usage);
     let shown = name(&path.display().to_string());
@@ -161,16 +169,16 @@ fn check(config: Option<PathBuf>, plugins: &[PathBuf], loading: Option<Loading>,
         None => 0,
     };
     match (&findings.checked, findings.mistakes.first(), output) {
-        (Some((standing, effective)), None, Format::Json) => print(&json_line(&json!({
+        (Some((standing, effective)), None, CliOutputFormat::Json) => print(&json_line(&json!({
             "ok": true,
             "config": effective,
             "warnings": findings.warnings,
             "trust": trust::standing_json(standing),
         })))?,
-        (Some((_, effective)), None, Format::Text) => {
+        (Some((_, effective)), None, CliOutputFormat::Text) => {
             print_for_people(&format!("# {shown}, as it holds\n{}", effective.to_yaml()))?;
         }
-        (_, first, Format::Json) => print(&json_line(&json!({
+        (_, first, CliOutputFormat::Json) => print(&json_line(&json!({
             "event": "result",
             "ok": false,
             "error": first,
@@ -178,10 +186,10 @@ fn check(config: Option<PathBuf>, plugins: &[PathBuf], loading: Option<Loading>,
             "warnings": findings.warnings,
             "exit_code": code,
         })))?,
-        (_, _, Format::Text) => {}
+        (_, _, CliOutputFormat::Text) => {}
     }
     for report in &findings.mistakes {
-        render::failed(report, Output::Text);
+        render::failed(report, RunOutputFormat::Text);
     }
     findings.warnings.iter().for_each(|warning| warn(warning));
     if let (Some((standing, _)), 0) = (&findings.checked, code) {

@@ -13,15 +13,17 @@ use quick_xml::{
 use serde_json::json;
 
 use super::{
-    render::{self, Output, Progress, json_line, name, print},
+    render::{self, ProgressDisplay, RunOutputFormat, json_line, name, print},
     signals,
 };
 use crate::{
-    conformance::{self, HostProgram, HostUse, Recovery, Results, Row, Status, Suite},
+    conformance::{
+        self, AttackResult, AttackStatus, AttackSuite, ConformanceReport, HostProgram, HostUsage, RecoveryCheck,
+    },
     error::{ErrorKind, Report},
     event::Event,
     limits,
-    plugin::Kind,
+    plugin::PluginKind,
 };
 
 /// Have plugins attack this host, and see that it holds.
@@ -45,10 +47,10 @@ Verdicts:
   held       it ran to its end, and got nothing
 
 The exit code is 0 if the host holds, 1 if anything escaped or ended in another way than it must; after Ctrl-C it is 130.")]
-pub struct Conformance {
+pub struct ConformanceArgs {
     /// Only attacks of this kind; may be given several times.
     #[arg(long, value_name = "KIND")]
-    kind: Vec<Kind>,
+    kind: Vec<PluginKind>,
     /// The attacks of this folder, in place of those that are built in.
     #[arg(long, value_name = "DIR")]
     suite: Option<PathBuf>,
@@ -56,8 +58,8 @@ pub struct Conformance {
     #[arg(long, value_name = "DIR", conflicts_with = "output")]
     export: Option<PathBuf>,
     /// How to print what they came to.
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
-    output: Format,
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = ConformanceFormat::Text)]
+    output: ConformanceFormat,
     /// Play the one attack of this folder in this process, for the suite that has started it.
     #[arg(long, value_name = "DIR", hide = true)]
     play: Option<PathBuf>,
@@ -65,7 +67,7 @@ pub struct Conformance {
 
 /// How to print what a suite came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
+enum ConformanceFormat {
     /// For people.
     Text,
     /// One JSON value.
@@ -74,23 +76,26 @@ enum Format {
     Junit,
 }
 
-impl Conformance {
+impl ConformanceArgs {
     pub fn execute(self) -> u8 {
         let output = self.output;
         self.run().unwrap_or_else(|report| {
-            render::failed(&report, if output == Format::Json { Output::Json } else { Output::Text })
+            render::failed(
+                &report,
+                if output == ConformanceFormat::Json { RunOutputFormat::Json } else { RunOutputFormat::Text },
+            )
         })
     }
 
     fn run(self) -> Result<u8, Report> {
-        let shown = Progress::new(Output::Text, true);
+        let shown = ProgressDisplay::new(RunOutputFormat::Text, true);
         let show = Arc::new(move |event: &Event| shown.line(event).map(|line| without_colours(&line)));
         if let Some(folder) = &self.play {
             return play(folder, show);
         }
         let suite = match &self.suite {
-            Some(folder) => Suite::read(folder)?,
-            None => Suite::embedded()?,
+            Some(folder) => AttackSuite::read(folder)?,
+            None => AttackSuite::embedded()?,
         };
         let suite = suite.of_kinds(&self.kind);
         if suite.attacks().is_empty() {
@@ -130,9 +135,9 @@ impl Conformance {
         // A thread that waits for what never comes must not keep the process.
         runtime.shutdown_background();
         print(&match self.output {
-            Format::Text => table(&results),
-            Format::Json => json_line(&as_json(&results)),
-            Format::Junit => junit(&results)?,
+            ConformanceFormat::Text => table(&results),
+            ConformanceFormat::Json => json_line(&as_json(&results)),
+            ConformanceFormat::Junit => junit(&results)?,
         })?;
         Ok(if results.ok() { 0 } else { ErrorKind::Run.exit_code() })
     }
@@ -146,7 +151,7 @@ fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
 }
 
 /// Plays the one attack of a folder, and writes the lines that the suite reads.
-fn play(folder: &Path, show: conformance::Show) -> Result<u8, Report> {
+fn play(folder: &Path, show: conformance::EventFormatter) -> Result<u8, Report> {
     let runtime = runtime().map_err(|error| Report::new(ErrorKind::Bug, "cannot start").cause(error))?;
     let mut printed = Ok(());
     let played = runtime.block_on(conformance::play_alone(folder, show, |line| {
@@ -178,28 +183,28 @@ fn without_colours(line: &str) -> String {
     render::COLOURS.iter().fold(line.to_owned(), |line, colour| line.replace(colour, ""))
 }
 
-fn as_json(results: &Results) -> serde_json::Value {
+fn as_json(results: &ConformanceReport) -> serde_json::Value {
     let of = |status| results.attacks.iter().filter(|row| row.status == status).count();
     let mut value = json!(results);
     value["ok"] = results.ok().into();
     value["counts"] = json!({
-        "passed": of(Status::Passed),
-        "unexpected": of(Status::Unexpected),
-        "escaped": of(Status::Escaped),
-        "failed": of(Status::Failed),
+        "passed": of(AttackStatus::Passed),
+        "unexpected": of(AttackStatus::Unexpected),
+        "escaped": of(AttackStatus::Escaped),
+        "failed": of(AttackStatus::Failed),
     });
     value
 }
 
-fn table(results: &Results) -> String {
+fn table(results: &ConformanceReport) -> String {
     let width = results.attacks.iter().map(|row| row.name.chars().count()).max().unwrap_or(0);
     let mut lines =
         vec![format!("{:10}  {:9}  {:>8}  {:>8}  {:width$}  TRIES", "", "VERDICT", "TIME", "MEMORY", "ATTACK")];
     for row in &results.attacks {
-        let Row { status, verdict, duration, tries, .. } = row;
+        let AttackResult { status, verdict, duration, tries, .. } = row;
         let verdict = verdict.map_or("-", |verdict| verdict.name());
         let time = format!("{} ms", duration.as_millis());
-        let grown = row.host.as_ref().and_then(HostUse::growth).map(|bytes| format!("{} MiB", bytes >> 20));
+        let grown = row.host.as_ref().and_then(HostUsage::growth).map(|bytes| format!("{} MiB", bytes >> 20));
         let memory = grown.as_deref().unwrap_or("-");
         let (status, attack, tries) = (status.name(), name(&row.name), name(tries));
         let line = format!("{status:10}  {verdict:9}  {time:>8}  {memory:>8}  {attack:width$}  {tries}");
@@ -217,14 +222,14 @@ fn table(results: &Results) -> String {
         };
         lines.push(format!("{:10}  {:16}  {before:>14}  {after:>14}  {bound:>14}", state(row), row.what));
     }
-    let passed = results.attacks.iter().filter(|row| row.status == Status::Passed).count();
+    let passed = results.attacks.iter().filter(|row| row.status == AttackStatus::Passed).count();
     let (all, seconds) = (results.attacks.len(), results.duration.as_secs_f32());
     let verdict = if results.ok() { "the host holds" } else { "the host does not hold" };
     lines.push(format!("\n{passed} of {all} attacks came to what they must, {seconds:.1} s: {verdict}"));
     lines.join("\n")
 }
 
-fn state(row: &Recovery) -> &'static str {
+fn state(row: &RecoveryCheck) -> &'static str {
     match row.before {
         None => "-",
         Some(_) if row.ok => "ok",
@@ -241,21 +246,21 @@ fn amount(value: u64, unit: &str) -> String {
 }
 
 /// Why an attack did not pass.
-fn why(row: &Row) -> Vec<String> {
+fn why(row: &AttackResult) -> Vec<String> {
     let mut why = row.escapes.clone();
-    if row.status == Status::Unexpected {
+    if row.status == AttackStatus::Unexpected {
         let expected: Vec<_> = row.expected.iter().map(|verdict| verdict.name()).collect();
         let naming = row.names.as_ref().map_or(String::new(), |names| format!(", with an error that names {names}"));
         why.push(format!("expected: {}{naming}", expected.join(" or ")));
     }
-    if row.status != Status::Passed && !row.detail.is_empty() {
+    if row.status != AttackStatus::Passed && !row.detail.is_empty() {
         why.push(format!("it ended with: {}", row.detail));
     }
     why
 }
 
 /// Writes the time and memory that the host took for an attack, as properties of its case.
-fn properties(writer: &mut Writer<Vec<u8>>, host: &HostUse) -> std::io::Result<()> {
+fn properties(writer: &mut Writer<Vec<u8>>, host: &HostUsage) -> std::io::Result<()> {
     let millis = |time: std::time::Duration| Some(time.as_millis().to_string());
     let bytes = |bytes: Option<u64>| bytes.map(|bytes| bytes.to_string());
     for (name, value) in [
@@ -273,9 +278,9 @@ fn properties(writer: &mut Writer<Vec<u8>>, host: &HostUse) -> std::io::Result<(
 }
 
 /// One test suite with a case for each attack and one for each thing that is measured.
-fn junit(results: &Results) -> Result<String, Report> {
+fn junit(results: &ConformanceReport) -> Result<String, Report> {
     let failed = |error| Report::new(ErrorKind::Bug, "the report cannot be written").cause(error);
-    let wrong = results.attacks.iter().filter(|row| row.status != Status::Passed).count();
+    let wrong = results.attacks.iter().filter(|row| row.status != AttackStatus::Passed).count();
     let worse = results.recovery.iter().filter(|row| !row.ok).count();
     let tests = (results.attacks.len() + results.recovery.len()).to_string();
     let failures = (wrong + worse).to_string();
@@ -293,14 +298,14 @@ fn junit(results: &Results) -> Result<String, Report> {
             let time = format!("{:.3}", row.duration.as_secs_f64());
             let attributes = [("classname", row.kind.name()), ("name", &name(&row.name)), ("time", &time)];
             let case = writer.create_element("testcase").with_attributes(attributes);
-            if row.status == Status::Passed && row.host.is_none() {
+            if row.status == AttackStatus::Passed && row.host.is_none() {
                 case.write_empty()?;
             } else {
                 case.write_inner_content(|writer| {
                     if let Some(host) = &row.host {
                         writer.create_element("properties").write_inner_content(|writer| properties(writer, host))?;
                     }
-                    if row.status == Status::Passed {
+                    if row.status == AttackStatus::Passed {
                         return Ok(());
                     }
                     let message = format!("{}: {}", row.status.name(), name(&row.tries));

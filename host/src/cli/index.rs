@@ -4,13 +4,13 @@ use clap::Args;
 use serde_json::json;
 
 use super::{
-    render::{self, Output},
-    run::{self, With},
+    render::{self, RunOutputFormat},
+    run::{self, CommonRunArgs},
 };
 use crate::{
     config::{AgentConfig, Config},
     error::{ErrorKind, Report},
-    project::{Layout, Staleness, staleness},
+    project::{ProjectLayout, Staleness, staleness},
 };
 
 /// Renew what every agent is told of this project, or see whether that is due.
@@ -25,12 +25,12 @@ Examples:
   shelly-host index
   shelly-host index --approve all                 where nobody is there to look at what it writes
   shelly-host index --check                       exits with 1 if it is due, and changes nothing")]
-pub struct Index {
+pub struct IndexArgs {
     /// Say whether it is due and do nothing: exit with 0 if .shelly/context.md keeps up with the project, with 1 if not.
     #[arg(long)]
     check: bool,
     #[command(flatten)]
-    with: With,
+    with: CommonRunArgs,
 }
 
 /// The agent that renews the index where none is named.
@@ -41,7 +41,7 @@ const TASK: &str = "Renew what agents are told of this project: .shelly/context.
                     files. Look at what is there now, compare it with the project as it is, and write it anew; keep what \
                     is still true. Then say in a few lines what you have changed.";
 
-impl Index {
+impl IndexArgs {
     pub fn execute(self) -> u8 {
         let Self { check, with } = self;
         let output = with.output();
@@ -59,28 +59,30 @@ fn config(named: Option<&PathBuf>) -> Result<Config, Report> {
     path.map_or_else(|| Ok(Config::default()), |path| Config::read(&path))
 }
 
-fn layout(config: &Config) -> Layout {
-    Layout::new(&config.root)
+fn layout(config: &Config) -> ProjectLayout {
+    ProjectLayout::new(&config.root)
 }
 
 /// Says how the index stands. Returns the exit code.
-fn tell(staleness: &Staleness, output: Output) -> u8 {
+fn tell(staleness: &Staleness, output: RunOutputFormat) -> u8 {
     let (code, reason) = match staleness {
         Staleness::Fresh => (0, None),
         Staleness::Stale { reason } => (ErrorKind::Run.exit_code(), Some(reason)),
     };
     let text = match (output, reason) {
-        (Output::Text, None) => ".shelly/context.md is up to date".to_owned(),
-        (Output::Text, Some(reason)) => format!("the index is out of date: {reason}; renew it with shelly-host index"),
-        (Output::Json | Output::Events, reason) => {
+        (RunOutputFormat::Text, None) => ".shelly/context.md is up to date".to_owned(),
+        (RunOutputFormat::Text, Some(reason)) => {
+            format!("the index is out of date: {reason}; renew it with shelly-host index")
+        }
+        (RunOutputFormat::Json | RunOutputFormat::Events, reason) => {
             render::json_line(&json!({ "event": "result", "fresh": reason.is_none(), "reason": reason }))
         }
     };
-    render::print(&text).map_or_else(|report| render::failed(&report, Output::Text), |()| code)
+    render::print(&text).map_or_else(|report| render::failed(&report, RunOutputFormat::Text), |()| code)
 }
 
 /// Runs the agent. Returns the exit code: that of the run, or that of a failed one where the index is out of date still.
-fn renew(with: With, config: &Config) -> Result<u8, Report> {
+fn renew(with: CommonRunArgs, config: &Config) -> Result<u8, Report> {
     let name = with.agent().unwrap_or(INDEXER).to_owned();
     if !config.everyone().any(|agent: &AgentConfig| agent.name == name) {
         let mut report = crate::config::unknown("agent", &name, config.everyone().map(|agent| agent.name.as_str()));

@@ -4,14 +4,14 @@ use clap::Args;
 
 use super::{
     BESIDE,
-    render::{self, Output, name, print, warn},
+    render::{self, RunOutputFormat, name, print, warn},
 };
 use crate::{
     app::{instruction_files, key_variables_in_words},
     config::Config,
     error::{ErrorKind, Report, without_number},
     files,
-    project::Layout,
+    project::ProjectLayout,
     trust::{InstructionFile, TrustStore},
 };
 
@@ -24,7 +24,7 @@ Examples:
   shelly-host init
   shelly-host init --template dev-team --dir ../project
   shelly-host init --list")]
-pub struct Init {
+pub struct InitArgs {
     /// The template; see --list.
     #[arg(long, value_name = "NAME", default_value = "assistant")]
     template: String,
@@ -40,7 +40,7 @@ pub struct Init {
 }
 
 /// What a project can begin with.
-struct Template {
+struct ProjectTemplate {
     name: &'static str,
     about: &'static str,
     /// Files by their path below `.shelly`, folders by `/`.
@@ -49,7 +49,7 @@ struct Template {
 
 macro_rules! template {
     ($name:literal, $about:literal, [$($path:literal),+ $(,)?]) => {
-        Template {
+        ProjectTemplate {
             name: $name,
             about: $about,
             files: &[$(($path, include_str!(concat!("../../templates/", $name, "/", $path)))),+],
@@ -58,7 +58,7 @@ macro_rules! template {
 }
 
 /// The first is the default.
-const TEMPLATES: [Template; 3] = [
+const TEMPLATES: [ProjectTemplate; 3] = [
     template!(
         "assistant",
         "one assistant that knows the project",
@@ -76,21 +76,21 @@ const TEMPLATES: [Template; 3] = [
     ),
 ];
 
-impl Init {
+impl InitArgs {
     pub fn execute(self) -> u8 {
         let text = if self.list { Ok(list()) } else { self.write() };
         let printed = text.and_then(|text| print(&text));
         if printed.is_ok() && !self.list {
             self.warn_of_hidden();
         }
-        printed.map_or_else(|report| render::failed(&report, Output::Text), |()| 0)
+        printed.map_or_else(|report| render::failed(&report, RunOutputFormat::Text), |()| 0)
     }
 
     /// What was found before is not any more.
     fn warn_of_hidden(&self) {
         let hidden = self.dir.join(BESIDE);
         if is_there(&hidden) {
-            let (hidden, config) = (shown(&hidden), shown(&Layout::new(&self.dir).config()));
+            let (hidden, config) = (shown(&hidden), shown(&ProjectLayout::new(&self.dir).config()));
             warn(&format!(
                 "{hidden} is not used any more, since {config} comes first: move what you need of it there, or name it \
                  with --config {BESIDE}"
@@ -104,7 +104,7 @@ impl Init {
         let template = template.ok_or_else(|| {
             crate::config::unknown("template", &self.template, TEMPLATES.iter().map(|known| known.name))
         })?;
-        let layout = Layout::new(&self.dir);
+        let layout = ProjectLayout::new(&self.dir);
         let keys = key_variables_in_words("or");
         let files = template.files.iter().map(|(path, text)| (layout.dir().join(path), text.replace("{keys}", &keys)));
         let files: Vec<_> = files.map(|(path, text)| (is_there(&path), path, text)).collect();
@@ -134,7 +134,7 @@ impl Init {
         Ok(lines.join("\n"))
     }
 
-    fn next(&self, layout: &Layout) -> String {
+    fn next(&self, layout: &ProjectLayout) -> String {
         let into = match self.dir == Path::new(".") {
             true => String::new(),
             false => format!("  go to the project:      cd {}\n", shown(&self.dir)),
@@ -154,7 +154,7 @@ impl Init {
 
 /// Keeps that the person has said yes to what the config names that was just written, and to the instructions for agents among
 /// the files `written`, and to nothing else that lies in the project. Where that cannot be kept a run asks.
-fn trust_config(layout: &Layout, store: &TrustStore, written: &[PathBuf]) {
+fn trust_config(layout: &ProjectLayout, store: &TrustStore, written: &[PathBuf]) {
     let Ok(config) = Config::read(&layout.config()) else { return };
     let facts = config.facts();
     if !facts.is_empty() {
@@ -169,7 +169,7 @@ fn trust_config(layout: &Layout, store: &TrustStore, written: &[PathBuf]) {
 }
 
 fn list() -> String {
-    let line = |(at, template): (usize, &Template)| {
+    let line = |(at, template): (usize, &ProjectTemplate)| {
         let default = if at == 0 { " (the default)" } else { "" };
         format!("{:15} {}{default}", template.name, template.about)
     };
@@ -202,16 +202,16 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::{app::key_variables, skill, trust::Answered};
+    use crate::{app::key_variables, skill, trust::ProjectTrust};
 
     #[test]
     fn every_template_is_whole() {
         for template in &TEMPLATES {
             let project = tempfile::tempdir().unwrap();
             let dir = project.path().into();
-            let init = Init { template: template.name.into(), dir, force: false, list: false };
+            let init = InitArgs { template: template.name.into(), dir, force: false, list: false };
             init.write().unwrap_or_else(|report| panic!("{report}"));
-            let layout = Layout::new(project.path());
+            let layout = ProjectLayout::new(project.path());
             let skills = skill::load_dir(&layout.skills()).unwrap_or_else(|error| panic!("{}", error.report()));
             assert!(!skills.is_empty() && skills.iter().all(|skill| !skill.is_inline()), "{}", template.name);
             let written = fs::read_to_string(layout.config()).unwrap();
@@ -231,10 +231,10 @@ mod tests {
     #[test]
     fn what_init_has_written_is_trusted_and_nothing_else() {
         let project = tempfile::tempdir().unwrap();
-        let layout = Layout::new(project.path());
+        let layout = ProjectLayout::new(project.path());
         let store = TrustStore::new(Some(project.path().join("state/trust.json")));
         trust_config(&layout, &store, &[]);
-        assert_eq!(store.of(project.path()).unwrap(), Answered::default(), "there is none");
+        assert_eq!(store.of(project.path()).unwrap(), ProjectTrust::default(), "there is none");
         fs::create_dir_all(layout.local()).unwrap();
         fs::write(layout.permissions(), r#"{"trusted_tools": ["p/t"]}"#).unwrap();
         fs::write(layout.config(), "providers: [{name: m, kind: openai, model: m, base_url: 'http://h'}]").unwrap();

@@ -13,12 +13,12 @@ use super::render::{self, DIM, PLAIN};
 use crate::{
     error::{ErrorKind, Report, count},
     limits,
-    session::Digest,
+    session::Sha256Digest,
 };
 
 /// When standard input goes to the model beside the task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ReadStdin {
+pub enum StdinMode {
     /// If it is a file, or a pipe in which something comes within three seconds.
     Auto,
     /// Wait for its end, whatever it is.
@@ -65,11 +65,11 @@ pub fn task(given: &OsStr) -> Result<String, Report> {
 /// # Errors
 ///
 /// A [`Report`]: it cannot be read, or it is too long or not text.
-pub fn beside_task(when: ReadStdin) -> Result<Option<String>, Report> {
+pub fn beside_task(when: StdinMode) -> Result<Option<String>, Report> {
     let bytes = match (when, stdin_kind()) {
-        (ReadStdin::Never, _) | (ReadStdin::Auto, StdinKind::Other) => return Ok(None),
-        (ReadStdin::Auto, StdinKind::Pipe) => read_if_it_speaks(),
-        (ReadStdin::Auto, StdinKind::File) | (ReadStdin::Always, _) => {
+        (StdinMode::Never, _) | (StdinMode::Auto, StdinKind::Other) => return Ok(None),
+        (StdinMode::Auto, StdinKind::Pipe) => read_if_it_speaks(),
+        (StdinMode::Auto, StdinKind::File) | (StdinMode::Always, _) => {
             if io::stdin().is_terminal() {
                 render::tell("reading standard input for the task; end it with Ctrl-D\n");
             }
@@ -100,7 +100,7 @@ pub fn with_input(task: &str, input: &str) -> String {
     const MARK: &str = "standard_input";
     let mark = match input.contains(MARK) {
         false => MARK.to_owned(),
-        true => format!("{MARK}_{}", &Digest::of(input.as_bytes()).hex()[..16]),
+        true => format!("{MARK}_{}", &Sha256Digest::of(input.as_bytes()).hex()[..16]),
     };
     let input = input.strip_prefix('\u{feff}').unwrap_or(input).trim_end_matches('\n');
     format!(

@@ -18,18 +18,18 @@ use crate::{
     config::Config,
     error::Report,
     files, limits,
-    session::{LaunchOptions, Store},
+    session::{LaunchOptions, SessionStore},
 };
 
 /// Options of the command line that choose what a run is made of.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Named {
+pub struct LaunchFlags {
     pub config: Option<PathBuf>,
     pub plugins: Vec<PathBuf>,
     pub model: Option<String>,
 }
 
-impl Named {
+impl LaunchFlags {
     /// As a session keeps it whose project is in the folder `root`. Paths that are no text are not kept, nor is what is
     /// beside them: half of a command line is another one.
     pub fn to_options(&self, root: &Path) -> LaunchOptions {
@@ -127,23 +127,23 @@ fn shown_path(path: &Path) -> PathBuf {
     below.filter(|path| !path.as_os_str().is_empty()).unwrap_or_else(|| path.to_owned())
 }
 
-fn store(root: &Path) -> Store {
+fn store(root: &Path) -> SessionStore {
     app::sessions(root, trust::own_key())
 }
 
 /// Returns the store with the session `given`: this folder's, or that of a config with which a session was begun here,
 /// together with that config. `last` is the newest of all of them. Where it is nowhere, it is this folder's.
-pub fn locate(given: &str) -> (Store, Option<PathBuf>) {
+pub fn locate(given: &str) -> (SessionStore, Option<PathBuf>) {
     let here = (store(Path::new(".")), None);
     let others = configs_begun_here().into_iter().filter_map(|config| {
         let root = Config::root_of(&config).ok()?;
         Some((store(&root), Some(config)))
     });
-    let newest = |store: &Store| {
+    let newest = |store: &SessionStore| {
         let some = store.list(limits::NAMES_SHOWN).ok()?;
         some.into_iter().find(|session| session.content.is_ok()).map(|newest| (newest.modified, newest.id))
     };
-    let is_made_here = |store: &Store, id: &str| store.is_made_here(id).unwrap_or(false);
+    let is_made_here = |store: &SessionStore, id: &str| store.is_made_here(id).unwrap_or(false);
     if given == "last" {
         let at = newest(&here.0).map_or(SystemTime::UNIX_EPOCH, |(modified, _)| modified);
         let other = others.filter_map(|other| {
@@ -156,23 +156,23 @@ pub fn locate(given: &str) -> (Store, Option<PathBuf>) {
         return here;
     }
     let mut others = others;
-    let has_it = |other: &(Store, _)| other.0.resolve(given).is_ok_and(|id| is_made_here(&other.0, &id));
+    let has_it = |other: &(SessionStore, _)| other.0.resolve(given).is_ok_and(|id| is_made_here(&other.0, &id));
     others.find(has_it).unwrap_or(here)
 }
 
 /// For each folder the configs of other folders with which sessions were begun there, the newest last.
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct BegunSessions {
-    folders: Vec<BegunInFolder>,
+struct SessionConfigHistory {
+    folders: Vec<FolderConfigs>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct BegunInFolder {
+struct FolderConfigs {
     folder: String,
     configs: Vec<String>,
 }
 
-impl BegunSessions {
+impl SessionConfigHistory {
     fn read(path: &Path) -> Self {
         let folder = path.parent().unwrap_or(Path::new("/"));
         let text = files::read(path, folder, limits::SESSION_FOLDERS_BYTES).ok();
@@ -190,7 +190,7 @@ impl BegunSessions {
         }
         let at = self.folders.iter().position(|begun| begun.folder == folder);
         let mut begun = at.map(|at| self.folders.remove(at));
-        let begun_here = begun.get_or_insert_with(|| BegunInFolder { folder: folder.to_owned(), configs: Vec::new() });
+        let begun_here = begun.get_or_insert_with(|| FolderConfigs { folder: folder.to_owned(), configs: Vec::new() });
         begun_here.configs.retain(|known| known != config);
         begun_here.configs.push(config.to_owned());
         let over = begun_here.configs.len().saturating_sub(limits::SESSION_FOLDER_CONFIGS);
@@ -211,7 +211,7 @@ fn begun_sessions() -> Option<(PathBuf, String)> {
 /// Returns the configs of other folders with which sessions were begun in this one, the newest first.
 pub fn configs_begun_here() -> Vec<PathBuf> {
     let Some((path, here)) = begun_sessions() else { return Vec::new() };
-    let begun = BegunSessions::read(&path).folders.into_iter().find(|begun| begun.folder == here);
+    let begun = SessionConfigHistory::read(&path).folders.into_iter().find(|begun| begun.folder == here);
     begun.map_or(Vec::new(), |begun| begun.configs.iter().rev().map(|config| shown_path(Path::new(config))).collect())
 }
 
@@ -224,7 +224,7 @@ pub fn keep_config_begun_here(config: &Path) {
     if files::resolved(&root) == Path::new(&here) {
         return;
     }
-    let mut begun = BegunSessions::read(&path);
+    let mut begun = SessionConfigHistory::read(&path);
     if begun.add(&here, config) {
         let folder = path.parent().unwrap_or(Path::new("/"));
         let _ = files::create_private_folders(folder)
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn named_paths_survive_a_move_of_the_project() {
-        let named = Named {
+        let named = LaunchFlags {
             config: Some("/p/shelly.yaml".into()),
             plugins: vec!["/p/target/plugins".into(), "/else/where".into()],
             model: Some("large".into()),
@@ -246,7 +246,7 @@ mod tests {
         let options = named.to_options(Path::new("/p"));
         assert_eq!(options.config.as_deref(), Some("shelly.yaml"));
         assert_eq!(options.plugins, ["target/plugins", "/else/where"]);
-        let mut resumed = Named::default();
+        let mut resumed = LaunchFlags::default();
         resumed.add(&options, Path::new("/q"));
         assert_eq!(resumed.config.as_deref(), Some(Path::new("/q/shelly.yaml")));
         assert_eq!(resumed.plugins, [Path::new("/q/target/plugins"), Path::new("/else/where")]);
@@ -255,7 +255,7 @@ mod tests {
         {
             use std::os::unix::ffi::OsStrExt;
             let odd = PathBuf::from(std::ffi::OsStr::from_bytes(b"/p/\xff"));
-            assert!(Named { plugins: vec![odd], ..named }.to_options(Path::new("/p")).is_empty());
+            assert!(LaunchFlags { plugins: vec![odd], ..named }.to_options(Path::new("/p")).is_empty());
         }
     }
 
@@ -263,19 +263,19 @@ mod tests {
     fn named_options_win_over_those_of_the_session() {
         let options =
             LaunchOptions { config: Some("a.yaml".into()), plugins: vec!["p".into()], model: Some("m".into()) };
-        let mut named = Named { config: Some("b.yaml".into()), ..Named::default() };
+        let mut named = LaunchFlags { config: Some("b.yaml".into()), ..LaunchFlags::default() };
         named.add(&options, Path::new("/q"));
         assert_eq!((named.config, named.model), (Some("b.yaml".into()), None), "a model is one of its config");
         assert_eq!(named.plugins, [Path::new("/q/p")]);
-        let mut named = Named { model: Some("n".into()), plugins: vec!["o".into()], config: None };
+        let mut named = LaunchFlags { model: Some("n".into()), plugins: vec!["o".into()], config: None };
         named.add(&options, Path::new("/q"));
-        let all = Named { config: Some("/q/a.yaml".into()), plugins: vec!["o".into()], model: Some("n".into()) };
+        let all = LaunchFlags { config: Some("/q/a.yaml".into()), plugins: vec!["o".into()], model: Some("n".into()) };
         assert_eq!(named, all);
     }
 
     #[test]
     fn without_a_config_paths_are_relative_to_this_folder() {
-        let named = Named { plugins: vec!["target/plugins".into()], ..Named::default() };
+        let named = LaunchFlags { plugins: vec!["target/plugins".into()], ..LaunchFlags::default() };
         assert_eq!(named.to_options(Path::new("")).plugins, ["target/plugins"]);
     }
 
@@ -283,17 +283,17 @@ mod tests {
     fn folders_and_configs_are_bounded() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("sessions.json");
-        let mut whole = BegunSessions::default();
+        let mut whole = SessionConfigHistory::default();
         whole.add("f", "c");
         let padded = |more: u64| {
             let mut text = serde_json::json!(whole).to_string();
             let size = usize::try_from(limits::SESSION_FOLDERS_BYTES + more).unwrap();
             text.extend(std::iter::repeat_n(' ', size - text.len()));
             std::fs::write(&path, text).unwrap();
-            BegunSessions::read(&path).folders.len()
+            SessionConfigHistory::read(&path).folders.len()
         };
         assert_eq!((padded(0), padded(1)), (1, 0), "a larger file is not read");
-        let mut begun = BegunSessions::default();
+        let mut begun = SessionConfigHistory::default();
         for folder in 0..=limits::SESSION_FOLDERS {
             assert!(begun.add(&folder.to_string(), "c"));
         }

@@ -38,7 +38,7 @@ use clap::{
     Parser, Subcommand,
     error::{ContextKind, ContextValue, ErrorKind as ClapKind},
 };
-use render::Output;
+use render::RunOutputFormat;
 
 use crate::{
     app::Environment,
@@ -52,31 +52,31 @@ use crate::{
 #[command(name = "shelly-host", bin_name = "shelly-host", version, arg_required_else_help = true, after_help = AFTER_HELP)]
 struct Cli {
     #[command(subcommand)]
-    command: Command,
+    command: CliCommand,
 }
 
 #[derive(Subcommand)]
-enum Command {
-    Run(run::Run),
-    Init(init::Init),
-    Index(index::Index),
+enum CliCommand {
+    Run(run::RunArgs),
+    Init(init::InitArgs),
+    Index(index::IndexArgs),
     /// Check a config, and see what holds.
     #[command(subcommand)]
-    Config(config::Config),
+    Config(config::ConfigCommand),
     /// See what was said and done before, and go on with it.
     #[command(subcommand)]
-    Session(session::Session),
+    Session(session::SessionCommand),
     /// List plugins, or look into one.
     #[command(subcommand)]
-    Plugin(plugin::Plugin),
+    Plugin(plugin::PluginCommand),
     /// See whether models can be asked.
     #[command(subcommand)]
-    Provider(provider::Provider),
-    Mcp(mcp::Mcp),
-    Conformance(conformance::Conformance),
+    Provider(provider::ProviderCommand),
+    Mcp(mcp::McpArgs),
+    Conformance(conformance::ConformanceArgs),
     /// Play the client of an MCP server for those who test it.
     #[command(subcommand, hide = true)]
-    McpFixture(mcp_fixture::McpFixture),
+    McpFixture(mcp_fixture::McpFixtureCommand),
 }
 
 const AFTER_HELP: &str = "\
@@ -129,27 +129,28 @@ pub fn main() -> ExitCode {
             }
             match error.print() {
                 Err(cause) if !is_error && cause.kind() != std::io::ErrorKind::BrokenPipe => {
-                    render::failed(&render::not_printed(cause), Output::Text)
+                    render::failed(&render::not_printed(cause), RunOutputFormat::Text)
                 }
                 _ if is_error => ErrorKind::Usage.exit_code(),
                 _ => 0,
             }
         }
     }));
-    let failed = |panic: Box<dyn Any + Send>| render::failed(&bug(&*panic), wanted_output().unwrap_or(Output::Text));
+    let failed =
+        |panic: Box<dyn Any + Send>| render::failed(&bug(&*panic), wanted_output().unwrap_or(RunOutputFormat::Text));
     ExitCode::from(code.unwrap_or_else(failed))
 }
 
 /// The machine-readable output that the command line asks for, as far as can be told if it is wrong.
-fn wanted_output() -> Option<Output> {
+fn wanted_output() -> Option<RunOutputFormat> {
     let arguments: Vec<_> = std::env::args_os().skip(1).take_while(|argument| argument != "--").collect();
     let value = |at: usize| match arguments[at].to_str()?.strip_prefix("--output")? {
         "" => arguments.get(at + 1)?.to_str(),
         rest => rest.strip_prefix('='),
     };
     (0..arguments.len()).rev().find_map(value).and_then(|value| match value {
-        "json" => Some(Output::Json),
-        "events" => Some(Output::Events),
+        "json" => Some(RunOutputFormat::Json),
+        "events" => Some(RunOutputFormat::Events),
         _ => None,
     })
 }
@@ -174,18 +175,18 @@ fn wrong_usage(error: &clap::Error) -> Report {
     Report::new(ErrorKind::Usage, what).hint("see shelly-host --help")
 }
 
-fn execute(command: Command) -> u8 {
+fn execute(command: CliCommand) -> u8 {
     match command {
-        Command::Run(run) => run.execute(),
-        Command::Init(init) => init.execute(),
-        Command::Index(index) => index.execute(),
-        Command::Config(config) => config.execute(),
-        Command::Session(session) => session.execute(),
-        Command::Plugin(plugin) => plugin.execute(),
-        Command::Provider(provider) => provider.execute(),
-        Command::Mcp(mcp) => mcp.execute(),
-        Command::Conformance(conformance) => conformance.execute(),
-        Command::McpFixture(fixture) => fixture.execute(),
+        CliCommand::Run(run) => run.execute(),
+        CliCommand::Init(init) => init.execute(),
+        CliCommand::Index(index) => index.execute(),
+        CliCommand::Config(config) => config.execute(),
+        CliCommand::Session(session) => session.execute(),
+        CliCommand::Plugin(plugin) => plugin.execute(),
+        CliCommand::Provider(provider) => provider.execute(),
+        CliCommand::Mcp(mcp) => mcp.execute(),
+        CliCommand::Conformance(conformance) => conformance.execute(),
+        CliCommand::McpFixture(fixture) => fixture.execute(),
     }
 }
 

@@ -2,21 +2,21 @@
 
 use std::path::Path;
 
-use super::{launch::Named, session::named, trust};
+use super::{launch::LaunchFlags, session::named, trust};
 use crate::{
-    agent::{Answer, Ending, RunError, journal::Past},
-    app::{Prepared, Recording, Session, sessions},
-    capability::Account,
+    agent::{RunAnswer, RunEnding, RunError, journal::JournalState},
+    app::{PreparedRun, Recording, RunSession, sessions},
+    capability::BudgetBreakdown,
     chat::{Chat, Message, Usage},
     config::Config,
     error::{ErrorKind, Report},
     event::RunCx,
     model::Ledger,
-    session::{Header, SessionError, Store, What},
+    session::{JournalLineContent, SessionError, SessionHeader, SessionStore},
 };
 
 /// Where a run is written down.
-pub enum Place {
+pub enum SessionTarget {
     Nowhere,
     /// In a new session, which may follow another one.
     New {
@@ -31,18 +31,18 @@ pub enum Place {
 }
 
 /// A session in which nothing is left to be done, and what was answered there last.
-pub struct Over {
-    pub header: Header,
+pub struct CompletedSession {
+    pub header: SessionHeader,
     pub agents: Ledger,
-    pub answer: Answer,
+    pub answer: RunAnswer,
 }
 
-impl Place {
+impl SessionTarget {
     /// The session as the app is told of it, and the agent that was at work there.
     pub fn recording(
         &self,
         config: &Config,
-        named_here: &Named,
+        named_here: &LaunchFlags,
         task: Option<&str>,
     ) -> Result<(Recording, Option<String>), Report> {
         let store = sessions(&config.root, trust::own_key());
@@ -77,7 +77,7 @@ impl Place {
 
     /// The session, if it is one in which nothing is left to be done: whoever asks for no more than that need not change
     /// it. What cannot be read is told of where it is opened.
-    pub fn over(&self, config: &Config) -> Result<Option<Over>, Report> {
+    pub fn over(&self, config: &Config) -> Result<Option<CompletedSession>, Report> {
         let Self::There { id, .. } = self else { return Ok(None) };
         let store = sessions(&config.root, trust::own_key());
         let id = named(&store, id)?;
@@ -90,23 +90,23 @@ impl Place {
                 .hint(format!("give it its task: shelly-host session resume {id} \"…\"")));
         };
         let Some(message) = ended.message().cloned() else { return Ok(None) };
-        let (usage, account) = (Usage::default(), Account::default());
-        let answer = Answer { message, ending: Ending::Answered, iterations: 0, usage, account };
-        Ok(Some(Over { header, agents: past.ledger().clone(), answer }))
+        let (usage, account) = (Usage::default(), BudgetBreakdown::default());
+        let answer = RunAnswer { message, ending: RunEnding::Answered, iterations: 0, usage, account };
+        Ok(Some(CompletedSession { header, agents: past.ledger().clone(), answer }))
     }
 }
 
-fn read(store: &Store, id: &str) -> Result<(Header, Past), String> {
+fn read(store: &SessionStore, id: &str) -> Result<(SessionHeader, JournalState), String> {
     let journal = store.read(id).map_err(|error| error.to_string())?;
     let header = journal.header().clone();
     let mut records = Vec::new();
     for line in journal {
         let line = line.map_err(|error| error.to_string())?;
-        if let What::Record(record) = line.what {
+        if let JournalLineContent::Record(record) = line.what {
             records.push((line.run, record));
         }
     }
-    Ok((header, Past::of(records).map_err(|error| error.to_string())?))
+    Ok((header, JournalState::of(records).map_err(|error| error.to_string())?))
 }
 
 /// The arguments with which a session is gone on with that was run with these.
@@ -132,16 +132,16 @@ fn quoted(word: &str) -> String {
 }
 
 /// What is left to do.
-pub enum Work {
+pub enum PendingWork {
     /// A run was interrupted. It may be told something more.
     Finish(Vec<Message>),
     /// A run begins with this; with nothing it goes on with the conversation.
     Begin(Vec<Message>),
 }
 
-impl Work {
+impl PendingWork {
     /// A session that was damaged can have nothing left to be done: that is told once all else was.
-    pub fn of(session: Option<&Session>, task: Option<String>) -> Result<Self, Report> {
+    pub fn of(session: Option<&RunSession>, task: Option<String>) -> Result<Self, Report> {
         let task = task.map(Message::user);
         let Some(session) = session else { return Ok(Self::Begin(task.into_iter().collect())) };
         if session.is_unfinished {
@@ -161,7 +161,7 @@ impl Work {
         Ok(Self::Begin(recalled.into_iter().chain(task).collect()))
     }
 
-    pub async fn run(self, prepared: &Prepared, cx: &RunCx, chat: &Chat) -> Result<Answer, RunError> {
+    pub async fn run(self, prepared: &PreparedRun, cx: &RunCx, chat: &Chat) -> Result<RunAnswer, RunError> {
         let input = match self {
             Self::Begin(input) => input,
             Self::Finish(more) => match prepared.entrant.runner().resume(cx, chat, more.clone()).await {

@@ -8,23 +8,23 @@ use serde_json::json;
 
 use super::{
     ask,
-    render::{self, Output, json_line, name, print},
+    render::{self, RunOutputFormat, json_line, name, print},
     trust,
 };
 use crate::{
     app::App,
-    approval::{Desk, Policy, Trusted},
+    approval::{ApprovalBroker, HeadlessPolicy, TrustedSubjects},
     capability::Grant,
     error::{ErrorKind, Report},
     limits,
     plugin::{
-        CatalogEntry, CompileStep, ComponentCompiler, Mount, Plugin as Loaded, PluginCatalog, PluginDirs, PluginEngine,
-        PluginError, PluginPackage, Settings, resolved,
+        CatalogEntry, CompileStep, ComponentCompiler, FolderMount, Plugin as Loaded, PluginCatalog, PluginDirs,
+        PluginEngine, PluginError, PluginPackage, PluginSettings, resolved,
     },
 };
 
 #[derive(Subcommand)]
-pub enum Plugin {
+pub enum PluginCommand {
     /// List the plugins of the config's `plugin_dirs` and of --plugins; where none are named, those that need not be.
     ///
     /// Those that cannot be used are listed too, with the reason on standard error and exit code 3.
@@ -36,8 +36,8 @@ pub enum Plugin {
         #[arg(long, value_name = "DIR")]
         plugins: Vec<PathBuf>,
         /// How to print them.
-        #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
-        output: Format,
+        #[arg(long, value_name = "FORMAT", value_enum, default_value_t = CliOutputFormat::Text)]
+        output: CliOutputFormat,
     },
     /// Show what a plugin is, what it imports and wants, and its tools.
     ///
@@ -52,8 +52,8 @@ pub enum Plugin {
         #[arg(long, value_name = "DIR")]
         plugins: Vec<PathBuf>,
         /// How to print it.
-        #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
-        output: Format,
+        #[arg(long, value_name = "FORMAT", value_enum, default_value_t = CliOutputFormat::Text)]
+        output: CliOutputFormat,
     },
     /// Tell what a plugin can reach for an agent, as JSON: what is linked is all that there is.
     ///
@@ -85,14 +85,14 @@ pub enum Plugin {
 
 /// How to print what is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Format {
+pub enum CliOutputFormat {
     /// For people.
     Text,
     /// One JSON value.
     Json,
 }
 
-impl Plugin {
+impl PluginCommand {
     pub fn execute(self) -> u8 {
         let (result, output) = match self {
             Self::List { config, plugins, output } => (list(config.as_ref(), &plugins, output), output),
@@ -101,11 +101,14 @@ impl Plugin {
             }
             Self::Certify { id, agent, model, config, plugins, trust } => {
                 let whose = (agent.as_deref(), model.as_deref());
-                (certify(&id, whose, config.as_ref(), &plugins, trust), Format::Json)
+                (certify(&id, whose, config.as_ref(), &plugins, trust), CliOutputFormat::Json)
             }
         };
         result.unwrap_or_else(|report| {
-            render::failed(&report, if output == Format::Json { Output::Json } else { Output::Text })
+            render::failed(
+                &report,
+                if output == CliOutputFormat::Json { RunOutputFormat::Json } else { RunOutputFormat::Text },
+            )
         })
     }
 }
@@ -124,7 +127,7 @@ fn catalog(config: Option<&PathBuf>, plugins: &[PathBuf]) -> Result<PluginCatalo
 }
 
 /// Lists them. A plugin that cannot be used makes the exit code say so.
-fn list(config: Option<&PathBuf>, plugins: &[PathBuf], output: Format) -> Result<u8, Report> {
+fn list(config: Option<&PathBuf>, plugins: &[PathBuf], output: CliOutputFormat) -> Result<u8, Report> {
     let catalog = catalog(config, plugins)?;
     if catalog.iter().next().is_none() {
         return Err(Report::new(ErrorKind::Usage, "there is no plugin directory")
@@ -132,14 +135,14 @@ fn list(config: Option<&PathBuf>, plugins: &[PathBuf], output: Format) -> Result
     }
     super::runtime()?.block_on(catalog.open(catalog.iter().map(|(id, _)| id), CompileStep::Validate));
     match output {
-        Format::Json => {
+        CliOutputFormat::Json => {
             let row = |(id, plugin): (&str, &CatalogEntry)| match plugin.package() {
                 Ok(package) => summary(package),
                 Err(error) => json!({ "id": id, "error": PluginError::report(error) }),
             };
             print(&json_line(&catalog.iter().map(row).collect::<Vec<_>>()))?;
         }
-        Format::Text => {
+        CliOutputFormat::Text => {
             let mut rows = vec![["PLUGIN", "KINDS", "SIZE", "WANTS", "ABOUT"].map(str::to_owned)];
             rows.extend(catalog.iter().map(|(id, plugin)| match plugin.package() {
                 Ok(package) => {
@@ -166,7 +169,7 @@ fn list(config: Option<&PathBuf>, plugins: &[PathBuf], output: Format) -> Result
     let mut code = 0;
     for (_, plugin) in catalog.iter() {
         if let Err(error) = plugin.package() {
-            code = render::failed(&error.report(), Output::Text);
+            code = render::failed(&error.report(), RunOutputFormat::Text);
         }
     }
     Ok(code)
@@ -202,18 +205,18 @@ async fn package(
     package.map(Arc::new).map_err(|error| error.report())
 }
 
-fn inspect(path: &Path, config: Option<&PathBuf>, plugins: &[PathBuf], output: Format) -> Result<u8, Report> {
+fn inspect(path: &Path, config: Option<&PathBuf>, plugins: &[PathBuf], output: CliOutputFormat) -> Result<u8, Report> {
     let compiler = Arc::new(ComponentCompiler::from(super::compiling()));
     let (package, plugin) = super::runtime()?.block_on(async {
         let package = package(path, config, plugins, &compiler).await?;
         let manifest = &package.manifest;
         let engine = Arc::new(PluginEngine::with_stack(Arc::clone(&compiler), limits::PLUGIN_STACK_BYTES)?);
         let folder = resolved(&package.folder);
-        let settings = Settings {
+        let settings = PluginSettings {
             // To link it; while it is asked for its tools only log and config work.
             grant: Grant::all_of(&manifest.wants, folder.clone()),
-            mounts: vec![Mount { path: folder, name: ".".into() }],
-            ..Settings::new("inspect", "inspect")
+            mounts: vec![FolderMount { path: folder, name: ".".into() }],
+            ..PluginSettings::new("inspect", "inspect")
         };
         let plugin = Loaded::load(&engine, &package, &settings).await.map_err(|error| error.report())?;
         Ok::<_, Report>((package, plugin))
@@ -221,9 +224,9 @@ fn inspect(path: &Path, config: Option<&PathBuf>, plugins: &[PathBuf], output: F
     show(&package, &plugin, output)
 }
 
-fn show(package: &PluginPackage, plugin: &Loaded, output: Format) -> Result<u8, Report> {
+fn show(package: &PluginPackage, plugin: &Loaded, output: CliOutputFormat) -> Result<u8, Report> {
     let manifest = &package.manifest;
-    if output == Format::Json {
+    if output == CliOutputFormat::Json {
         let mut value = summary(package);
         value["tools"] = json!(plugin.tools().iter().collect::<Vec<_>>());
         if !package.offer.left_out.is_empty() {
@@ -292,7 +295,8 @@ fn certify(
     is_trusted: bool,
 ) -> Result<u8, Report> {
     let is_named = config.is_some();
-    let (config, desk) = (super::config(config)?, Desk::new(Policy::Never, Trusted::default()));
+    let (config, desk) =
+        (super::config(config)?, ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default()));
     let app = App::new(config, super::plugin_dirs(plugins), super::compiling(), super::environment(), desk)?;
     let standing = app.standing(&trust::store(), is_named)?;
     let certificate = super::runtime()?.block_on(async {

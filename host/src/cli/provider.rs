@@ -5,21 +5,21 @@ use serde_json::json;
 
 use super::{
     ask,
-    plugin::Format,
-    render::{self, Output, json_line, name, one_line, print, tell},
+    plugin::CliOutputFormat,
+    render::{self, RunOutputFormat, json_line, name, one_line, print, tell},
     run::how_to_mend,
     trust,
 };
 use crate::{
-    app::{App, Probe},
-    approval::{Desk, Policy, Trusted},
+    app::{App, ModelProbe},
+    approval::{ApprovalBroker, HeadlessPolicy, TrustedSubjects},
     chat::{Message, Role},
     error::{ErrorKind, Report},
     model::StopReason,
 };
 
 #[derive(Subcommand)]
-pub enum Provider {
+pub enum ProviderCommand {
     /// Ask models one tiny question each, and see whether they answer.
     ///
     /// It is a real request with the key, headers and proxy of the config, and costs what it costs. Exit code 4: one of them
@@ -38,16 +38,19 @@ pub enum Provider {
         #[arg(long)]
         trust: bool,
         /// How to print what came of it.
-        #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
-        output: Format,
+        #[arg(long, value_name = "FORMAT", value_enum, default_value_t = CliOutputFormat::Text)]
+        output: CliOutputFormat,
     },
 }
 
-impl Provider {
+impl ProviderCommand {
     pub fn execute(self) -> u8 {
         let Self::Check { names, config, plugins, trust, output } = self;
         check(names, config.as_ref(), &plugins, trust, output).unwrap_or_else(|report| {
-            render::failed(&report, if output == Format::Json { Output::Json } else { Output::Text })
+            render::failed(
+                &report,
+                if output == CliOutputFormat::Json { RunOutputFormat::Json } else { RunOutputFormat::Text },
+            )
         })
     }
 }
@@ -57,10 +60,11 @@ fn check(
     config: Option<&PathBuf>,
     plugins: &[PathBuf],
     is_trusted: bool,
-    output: Format,
+    output: CliOutputFormat,
 ) -> Result<u8, Report> {
     let is_named = config.is_some();
-    let (config, desk) = (super::config(config)?, Desk::new(Policy::Never, Trusted::default()));
+    let (config, desk) =
+        (super::config(config)?, ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default()));
     let app = App::new(config, super::plugin_dirs(plugins), super::compiling(), super::environment(), desk)?;
     let standing = app.standing(&trust::store(), is_named)?;
     let mut wanted: Vec<Option<String>> = names.into_iter().map(Some).collect();
@@ -80,17 +84,17 @@ fn check(
                 tell(&format!("{}\n", one_line(warning, 500)));
             }
             let (text, outcome) = told(model.as_deref(), probed);
-            print(&if output == Format::Json { json_line(&text.1) } else { text.0 })?;
+            print(&if output == CliOutputFormat::Json { json_line(&text.1) } else { text.0 })?;
             failed = failed.or(outcome);
         }
         Ok(failed.map_or(0, ErrorKind::exit_code))
     })
 }
 
-type Told = (String, serde_json::Value);
+type ProbeRendering = (String, serde_json::Value);
 
 /// What is said of a model, for people and as JSON, and how it failed if it did.
-fn told(wanted: Option<&str>, probed: Result<Probe, Report>) -> (Told, Option<ErrorKind>) {
+fn told(wanted: Option<&str>, probed: Result<ModelProbe, Report>) -> (ProbeRendering, Option<ErrorKind>) {
     let failed = |model: &str, message: &str, hint: Option<&str>, kind| {
         let hint_line = hint.map_or(String::new(), |hint| format!("\n        hint: {}", one_line(hint, 500)));
         let text = format!("failed  {}: {}{hint_line}", name(model), one_line(message, 1_000));
@@ -104,7 +108,7 @@ fn told(wanted: Option<&str>, probed: Result<Probe, Report>) -> (Told, Option<Er
             return failed(wanted.unwrap_or("a model"), &causes.join(": "), report.hint.as_deref(), report.kind);
         }
     };
-    let Probe { name: called, model, source, is_plugin, answer, took, .. } = probe;
+    let ModelProbe { name: called, model, source, is_plugin, answer, took, .. } = probe;
     let (completion, cost) = match answer {
         Ok(answer) => answer,
         Err(fault) => {

@@ -10,23 +10,23 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
-    secrets::{ReplyPieces, json_without_secrets, without_secrets},
-    silence::Silences,
+    secrets::{ReplyRedactor, json_without_secrets, without_secrets},
+    silence::SilentModels,
     stdout,
 };
 use crate::{
-    agent::{Answer, RunError},
-    app::{Prepared, Session},
+    agent::{RunAnswer, RunError},
+    app::{PreparedRun, RunSession},
     capability::Usd,
     chat::{Message, Part},
     error::{Report, acts_on_terminal, without_number},
-    event::{AnsweredBy, Event, LogLevel, NO_ORIGIN, Wait},
-    model::{Ledger, Tally},
+    event::{AnsweredBy, Event, LogLevel, ModelWait, NO_ORIGIN},
+    model::{Ledger, UsageTally},
 };
 
 /// What goes to standard output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Output {
+pub enum RunOutputFormat {
     /// The answer.
     Text,
     /// One JSON object with the answer, or with the error.
@@ -39,7 +39,7 @@ pub enum Output {
 pub struct RunResult<'a> {
     pub agent: &'a str,
     pub model: &'a str,
-    pub answer: &'a Answer,
+    pub answer: &'a RunAnswer,
     /// What each agent used.
     pub agents: Ledger,
     pub duration: Duration,
@@ -48,7 +48,7 @@ pub struct RunResult<'a> {
 }
 
 /// Prints the answer. Returns the exit code.
-pub fn answered(result: RunResult<'_>, output: Output) -> u8 {
+pub fn answered(result: RunResult<'_>, output: RunOutputFormat) -> u8 {
     let text = shown_answer(&result.answer.message);
     let value = json!({
         "event": "result",
@@ -64,8 +64,8 @@ pub fn answered(result: RunResult<'_>, output: Output) -> u8 {
         "session": result.session,
     });
     let printed = match output {
-        Output::Text => print_for_people(&text).inspect(|()| tell_cost(&result.agents)),
-        Output::Json | Output::Events => print(&json_line(&value)),
+        RunOutputFormat::Text => print_for_people(&text).inspect(|()| tell_cost(&result.agents)),
+        RunOutputFormat::Json | RunOutputFormat::Events => print(&json_line(&value)),
     };
     // An answer that did not arrive is no answer.
     let report = match (printed, result.session) {
@@ -73,7 +73,7 @@ pub fn answered(result: RunResult<'_>, output: Output) -> u8 {
         (Err(report), None) => report,
         (Err(report), Some(id)) => report.hint(format!("the answer is kept: shelly-host session show {id}")),
     };
-    failed(&report, Output::Text)
+    failed(&report, RunOutputFormat::Text)
 }
 
 /// What was used, as JSON, one row or a list of them. Where tokens have cost nothing no price is known: `usd` is null.
@@ -101,7 +101,7 @@ fn tell_cost(agents: &Ledger) {
 }
 
 /// What was used, for people.
-pub fn cost(tally: &Tally) -> String {
+pub fn cost(tally: &UsageTally) -> String {
     match tally.usd {
         Usd::ZERO if tally.usage.total() > 0 => "unknown".into(),
         usd => usd.to_string(),
@@ -122,13 +122,13 @@ fn shown_answer(message: &Message) -> String {
 }
 
 /// Prints a failure. Returns the exit code.
-pub fn failed(report: &Report, output: Output) -> u8 {
+pub fn failed(report: &Report, output: RunOutputFormat) -> u8 {
     failed_after(report, &Ledger::new(), None, output)
 }
 
 /// Prints the failure of a run that has spent something, and may have been written down. Returns the exit code.
-pub fn failed_after(report: &Report, agents: &Ledger, session: Option<&str>, output: Output) -> u8 {
-    if output != Output::Text {
+pub fn failed_after(report: &Report, agents: &Ledger, session: Option<&str>, output: RunOutputFormat) -> u8 {
+    if output != RunOutputFormat::Text {
         let code = report.kind.exit_code();
         say(&failure(&json!(report), code, agents, session));
     }
@@ -140,7 +140,7 @@ pub fn failed_after(report: &Report, agents: &Ledger, session: Option<&str>, out
         text.push_str(&format!("  {DIM}hint:{PLAIN}  {}\n", indented(&escaped(hint))));
     }
     tell(&text);
-    if output == Output::Text {
+    if output == RunOutputFormat::Text {
         tell_cost(agents);
     }
     report.kind.exit_code()
@@ -169,9 +169,9 @@ fn failure(error: &Value, code: u8, agents: &Ledger, session: Option<&str>) -> V
 }
 
 /// Says that the run was cancelled, and ends with this exit code.
-pub fn cancelled(code: u8, agents: &Ledger, session: Option<&str>, output: Output) {
+pub fn cancelled(code: u8, agents: &Ledger, session: Option<&str>, output: RunOutputFormat) {
     tell("cancelled\n");
-    if output == Output::Text {
+    if output == RunOutputFormat::Text {
         tell_cost(agents);
     } else {
         let error = json!({ "kind": "cancelled", "message": "cancelled", "causes": [], "hint": null });
@@ -180,28 +180,28 @@ pub fn cancelled(code: u8, agents: &Ledger, session: Option<&str>, output: Outpu
 }
 
 /// Shows how a run goes.
-pub struct Progress {
-    output: Output,
+pub struct ProgressDisplay {
+    output: RunOutputFormat,
     verbose: bool,
     /// What is told once the run has begun: the first event is that it has.
     held: Vec<Event>,
     /// The models that say nothing.
-    silences: Silences,
-    pieces: ReplyPieces,
+    silences: SilentModels,
+    pieces: ReplyRedactor,
 }
 
-impl Progress {
-    pub fn new(output: Output, verbose: bool) -> Self {
-        Self { output, verbose, held: Vec::new(), silences: Silences::default(), pieces: ReplyPieces::default() }
+impl ProgressDisplay {
+    pub fn new(output: RunOutputFormat, verbose: bool) -> Self {
+        Self { output, verbose, held: Vec::new(), silences: SilentModels::default(), pieces: ReplyRedactor::default() }
     }
 
     /// Whether what it shows goes to the terminal that questions are put on.
     pub fn shares_the_terminal(&self) -> bool {
-        self.output != Output::Events || std::io::stdout().is_terminal()
+        self.output != RunOutputFormat::Events || std::io::stdout().is_terminal()
     }
 
     /// What was found before the run.
-    pub fn notes(&mut self, prepared: &Prepared, session: Option<&Session>) {
+    pub fn notes(&mut self, prepared: &PreparedRun, session: Option<&RunSession>) {
         if let Some(session) = session {
             let goes_on = if session.is_unfinished { ": goes on where it was interrupted" } else { "" };
             tell(&format!("{DIM}session {}{goes_on}{PLAIN}\n", name(session.journal.id())));
@@ -215,15 +215,15 @@ impl Progress {
         for warning in prepared.warnings.iter().cloned().chain(left_out).chain(changed) {
             let event = Event::Warning { message: warning };
             match self.output {
-                Output::Events => self.held.push(event),
-                Output::Text | Output::Json => self.show(&event),
+                RunOutputFormat::Events => self.held.push(event),
+                RunOutputFormat::Text | RunOutputFormat::Json => self.show(&event),
             }
         }
     }
 
     /// One event: a line of JSON on standard output, or a line for people on standard error.
     pub fn show(&mut self, event: &Event) {
-        if self.output == Output::Events {
+        if self.output == RunOutputFormat::Events {
             for event in std::iter::once(event).chain(&std::mem::take(&mut self.held)) {
                 for shown in self.pieces.pass(event) {
                     let _ = print(&json_line(&shown));
@@ -268,7 +268,9 @@ impl Progress {
             Event::ModelStarted { .. } | Event::ModelDelta { .. } | Event::MessageAdded { .. } => return None,
             // Nobody who reads these lines is shown pieces.
             Event::RepliesWithheld { .. } => return None,
-            Event::ModelWaits { wait: Wait::BatchPolling | Wait::BatchCompleted, .. } if !self.verbose => return None,
+            Event::ModelWaits { wait: ModelWait::BatchPolling | ModelWait::BatchCompleted, .. } if !self.verbose => {
+                return None;
+            }
             Event::ModelWaits { agent, model, detail, .. } => {
                 format!("{DIM}{}   {}: {}{PLAIN}", name(agent), name(model), one_line(detail, 200))
             }
@@ -560,7 +562,7 @@ mod tests {
     #[test]
     fn what_has_no_price_is_not_said_to_cost_nothing() {
         let usage = |tokens| Usage { input_tokens: tokens, ..Usage::default() };
-        let tally = |tokens, pico| Tally { completions: 1, usage: usage(tokens), usd: Usd::from_pico(pico) };
+        let tally = |tokens, pico| UsageTally { completions: 1, usage: usage(tokens), usd: Usd::from_pico(pico) };
         for (tally, json, text) in [
             (tally(7, 0), Value::Null, "unknown"),
             (tally(7, 250_000_000_000), json!(0.25), "$0.25"),
@@ -575,7 +577,7 @@ mod tests {
 
     #[test]
     fn a_tool_that_is_not_there_is_of_nobody() {
-        let progress = Progress::new(Output::Text, false);
+        let progress = ProgressDisplay::new(RunOutputFormat::Text, false);
         for (origin, says) in [(NO_ORIGIN, "which it does not have"), ("files", "of files")] {
             let (call, tool, arguments) = ("1".into(), "read".into(), "{}".into());
             let event = Event::ToolStarted { agent: "a".into(), call, tool, origin: origin.into(), arguments };
@@ -585,7 +587,7 @@ mod tests {
 
     #[test]
     fn failed_call_says_why_on_one_line_without_commands() {
-        let progress = Progress::new(Output::Text, false);
+        let progress = ProgressDisplay::new(RunOutputFormat::Text, false);
         let finished = |reason: Option<&str>| Event::ToolFinished {
             agent: "a".into(),
             call: "1".into(),

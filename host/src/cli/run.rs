@@ -3,16 +3,16 @@ use std::{ffi::OsString, path::PathBuf, pin::pin, sync::Arc, time::Instant};
 use clap::Args;
 
 use super::{
-    ask::{self, Approve},
-    input::{self, ReadStdin},
-    launch::{self, Named},
-    place::{Over, Place, Work, resume_arguments},
-    render::{self, Output, Progress, RunResult, name},
+    ask::{self, ApprovalModeArg},
+    input::{self, StdinMode},
+    launch::{self, LaunchFlags},
+    place::{CompletedSession, PendingWork, SessionTarget, resume_arguments},
+    render::{self, ProgressDisplay, RunOutputFormat, RunResult, name},
     secrets, signals, trust,
 };
 use crate::{
-    agent::{Answer, RunError, WindowExceeded},
-    app::{App, Prepared, Session, key_variables_in_words, local_servers_in_words},
+    agent::{RunAnswer, RunError, WindowExceeded},
+    app::{App, PreparedRun, RunSession, key_variables_in_words, local_servers_in_words},
     error::{ErrorKind, Fault, Report, without_number},
     event::{EventSink, RunCx},
     limits,
@@ -33,9 +33,9 @@ Examples:
 
 What it does is written down in a session below .shelly/local/sessions, so that it can go on after a crash or a Ctrl-C:
 shelly-host session resume last. The exit code says how it went: see shelly-host --help.")]
-pub struct Run {
+pub struct RunArgs {
     #[command(flatten)]
-    with: With,
+    with: CommonRunArgs,
     /// The session that it goes on with, or that is made under this name. Without it a new one is made.
     #[arg(long, value_name = "NAME")]
     session: Option<String>,
@@ -61,12 +61,12 @@ Examples:
   shelly-host session resume last
   shelly-host session resume 20261122 \"Now write the tests\"
   shelly-host session resume last --model large")]
-pub struct Resume {
+pub struct SessionResumeArgs {
     /// The session: its name, how that begins, or `last`.
     #[arg(value_name = "SESSION")]
     id: String,
     #[command(flatten)]
-    with: With,
+    with: CommonRunArgs,
     /// Go on with a damaged session from where the damage begins; what follows is kept in a copy.
     #[arg(long)]
     up_to_damage: bool,
@@ -91,7 +91,7 @@ fn about() -> String {
 
 /// What an agent runs with.
 #[derive(Args)]
-pub struct With {
+pub struct CommonRunArgs {
     /// The config; without it .shelly/config.yaml or shelly.yaml, if there is one.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -106,29 +106,29 @@ pub struct With {
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
     /// What to print on standard output.
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Output::Text)]
-    output: Output,
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = RunOutputFormat::Text)]
+    output: RunOutputFormat,
     /// What happens where an agent needs consent or has a question, without asking you. Without it you are asked if there
     /// is a terminal and the task does not come from standard input; else it is `never`.
     #[arg(long, value_name = "WHEN", value_enum)]
-    approve: Option<Approve>,
+    approve: Option<ApprovalModeArg>,
     /// Act on what the config and the permissions that were found in the project name, for this run, though you have not
     /// said yes to it; see shelly-host config trust. What you name with --config and --plugins needs none of it. Also go on
     /// with a session that was not made here by you, and take the tools of MCP servers as they are now.
     #[arg(long)]
     trust: bool,
     /// When standard input goes to the model with the task, marked as input. A task of `-` is read from it in any case.
-    #[arg(long, value_name = "WHEN", value_enum, default_value_t = ReadStdin::Auto)]
-    stdin: ReadStdin,
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t = StdinMode::Auto)]
+    stdin: StdinMode,
     /// Also show what plugins log and what each call of a plugin costs.
     #[arg(long, short)]
     verbose: bool,
 }
 
-impl With {
+impl CommonRunArgs {
     /// What of it a session keeps.
-    fn named(&self) -> Named {
-        Named { config: self.config.clone(), plugins: self.plugins.clone(), model: self.model.clone() }
+    fn named(&self) -> LaunchFlags {
+        LaunchFlags { config: self.config.clone(), plugins: self.plugins.clone(), model: self.model.clone() }
     }
 
     pub fn config(&self) -> Option<&PathBuf> {
@@ -139,7 +139,7 @@ impl With {
         self.agent.as_deref()
     }
 
-    pub fn output(&self) -> Output {
+    pub fn output(&self) -> RunOutputFormat {
         self.output
     }
 
@@ -150,58 +150,58 @@ impl With {
 }
 
 /// Gives an agent a task in a session of its own. Returns the exit code.
-pub fn once(with: With, task: OsString) -> u8 {
-    Job { with, task: Some(task), place: Place::New { after: None } }.execute()
+pub fn once(with: CommonRunArgs, task: OsString) -> u8 {
+    RunInvocation { with, task: Some(task), place: SessionTarget::New { after: None } }.execute()
 }
 
 /// What is to be done, and where it is written down.
-struct Job {
-    with: With,
+struct RunInvocation {
+    with: CommonRunArgs,
     task: Option<OsString>,
-    place: Place,
+    place: SessionTarget,
 }
 
 /// How a run ended that had a task and a config.
-struct End {
-    outcome: Outcome,
+struct FinishedInvocation {
+    outcome: InvocationOutcome,
     /// What each agent used.
     agents: Ledger,
     /// The session's name.
     session: Option<String>,
 }
 
-enum Outcome {
+enum InvocationOutcome {
     /// By this agent on this model.
     Answered {
         agent: String,
         model: String,
-        answer: Box<Answer>,
+        answer: Box<RunAnswer>,
     },
     Failed(Report),
     /// By a signal, with the exit code for it.
     Cancelled(u8),
 }
 
-impl Run {
+impl RunArgs {
     pub fn execute(self) -> u8 {
         let Self { with, session, after, no_session, task } = self;
         let place = match session {
-            Some(name) => Place::Named(name),
-            None if no_session => Place::Nowhere,
-            None => Place::New { after },
+            Some(name) => SessionTarget::Named(name),
+            None if no_session => SessionTarget::Nowhere,
+            None => SessionTarget::New { after },
         };
-        Job { with, task: Some(task), place }.execute()
+        RunInvocation { with, task: Some(task), place }.execute()
     }
 }
 
-impl Resume {
+impl SessionResumeArgs {
     pub fn execute(self) -> u8 {
         let Self { id, with, up_to_damage, task } = self;
-        Job { with, task, place: Place::There { id, up_to_damage } }.execute()
+        RunInvocation { with, task, place: SessionTarget::There { id, up_to_damage } }.execute()
     }
 }
 
-impl Job {
+impl RunInvocation {
     fn execute(mut self) -> u8 {
         let output = self.with.output;
         if let Err(report) = self.recall() {
@@ -217,7 +217,7 @@ impl Job {
         let end = runtime.block_on(self.run());
         // A guest in the middle of a computation yields within a tick; nothing else is waited for.
         runtime.shutdown_background();
-        let End { outcome, agents, session } = match end {
+        let FinishedInvocation { outcome, agents, session } = match end {
             Ok(end) => end,
             Err(report) => return render::failed(&report, output),
         };
@@ -227,16 +227,16 @@ impl Job {
             arguments.iter().for_each(|arguments| render::go_on(arguments));
         };
         match outcome {
-            Outcome::Answered { agent, model, answer } => {
+            InvocationOutcome::Answered { agent, model, answer } => {
                 let (agent, model, duration) = (&*agent, &*model, started.elapsed());
                 render::answered(RunResult { agent, model, answer: &answer, agents, duration, session }, output)
             }
-            Outcome::Failed(report) => {
+            InvocationOutcome::Failed(report) => {
                 let code = render::failed_after(&report, &agents, session, output);
                 go_on();
                 code
             }
-            Outcome::Cancelled(code) => {
+            InvocationOutcome::Cancelled(code) => {
                 render::cancelled(code, &agents, session, output);
                 go_on();
                 code
@@ -247,18 +247,18 @@ impl Job {
     /// Takes from the session that goes on what the command line does not name.
     fn recall(&mut self) -> Result<(), Report> {
         let (id, is_whole_name) = match &self.place {
-            Place::There { id, .. } => (id, false),
-            Place::Named(id) if id != "last" => (id, true),
-            Place::Named(_) | Place::New { .. } | Place::Nowhere => return Ok(()),
+            SessionTarget::There { id, .. } => (id, false),
+            SessionTarget::Named(id) if id != "last" => (id, true),
+            SessionTarget::Named(_) | SessionTarget::New { .. } | SessionTarget::Nowhere => return Ok(()),
         };
         let mut named = self.with.named();
         named.recall(id, is_whole_name)?;
-        let Named { config, plugins, model } = named;
+        let LaunchFlags { config, plugins, model } = named;
         (self.with.config, self.with.plugins, self.with.model) = (config, plugins, model);
         Ok(())
     }
 
-    async fn run(&self) -> Result<End, Report> {
+    async fn run(&self) -> Result<FinishedInvocation, Report> {
         // One listener for all of it: a signal between two of them would be lost.
         let interrupt = signals::ended();
         tokio::pin!(interrupt);
@@ -270,14 +270,14 @@ impl Job {
             input::refuse_without_task(input.as_deref())?;
         }
         if task.is_none()
-            && let Some(Over { header, agents, answer }) = self.place.over(&config)?
+            && let Some(CompletedSession { header, agents, answer }) = self.place.over(&config)?
         {
             render::tell("nothing was left to be done; this was answered\n");
             let answer = Box::new(answer);
-            let outcome = Outcome::Answered { agent: header.agent, model: header.model, answer };
-            return Ok(End { outcome, agents, session: Some(header.id) });
+            let outcome = InvocationOutcome::Answered { agent: header.agent, model: header.model, answer };
+            return Ok(FinishedInvocation { outcome, agents, session: Some(header.id) });
         }
-        let reads_stdin = reads_task || self.with.stdin == ReadStdin::Always;
+        let reads_stdin = reads_task || self.with.stdin == StdinMode::Always;
         let is_attended = !reads_stdin && ask::is_attended();
         let (desk, person) = ask::desk(self.with.approve, is_attended);
         let (mut recording, agent) = self.place.recording(&config, &self.with.named(), task.as_deref())?;
@@ -302,13 +302,13 @@ impl Job {
         };
         let trusted = tokio::select! {
             biased;
-            code = &mut interrupt => return Ok(End { outcome: Outcome::Cancelled(code), agents: Ledger::new(), session: None }),
+            code = &mut interrupt => return Ok(FinishedInvocation { outcome: InvocationOutcome::Cancelled(code), agents: Ledger::new(), session: None }),
             trusted = admitted => trusted?,
         };
         desk.trust(trusted);
         let mut prepared = tokio::select! {
             biased;
-            code = &mut interrupt => return Ok(End { outcome: Outcome::Cancelled(code), agents: Ledger::new(), session: None }),
+            code = &mut interrupt => return Ok(FinishedInvocation { outcome: InvocationOutcome::Cancelled(code), agents: Ledger::new(), session: None }),
             prepared = app.agent(agent, self.with.model.as_deref(), recording) => prepared?,
         };
         let session = prepared.session.take();
@@ -316,13 +316,13 @@ impl Job {
 
         let (events, stream) = EventSink::channel();
         session.iter().for_each(|session| session.listen(&events));
-        let mut progress = Progress::new(self.with.output, self.with.verbose);
+        let mut progress = ProgressDisplay::new(self.with.output, self.with.verbose);
         progress.notes(&prepared, session.as_ref());
         if let (Some(config), Some(_)) = (&self.with.config, &session) {
             launch::keep_config_begun_here(config);
         }
         let task = task.map(|task| input.map_or(task.clone(), |input| input::with_input(&task, &input)));
-        let work = Work::of(session.as_ref(), task)?;
+        let work = PendingWork::of(session.as_ref(), task)?;
         let shown = tokio::spawn(ask::show(progress, stream, person));
         let cx = RunCx::new(Arc::clone(prepared.entrant.runner().name())).with_run(run_id()).with_events(events);
         let chat = session.as_ref().map(|session| session.chat.clone()).unwrap_or_default();
@@ -348,7 +348,7 @@ impl Job {
                 drop(prepared);
                 app.settled().await;
                 let _ = shown.await;
-                return Ok(End { outcome: Outcome::Cancelled(code), agents, session: name });
+                return Ok(FinishedInvocation { outcome: InvocationOutcome::Cancelled(code), agents, session: name });
             }
         };
         close(session.as_ref()).await;
@@ -358,24 +358,24 @@ impl Job {
             biased;
             code = &mut interrupt => {
                 exit_soon(code);
-                return Ok(End { outcome: Outcome::Cancelled(code), agents, session: name });
+                return Ok(FinishedInvocation { outcome: InvocationOutcome::Cancelled(code), agents, session: name });
             }
             _ = async { (app.close_servers().await, shown.await) } => {}
         }
         let outcome = match outcome {
-            Ok(answer) => Outcome::Answered {
+            Ok(answer) => InvocationOutcome::Answered {
                 agent: prepared.entrant.runner().name().to_string(),
                 model: prepared.model.model.clone(),
                 answer: Box::new(answer),
             },
-            Err(error) => Outcome::Failed(explain(&prepared, &error)),
+            Err(error) => InvocationOutcome::Failed(explain(&prepared, &error)),
         };
-        Ok(End { outcome, agents, session: name })
+        Ok(FinishedInvocation { outcome, agents, session: name })
     }
 }
 
 /// Writes no more of a session; what could not be written has ended the run already.
-async fn close(session: Option<&Session>) {
+async fn close(session: Option<&RunSession>) {
     if let Some(session) = session {
         let _ = session.journal.close().await;
     }
@@ -443,7 +443,7 @@ fn how_to_fit(exceeded: &WindowExceeded, place: &str) -> String {
     )
 }
 
-fn explain(prepared: &Prepared, error: &RunError) -> Report {
+fn explain(prepared: &PreparedRun, error: &RunError) -> Report {
     let mut report = Report::new(error.kind(), error.to_string());
     if let Some(cause) = std::error::Error::source(error) {
         report = report.cause(without_number(&cause.to_string()));

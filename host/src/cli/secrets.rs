@@ -9,7 +9,7 @@ use serde::de::IgnoredAny;
 
 use crate::{
     event::Event,
-    model::Delta,
+    model::ReplyDelta,
     session::{SecretStream, Secrets},
 };
 
@@ -40,15 +40,15 @@ pub fn json_without_secrets(json: String) -> String {
 /// Pieces of replies that are shown as they come: what could be the beginning of a credential is held back until it is known
 /// to be none.
 #[derive(Default)]
-pub struct ReplyPieces(BTreeMap<(Arc<str>, PieceKind), SecretStream>);
+pub struct ReplyRedactor(BTreeMap<(Arc<str>, ReplyTextKind), SecretStream>);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum PieceKind {
+enum ReplyTextKind {
     Text,
     Thinking,
 }
 
-impl ReplyPieces {
+impl ReplyRedactor {
     /// Takes an event, and returns the events to show now: text that may begin a credential is held back until the next piece
     /// decides.
     pub fn pass(&mut self, event: &Event) -> Vec<Event> {
@@ -56,11 +56,13 @@ impl ReplyPieces {
     }
 
     fn pass_by(&mut self, secrets: &Secrets, event: &Event) -> Vec<Event> {
-        use PieceKind::{Text, Thinking};
+        use ReplyTextKind::{Text, Thinking};
         let (agent, ends, piece) = match event {
-            Event::ModelDelta { agent, delta: Delta::Text(text) } => (agent, &[Thinking][..], Some((Text, text))),
-            Event::ModelDelta { agent, delta: Delta::Thinking(text) } => (agent, &[Text][..], Some((Thinking, text))),
-            Event::ModelDelta { agent, delta: Delta::ToolCall(_) }
+            Event::ModelDelta { agent, delta: ReplyDelta::Text(text) } => (agent, &[Thinking][..], Some((Text, text))),
+            Event::ModelDelta { agent, delta: ReplyDelta::Thinking(text) } => {
+                (agent, &[Text][..], Some((Thinking, text)))
+            }
+            Event::ModelDelta { agent, delta: ReplyDelta::ToolCall(_) }
             | Event::ModelStarted { agent, .. }
             | Event::ModelFinished { agent, .. }
             | Event::ModelFailed { agent, .. }
@@ -79,16 +81,16 @@ impl ReplyPieces {
     }
 
     /// Ends the pieces of one agent and kind. Returns the text that was held back, if there is any.
-    fn end(&mut self, agent: &Arc<str>, kind: PieceKind) -> Option<Event> {
+    fn end(&mut self, agent: &Arc<str>, kind: ReplyTextKind) -> Option<Event> {
         let mut stream = self.0.remove(&(Arc::clone(agent), kind))?;
         shown(agent, kind, stream.finish())
     }
 }
 
-fn shown(agent: &Arc<str>, kind: PieceKind, text: String) -> Option<Event> {
+fn shown(agent: &Arc<str>, kind: ReplyTextKind, text: String) -> Option<Event> {
     let delta = match kind {
-        PieceKind::Text => Delta::Text,
-        PieceKind::Thinking => Delta::Thinking,
+        ReplyTextKind::Text => ReplyDelta::Text,
+        ReplyTextKind::Thinking => ReplyDelta::Thinking,
     };
     (!text.is_empty()).then(|| Event::ModelDelta { agent: Arc::clone(agent), delta: delta(text) })
 }
@@ -100,9 +102,10 @@ mod tests {
     #[test]
     fn pieces_of_a_credential_are_shown_by_no_event() {
         let secrets = Secrets::new([("KEY", "sk-12345")]);
-        let mut pieces = ReplyPieces::default();
+        let mut pieces = ReplyRedactor::default();
         let piece = |agent: &str, delta| Event::ModelDelta { agent: agent.into(), delta };
-        let (text, thought) = (|text: &str| Delta::Text(text.into()), |text: &str| Delta::Thinking(text.into()));
+        let (text, thought) =
+            (|text: &str| ReplyDelta::Text(text.into()), |text: &str| ReplyDelta::Thinking(text.into()));
         let failed = |agent: &str| Event::ModelFailed {
             agent: agent.into(),
             model: "m".into(),

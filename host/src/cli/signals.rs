@@ -13,7 +13,7 @@ use std::{
 
 use tokio::sync::watch;
 
-use super::render::{self, Output};
+use super::render::{self, RunOutputFormat};
 use crate::{limits, model::Ledger};
 
 /// The exit code after Ctrl-C.
@@ -61,7 +61,7 @@ pub fn watch() {
 pub fn exit(code: u8) -> ! {
     let (tell_done, done) = std::sync::mpsc::sync_channel(1);
     let telling = move || {
-        render::cancelled(code, &Ledger::new(), None, super::wanted_output().unwrap_or(Output::Text));
+        render::cancelled(code, &Ledger::new(), None, super::wanted_output().unwrap_or(RunOutputFormat::Text));
         let _ = tell_done.send(());
     };
     if thread::Builder::new().name("cancelled".into()).spawn(telling).is_ok() {

@@ -8,21 +8,21 @@ use crate::{event::Event, limits};
 
 /// The agents whose model has not begun to reply.
 #[derive(Default)]
-pub struct Silences(BTreeMap<Arc<str>, Silence>);
+pub struct SilentModels(BTreeMap<Arc<str>, SilentModel>);
 
-struct Silence {
+struct SilentModel {
     since: Instant,
     /// When it is told next.
     due: Instant,
 }
 
-impl Silences {
+impl SilentModels {
     /// Notes what an event says of an agent and its model.
     pub fn note(&mut self, event: &Event) {
         match event {
             Event::ModelStarted { agent, .. } => {
                 let since = Instant::now();
-                self.0.insert(Arc::clone(agent), Silence { since, due: since + limits::MODEL_QUIET_TOLD });
+                self.0.insert(Arc::clone(agent), SilentModel { since, due: since + limits::MODEL_QUIET_TOLD });
             }
             // A line of its own tells of that.
             Event::ModelWaits { agent, .. } => {
@@ -62,11 +62,11 @@ impl Silences {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{chat::Delta, event::Wait};
+    use crate::{chat::ReplyDelta, event::ModelWait};
 
     #[tokio::test(start_paused = true)]
     async fn model_that_says_nothing_is_told_of_ever_less_often() {
-        let mut silences = Silences::default();
+        let mut silences = SilentModels::default();
         let started = |agent: &str| Event::ModelStarted { agent: agent.into(), iteration: 0, tokens: 1 };
         silences.note(&started("ada"));
         assert!(silences.overdue().is_empty());
@@ -80,8 +80,8 @@ mod tests {
         // What is told otherwise, and a reply that begins.
         silences.note(&started("bob"));
         let (agent, model, detail) = ("ada".into(), "m".into(), String::new());
-        silences.note(&Event::ModelWaits { agent, model, wait: Wait::Retry, detail });
-        silences.note(&Event::ModelDelta { agent: "bob".into(), delta: Delta::Text("H".into()) });
+        silences.note(&Event::ModelWaits { agent, model, wait: ModelWait::Retry, detail });
+        silences.note(&Event::ModelDelta { agent: "bob".into(), delta: ReplyDelta::Text("H".into()) });
         assert_eq!(silences.0.len(), 1);
         let begun = Instant::now();
         silences.next().await;

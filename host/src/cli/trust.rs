@@ -6,18 +6,18 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::{
-    ask::{self, Choice, Consent},
-    render::{self, DIM, Output, PLAIN, escaped, name, print, tell, warn},
+    ask::{self, Consent, ConsentPrompt},
+    render::{self, DIM, PLAIN, RunOutputFormat, escaped, name, print, tell, warn},
 };
 use crate::{
-    app::{App, Recording, Standing},
-    approval::{Desk, Policy, Trusted},
+    app::{App, ProjectTrustStatus, Recording},
+    approval::{ApprovalBroker, HeadlessPolicy, TrustedSubjects},
     config::Config,
     error::{ErrorKind, Report, cut},
     limits,
     mcp::TokenStore,
-    session::{Authorship, SessionError, SessionReview, Store},
-    trust::{Danger, FactGroup, Facts, OwnKey, TrustStore},
+    session::{Authorship, SessionError, SessionReview, SessionStore},
+    trust::{FactGroup, RiskLevel, TrustFacts, TrustStore, UserKey},
 };
 
 /// Say yes to what the files of this project name, or take it back.
@@ -32,7 +32,7 @@ Examples:
   shelly-host config trust --forget
 
 A config that the command line names with --config, and plugins that it names with --plugins, are not asked about.")]
-pub struct Trust {
+pub struct ConfigTrustArgs {
     /// Say yes to all that is listed, without being asked.
     #[arg(long)]
     yes: bool,
@@ -47,15 +47,15 @@ pub struct Trust {
     plugins: Vec<PathBuf>,
 }
 
-impl Trust {
+impl ConfigTrustArgs {
     pub fn execute(self) -> u8 {
         let done = if self.forget { self.forget() } else { self.decide() };
-        done.map_or_else(|report| render::failed(&report, Output::Text), |()| 0)
+        done.map_or_else(|report| render::failed(&report, RunOutputFormat::Text), |()| 0)
     }
 
     fn decide(&self) -> Result<(), Report> {
         let config = super::config(self.config.as_ref())?;
-        let desk = Desk::new(Policy::Never, Trusted::default());
+        let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
         let app = App::new(config, super::plugin_dirs(&self.plugins), super::compiling(), super::environment(), desk)?;
         // What it approves of the tools of MCP servers is known by what they were met with.
         let standing = app.with_approvals(store(), false).standing(&store(), self.config.is_some())?;
@@ -84,7 +84,7 @@ impl Trust {
             check_length(&standing)?;
             let runtime = tokio::runtime::Builder::new_current_thread().build();
             let runtime = runtime.map_err(|error| Report::new(ErrorKind::Bug, "cannot start").cause(error))?;
-            match runtime.block_on(ask::trust("", Choice::YesOrNo)) {
+            match runtime.block_on(ask::trust("", ConsentPrompt::YesOrNo)) {
                 Consent::Yes => {}
                 Consent::Once | Consent::No => return Err(declined()),
             }
@@ -107,8 +107,8 @@ pub fn store() -> TrustStore {
 }
 
 /// The key by which the sessions are known that this person has made.
-pub fn own_key() -> OwnKey {
-    OwnKey::new(kept("session.key"))
+pub fn own_key() -> UserKey {
+    UserKey::new(kept("session.key"))
 }
 
 /// Where the logins at MCP servers are kept.
@@ -130,26 +130,30 @@ pub fn kept(name: &str) -> Option<PathBuf> {
 
 /// Asks the person about what is new, unless it is `given` that all of it is trusted in this run. What may be done without
 /// asking then.
-pub async fn admitted(standing: &Standing, given: bool, is_attended: bool) -> Result<Trusted, Report> {
+pub async fn admitted(
+    standing: &ProjectTrustStatus,
+    given: bool,
+    is_attended: bool,
+) -> Result<TrustedSubjects, Report> {
     if !standing.is_trusted() && !given {
         if !is_attended {
             return Err(refused(standing));
         }
-        ask(standing, async |question| ask::trust(&question, Choice::WithOnce).await).await?;
+        ask(standing, async |question| ask::trust(&question, ConsentPrompt::WithOnce).await).await?;
     }
     standing.keep_first_instructions(standing.is_trusted());
     standing.trusted()
 }
 
 /// Whether all of it is trusted, or it is `given` that it is. For where nobody can be asked.
-pub fn check(standing: &Standing, given: bool) -> Result<(), Report> {
+pub fn check(standing: &ProjectTrustStatus, given: bool) -> Result<(), Report> {
     if standing.is_trusted() || given { Ok(()) } else { Err(refused(standing)) }
 }
 
 /// Asks the person about a session that may be somebody else's, unless it is `given` that it may be gone on with in this
 /// run.
 pub async fn admit_session(
-    store: &Store,
+    store: &SessionStore,
     recording: &mut Recording,
     given: bool,
     is_attended: bool,
@@ -166,7 +170,8 @@ pub async fn admit_session(
     if !is_attended {
         return Err(not_own(store, id, review.authorship()));
     }
-    let answer = ask_about(store, id, &review, async |question| ask::trust(&question, Choice::GoOn).await).await?;
+    let answer =
+        ask_about(store, id, &review, async |question| ask::trust(&question, ConsentPrompt::GoOn).await).await?;
     *is_trusted = answer == SessionConsent::ThisRun;
     Ok(())
 }
@@ -180,12 +185,12 @@ enum SessionConsent {
     ThisRun,
 }
 
-fn not_own(store: &Store, id: &str, authorship: Authorship) -> Report {
+fn not_own(store: &SessionStore, id: &str, authorship: Authorship) -> Report {
     SessionError::NotOwn { id: id.to_owned(), has_key: store.has_key(), authorship }.report()
 }
 
 async fn ask_about(
-    store: &Store,
+    store: &SessionStore,
     id: &str,
     review: &SessionReview,
     put: impl AsyncFnOnce(String) -> Consent,
@@ -217,7 +222,7 @@ async fn ask_about(
     }
 }
 
-async fn ask(standing: &Standing, put: impl AsyncFnOnce(String) -> Consent) -> Result<(), Report> {
+async fn ask(standing: &ProjectTrustStatus, put: impl AsyncFnOnce(String) -> Consent) -> Result<(), Report> {
     check_length(standing)?;
     match put(question(standing)).await {
         // Said now, it holds now.
@@ -228,7 +233,7 @@ async fn ask(standing: &Standing, put: impl AsyncFnOnce(String) -> Consent) -> R
     Ok(())
 }
 
-fn question(standing: &Standing) -> String {
+fn question(standing: &ProjectTrustStatus) -> String {
     let new = listed(standing.new_facts(), |_| "+").into_iter().map(|line| format!("  {line}\n"));
     let gone = listed(&standing.gone(), |_| "-").into_iter().take(limits::FACTS_SHOWN);
     let gone = gone.map(|line| format!("  {DIM}{line}{PLAIN}\n"));
@@ -241,7 +246,7 @@ fn question(standing: &Standing) -> String {
 }
 
 /// Shows the changes of instruction files: as many lines as a person can look over.
-fn changed_instructions(standing: &Standing) -> String {
+fn changed_instructions(standing: &ProjectTrustStatus) -> String {
     let changed = standing.changed_instructions();
     let mut lines = changed.iter().flat_map(|change| change.lines());
     let shown = lines.by_ref().take(limits::INSTRUCTIONS_LINES);
@@ -253,7 +258,7 @@ fn changed_instructions(standing: &Standing) -> String {
 }
 
 /// Nobody is asked about what cannot be shown.
-fn check_length(standing: &Standing) -> Result<(), Report> {
+fn check_length(standing: &ProjectTrustStatus) -> Result<(), Report> {
     if standing.new_facts().can_be_shown() {
         return Ok(());
     }
@@ -264,7 +269,7 @@ fn check_length(standing: &Standing) -> Result<(), Report> {
         .hint("look at all of it with `shelly-host config check`, then name the config with --config"))
 }
 
-fn refused(standing: &Standing) -> Report {
+fn refused(standing: &ProjectTrustStatus) -> Report {
     let message = match standing.was_trusted() {
         false => "the files of this project are not trusted yet",
         true => "the files of this project have changed since you trusted them",
@@ -273,7 +278,7 @@ fn refused(standing: &Standing) -> Report {
     let things = if new.len() == 1 { "one thing".into() } else { format!("{} things", new.len()) };
     let report =
         Report::new(ErrorKind::Usage, message).cause(format!("they name {things} that you have not said yes to"));
-    let whole = |facts: &Facts, mark: &str| -> Vec<String> {
+    let whole = |facts: &TrustFacts, mark: &str| -> Vec<String> {
         let lines = facts.groups().into_iter().flat_map(|group| group.lines);
         lines.map(|(_, line, _)| format!("{mark} {}", shown(line))).collect()
     };
@@ -296,7 +301,7 @@ fn declined() -> Report {
 
 /// Facts for a person, without the ends of lines: those about one thing together, the most dangerous first. What does little
 /// by itself stands in one line, if it has the same mark.
-fn listed(facts: &Facts, mark: impl Fn(&str) -> &'static str) -> Vec<String> {
+fn listed(facts: &TrustFacts, mark: impl Fn(&str) -> &'static str) -> Vec<String> {
     let mut shown_lines = Vec::new();
     for FactGroup { subject, lines } in facts.groups() {
         if let [(_, line, _)] = &lines[..] {
@@ -304,7 +309,7 @@ fn listed(facts: &Facts, mark: impl Fn(&str) -> &'static str) -> Vec<String> {
             continue;
         }
         shown_lines.push(format!("  {}", shown(&subject)));
-        let (little, more): (Vec<_>, Vec<_>) = lines.into_iter().partition(|(danger, ..)| *danger == Danger::Little);
+        let (little, more): (Vec<_>, Vec<_>) = lines.into_iter().partition(|(danger, ..)| *danger == RiskLevel::Little);
         for (_, line, what) in more {
             shown_lines.push(format!("    {} {}", mark(line), shown(&what)));
         }
@@ -326,7 +331,7 @@ fn shown(line: &str) -> String {
 }
 
 /// How it stands, for whoever looks at the config, on standard error.
-pub fn tell_standing(standing: &Standing, path: &Path) {
+pub fn tell_standing(standing: &ProjectTrustStatus, path: &Path) {
     let path = name(&path.display().to_string());
     match (standing.facts().is_empty(), standing.is_trusted()) {
         (true, _) => {}
@@ -339,7 +344,7 @@ pub fn tell_standing(standing: &Standing, path: &Path) {
 }
 
 /// How it stands, for programs.
-pub fn standing_json(standing: &Standing) -> Value {
+pub fn standing_json(standing: &ProjectTrustStatus) -> Value {
     let facts = standing.facts();
     json!({
         "trusted": standing.is_trusted(),
@@ -355,12 +360,12 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::session::New;
+    use crate::session::NewSession;
 
-    fn standing(config: &str, folder: &Path) -> Standing {
+    fn standing(config: &str, folder: &Path) -> ProjectTrustStatus {
         let store = TrustStore::new(Some(folder.join("state/trust.json")));
         let config = Config::parse(config, folder.into()).unwrap_or_else(|report| panic!("{report}"));
-        let desk = Desk::new(Policy::Never, Trusted::default());
+        let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
         App::new(config, &[], None, Arc::new(|_| None), desk).unwrap().standing(&store, false).unwrap()
     }
 
@@ -400,13 +405,13 @@ mod tests {
     async fn a_session_of_somebody_else_goes_on_once_or_from_now_on() {
         let folder = tempfile::tempdir().unwrap();
         let store = |key: Option<&str>| {
-            crate::app::sessions(folder.path(), OwnKey::new(key.map(|key| folder.path().join(key))))
+            crate::app::sessions(folder.path(), UserKey::new(key.map(|key| folder.path().join(key))))
         };
         std::fs::create_dir_all(folder.path().join(".shelly/local")).unwrap();
         let theirs = store(Some("theirs"));
-        drop(theirs.create(New { id: Some("s".into()), ..New::default() }).unwrap());
+        drop(theirs.create(NewSession { id: Some("s".into()), ..NewSession::default() }).unwrap());
         let of = |id: &str| Recording::Existing { id: id.into(), up_to_damage: false, is_trusted: false };
-        let goes_on = async |store: &Store, given| {
+        let goes_on = async |store: &SessionStore, given| {
             let mut recording = of("s");
             let admitted = admit_session(store, &mut recording, given, false).await;
             let is_trusted = matches!(recording, Recording::Existing { is_trusted: true, .. });

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{AgentConfig, Config};
 use crate::{
-    agent::{AgentTool, AsTool, Conversation, NoTool, RUN_TOOLS},
+    agent::{AgentTool, AgentToolError, AgentToolOptions, ConversationMode, RUN_TOOLS},
     error::{ErrorKind, Report},
 };
 
@@ -24,7 +24,7 @@ pub struct AgentToolUse {
     /// What it is good for, for the model; none: what the agent is good for.
     pub description: Option<String>,
     /// In which conversation the agent works.
-    pub conversation: Conversation,
+    pub conversation: ConversationMode,
     /// JSON Schema of the arguments; none: `task`, a text.
     pub input_schema: Option<Value>,
     /// What the agent is told before what it is given.
@@ -33,17 +33,17 @@ pub struct AgentToolUse {
 
 impl AgentToolUse {
     /// How it is a tool.
-    pub fn as_tool(&self) -> AsTool {
+    pub fn as_tool(&self) -> AgentToolOptions {
         let Self { agent: _, name, description, conversation, input_schema, instruction } = self.clone();
-        AsTool { name, description, conversation, input_schema, instruction }
+        AgentToolOptions { name, description, conversation, input_schema, instruction }
     }
 
     /// The tool, of an agent that is good for this.
     ///
     /// # Errors
     ///
-    /// [`NoTool`].
-    pub fn tool(&self, about: &str) -> Result<AgentTool, NoTool> {
+    /// [`AgentToolError`].
+    pub fn tool(&self, about: &str) -> Result<AgentTool, AgentToolError> {
         AgentTool::registered(self.agent.as_str(), about, self.as_tool())
     }
 }
@@ -64,7 +64,7 @@ impl Config {
                 return Err(wrong(format!("`{whom}` is none that the agent may start"))
                     .hint(format!("add it to agents.{}.delegable.agents", agent.name)));
             }
-            let tool = uses.tool(&who.own().description).map_err(|NoTool(why)| wrong(why))?;
+            let tool = uses.tool(&who.own().description).map_err(|AgentToolError(why)| wrong(why))?;
             let name = tool.name();
             if RUN_TOOLS.iter().chain(&["ask_user", "load_skill"]).any(|own| *own == name) {
                 return Err(wrong(format!("`{name}` is a tool of the host")).hint("give it another `name`"));
@@ -82,18 +82,18 @@ impl<'de> Deserialize<'de> for AgentToolUse {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
-        struct Full {
+        struct AgentToolMapping {
             agent: String,
             name: Option<String>,
             description: Option<String>,
             #[serde(default)]
-            conversation: Conversation,
+            conversation: ConversationMode,
             input_schema: Option<Value>,
             #[serde(default)]
             instruction: String,
         }
-        struct Visitor;
-        impl<'de> de::Visitor<'de> for Visitor {
+        struct AgentToolVisitor;
+        impl<'de> de::Visitor<'de> for AgentToolVisitor {
             type Value = AgentToolUse;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("the name of an agent, or a mapping with `agent`")
@@ -104,12 +104,12 @@ impl<'de> Deserialize<'de> for AgentToolUse {
                 Ok(AgentToolUse { agent: name, name: None, description, conversation, input_schema, instruction })
             }
             fn visit_map<M: de::MapAccess<'de>>(self, map: M) -> Result<AgentToolUse, M::Error> {
-                let full = Full::deserialize(MapAccessDeserializer::new(map))?;
-                let Full { agent, name, description, conversation, input_schema, instruction } = full;
+                let full = AgentToolMapping::deserialize(MapAccessDeserializer::new(map))?;
+                let AgentToolMapping { agent, name, description, conversation, input_schema, instruction } = full;
                 Ok(AgentToolUse { agent, name, description, conversation, input_schema, instruction })
             }
         }
-        from.deserialize_any(Visitor)
+        from.deserialize_any(AgentToolVisitor)
     }
 }
 
@@ -141,10 +141,13 @@ mod tests {
         let [short, full] = &config.agents[0].agent_tools[..] else { panic!("there are two") };
         let tool = short.tool("Knows birds.").unwrap();
         assert_eq!((tool.name(), tool.description()), ("bob-the-bird", "Knows birds."));
-        assert_eq!((short.conversation, &short.input_schema), (Conversation::Fresh, &None));
+        assert_eq!((short.conversation, &short.input_schema), (ConversationMode::Fresh, &None));
         let tool = full.tool("").unwrap();
         assert_eq!((tool.name(), tool.description()), ("look_up", "Looks something up."));
-        assert_eq!((full.conversation, full.instruction.as_str()), (Conversation::Kept, "Say how many live there."));
+        assert_eq!(
+            (full.conversation, full.instruction.as_str()),
+            (ConversationMode::Kept, "Say how many live there.")
+        );
         assert_eq!(full.input_schema.as_ref().unwrap()["required"], serde_json::json!(["city"]));
     }
 

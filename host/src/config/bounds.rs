@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, de};
 
 use super::{
     schema::duration,
-    setting::{Setting, is, map, shown},
+    setting::{EffectiveSetting, is, map, shown},
 };
 use crate::{
     error::{ErrorKind, Report},
@@ -79,7 +79,7 @@ pub struct LimitsConfig {
 }
 
 /// A number that a config can set.
-struct Number {
+struct LimitSetting {
     key: &'static str,
     says: Option<u64>,
     default: u64,
@@ -137,8 +137,8 @@ impl LimitsConfig {
         }
     }
 
-    fn numbers(&self) -> [Number; 15] {
-        let number = |key, says, default: usize| Number { key, says, default: default as u64 };
+    fn numbers(&self) -> [LimitSetting; 15] {
+        let number = |key, says, default: usize| LimitSetting { key, says, default: default as u64 };
         let (entries, calls) = (limits::LOG_ENTRIES as usize, limits::HOST_CALLS_PER_SECOND as usize);
         let at_once = limits::PLUGIN_CONCURRENCY as usize;
         [
@@ -193,7 +193,7 @@ impl LimitsConfig {
     }
 
     /// What holds for all plugins.
-    pub(super) fn setting(&self, guest_memory: Option<(u64, &'static str)>) -> Setting {
+    pub(super) fn setting(&self, guest_memory: Option<(u64, &'static str)>) -> EffectiveSetting {
         let unknown = "half of what the machine or its control group has";
         let total = match guest_memory {
             Some((bytes, from)) => is(&bytes).noted(from),
@@ -205,7 +205,7 @@ impl LimitsConfig {
     }
 
     /// What holds for one of them.
-    pub(super) fn setting_over(&self, all: &Self) -> Setting {
+    pub(super) fn setting_over(&self, all: &Self) -> EffectiveSetting {
         if *self == Self::default() {
             return is(&()).noted("as in `limits`");
         }
@@ -213,7 +213,7 @@ impl LimitsConfig {
     }
 
     /// Every key with what holds, those that these do not name with a note on where it comes from.
-    fn resolved(&self, all: &Self, from: &'static str) -> Vec<(&'static str, Setting)> {
+    fn resolved(&self, all: &Self, from: &'static str) -> Vec<(&'static str, EffectiveSetting)> {
         let is_of_one = from != "default";
         let all_numbers = all.numbers();
         let numbers =

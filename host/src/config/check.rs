@@ -1,6 +1,8 @@
 //! What serde cannot see: names that must be unique, references that must lead somewhere, bounds.
 
-use super::{AgentConfig, Config, LimitsConfig, Shipped, Toolbox, ToolboxUse, egress::check_way_out, unknown};
+use super::{
+    AgentConfig, Config, HostToolbox, LimitsConfig, ShippedToolbox, ToolboxUse, egress::check_way_out, unknown,
+};
 use crate::{
     error::{ErrorKind, Report},
     limits,
@@ -8,9 +10,9 @@ use crate::{
 
 /// Mistakes as they are found, each once.
 #[derive(Default)]
-pub(super) struct Found(Vec<Report>);
+pub(super) struct ConfigErrorCollector(Vec<Report>);
 
-impl Found {
+impl ConfigErrorCollector {
     fn note(&mut self, checked: Result<(), Report>) {
         if let Err(report) = checked
             && !self.0.contains(&report)
@@ -23,7 +25,7 @@ impl Found {
 impl Config {
     /// Returns all that makes it unusable, in the order in which it was always looked for.
     pub(super) fn mistakes(&self) -> Vec<Report> {
-        let mut found = Found::default();
+        let mut found = ConfigErrorCollector::default();
         found.note(unique("providers", self.providers.iter().map(|provider| provider.name.as_str())));
         let agents = unique("agents", self.agents.iter().map(|agent| agent.name.as_str()));
         found.note(agents.and_then(|()| unique("agents and teams", self.everyone().map(|who| who.name.as_str()))));
@@ -81,7 +83,7 @@ impl Config {
     }
 
     /// What one agent or team names.
-    fn check_one(&self, agent: &AgentConfig, found: &mut Found) {
+    fn check_one(&self, agent: &AgentConfig, found: &mut ConfigErrorCollector) {
         let names = || self.providers.iter().map(|provider| provider.name.as_str());
         let servers = || self.mcp_servers.iter().map(|server| server.name.as_str());
         if let Some(name) = &agent.provider
@@ -97,7 +99,7 @@ impl Config {
                 let report = Report::new(ErrorKind::Usage, format!("{place}: `{name}` is there twice"));
                 found.note(Err(report.hint("join them into one")));
             } else if !servers().any(|known| known == name) {
-                let known = Toolbox::NAMES.into_iter().chain(Shipped::NAMES).chain(servers());
+                let known = HostToolbox::NAMES.into_iter().chain(ShippedToolbox::NAMES).chain(servers());
                 found.note(Err(unknown("toolbox or MCP server", name, known).cause(format!("{place} names it"))));
             }
             had.push(name);
@@ -152,7 +154,7 @@ fn check_shipped(agent: &AgentConfig) -> Result<(), Report> {
     Ok(())
 }
 
-fn check_agent(agent: &AgentConfig, found: &mut Found) {
+fn check_agent(agent: &AgentConfig, found: &mut ConfigErrorCollector) {
     let at = |key: &str| format!("{}.{key}", agent.place());
     let wrong = |key: &str, what: String| wrong(format!("{}: {what}", at(key)));
     let options = &agent.options;

@@ -7,26 +7,26 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use super::{
-    AgentConfig, AgentOptions, AuthConfig, CONTEXT_THRESHOLD, Config, CredentialConfig, DelegableConfig, FileUse,
-    FolderUse, GrantConfig, HttpUse, Listed, OwnMiddleware, PluginUse, ProviderConfig, StepUse,
+    AgentConfig, AgentOptions, AuthConfig, CONTEXT_THRESHOLD, Config, CredentialConfig, DelegableConfig, FolderUse,
+    GrantConfig, HostMiddleware, HttpUse, PluginFolderUse, PluginSection, PluginUse, ProviderConfig, StepUse,
     mask::{MASK, masked, masked_params, masked_url},
-    setting::{Holds, Setting, is, list, map, or, positive, set, shown, word},
+    setting::{EffectiveSetting, SettingValue, is, list, map, or, positive, set, shown, word},
 };
 use crate::{
     agent::{DEFAULT_PREFIX, OnFailure},
     capability::{Budget, KvScope, Price, READING_METHODS},
     limits,
     model::{BatchConfig, RateLimitConfig},
-    provider::Api,
+    provider::WireApi,
 };
 
 /// The config as it holds. Its JSON is that of its keys; secrets are masked in it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Effective(Setting);
+pub struct EffectiveConfig(EffectiveSetting);
 
 /// What is known of a config beyond its file.
 #[derive(Debug, Clone, Default)]
-pub struct Known {
+pub struct ConfigRuntimeInfo {
     /// Where plugins are looked for.
     pub plugin_dirs: Vec<PathBuf>,
     /// The guest memory of all plugins together, in bytes, and where that comes from; `None` where nobody has looked.
@@ -34,27 +34,27 @@ pub struct Known {
     /// What each provider costs, if that is known.
     pub prices: Vec<Option<Price>>,
     /// Of each agent.
-    pub agents: Vec<KnownAgent>,
+    pub agents: Vec<AgentRuntimeInfo>,
     /// Of each team, what it has as an agent has it.
-    pub teams: Vec<KnownAgent>,
+    pub teams: Vec<AgentRuntimeInfo>,
 }
 
 /// What is known of an agent beyond the config.
 #[derive(Debug, Clone, Default)]
-pub struct KnownAgent {
+pub struct AgentRuntimeInfo {
     /// The tools of each of its toolboxes.
     pub toolboxes: Vec<Vec<String>>,
     /// The names of its skills.
     pub skills: Vec<String>,
     /// Its plugins, in the order of [`AgentConfig::all_plugins`].
-    pub plugins: Vec<KnownPlugin>,
+    pub plugins: Vec<PluginRuntimeInfo>,
     /// In which order what stands around its work is called.
-    pub order: Order,
+    pub order: StepOrder,
 }
 
 /// What is known of a plugin of an agent beyond the config.
 #[derive(Debug, Clone, Default)]
-pub struct KnownPlugin {
+pub struct PluginRuntimeInfo {
     /// Its kinds.
     pub kinds: Vec<&'static str>,
     /// Whether it has WASI's base, in which nothing has any power that is not granted.
@@ -65,7 +65,7 @@ pub struct KnownPlugin {
 
 /// In which order effects and middleware are called: their names, of middleware the outermost first.
 #[derive(Debug, Clone, Default)]
-pub struct Order {
+pub struct StepOrder {
     /// Effects.
     pub effects: Vec<String>,
     /// Around runs.
@@ -76,9 +76,9 @@ pub struct Order {
     pub calls: Vec<String>,
 }
 
-impl Effective {
+impl EffectiveConfig {
     /// What holds of `config`, with one entry in `known` for each of its providers, agents, toolboxes and plugins.
-    pub fn new(config: &Config, known: &Known) -> Self {
+    pub fn new(config: &Config, known: &ConfigRuntimeInfo) -> Self {
         let Config {
             providers,
             credentials,
@@ -111,7 +111,7 @@ impl Effective {
             ("mcp_servers", list(mcp_servers.iter().map(|one| servers::server(one, config)))),
             (
                 "programs",
-                Setting::new(Holds::Map(
+                EffectiveSetting::new(SettingValue::Map(
                     programs.iter().map(|(name, one)| (name.clone(), programs::program(name, one, config))).collect(),
                 )),
             ),
@@ -122,7 +122,7 @@ impl Effective {
                     is(&config.root.join(&git.work_dir)).noted_if(git.work_dir.as_os_str().is_empty(), "the root"),
                 )]),
             ),
-            ("default_context_windows", Setting::new(Holds::Map(windows.collect()))),
+            ("default_context_windows", EffectiveSetting::new(SettingValue::Map(windows.collect()))),
             ("plugin_dirs", is(&known.plugin_dirs)),
             ("agents", list(agents.iter().zip(&known.agents).map(one_agent))),
             ("teams", list(teams.iter().zip(&known.teams).map(|(team, known)| teams::team(team, config, known)))),
@@ -154,13 +154,13 @@ impl Effective {
     }
 }
 
-impl Serialize for Effective {
+impl Serialize for EffectiveConfig {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         self.0.serialize(to)
     }
 }
 
-fn provider(provider: &ProviderConfig, config: &Config, price: Option<Price>) -> Setting {
+fn provider(provider: &ProviderConfig, config: &Config, price: Option<Price>) -> EffectiveSetting {
     let ProviderConfig {
         name,
         kind,
@@ -260,15 +260,15 @@ fn provider(provider: &ProviderConfig, config: &Config, price: Option<Price>) ->
             let is_printed = vendor.prints_calls(provider.address().unwrap_or(""));
             let printed_calls = ("printed_calls", or(*printed_calls, is_printed, "default"));
             keys.extend(match provider.api() {
-                Some(Api::Chat) => vec![
+                Some(WireApi::Chat) => vec![
                     (
                         "max_tokens_field",
                         is(max_tokens_field).noted_if(max_tokens_field.is_none(), "as the server wants it"),
                     ),
                     printed_calls,
                 ],
-                Some(Api::Messages) => vec![("prompt_cache", or(*prompt_cache, true, "default")), printed_calls],
-                Some(Api::Responses) => vec![
+                Some(WireApi::Messages) => vec![("prompt_cache", or(*prompt_cache, true, "default")), printed_calls],
+                Some(WireApi::Responses) => vec![
                     (
                         "encrypted_reasoning",
                         is(encrypted_reasoning)
@@ -276,7 +276,7 @@ fn provider(provider: &ProviderConfig, config: &Config, price: Option<Price>) ->
                     ),
                     printed_calls,
                 ],
-                Some(Api::GenerateContent) | None => vec![],
+                Some(WireApi::GenerateContent) | None => vec![],
             });
         }
         None => keys.extend([
@@ -304,7 +304,7 @@ fn provider(provider: &ProviderConfig, config: &Config, price: Option<Price>) ->
 }
 
 /// Where it is, and never what: no value of one stands in a config.
-fn credential(credential: &CredentialConfig, config: &Config) -> Setting {
+fn credential(credential: &CredentialConfig, config: &Config) -> EffectiveSetting {
     let CredentialConfig { name, env, file, command, audience, auth } = credential;
     let source = match (env, file) {
         (Some(variable), _) => ("env", is(variable)),
@@ -317,7 +317,7 @@ fn credential(credential: &CredentialConfig, config: &Config) -> Setting {
     map([("name", is(name)), source, ("for", is(audience)), ("auth", auth)])
 }
 
-fn http_setting(HttpUse { url, methods, networks }: &HttpUse) -> Setting {
+fn http_setting(HttpUse { url, methods, networks }: &HttpUse) -> EffectiveSetting {
     map([
         ("url", is(url)),
         ("methods", if methods.is_empty() { is(&READING_METHODS) } else { is(methods) }),
@@ -325,11 +325,11 @@ fn http_setting(HttpUse { url, methods, networks }: &HttpUse) -> Setting {
     ])
 }
 
-fn or_null(list: &[String], without: &'static str) -> Setting {
+fn or_null(list: &[String], without: &'static str) -> EffectiveSetting {
     if list.is_empty() { is(&()).noted(without) } else { is(list) }
 }
 
-fn batch_setting(batch: &BatchConfig) -> Setting {
+fn batch_setting(batch: &BatchConfig) -> EffectiveSetting {
     let BatchConfig { window, poll_interval, timeout, max_size } = batch;
     map([
         ("window", is(&shown(*window))),
@@ -339,17 +339,17 @@ fn batch_setting(batch: &BatchConfig) -> Setting {
     ])
 }
 
-fn rate_limit_setting(limit: &RateLimitConfig) -> Setting {
+fn rate_limit_setting(limit: &RateLimitConfig) -> EffectiveSetting {
     let RateLimitConfig { input_tpm, output_tpm, rpm } = limit;
     let limits = [("input_tpm", input_tpm), ("output_tpm", output_tpm), ("rpm", rpm)];
     map(limits.map(|(key, limit)| (key, is(limit).noted_if(limit.is_none(), "no bound of its own"))))
 }
 
-fn time_or(time: Option<Duration>, default: Duration) -> Setting {
+fn time_or(time: Option<Duration>, default: Duration) -> EffectiveSetting {
     is(&shown(time.unwrap_or(default))).noted_if(time.is_none(), "default")
 }
 
-fn agent_setting(agent: &AgentConfig, config: &Config, known: &KnownAgent) -> Setting {
+fn agent_setting(agent: &AgentConfig, config: &Config, known: &AgentRuntimeInfo) -> EffectiveSetting {
     let AgentConfig {
         name,
         description,
@@ -383,7 +383,7 @@ fn agent_setting(agent: &AgentConfig, config: &Config, known: &KnownAgent) -> Se
         None => is(&()).noted("none: it is not known what the model can take, or no plugins came with the host"),
     };
     let middleware = list(middleware.iter().map(|step| one_step(step, &mut plugins, config)));
-    let listed = agent.all_plugins().zip(&known.plugins).filter(|((listed, ..), _)| *listed == Listed::Plugins);
+    let listed = agent.all_plugins().zip(&known.plugins).filter(|((listed, ..), _)| *listed == PluginSection::Plugins);
     let plugins = listed.map(|((_, id, uses), known)| (id.to_owned(), map(plugin_keys(uses, known, config)))).collect();
     map([
         ("name", is(name)),
@@ -400,7 +400,7 @@ fn agent_setting(agent: &AgentConfig, config: &Config, known: &KnownAgent) -> Se
         ("agent_tools", list(agent_tools.iter().map(|uses| agent_tools::setting(uses, config)))),
         ("effects", shown_effects),
         ("middleware", middleware),
-        ("plugins", Setting::new(Holds::Map(plugins))),
+        ("plugins", EffectiveSetting::new(SettingValue::Map(plugins))),
         ("use", grant_setting(ceiling.as_ref(), "what each plugin is granted", config)),
         ("delegable", delegable_setting(delegable, "what it and the agents that it may start use", config)),
         ("options", options_setting(options)),
@@ -410,7 +410,7 @@ fn agent_setting(agent: &AgentConfig, config: &Config, known: &KnownAgent) -> Se
     ])
 }
 
-fn model_setting(provider: Option<&str>, config: &Config) -> Setting {
+fn model_setting(provider: Option<&str>, config: &Config) -> EffectiveSetting {
     match (provider, config.providers.first()) {
         (Some(name), _) => is(name),
         (None, Some(first)) => is(&first.name).noted("the first"),
@@ -418,28 +418,32 @@ fn model_setting(provider: Option<&str>, config: &Config) -> Setting {
     }
 }
 
-fn prefix_setting(prefix: Option<&str>) -> Setting {
+fn prefix_setting(prefix: Option<&str>) -> EffectiveSetting {
     or(prefix.filter(|prefix| !prefix.is_empty()), DEFAULT_PREFIX, "default")
 }
 
 /// An effect or a middleware; `plugins` goes on behind what is known of it.
-fn one_step<'a>(step: &StepUse, plugins: &mut impl Iterator<Item = &'a KnownPlugin>, config: &Config) -> Setting {
+fn one_step<'a>(
+    step: &StepUse,
+    plugins: &mut impl Iterator<Item = &'a PluginRuntimeInfo>,
+    config: &Config,
+) -> EffectiveSetting {
     let Some(own) = step.own() else {
         let known = plugins.next().cloned().unwrap_or_default();
         return step_setting(step, plugin_keys(&step.uses, &known, config));
     };
     let params = match own {
-        Ok(OwnMiddleware::Timeout(limit)) => map([("time", is(&shown(limit)))]),
-        Ok(OwnMiddleware::Budget(budget)) => budget_setting(&budget),
+        Ok(HostMiddleware::Timeout(limit)) => map([("time", is(&shown(limit)))]),
+        Ok(HostMiddleware::Budget(budget)) => budget_setting(&budget),
         _ => map([]),
     };
     step_setting(step, vec![("params", params)])
 }
 
-fn budget_setting(budget: &Budget) -> Setting {
+fn budget_setting(budget: &Budget) -> EffectiveSetting {
     let Budget { tokens, usd, tool_calls, time } = budget;
-    let or_none = |value: Setting| {
-        if value.holds == Holds::One(Value::Null) { value.noted("no bound of its own") } else { value }
+    let or_none = |value: EffectiveSetting| {
+        if value.holds == SettingValue::One(Value::Null) { value.noted("no bound of its own") } else { value }
     };
     map([
         ("tokens", or_none(is(tokens))),
@@ -449,7 +453,7 @@ fn budget_setting(budget: &Budget) -> Setting {
     ])
 }
 
-fn grant_setting(grant: Option<&GrantConfig>, without: &'static str, config: &Config) -> Setting {
+fn grant_setting(grant: Option<&GrantConfig>, without: &'static str, config: &Config) -> EffectiveSetting {
     let Some(GrantConfig { files, clock, random, chat, kv, models, http, credentials, powers, mcp, programs }) = grant
     else {
         return is(&()).noted(without);
@@ -471,7 +475,7 @@ fn grant_setting(grant: Option<&GrantConfig>, without: &'static str, config: &Co
     ])
 }
 
-fn delegable_setting(delegable: &DelegableConfig, without: &'static str, config: &Config) -> Setting {
+fn delegable_setting(delegable: &DelegableConfig, without: &'static str, config: &Config) -> EffectiveSetting {
     let DelegableConfig { grant, agents, budget } = delegable;
     map([
         ("grant", grant_setting(grant.as_ref(), without, config)),
@@ -480,7 +484,7 @@ fn delegable_setting(delegable: &DelegableConfig, without: &'static str, config:
     ])
 }
 
-fn options_setting(options: &AgentOptions) -> Setting {
+fn options_setting(options: &AgentOptions) -> EffectiveSetting {
     let AgentOptions {
         max_iterations,
         warn_iterations,
@@ -521,17 +525,17 @@ fn options_setting(options: &AgentOptions) -> Setting {
     ])
 }
 
-fn order_setting(Order { effects, runs, requests, calls }: &Order) -> Setting {
+fn order_setting(StepOrder { effects, runs, requests, calls }: &StepOrder) -> EffectiveSetting {
     map([("effects", is(effects)), ("runs", is(runs)), ("requests", is(requests)), ("calls", is(calls))])
 }
 
-fn step_setting(step: &StepUse, mut keys: Vec<(&'static str, Setting)>) -> Setting {
+fn step_setting(step: &StepUse, mut keys: Vec<(&'static str, EffectiveSetting)>) -> EffectiveSetting {
     let kind = is(&step.kind).noted_if(step.is_default, "of an agent whose config names no effects");
     keys.insert(0, ("kind", kind));
     map(keys)
 }
 
-fn plugin_keys(uses: &PluginUse, known: &KnownPlugin, config: &Config) -> Vec<(&'static str, Setting)> {
+fn plugin_keys(uses: &PluginUse, known: &PluginRuntimeInfo, config: &Config) -> Vec<(&'static str, EffectiveSetting)> {
     let kinds = &known.kinds;
     let PluginUse {
         files,
@@ -551,7 +555,7 @@ fn plugin_keys(uses: &PluginUse, known: &KnownPlugin, config: &Config) -> Vec<(&
         on_failure,
         limits: bounds,
     } = uses;
-    let file = |FileUse { path, name, mode }: &FileUse| {
+    let file = |PluginFolderUse { path, name, mode }: &PluginFolderUse| {
         let seen_as = name.as_deref().map_or_else(|| is(path).noted("as `path` is written"), is);
         map([("path", is(&config.root.join(path))), ("as", seen_as), ("mode", is(mode))])
     };
@@ -582,7 +586,7 @@ fn plugin_keys(uses: &PluginUse, known: &KnownPlugin, config: &Config) -> Vec<(&
     keys
 }
 
-fn kv_setting(kv: Option<KvScope>) -> Setting {
+fn kv_setting(kv: Option<KvScope>) -> EffectiveSetting {
     is(&kv).noted_if(kv.is_none(), "it has no store")
 }
 

@@ -10,7 +10,7 @@ use serde::{
 
 use super::{AuthConfig, unknown};
 use crate::{
-    capability::Http,
+    capability::HttpGrant,
     error::{ErrorKind, Fault, Report},
     limits,
     net::header_name,
@@ -31,15 +31,15 @@ impl<'de> Deserialize<'de> for HttpUse {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
-        struct Full {
+        struct HttpUseMapping {
             url: String,
             #[serde(default)]
             methods: Vec<String>,
             #[serde(default)]
             networks: Vec<String>,
         }
-        struct Visitor;
-        impl<'de> de::Visitor<'de> for Visitor {
+        struct HttpUseVisitor;
+        impl<'de> de::Visitor<'de> for HttpUseVisitor {
             type Value = HttpUse;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a URL, or a mapping with `url`")
@@ -48,24 +48,25 @@ impl<'de> Deserialize<'de> for HttpUse {
                 Ok(HttpUse { url: url.to_owned(), ..HttpUse::default() })
             }
             fn visit_map<M: de::MapAccess<'de>>(self, map: M) -> Result<HttpUse, M::Error> {
-                let Full { url, methods, networks } = Full::deserialize(MapAccessDeserializer::new(map))?;
+                let HttpUseMapping { url, methods, networks } =
+                    HttpUseMapping::deserialize(MapAccessDeserializer::new(map))?;
                 Ok(HttpUse { url, methods, networks })
             }
         }
-        from.deserialize_any(Visitor)
+        from.deserialize_any(HttpUseVisitor)
     }
 }
 
 impl HttpUse {
     /// What it allows.
-    fn rules(&self) -> Result<Http, String> {
+    fn rules(&self) -> Result<HttpGrant, String> {
         let most = limits::HTTP_ENTRY_WORDS;
         for (key, list) in [("methods", &self.methods), ("networks", &self.networks)] {
             if list.len() > most {
                 return Err(format!("{key}: there are more than {most}"));
             }
         }
-        Http::entry(&self.url, &self.methods, &networks(&self.networks)?)
+        HttpGrant::entry(&self.url, &self.methods, &networks(&self.networks)?)
     }
 }
 
@@ -79,9 +80,9 @@ pub(super) fn networks(texts: &[String]) -> Result<Vec<IpNet>, String> {
 }
 
 /// What a list of them allows. What cannot be understood, which no config that was read has, allows nothing.
-pub fn requests(uses: &[HttpUse]) -> Http {
+pub fn requests(uses: &[HttpUse]) -> HttpGrant {
     let rules: Vec<_> = uses.iter().filter_map(|entry| entry.rules().ok()).collect();
-    rules.iter().flat_map(Http::rules).cloned().collect()
+    rules.iter().flat_map(HttpGrant::rules).cloned().collect()
 }
 
 /// Whether such lists can be used; `at` is where they stand.
@@ -150,9 +151,9 @@ impl CredentialConfig {
     }
 
     /// The requests that it may be added to.
-    pub fn audience(&self) -> Http {
-        let all = self.audience.iter().filter_map(|url| Http::place(url).ok());
-        all.fold(Http::default(), |all, one| all.join(&one))
+    pub fn audience(&self) -> HttpGrant {
+        let all = self.audience.iter().filter_map(|url| HttpGrant::place(url).ok());
+        all.fold(HttpGrant::default(), |all, one| all.join(&one))
     }
 
     /// What serde cannot see.
@@ -187,7 +188,8 @@ impl CredentialConfig {
             return wrong(what, "name the servers that it is for: `for: [https://api.example.com]`");
         }
         for url in &self.audience {
-            let place = Http::place(url).map_err(|what| Report::new(ErrorKind::Usage, format!("{at}.for: {what}")))?;
+            let place =
+                HttpGrant::place(url).map_err(|what| Report::new(ErrorKind::Usage, format!("{at}.for: {what}")))?;
             if place.is_for_every_host() {
                 let hint = "name the servers that it is for: `for: [https://api.example.com]`";
                 return wrong(".for: a credential that every server may be sent is none".into(), hint);

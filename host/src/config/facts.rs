@@ -7,24 +7,25 @@ use sha2::{Digest, Sha256};
 use url::Url;
 
 use super::{
-    AgentConfig, ChangesUse, Config, CredentialConfig, FileUse, GitConfig, Listed, LoginGrant, McpServerConfig,
-    OAuthConfig, OwnToolbox, PluginUse, ProgramConfig, ProviderConfig, ServerUse, TeamConfig, Toolbox, ToolboxUse,
+    AgentConfig, ChangesUse, Config, CredentialConfig, GitConfig, HostToolbox, HostToolboxUse, LoginGrant,
+    McpServerConfig, McpServerUse, OAuthConfig, PluginFolderUse, PluginSection, PluginUse, ProgramConfig,
+    ProviderConfig, TeamConfig, ToolboxUse,
     egress::requests,
     mask::{MASK, masked_params, masked_url},
 };
 use crate::{
     agent::OnFailure,
-    capability::{Access, Grant, Http, KvScope, READING_METHODS},
+    capability::{FileAccess, Grant, HttpGrant, KvScope, READING_METHODS},
     files,
     process::shown_words,
-    trust::{Danger, Facts, quoted, quoted_path},
+    trust::{RiskLevel, TrustFacts, quoted, quoted_path},
 };
 
 impl Config {
     /// What it names that reaches beyond it: addresses, variables of the environment that go there, plugins and what each
     /// is granted. Links on the way to a granted folder are resolved. What a plugin is, its directory and its bytes, is
     /// known to whoever looks for plugins.
-    pub fn facts(&self) -> Facts {
+    pub fn facts(&self) -> TrustFacts {
         let Self {
             providers,
             credentials,
@@ -51,7 +52,7 @@ impl Config {
             root,
             file: _,
         } = self;
-        let mut facts = Facts::default();
+        let mut facts = TrustFacts::default();
         providers.iter().for_each(|provider| provider_facts(provider, root, &mut facts));
         credentials.iter().for_each(|credential| credential_facts(credential, root, &mut facts));
         mcp_servers.iter().for_each(|server| server_facts(server, root, &mut facts));
@@ -73,7 +74,7 @@ impl Config {
     }
 }
 
-fn provider_facts(provider: &ProviderConfig, root: &Path, facts: &mut Facts) {
+fn provider_facts(provider: &ProviderConfig, root: &Path, facts: &mut TrustFacts) {
     let ProviderConfig {
         name,
         // An address, or a plugin.
@@ -121,46 +122,52 @@ fn provider_facts(provider: &ProviderConfig, root: &Path, facts: &mut Facts) {
         return;
     };
     let shown = shown_address(address);
-    facts.add(Danger::Sends, format!("{model} is at {shown}: conversations go there"));
+    facts.add(RiskLevel::Sends, format!("{model} is at {shown}: conversations go there"));
     for variable in variables(address) {
-        facts.add(Danger::Sends, format!("{model} has the environment's {} in its address {shown}", quoted(variable)));
+        facts.add(
+            RiskLevel::Sends,
+            format!("{model} has the environment's {} in its address {shown}", quoted(variable)),
+        );
     }
     let sent = [api_key.as_deref().unwrap_or_default()].into_iter().chain(headers.values().map(String::as_str));
     for variable in sent.flat_map(variables).chain(provider.usual_key()) {
-        facts.add(Danger::Sends, format!("{model} sends the environment's {} to {shown}", quoted(variable)));
+        facts.add(RiskLevel::Sends, format!("{model} sends the environment's {} to {shown}", quoted(variable)));
     }
     if let Some(file) = api_key_file {
         facts.add(
-            Danger::Sends,
+            RiskLevel::Sends,
             format!("{model} sends what the file {} holds to {shown}", quoted_path(&files::resolved(&root.join(file)))),
         );
     }
     if !api_key_command.is_empty() {
         let command = shown_command(api_key_command);
-        facts.add(Danger::Runs, format!("{model} runs {command} and sends what it prints to {shown}"));
+        facts.add(RiskLevel::Runs, format!("{model} runs {command} and sends what it prints to {shown}"));
     }
     if !body.is_empty() {
         // A vendor may do anything for them: ask servers of others, keep what it is told, run code.
         let fields: Vec<_> = body.keys().map(|field| quoted(field)).collect();
         let digest = digest_of(&serde_json::to_string(body).unwrap_or_default());
         facts.add(
-            Danger::Sends,
+            RiskLevel::Sends,
             format!("{model} is sent fields of the config: {} (sha256:{digest})", fields.join(", ")),
         );
     }
     if let Some(proxy) = proxy {
         let through = shown_address(proxy);
-        facts.add(Danger::Sends, format!("{model} is reached through the proxy {through}: conversations go there too"));
+        facts.add(
+            RiskLevel::Sends,
+            format!("{model} is reached through the proxy {through}: conversations go there too"),
+        );
         for variable in variables(proxy) {
             facts.add(
-                Danger::Sends,
+                RiskLevel::Sends,
                 format!("{model} has the environment's {} in its proxy {through}", quoted(variable)),
             );
         }
     }
 }
 
-fn agent_facts(agent: &AgentConfig, root: &Path, work_dir: &Path, facts: &mut Facts) {
+fn agent_facts(agent: &AgentConfig, root: &Path, work_dir: &Path, facts: &mut TrustFacts) {
     let AgentConfig {
         name,
         // What agents use is told of each.
@@ -206,22 +213,22 @@ fn agent_facts(agent: &AgentConfig, root: &Path, work_dir: &Path, facts: &mut Fa
             continue;
         }
         let what = match listed {
-            Listed::Effects => "effect",
-            Listed::Middleware => "middleware",
-            Listed::Plugins | Listed::Toolboxes => "plugin",
-            Listed::Coordinator => "coordinator",
+            PluginSection::Effects => "effect",
+            PluginSection::Middleware => "middleware",
+            PluginSection::Plugins | PluginSection::Toolboxes => "plugin",
+            PluginSection::Coordinator => "coordinator",
         };
         let who = format!("the {} {}: the {what} {}", agent.word(), quoted(name), quoted(id));
         plugin_facts(&who, uses, ceiling.as_ref(), root, facts);
-        if matches!(listed, Listed::Effects | Listed::Middleware | Listed::Coordinator) {
+        if matches!(listed, PluginSection::Effects | PluginSection::Middleware | PluginSection::Coordinator) {
             step_facts(&who, uses, facts);
         }
     }
 }
 
 /// What an agent reaches with tools of the host.
-fn toolbox_facts(agent: &str, uses: &OwnToolbox, work_dir: &Path, facts: &mut Facts) {
-    let OwnToolbox {
+fn toolbox_facts(agent: &str, uses: &HostToolboxUse, work_dir: &Path, facts: &mut TrustFacts) {
+    let HostToolboxUse {
         name,
         // Which of them a model is shown.
         tools: _,
@@ -231,26 +238,26 @@ fn toolbox_facts(agent: &str, uses: &OwnToolbox, work_dir: &Path, facts: &mut Fa
     let who = format!("the agent {}", quoted(agent));
     match (name, programs) {
         // They reach nothing but the project's notes, other agents and the person.
-        (Toolbox::Ask | Toolbox::State | Toolbox::Tasks | Toolbox::Notes, _) => {}
-        (Toolbox::Exec, None) => {
-            facts.add(Danger::Runs, format!("{who} may run programs outside the sandbox, if you say yes to each"))
+        (HostToolbox::Ask | HostToolbox::State | HostToolbox::Tasks | HostToolbox::Notes, _) => {}
+        (HostToolbox::Exec, None) => {
+            facts.add(RiskLevel::Runs, format!("{who} may run programs outside the sandbox, if you say yes to each"))
         }
-        (Toolbox::Exec, Some(names)) => {
+        (HostToolbox::Exec, Some(names)) => {
             for program in names {
                 facts.add(
-                    Danger::Runs,
+                    RiskLevel::Runs,
                     format!("{who} may run the program {}, and you are not asked before", quoted(program)),
                 );
             }
         }
-        (Toolbox::Git, _) => {
+        (HostToolbox::Git, _) => {
             let folder = quoted_path(&files::resolved(work_dir));
-            facts.add(Danger::Runs, format!("{who} may use git in {folder}, if you say yes to it"));
+            facts.add(RiskLevel::Runs, format!("{who} may use git in {folder}, if you say yes to it"));
         }
     }
 }
 
-fn program_facts(name: &str, program: &ProgramConfig, root: &Path, facts: &mut Facts) {
+fn program_facts(name: &str, program: &ProgramConfig, root: &Path, facts: &mut TrustFacts) {
     let ProgramConfig {
         command,
         args: _,
@@ -268,7 +275,7 @@ fn program_facts(name: &str, program: &ProgramConfig, root: &Path, facts: &mut F
     let (args, digest) = (args.join(" or "), digest_of(&args.join("\n")));
     let args = if args.len() <= SHOWN_PARAMS_BYTES { quoted(&args) } else { format!("lists of sha256:{digest}") };
     facts.add(
-        Danger::Runs,
+        RiskLevel::Runs,
         format!(
             "{who} is {}, run outside the sandbox in {}, with the arguments {args}",
             quoted(&command),
@@ -276,25 +283,25 @@ fn program_facts(name: &str, program: &ProgramConfig, root: &Path, facts: &mut F
         ),
     );
     for variable in inherit_env {
-        facts.add(Danger::Sends, format!("{who} gets the environment's {}", quoted(variable)));
+        facts.add(RiskLevel::Sends, format!("{who} gets the environment's {}", quoted(variable)));
     }
     for (variable, value) in env {
         // A program may do anything for what stands in its environment.
         facts.add(
-            Danger::Runs,
+            RiskLevel::Runs,
             format!("{who} has {} in its environment (sha256:{})", quoted(variable), digest_of(value)),
         );
     }
 }
 
 /// What decides how a step guards: who changes that is asked about.
-fn step_facts(who: &str, uses: &PluginUse, facts: &mut Facts) {
+fn step_facts(who: &str, uses: &PluginUse, facts: &mut TrustFacts) {
     if !uses.params.is_empty() {
         let params = serde_json::to_string(&uses.params).expect("a map with string keys is JSON");
         let is_plain = params.len() <= SHOWN_PARAMS_BYTES
             && serde_json::to_value(&uses.params).ok() == serde_json::to_value(masked_params(&uses.params)).ok();
         facts.add(
-            Danger::Little,
+            RiskLevel::Little,
             match is_plain {
                 true => format!("{who} has the params {}", quoted(&params)),
                 false => format!("{who} has params of sha256:{}", digest_of(&params)),
@@ -302,7 +309,7 @@ fn step_facts(who: &str, uses: &PluginUse, facts: &mut Facts) {
         );
     }
     if uses.on_failure == Some(OnFailure::Skip) {
-        facts.add(Danger::Little, format!("{who} may fail, and the run goes on without it"));
+        facts.add(RiskLevel::Little, format!("{who} may fail, and the run goes on without it"));
     }
 }
 
@@ -316,7 +323,7 @@ fn digest_of(text: &str) -> String {
 }
 
 /// Of what it is granted, what its agent's `ceiling` leaves.
-fn plugin_facts(who: &str, uses: &PluginUse, ceiling: Option<&Grant>, root: &Path, facts: &mut Facts) {
+fn plugin_facts(who: &str, uses: &PluginUse, ceiling: Option<&Grant>, root: &Path, facts: &mut TrustFacts) {
     let PluginUse {
         files,
         // Told below, as far as they hold.
@@ -340,24 +347,27 @@ fn plugin_facts(who: &str, uses: &PluginUse, ceiling: Option<&Grant>, root: &Pat
         limits: _,
     } = uses;
     facts.add(
-        Danger::Little,
+        RiskLevel::Little,
         match confirm {
             true => format!("{who} is used"),
             false => format!("{who} is used, and you are not asked before each call"),
         },
     );
     if *changes == ChangesUse::Apply {
-        facts.add(Danger::Changes, format!("{who} has the changes of files that it proposes made without asking you"));
+        facts.add(
+            RiskLevel::Changes,
+            format!("{who} has the changes of files that it proposes made without asking you"),
+        );
     }
     let narrowed = |grant: Grant| ceiling.map_or_else(|| grant.clone(), |ceiling| ceiling.meet(&grant));
-    for FileUse { path, name: _, mode } in files {
+    for PluginFolderUse { path, name: _, mode } in files {
         // A link in the project may lead anywhere.
         let path = files::resolved(&root.join(path));
         let given = narrowed(Grant { files: [(path, *mode)].into_iter().collect(), ..Grant::default() });
         for (path, mode) in given.files.iter() {
             let (danger, may) = match mode {
-                Access::Read => (Danger::Reads, "read"),
-                Access::Write => (Danger::Changes, "read and change"),
+                FileAccess::Read => (RiskLevel::Reads, "read"),
+                FileAccess::Write => (RiskLevel::Changes, "read and change"),
             };
             facts.add(danger, format!("{who} may {may} {}", quoted_path(path)));
         }
@@ -366,42 +376,45 @@ fn plugin_facts(who: &str, uses: &PluginUse, ceiling: Option<&Grant>, root: &Pat
         narrowed(uses.grant(|path| path.to_owned()));
     powerful(who, clock, random, kv.into_iter().next(), facts);
     if chat {
-        facts.add(Danger::Little, format!("{who} may read the conversation"));
+        facts.add(RiskLevel::Little, format!("{who} may read the conversation"));
     }
     for model in models.names() {
-        facts.add(Danger::Sends, format!("{who} may send the conversation to the model {}", quoted(model)));
+        facts.add(RiskLevel::Sends, format!("{who} may send the conversation to the model {}", quoted(model)));
     }
     way_out(who, &http, credentials.names(), facts);
     for program in programs.names() {
-        facts.add(Danger::Runs, format!("{who} may have the program {} run", quoted(program)));
+        facts.add(RiskLevel::Runs, format!("{who} may have the program {} run", quoted(program)));
     }
     for power in powers {
-        facts.add(Danger::Little, format!("{who} has the power `{power}`"));
+        facts.add(RiskLevel::Little, format!("{who} has the power `{power}`"));
     }
 }
 
 /// What may be sent, and what is added to it. Which addresses a name may lead to is a part of it.
-fn way_out<'a>(who: &str, http: &Http, credentials: impl Iterator<Item = &'a str>, facts: &mut Facts) {
+fn way_out<'a>(who: &str, http: &HttpGrant, credentials: impl Iterator<Item = &'a str>, facts: &mut TrustFacts) {
     for (place, methods) in http.places() {
         let spelled = |place: &str| format!("{who} may send requests to {}", quoted(place));
         let of_each = methods.iter().map(|method| spelled(&format!("{method} {place}"))).collect::<Vec<_>>();
         let before = [vec![spelled(&place)], of_each].into_iter().filter(|lines| !lines.is_empty()).collect();
         let place = quoted(&place);
         let (danger, what) = match &methods[..] {
-            [] => (Danger::Sends, "requests of any method".to_owned()),
+            [] => (RiskLevel::Sends, "requests of any method".to_owned()),
             methods => {
                 let only_reads = methods.iter().all(|method| READING_METHODS.contains(method));
-                (if only_reads { Danger::Reads } else { Danger::Sends }, format!("{} requests", methods.join(", ")))
+                (
+                    if only_reads { RiskLevel::Reads } else { RiskLevel::Sends },
+                    format!("{} requests", methods.join(", ")),
+                )
             }
         };
         facts.add_spelled_anew(danger, format!("{who} may send {what} to {place}"), before);
     }
     for credential in credentials {
-        facts.add(Danger::Sends, format!("{who} may have the credential {} sent", quoted(credential)));
+        facts.add(RiskLevel::Sends, format!("{who} may have the credential {} sent", quoted(credential)));
     }
 }
 
-fn credential_facts(credential: &CredentialConfig, root: &Path, facts: &mut Facts) {
+fn credential_facts(credential: &CredentialConfig, root: &Path, facts: &mut TrustFacts) {
     let CredentialConfig {
         name,
         env,
@@ -412,18 +425,18 @@ fn credential_facts(credential: &CredentialConfig, root: &Path, facts: &mut Fact
         auth: _,
     } = credential;
     let (danger, is_what) = match (env, file) {
-        (Some(variable), _) => (Danger::Sends, format!("is what the environment's {} holds", quoted(variable))),
+        (Some(variable), _) => (RiskLevel::Sends, format!("is what the environment's {} holds", quoted(variable))),
         (None, Some(file)) => {
-            (Danger::Sends, format!("is what the file {} holds", quoted_path(&files::resolved(&root.join(file)))))
+            (RiskLevel::Sends, format!("is what the file {} holds", quoted_path(&files::resolved(&root.join(file)))))
         }
-        (None, None) => (Danger::Runs, format!("runs {} and is what it prints", shown_command(command))),
+        (None, None) => (RiskLevel::Runs, format!("runs {} and is what it prints", shown_command(command))),
     };
     for rule in credential.audience().rules() {
         facts.add(danger, format!("the credential {} {is_what}, sent to {}", quoted(name), quoted(&rule.url())));
     }
 }
 
-fn server_facts(server: &McpServerConfig, root: &Path, facts: &mut Facts) {
+fn server_facts(server: &McpServerConfig, root: &Path, facts: &mut TrustFacts) {
     let McpServerConfig {
         name,
         command,
@@ -446,67 +459,70 @@ fn server_facts(server: &McpServerConfig, root: &Path, facts: &mut Facts) {
         let folder = files::resolved(&cwd.as_ref().map_or_else(|| root.to_owned(), |cwd| root.join(cwd)));
         let command = shown_command(&words);
         facts.add(
-            Danger::Runs,
+            RiskLevel::Runs,
             format!("{who} is the program {command}, run outside the sandbox in {}", quoted_path(&folder)),
         );
         for (variable, value) in env {
             for ours in variables(value) {
                 facts.add(
-                    Danger::Sends,
+                    RiskLevel::Sends,
                     format!("{who} gets the environment's {} as {}", quoted(ours), quoted(variable)),
                 );
             }
             // A program may do anything for what stands in its environment.
             let digest = digest_of(value);
-            facts.add(Danger::Runs, format!("{who} has {} in its environment (sha256:{digest})", quoted(variable)));
+            facts.add(RiskLevel::Runs, format!("{who} has {} in its environment (sha256:{digest})", quoted(variable)));
         }
     }
     if let Some(url) = url {
         let shown = shown_address(url);
-        facts.add(Danger::Sends, format!("{who} is at {shown}: what its tools are called with goes there"));
+        facts.add(RiskLevel::Sends, format!("{who} is at {shown}: what its tools are called with goes there"));
         for variable in variables(url) {
-            facts
-                .add(Danger::Sends, format!("{who} has the environment's {} in its address {shown}", quoted(variable)));
+            facts.add(
+                RiskLevel::Sends,
+                format!("{who} has the environment's {} in its address {shown}", quoted(variable)),
+            );
         }
         for variable in headers.values().flat_map(|value| variables(value)) {
-            facts.add(Danger::Sends, format!("{who} is sent the environment's {} at {shown}", quoted(variable)));
+            facts.add(RiskLevel::Sends, format!("{who} is sent the environment's {} at {shown}", quoted(variable)));
         }
         if let Some(oauth) = oauth {
             let OAuthConfig { client_id, client_secret, client_metadata_url, scopes, grant, issuer, networks } = oauth;
             if *grant == LoginGrant::Client {
-                facts.add(Danger::Sends, format!("{who} is asked to let this program in without you"));
+                facts.add(RiskLevel::Sends, format!("{who} is asked to let this program in without you"));
             }
             if let Some(issuer) = issuer {
-                facts.add(Danger::Sends, format!("{who} has the authority {}", quoted(issuer)));
+                facts.add(RiskLevel::Sends, format!("{who} has the authority {}", quoted(issuer)));
             }
             for network in networks {
-                facts.add(Danger::Sends, format!("{who} may have its authority at addresses of {}", quoted(network)));
+                facts
+                    .add(RiskLevel::Sends, format!("{who} may have its authority at addresses of {}", quoted(network)));
             }
             // Whose name it is, and what is asked for: a login that the person makes says it again.
             for variable in client_secret.iter().flat_map(|secret| variables(secret)) {
                 facts.add(
-                    Danger::Sends,
+                    RiskLevel::Sends,
                     format!("{who} has the environment's {} sent to its authority", quoted(variable)),
                 );
             }
             let of = [client_id, client_metadata_url];
             for of in of.into_iter().flatten() {
-                facts.add(Danger::Sends, format!("{who} is asked to let us in as {}", quoted(of)));
+                facts.add(RiskLevel::Sends, format!("{who} is asked to let us in as {}", quoted(of)));
             }
             for scope in scopes {
-                facts.add(Danger::Sends, format!("{who} is asked to let us in for {}", quoted(scope)));
+                facts.add(RiskLevel::Sends, format!("{who} is asked to let us in for {}", quoted(scope)));
             }
         }
     }
     for folder in roots.iter().flatten() {
         let folder = files::resolved(&root.join(folder));
-        facts.add(Danger::Little, format!("{who} is told that {} is its business", quoted_path(&folder)));
+        facts.add(RiskLevel::Little, format!("{who} is told that {} is its business", quoted_path(&folder)));
     }
 }
 
 /// What an agent does with a server, and what that may do for it.
-fn server_use_facts(agent: &str, uses: &ServerUse, facts: &mut Facts) {
-    let ServerUse {
+fn server_use_facts(agent: &str, uses: &McpServerUse, facts: &mut TrustFacts) {
+    let McpServerUse {
         name,
         // Which of them a model is shown.
         tools: _,
@@ -517,18 +533,18 @@ fn server_use_facts(agent: &str, uses: &ServerUse, facts: &mut Facts) {
     let who = format!("the agent {}: the MCP server {}", quoted(agent), quoted(name));
     let unasked = format!("{who} is used, and you are not asked before each call");
     match confirm {
-        Some(true) => facts.add(Danger::Little, format!("{who} is used")),
-        Some(false) => facts.add(Danger::Changes, unasked),
+        Some(true) => facts.add(RiskLevel::Little, format!("{who} is used")),
+        Some(false) => facts.add(RiskLevel::Changes, unasked),
         None => {
             let line = format!("{who} is used, and you are asked before calls that it says may destroy something");
-            facts.add_spelled_anew(Danger::Changes, line, vec![vec![unasked]]);
+            facts.add_spelled_anew(RiskLevel::Changes, line, vec![vec![unasked]]);
         }
     }
     if *sampling {
-        facts.add(Danger::Sends, format!("{who} may have the agent's model reply to it"));
+        facts.add(RiskLevel::Sends, format!("{who} may have the agent's model reply to it"));
     }
     if *elicitation {
-        facts.add(Danger::Little, format!("{who} may ask you"));
+        facts.add(RiskLevel::Little, format!("{who} may ask you"));
     }
 }
 
@@ -536,15 +552,15 @@ fn shown_command(words: &[String]) -> String {
     quoted(&shown_words(words.iter().map(String::as_str)))
 }
 
-fn powerful(who: &str, clock: bool, random: bool, kv: Option<KvScope>, facts: &mut Facts) {
+fn powerful(who: &str, clock: bool, random: bool, kv: Option<KvScope>, facts: &mut TrustFacts) {
     if clock {
-        facts.add(Danger::Little, format!("{who} may know the time"));
+        facts.add(RiskLevel::Little, format!("{who} may know the time"));
     }
     if random {
-        facts.add(Danger::Little, format!("{who} may have random bytes"));
+        facts.add(RiskLevel::Little, format!("{who} may have random bytes"));
     }
     if let Some(scope) = kv {
-        facts.add(Danger::Little, format!("{who} may keep data (kv: {scope})"));
+        facts.add(RiskLevel::Little, format!("{who} may keep data (kv: {scope})"));
     }
 }
 

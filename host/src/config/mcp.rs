@@ -7,11 +7,11 @@ use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use super::{Toolbox, egress::networks, provider::expand_at, schema::set_duration};
+use super::{HostToolbox, egress::networks, provider::expand_at, schema::set_duration};
 use crate::{
     error::{ErrorKind, Report},
     limits,
-    mcp::{Revisions, check_server_name},
+    mcp::{ProtocolRevisions, check_server_name},
     net::header_name,
 };
 
@@ -40,7 +40,7 @@ pub struct McpServerConfig {
     pub oauth: Option<OAuthConfig>,
     /// Which revisions of the protocol are spoken with it.
     #[serde(default)]
-    pub protocol: Protocol,
+    pub protocol: McpProtocol,
     /// Folders that it is told are its business, beside those that the project's permissions approve; none: it is told of
     /// no folder.
     pub roots: Option<Vec<PathBuf>>,
@@ -99,7 +99,7 @@ pub enum LoginGrant {
 /// Which revisions of the protocol are spoken with a server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Protocol {
+pub enum McpProtocol {
     /// The newest that it knows.
     #[default]
     Any,
@@ -109,12 +109,12 @@ pub enum Protocol {
     Stateless,
 }
 
-impl From<Protocol> for Revisions {
-    fn from(protocol: Protocol) -> Self {
+impl From<McpProtocol> for ProtocolRevisions {
+    fn from(protocol: McpProtocol) -> Self {
         match protocol {
-            Protocol::Any => Self::Any,
-            Protocol::Handshake => Self::Handshake,
-            Protocol::Stateless => Self::Stateless,
+            McpProtocol::Any => Self::Any,
+            McpProtocol::Handshake => Self::Handshake,
+            McpProtocol::Stateless => Self::Stateless,
         }
     }
 }
@@ -155,7 +155,7 @@ impl McpServerConfig {
         let usage = |what: String| Report::new(ErrorKind::Usage, what);
         let at = format!("mcp_servers.{}", self.name.escape_debug());
         check_server_name(&self.name).map_err(|why| usage(format!("mcp_servers: {why}")))?;
-        if Toolbox::is_reserved(&self.name) {
+        if HostToolbox::is_reserved(&self.name) {
             return Err(usage(format!("{at}: a toolbox of the host is called so")).hint("give it another name"));
         }
         let of_programs = [("args", !self.args.is_empty()), ("env", !self.env.is_empty()), ("cwd", self.cwd.is_some())];
@@ -228,7 +228,7 @@ pub fn check_url(url: &str) -> Result<Url, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Config, ServerUse, ToolboxUse};
+    use crate::config::{Config, McpServerUse, ToolboxUse};
 
     fn parse(text: &str) -> Result<Config, Report> {
         Config::parse(text, "/project".into())
@@ -247,7 +247,7 @@ mod tests {
         let [files, web] = &config.mcp_servers[..] else { panic!() };
         assert_eq!((files.command.as_deref(), files.args.len(), files.timeout), (Some("npx"), 3, limits::TOOL_TIME));
         assert_eq!((web.timeout, web.output_chars, web.roots.is_none()), (Duration::from_secs(5), 100, true));
-        assert_eq!((web.protocol, web.connect_timeout), (Protocol::Stateless, Duration::from_secs(7)));
+        assert_eq!((web.protocol, web.connect_timeout), (McpProtocol::Stateless, Duration::from_secs(7)));
         let oauth = OAuthConfig {
             client_id: Some("us".into()),
             client_secret: Some("${SECRET}".into()),
@@ -259,10 +259,10 @@ mod tests {
         };
         assert_eq!(web.oauth, Some(oauth));
         let uses: Vec<_> = config.agents[0].toolboxes.iter().filter_map(ToolboxUse::server).collect();
-        assert_eq!(uses[0], &ServerUse { name: "files".into(), ..ServerUse::default() });
+        assert_eq!(uses[0], &McpServerUse { name: "files".into(), ..McpServerUse::default() });
         assert_eq!(
             uses[1],
-            &ServerUse {
+            &McpServerUse {
                 name: "web".into(),
                 tools: Some(vec!["find".into()]),
                 confirm: Some(true),

@@ -32,30 +32,35 @@ use std::{
 };
 
 use indexmap::IndexMap;
-use recover::Parsed;
+use recover::ParsedConfig;
 use serde::Deserialize;
 
 pub use agent_tools::AgentToolUse;
 pub use bounds::LimitsConfig;
-pub use effective::{Effective, Known, KnownAgent, KnownPlugin, Order};
+pub use effective::{AgentRuntimeInfo, ConfigRuntimeInfo, EffectiveConfig, PluginRuntimeInfo, StepOrder};
 pub use egress::{CredentialConfig, HttpUse, requests};
 pub use explain::{nearest, unknown};
 pub(crate) use facts::variables;
-pub use mcp::{LoginGrant, McpServerConfig, OAuthConfig, Protocol, check_url};
+pub use mcp::{LoginGrant, McpProtocol, McpServerConfig, OAuthConfig, check_url};
 pub use programs::{ANY_PROGRAM, GIT_PROGRAM, GitConfig, ProgramConfig};
 pub use provider::{AuthConfig, ProviderConfig, ProviderKind};
 pub use runs::RunsConfig;
 pub use schema::{
-    AgentConfig, AgentOptions, ChangesUse, ContextConfig, DelegableConfig, FileUse, FolderUse, GrantConfig, List,
-    PluginUse, SessionsConfig, params,
+    AgentConfig, AgentOptions, ChangesUse, ContextConfig, DelegableConfig, FolderUse, GrantConfig, PluginFolderUse,
+    PluginUse, RunnerSection, SessionsConfig, params,
 };
-pub use steps::{CONTEXT_THRESHOLD, Listed, OWN_MIDDLEWARE, OwnMiddleware, Roles, StepUse, Unsaid, default_effects};
-pub use team::{Chats, HandOffParams, LoopParams, MemberUse, OwnCoordinator, RolesParams, TeamConfig, UntilUse};
-pub use toolbox::{OwnToolbox, ServerUse, Shipped, ShippedUse, Toolbox, ToolboxUse};
-pub use who::Who;
+pub use steps::{
+    CONTEXT_THRESHOLD, HostMiddleware, OWN_MIDDLEWARE, PluginRoles, PluginSection, StepUse, UnspecifiedGrants,
+    default_effects,
+};
+pub use team::{
+    HandOffChats, HandOffParams, HostCoordinator, LoopParams, MemberUse, RolesParams, TeamConfig, TeamStopCondition,
+};
+pub use toolbox::{HostToolbox, HostToolboxUse, McpServerUse, ShippedToolbox, ShippedToolboxUse, ToolboxUse};
+pub use who::RunnerConfig;
 
 use crate::{
-    capability::Http,
+    capability::HttpGrant,
     error::{ErrorKind, Report, why_unreadable},
     files, limits,
 };
@@ -110,7 +115,7 @@ pub struct Config {
     pub limits: LimitsConfig,
     /// What the person has approved for this project, for plugins that may ask for such. No file of a config says it.
     #[serde(skip)]
-    pub approved: Approved,
+    pub approved: ProjectApprovals,
     /// The folder that relative paths are below.
     #[serde(skip)]
     pub root: PathBuf,
@@ -121,20 +126,20 @@ pub struct Config {
 
 /// All that was found wrong with a config at once.
 #[derive(Debug)]
-pub struct Mistakes {
+pub struct ConfigErrors {
     /// Each mistake, at least one, in the order in which they are told.
     pub reports: Vec<Report>,
     /// The config without what could not be read of it, if what it names can still be looked at. It is not to be used.
     pub config: Option<Box<Config>>,
 }
 
-impl Mistakes {
+impl ConfigErrors {
     fn first(mut self) -> Report {
         self.reports.swap_remove(0)
     }
 }
 
-impl From<Report> for Mistakes {
+impl From<Report> for ConfigErrors {
     fn from(report: Report) -> Self {
         Self { reports: vec![report], config: None }
     }
@@ -142,11 +147,11 @@ impl From<Report> for Mistakes {
 
 /// What a person has approved for a project, for good.
 #[derive(Debug, Clone, Default)]
-pub struct Approved {
+pub struct ProjectApprovals {
     /// Folders, absolute.
     pub folders: Vec<PathBuf>,
     /// Servers of the public Internet.
-    pub servers: Http,
+    pub servers: HttpGrant,
 }
 
 impl Config {
@@ -156,18 +161,18 @@ impl Config {
     ///
     /// A [`Report`] that names the file, the place in it and the mend.
     pub fn read(path: &Path) -> Result<Self, Report> {
-        Self::read_all(path).map_err(Mistakes::first)
+        Self::read_all(path).map_err(ConfigErrors::first)
     }
 
     /// The same, with all mistakes that can be found at once.
     ///
     /// # Errors
     ///
-    /// [`Mistakes`], each of which names the file, the place in it and the mend.
-    pub fn read_all(path: &Path) -> Result<Self, Mistakes> {
+    /// [`ConfigErrors`], each of which names the file, the place in it and the mend.
+    pub fn read_all(path: &Path) -> Result<Self, ConfigErrors> {
         let (text, root) = Self::text_of(path)?;
         let of_file = |config: Self| Self { file: Some(path.to_owned()), ..config };
-        Self::parse_all(&text, root).map(of_file).map_err(|Mistakes { reports, config }| Mistakes {
+        Self::parse_all(&text, root).map(of_file).map_err(|ConfigErrors { reports, config }| ConfigErrors {
             reports: reports.into_iter().map(|report| report.in_file(path.display())).collect(),
             config: config.map(|config| Box::new(of_file(*config))),
         })
@@ -226,12 +231,12 @@ impl Config {
     ///
     /// A [`Report`] that names the place and the mend.
     pub fn parse(text: &str, root: PathBuf) -> Result<Self, Report> {
-        Self::parse_all(text, root).map_err(Mistakes::first)
+        Self::parse_all(text, root).map_err(ConfigErrors::first)
     }
 
-    fn parse_all(text: &str, root: PathBuf) -> Result<Self, Mistakes> {
-        let Parsed { config, mistakes: mut reports } = recover::parse(text);
-        let Some(mut config) = config else { return Err(Mistakes { reports, config: None }) };
+    fn parse_all(text: &str, root: PathBuf) -> Result<Self, ConfigErrors> {
+        let ParsedConfig { config, mistakes: mut reports } = recover::parse(text);
+        let Some(mut config) = config else { return Err(ConfigErrors { reports, config: None }) };
         config.root = root;
         for toolbox in config.agents.iter_mut().flat_map(|agent| &mut agent.toolboxes) {
             if let ToolboxUse::Shipped(uses) = toolbox {
@@ -242,7 +247,7 @@ impl Config {
         reports.truncate(limits::CONFIG_MISTAKES);
         match reports.is_empty() {
             true => Ok(config),
-            false => Err(Mistakes { config: config.is_sound().then(|| Box::new(config)), reports }),
+            false => Err(ConfigErrors { config: config.is_sound().then(|| Box::new(config)), reports }),
         }
     }
 

@@ -5,7 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use indexmap::IndexMap;
 use serde::Deserialize;
 
-use super::{Config, Toolbox, ToolboxUse, schema::set_duration, unknown};
+use super::{Config, HostToolbox, ToolboxUse, schema::set_duration, unknown};
 use crate::{
     error::{ErrorKind, Report},
     limits,
@@ -128,7 +128,7 @@ impl Config {
         for agent in self.everyone() {
             let place = agent.place();
             let own = || agent.toolboxes.iter().filter_map(ToolboxUse::own);
-            for toolbox in [Toolbox::Exec, Toolbox::Git] {
+            for toolbox in [HostToolbox::Exec, HostToolbox::Git] {
                 if own().filter(|uses| uses.name == toolbox).count() > 1 {
                     let what = format!("{place}.toolboxes: `{}` is there twice", toolbox.name());
                     return Err(Report::new(ErrorKind::Usage, what).hint("join them into one"));
@@ -179,7 +179,7 @@ mod tests {
         assert!(fmt.patterns()[0].fits(&[]) && !fmt.patterns()[0].fits(&["x".into()]), "it has no arguments");
         assert_eq!(config.git.work_dir, PathBuf::from("sub"));
         let ToolboxUse::Own(exec) = &config.agents[1].toolboxes[0] else { panic!() };
-        assert_eq!((exec.name, exec.programs.as_deref()), (Toolbox::Exec, Some(&["cargo".to_owned()][..])));
+        assert_eq!((exec.name, exec.programs.as_deref()), (HostToolbox::Exec, Some(&["cargo".to_owned()][..])));
         let granted = config.agents[1].ceiling.as_ref().unwrap().grant(|path| path.into());
         assert!(granted.programs.contains("anything"));
     }

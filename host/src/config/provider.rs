@@ -13,7 +13,7 @@ use crate::{
     limits,
     model::{BatchConfig, RateLimitConfig},
     net::header_name,
-    provider::{Api, MaxTokensField, Vendor},
+    provider::{MaxTokensField, Vendor, WireApi},
 };
 
 /// A model under a name.
@@ -80,7 +80,7 @@ pub struct ProviderConfig {
     /// The longest reply in tokens.
     pub max_tokens: Option<u32>,
     /// What the server speaks; none: as the vendor does.
-    pub api: Option<Api>,
+    pub api: Option<WireApi>,
     /// Chat Completions: how the server calls the longest reply.
     pub max_tokens_field: Option<MaxTokensField>,
     /// Chat Completions: whether calls and thoughts that the model prints as text are found; none: on local servers, whatever
@@ -162,7 +162,7 @@ impl ProviderConfig {
     }
 
     /// What its server speaks, as the config or the vendor has it. Nothing for a plugin.
-    pub fn api(&self) -> Option<Api> {
+    pub fn api(&self) -> Option<WireApi> {
         self.kind.vendor().map(|vendor| self.api.unwrap_or(vendor.preset().api))
     }
 
@@ -231,12 +231,16 @@ impl ProviderConfig {
             return Err(Report::new(ErrorKind::Usage, message).hint("remove it"));
         }
         let of_apis = [
-            ("max_tokens_field", self.max_tokens_field.is_some(), &[Api::Chat][..]),
-            ("printed_calls", self.printed_calls.is_some(), &[Api::Chat, Api::Responses, Api::Messages][..]),
-            ("prompt_cache", self.prompt_cache.is_some(), &[Api::Messages][..]),
-            ("encrypted_reasoning", self.encrypted_reasoning.is_some(), &[Api::Responses][..]),
+            ("max_tokens_field", self.max_tokens_field.is_some(), &[WireApi::Chat][..]),
+            (
+                "printed_calls",
+                self.printed_calls.is_some(),
+                &[WireApi::Chat, WireApi::Responses, WireApi::Messages][..],
+            ),
+            ("prompt_cache", self.prompt_cache.is_some(), &[WireApi::Messages][..]),
+            ("encrypted_reasoning", self.encrypted_reasoning.is_some(), &[WireApi::Responses][..]),
         ];
-        let is_of = |apis: &[Api]| self.api().is_some_and(|api| apis.contains(&api));
+        let is_of = |apis: &[WireApi]| self.api().is_some_and(|api| apis.contains(&api));
         if let Some((key, _, apis)) = of_apis.iter().find(|(_, is_set, apis)| *is_set && !is_of(apis)) {
             let api = super::setting::word(&apis[0]);
             let message = format!("{at}.{key}: this is for servers that speak another API, `{api}`");
@@ -254,7 +258,7 @@ impl ProviderConfig {
             let fault = |fault: Fault| Report::new(ErrorKind::Usage, format!("{at}.{key}: {fault}"));
             header_name(name).map_err(fault)?;
         }
-        let written = self.api().map_or(&[][..], Api::fields);
+        let written = self.api().map_or(&[][..], WireApi::fields);
         if let Some(field) = self.body.keys().find(|field| written.contains(&field.as_str())) {
             let report = Report::new(ErrorKind::Usage, format!("{at}.body.{field}: the host writes this field itself"));
             return Err(report.hint(match field.as_str() {

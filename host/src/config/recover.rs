@@ -9,7 +9,7 @@ use super::{Config, explain::explain};
 use crate::{error::Report, limits};
 
 /// What a text holds.
-pub(super) struct Parsed {
+pub(super) struct ParsedConfig {
     /// The config without its unknown keys. `None` if anything else had to be taken out, since other parts may refer to it.
     pub config: Option<Config>,
     /// What cannot be read, in the order of the file.
@@ -18,8 +18,8 @@ pub(super) struct Parsed {
 
 /// Reads a text. What is wrong is taken out, with all that is below it, and the rest is read again: up to
 /// [`limits::CONFIG_MISTAKES`] times.
-pub(super) fn parse(text: &str) -> Parsed {
-    let mut source = Source::new(text);
+pub(super) fn parse(text: &str) -> ParsedConfig {
+    let mut source = ConfigLines::new(text);
     let (mut mistakes, mut is_config_usable) = (Vec::new(), true);
     // If the text is YAML as it is, an error of syntax later on was made by what was taken out.
     let is_yaml = read::<IgnoredAny>(text).is_ok();
@@ -27,7 +27,7 @@ pub(super) fn parse(text: &str) -> Parsed {
         let error = match read::<Config>(&source.text()) {
             Ok(config) => {
                 let config = is_config_usable.then_some(config);
-                return Parsed { config, mistakes };
+                return ParsedConfig { config, mistakes };
             }
             Err(error) => error,
         };
@@ -47,12 +47,12 @@ pub(super) fn parse(text: &str) -> Parsed {
         // Without an unknown key the rest means what it meant.
         let is_harmless = matches!(error.without_snippet(), Error::SerdeUnknownField { .. });
         match line.and_then(|line| source.cut(line)) {
-            Some(Cut::Key) => is_config_usable &= is_harmless,
-            Some(Cut::Entry) => is_config_usable = false,
+            Some(ConfigCut::Key) => is_config_usable &= is_harmless,
+            Some(ConfigCut::Entry) => is_config_usable = false,
             None => break,
         }
     }
-    Parsed { config: None, mistakes }
+    ParsedConfig { config: None, mistakes }
 }
 
 fn read<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
@@ -82,7 +82,7 @@ fn is_recoverable(error: &Error) -> bool {
 
 /// What was taken out of a text.
 #[derive(Debug, PartialEq, Eq)]
-enum Cut {
+enum ConfigCut {
     /// A key that stands on lines of its own, with its value.
     Key,
     /// More: an entry of a list, or all that stands on one line.
@@ -90,12 +90,12 @@ enum Cut {
 }
 
 /// The lines of a text, of which some are taken out: the numbers of the others stay.
-struct Source<'a> {
+struct ConfigLines<'a> {
     lines: Vec<&'a str>,
     cut: BTreeSet<usize>,
 }
 
-impl<'a> Source<'a> {
+impl<'a> ConfigLines<'a> {
     fn new(text: &'a str) -> Self {
         Self { lines: text.lines().collect(), cut: BTreeSet::new() }
     }
@@ -107,7 +107,7 @@ impl<'a> Source<'a> {
 
     /// Takes out what begins at this line, with all lines that are deeper. What is left empty by that goes too. `None` if
     /// nothing is there to be taken out.
-    fn cut(&mut self, line: usize) -> Option<Cut> {
+    fn cut(&mut self, line: usize) -> Option<ConfigCut> {
         let begins = self.there(line)?;
         if depth(begins) == 0 && (begins.starts_with("- ") || !begins.contains(':')) {
             // The whole file is something else than a config.
@@ -119,7 +119,7 @@ impl<'a> Source<'a> {
         while let Some(above) = self.emptied_above(line) {
             self.cut.insert(above);
         }
-        Some(if holds_one_key { Cut::Key } else { Cut::Entry })
+        Some(if holds_one_key { ConfigCut::Key } else { ConfigCut::Entry })
     }
 
     /// Whether something was taken out of what begins at this line.
@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     fn told(text: &str) -> (bool, Vec<String>) {
-        let Parsed { config, mistakes } = parse(text);
+        let ParsedConfig { config, mistakes } = parse(text);
         (config.is_some(), mistakes.iter().map(|report| report.clone().in_file("f").message).collect())
     }
 

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::{
     bounds::number,
-    setting::{Setting, map, or},
+    setting::{EffectiveSetting, map, or},
 };
 use crate::{agent::RunLimits, limits};
 
@@ -40,7 +40,7 @@ impl RunsConfig {
     }
 
     /// Returns the bounds that hold, and which of them are defaults.
-    pub(super) fn setting(&self) -> Setting {
+    pub(super) fn setting(&self) -> EffectiveSetting {
         let default = RunLimits::default();
         let shown = |value, default: usize, note| or(value, default as u64, note);
         map([

@@ -15,8 +15,8 @@ use serde_json::value::RawValue;
 
 use super::{ANY_PROGRAM, AgentToolUse, HttpUse, LimitsConfig, StepUse, ToolboxUse, egress::requests};
 use crate::{
-    agent::{Cost, Interaction, OnFailure},
-    capability::{Access, Askable, Budget, Grant, KvScope, KvScopes, Names, Powers},
+    agent::{CostTier, InteractionMode, OnFailure},
+    capability::{Budget, FileAccess, Grant, KvScope, KvScopes, NameSet, Powers, PromptableCapability},
     limits,
 };
 
@@ -45,7 +45,7 @@ pub struct AgentConfig {
     #[serde(default)]
     pub skills_tags: Vec<String>,
     /// What asking it costs, for agents that choose whom to ask.
-    pub estimated_cost: Option<Cost>,
+    pub estimated_cost: Option<CostTier>,
     /// How many of it may work at once; 0: as many as there are places.
     #[serde(default)]
     pub max_concurrency: u32,
@@ -78,12 +78,12 @@ pub struct AgentConfig {
     pub coordinator: Option<StepUse>,
     /// Where it stands in the file.
     #[serde(skip)]
-    pub list: List,
+    pub list: RunnerSection,
 }
 
 /// The list of a config in which somebody stands who can run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum List {
+pub enum RunnerSection {
     /// `agents`.
     #[default]
     Agents,
@@ -95,8 +95,8 @@ impl AgentConfig {
     /// Where it stands in the file: `agents.helper`.
     pub fn place(&self) -> String {
         let list = match self.list {
-            List::Agents => "agents",
-            List::Teams => "teams",
+            RunnerSection::Agents => "agents",
+            RunnerSection::Teams => "teams",
         };
         format!("{list}.{}", self.name)
     }
@@ -104,8 +104,8 @@ impl AgentConfig {
     /// What it is, for people: "the agent".
     pub fn word(&self) -> &'static str {
         match self.list {
-            List::Agents => "agent",
-            List::Teams => "team",
+            RunnerSection::Agents => "agent",
+            RunnerSection::Teams => "team",
         }
     }
 }
@@ -157,7 +157,7 @@ pub struct FolderUse {
     pub path: PathBuf,
     /// `read` or `write`.
     #[serde(default = "read")]
-    pub mode: Access,
+    pub mode: FileAccess,
 }
 
 /// What an agent may pass on. What is not named has no bound of its own.
@@ -194,7 +194,7 @@ pub struct AgentOptions {
     pub context_threshold: Option<f64>,
     /// Who answers the questions of those that it delegates to.
     #[serde(default, deserialize_with = "interaction")]
-    pub interaction_mode: Interaction,
+    pub interaction_mode: InteractionMode,
     /// How long such a question waits for its answer; none: as long as the run goes on.
     #[serde(default, deserialize_with = "duration")]
     pub question_timeout: Option<Duration>,
@@ -255,8 +255,8 @@ pub(super) fn set_duration<'de, D: Deserializer<'de>>(from: D) -> Result<Duratio
 
 /// A store, or a list of them.
 fn scopes<'de, D: Deserializer<'de>>(from: D) -> Result<KvScopes, D::Error> {
-    struct Visitor;
-    impl<'de> de::Visitor<'de> for Visitor {
+    struct KvScopesVisitor;
+    impl<'de> de::Visitor<'de> for KvScopesVisitor {
         type Value = KvScopes;
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             f.write_str("`run`, `session`, `agent` or `plugin`, or a list of them")
@@ -268,15 +268,15 @@ fn scopes<'de, D: Deserializer<'de>>(from: D) -> Result<KvScopes, D::Error> {
             KvScopes::deserialize(de::value::SeqAccessDeserializer::new(list))
         }
     }
-    from.deserialize_any(Visitor)
+    from.deserialize_any(KvScopesVisitor)
 }
 
 /// The mode; the empty text is the default.
-fn interaction<'de, D: Deserializer<'de>>(from: D) -> Result<Interaction, D::Error> {
+fn interaction<'de, D: Deserializer<'de>>(from: D) -> Result<InteractionMode, D::Error> {
     let text = String::deserialize(from)?;
     match text.as_str() {
-        "" => Ok(Interaction::default()),
-        text => Interaction::deserialize(text.into_deserializer()),
+        "" => Ok(InteractionMode::default()),
+        text => InteractionMode::deserialize(text.into_deserializer()),
     }
 }
 
@@ -286,7 +286,7 @@ fn interaction<'de, D: Deserializer<'de>>(from: D) -> Result<Interaction, D::Err
 pub struct PluginUse {
     /// Folders.
     #[serde(default)]
-    pub files: Vec<FileUse>,
+    pub files: Vec<PluginFolderUse>,
     /// The time.
     #[serde(default)]
     pub clock: bool,
@@ -315,7 +315,7 @@ pub struct PluginUse {
     pub programs: Vec<String>,
     /// What a person is asked for, in the middle of a run, where a tool of it lacks some.
     #[serde(default)]
-    pub ask: Vec<Askable>,
+    pub ask: Vec<PromptableCapability>,
     /// Whether a person is asked before each call of its tools.
     #[serde(default)]
     pub confirm: bool,
@@ -346,7 +346,7 @@ pub enum ChangesUse {
 /// A folder for a plugin.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct FileUse {
+pub struct PluginFolderUse {
     /// The folder; a relative one is below the config's root.
     pub path: PathBuf,
     /// What the plugin sees it as; none: `path` as it is written.
@@ -354,11 +354,11 @@ pub struct FileUse {
     pub name: Option<String>,
     /// `read` or `write`.
     #[serde(default = "read")]
-    pub mode: Access,
+    pub mode: FileAccess,
 }
 
-fn read() -> Access {
-    Access::Read
+fn read() -> FileAccess {
+    FileAccess::Read
 }
 
 impl PluginUse {
@@ -374,13 +374,13 @@ impl PluginUse {
             http: requests(&self.http),
             credentials: names(&self.credentials),
             powers: self.powers.clone(),
-            mcp: Names::default(),
+            mcp: NameSet::default(),
             programs: names(&self.programs),
         }
     }
 }
 
-impl FileUse {
+impl PluginFolderUse {
     /// What the plugin sees the folder as.
     pub fn shown(&self) -> String {
         self.name.clone().unwrap_or_else(|| self.path.to_string_lossy().into_owned())
@@ -402,14 +402,14 @@ impl GrantConfig {
             powers: self.powers.clone(),
             mcp: names(&self.mcp),
             programs: match self.programs.iter().any(|name| name == ANY_PROGRAM) {
-                true => Names::all(),
+                true => NameSet::all(),
                 false => names(&self.programs),
             },
         }
     }
 }
 
-fn names(names: &[String]) -> Names {
+fn names(names: &[String]) -> NameSet {
     names.iter().cloned().collect()
 }
 

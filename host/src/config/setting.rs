@@ -8,20 +8,20 @@ use serde_saphyr::Commented;
 
 /// A value, and a word on where it comes from if the file does not say it so.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Setting {
-    pub holds: Holds,
+pub(super) struct EffectiveSetting {
+    pub holds: SettingValue,
     note: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Holds {
+pub(super) enum SettingValue {
     One(Value),
-    List(Vec<Setting>),
-    Map(Vec<(String, Setting)>),
+    List(Vec<EffectiveSetting>),
+    Map(Vec<(String, EffectiveSetting)>),
 }
 
-impl Setting {
-    pub fn new(holds: Holds) -> Self {
+impl EffectiveSetting {
+    pub fn new(holds: SettingValue) -> Self {
         Self { holds, note: "" }
     }
 
@@ -37,63 +37,63 @@ impl Setting {
     pub fn to_yaml(&self) -> String {
         let options = serde_saphyr::ser_options! { compact_list_indent: false };
         // Only a writer that fails, or an anchor, makes this fail: there is neither.
-        serde_saphyr::to_string_with_options(&WithNotes(self), options).unwrap_or_default()
+        serde_saphyr::to_string_with_options(&AnnotatedSetting(self), options).unwrap_or_default()
     }
 }
 
-impl Serialize for Setting {
+impl Serialize for EffectiveSetting {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         match &self.holds {
-            Holds::One(value) => value.serialize(to),
-            Holds::List(settings) => to.collect_seq(settings),
-            Holds::Map(settings) => to.collect_map(settings.iter().map(|(key, setting)| (key, setting))),
+            SettingValue::One(value) => value.serialize(to),
+            SettingValue::List(settings) => to.collect_seq(settings),
+            SettingValue::Map(settings) => to.collect_map(settings.iter().map(|(key, setting)| (key, setting))),
         }
     }
 }
 
 /// A setting with its note, for YAML alone.
-struct WithNotes<'a>(&'a Setting);
+struct AnnotatedSetting<'a>(&'a EffectiveSetting);
 
-impl Serialize for WithNotes<'_> {
+impl Serialize for AnnotatedSetting<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         match &self.0.holds {
-            Holds::One(value) if self.0.note.is_empty() => value.serialize(to),
-            Holds::One(value) => Commented(value, self.0.note.to_string()).serialize(to),
-            Holds::List(settings) => to.collect_seq(settings.iter().map(WithNotes)),
-            Holds::Map(settings) => {
+            SettingValue::One(value) if self.0.note.is_empty() => value.serialize(to),
+            SettingValue::One(value) => Commented(value, self.0.note.to_string()).serialize(to),
+            SettingValue::List(settings) => to.collect_seq(settings.iter().map(AnnotatedSetting)),
+            SettingValue::Map(settings) => {
                 let mut map = to.serialize_map(Some(settings.len()))?;
-                settings.iter().try_for_each(|(key, setting)| map.serialize_entry(key, &WithNotes(setting)))?;
+                settings.iter().try_for_each(|(key, setting)| map.serialize_entry(key, &AnnotatedSetting(setting)))?;
                 map.end()
             }
         }
     }
 }
 
-pub(super) fn is<T: Serialize + ?Sized>(value: &T) -> Setting {
+pub(super) fn is<T: Serialize + ?Sized>(value: &T) -> EffectiveSetting {
     // Everything here is text, numbers, and lists and maps of those; a path that is no text is nothing.
-    Setting::new(Holds::One(serde_json::to_value(value).unwrap_or_default()))
+    EffectiveSetting::new(SettingValue::One(serde_json::to_value(value).unwrap_or_default()))
 }
 
 /// A value whose default is that of its type.
-pub(super) fn set<T: Serialize + Default + PartialEq>(value: &T) -> Setting {
+pub(super) fn set<T: Serialize + Default + PartialEq>(value: &T) -> EffectiveSetting {
     is(value).noted_if(*value == T::default(), "default")
 }
 
-pub(super) fn or<T: Serialize>(value: Option<T>, otherwise: T, note: &'static str) -> Setting {
+pub(super) fn or<T: Serialize>(value: Option<T>, otherwise: T, note: &'static str) -> EffectiveSetting {
     value.map_or_else(|| is(&otherwise).noted(note), |value| is(&value))
 }
 
 /// A number for which 0 is the ceiling.
-pub(super) fn positive(value: u32, ceiling: u32) -> Setting {
+pub(super) fn positive(value: u32, ceiling: u32) -> EffectiveSetting {
     or(Some(value).filter(|value| *value > 0), ceiling, "0: the ceiling")
 }
 
-pub(super) fn list(settings: impl Iterator<Item = Setting>) -> Setting {
-    Setting::new(Holds::List(settings.collect()))
+pub(super) fn list(settings: impl Iterator<Item = EffectiveSetting>) -> EffectiveSetting {
+    EffectiveSetting::new(SettingValue::List(settings.collect()))
 }
 
-pub(super) fn map(settings: impl IntoIterator<Item = (&'static str, Setting)>) -> Setting {
-    Setting::new(Holds::Map(settings.into_iter().map(|(key, setting)| (key.into(), setting)).collect()))
+pub(super) fn map(settings: impl IntoIterator<Item = (&'static str, EffectiveSetting)>) -> EffectiveSetting {
+    EffectiveSetting::new(SettingValue::Map(settings.into_iter().map(|(key, setting)| (key.into(), setting)).collect()))
 }
 
 /// The word for a value in the file.

@@ -10,12 +10,12 @@ use serde::{
 use serde_json::{Value, json};
 
 use super::{
-    AgentConfig, ChangesUse, Config, FileUse, HttpUse, LimitsConfig, PluginUse, ProviderKind, TeamConfig, ToolboxUse,
-    schema::set_duration,
+    AgentConfig, ChangesUse, Config, HttpUse, LimitsConfig, PluginFolderUse, PluginUse, ProviderKind, TeamConfig,
+    ToolboxUse, schema::set_duration,
 };
 use crate::{
     agent::OnFailure,
-    capability::{Budget, KvScope, Powers, Wants},
+    capability::{Budget, KvScope, Powers, RequestedCapabilities},
 };
 
 /// The share of a model's window from which on a conversation is compacted where the config does not say.
@@ -29,14 +29,14 @@ pub struct StepUse {
     /// What the plugin may do.
     pub uses: PluginUse,
     /// What of it the file does not say: a plugin that comes with the host gets of that what it asks for.
-    pub unsaid: Unsaid,
+    pub unsaid: UnspecifiedGrants,
     /// Whether the file does not name it at all.
     pub is_default: bool,
 }
 
 /// What a file does not say of a step.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Unsaid {
+pub struct UnspecifiedGrants {
     /// `clock`.
     pub clock: bool,
     /// `random`.
@@ -52,7 +52,7 @@ pub const OWN_MIDDLEWARE: [&str; 4] = ["timeout", "recovery", "logger", "budget"
 
 /// Middleware of the host itself: a guest can neither hold the time nor catch a panic.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum OwnMiddleware {
+pub enum HostMiddleware {
     /// `timeout: {time: 60s}`: each attempt has this much wall time.
     Timeout(Duration),
     /// `recovery`: a panic is a failure for what stands around it.
@@ -67,12 +67,12 @@ impl<'de> Deserialize<'de> for StepUse {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
-        struct Full {
+        struct StepMapping {
             kind: String,
             #[serde(default)]
             params: IndexMap<String, Value>,
             #[serde(default)]
-            files: Vec<FileUse>,
+            files: Vec<PluginFolderUse>,
             clock: Option<bool>,
             random: Option<bool>,
             kv: Option<KvScope>,
@@ -93,19 +93,19 @@ impl<'de> Deserialize<'de> for StepUse {
             #[serde(default)]
             limits: LimitsConfig,
         }
-        struct Visitor;
-        impl<'de> de::Visitor<'de> for Visitor {
+        struct StepVisitor;
+        impl<'de> de::Visitor<'de> for StepVisitor {
             type Value = StepUse;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("the kind of an effect or middleware, or a mapping with `kind`")
             }
             fn visit_str<E: de::Error>(self, kind: &str) -> Result<StepUse, E> {
-                let unsaid = Unsaid { clock: true, random: true, kv: true, powers: true };
+                let unsaid = UnspecifiedGrants { clock: true, random: true, kv: true, powers: true };
                 Ok(StepUse { kind: id_of(kind), unsaid, ..StepUse::default() })
             }
             fn visit_map<M: de::MapAccess<'de>>(self, map: M) -> Result<StepUse, M::Error> {
-                let full = Full::deserialize(MapAccessDeserializer::new(map))?;
-                let unsaid = Unsaid {
+                let full = StepMapping::deserialize(MapAccessDeserializer::new(map))?;
+                let unsaid = UnspecifiedGrants {
                     clock: full.clock.is_none(),
                     random: full.random.is_none(),
                     kv: full.kv.is_none(),
@@ -133,7 +133,7 @@ impl<'de> Deserialize<'de> for StepUse {
                 Ok(StepUse { kind: id_of(&full.kind), uses, unsaid, is_default: false })
             }
         }
-        from.deserialize_any(Visitor)
+        from.deserialize_any(StepVisitor)
     }
 }
 
@@ -147,7 +147,7 @@ impl StepUse {
     fn by_default(kind: &str, params: Value) -> Self {
         let params = params.as_object().into_iter().flatten().map(|(key, value)| (key.clone(), value.clone()));
         let uses = PluginUse { params: params.collect(), ..PluginUse::default() };
-        let unsaid = Unsaid { clock: true, random: true, kv: true, powers: true };
+        let unsaid = UnspecifiedGrants { clock: true, random: true, kv: true, powers: true };
         Self { kind: kind.into(), uses, unsaid, is_default: true }
     }
 
@@ -156,23 +156,23 @@ impl StepUse {
     /// # Errors
     ///
     /// What is wrong with it, and what would be right.
-    pub fn own(&self) -> Option<Result<OwnMiddleware, String>> {
+    pub fn own(&self) -> Option<Result<HostMiddleware, String>> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
-        struct Nothing {}
+        struct NoMiddlewareParams {}
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
-        struct Timeout {
+        struct TimeoutParams {
             #[serde(deserialize_with = "set_duration")]
             time: Duration,
         }
         let own = match self.kind.as_str() {
-            "timeout" => self.params("time: 60s").map(|Timeout { time }| OwnMiddleware::Timeout(time)),
-            "recovery" => self.params("").map(|Nothing {}| OwnMiddleware::Recovery),
-            "logger" => self.params("").map(|Nothing {}| OwnMiddleware::Logger),
+            "timeout" => self.params("time: 60s").map(|TimeoutParams { time }| HostMiddleware::Timeout(time)),
+            "recovery" => self.params("").map(|NoMiddlewareParams {}| HostMiddleware::Recovery),
+            "logger" => self.params("").map(|NoMiddlewareParams {}| HostMiddleware::Logger),
             "budget" => self.params("tokens: 100000").and_then(|budget: Budget| match budget == Budget::default() {
                 true => Err("it bounds nothing: write params: {tokens: 100000}, or usd, tool_calls, time".into()),
-                false => Ok(OwnMiddleware::Budget(budget)),
+                false => Ok(HostMiddleware::Budget(budget)),
             }),
             _ => return None,
         };
@@ -226,15 +226,15 @@ impl StepUse {
     }
 
     /// Fills in what the file does not say: what a plugin asks for that comes with the host.
-    fn settle_as(&mut self, shipped: impl Fn(&str) -> Option<(Wants, KvScope)>) {
+    fn settle_as(&mut self, shipped: impl Fn(&str) -> Option<(RequestedCapabilities, KvScope)>) {
         if let Some((wants, store)) = shipped(&self.kind) {
             self.settle(&wants, store);
         }
     }
 
-    fn settle(&mut self, wants: &Wants, store: KvScope) {
+    fn settle(&mut self, wants: &RequestedCapabilities, store: KvScope) {
         let Self { uses, unsaid, .. } = self;
-        let Unsaid { clock, random, kv, powers } = std::mem::take(unsaid);
+        let UnspecifiedGrants { clock, random, kv, powers } = std::mem::take(unsaid);
         uses.clock |= clock && wants.clock;
         uses.random |= random && wants.random;
         if kv && wants.kv {
@@ -250,7 +250,11 @@ impl Config {
     /// Says of effects and middleware what the file leaves to the host: what plugins of the host are granted, and the effects
     /// of agents for which it names none. `shipped` is what a plugin that comes with the host asks for, and which store it is made for, `shortens` whether a
     /// plugin is an effect that shortens conversations.
-    pub fn settle(&mut self, shipped: impl Fn(&str) -> Option<(Wants, KvScope)>, shortens: impl Fn(&str) -> bool) {
+    pub fn settle(
+        &mut self,
+        shipped: impl Fn(&str) -> Option<(RequestedCapabilities, KvScope)>,
+        shortens: impl Fn(&str) -> bool,
+    ) {
         let windows: Vec<_> = self.agents.iter().map(|agent| self.may_know_window(agent)).collect();
         for (agent, may_know_window) in self.agents.iter_mut().zip(windows) {
             agent.settle(may_know_window, &shipped, &shortens);
@@ -280,7 +284,7 @@ impl AgentConfig {
     pub fn settle(
         &mut self,
         may_know_window: bool,
-        shipped: impl Fn(&str) -> Option<(Wants, KvScope)>,
+        shipped: impl Fn(&str) -> Option<(RequestedCapabilities, KvScope)>,
         shortens: impl Fn(&str) -> bool,
     ) {
         let is_kept_short = self.plugins.keys().any(|id| shortens(id));
@@ -304,7 +308,7 @@ pub fn default_effects(agent: &AgentConfig) -> Vec<StepUse> {
 
 /// The list of an agent's config in which a plugin stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Listed {
+pub enum PluginSection {
     /// `effects`: the plugin is an effect, with its tools.
     Effects,
     /// `middleware`: the plugin stands around runs, requests or calls.
@@ -317,7 +321,7 @@ pub enum Listed {
     Coordinator,
 }
 
-impl fmt::Display for Listed {
+impl fmt::Display for PluginSection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Effects => "effects",
@@ -331,7 +335,7 @@ impl fmt::Display for Listed {
 
 /// What an agent has of a plugin by one entry of its config: what no entry that is more exact has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Roles {
+pub struct PluginRoles {
     /// Its effect, and its tools.
     pub effect: bool,
     /// What it stands around.
@@ -341,39 +345,39 @@ pub struct Roles {
 impl AgentConfig {
     /// What an entry has of its plugin. `effects` and `middleware` are more exact than `plugins` and `toolboxes`: a plugin
     /// that stands in both is granted for each role what the exact entry says.
-    pub fn roles(&self, listed: Listed, id: &str) -> Roles {
+    pub fn roles(&self, listed: PluginSection, id: &str) -> PluginRoles {
         match listed {
-            Listed::Effects => Roles { effect: true, middleware: false },
-            Listed::Middleware => Roles { effect: false, middleware: true },
-            Listed::Plugins | Listed::Toolboxes => Roles {
+            PluginSection::Effects => PluginRoles { effect: true, middleware: false },
+            PluginSection::Middleware => PluginRoles { effect: false, middleware: true },
+            PluginSection::Plugins | PluginSection::Toolboxes => PluginRoles {
                 effect: self.effects.iter().flatten().all(|step| step.kind != id),
                 middleware: self.middleware.iter().all(|step| step.kind != id),
             },
-            Listed::Coordinator => Roles { effect: true, middleware: true },
+            PluginSection::Coordinator => PluginRoles { effect: true, middleware: true },
         }
     }
 
     /// The key that bounds what its own work may cost in dollars, if there is one.
     pub fn bounds_usd(&self) -> Option<&'static str> {
         let of_step =
-            |step: &StepUse| matches!(step.own(), Some(Ok(OwnMiddleware::Budget(budget))) if budget.usd.is_some());
+            |step: &StepUse| matches!(step.own(), Some(Ok(HostMiddleware::Budget(budget))) if budget.usd.is_some());
         let by_step = || self.middleware.iter().any(of_step).then_some("middleware.budget.usd");
         self.budget.usd.map(|_| "budget.usd").or_else(by_step)
     }
 
     /// Its plugins in order: its effects, its middleware, its coordinator, those that it names as such, and those of
     /// toolboxes.
-    pub fn all_plugins(&self) -> impl Iterator<Item = (Listed, &str, &PluginUse)> {
-        let effects = self.effects.iter().flatten().map(|step| (Listed::Effects, step));
+    pub fn all_plugins(&self) -> impl Iterator<Item = (PluginSection, &str, &PluginUse)> {
+        let effects = self.effects.iter().flatten().map(|step| (PluginSection::Effects, step));
         let middleware =
-            self.middleware.iter().filter(|step| step.own().is_none()).map(|step| (Listed::Middleware, step));
-        let coordinator = self.coordinator.iter().map(|step| (Listed::Coordinator, step));
+            self.middleware.iter().filter(|step| step.own().is_none()).map(|step| (PluginSection::Middleware, step));
+        let coordinator = self.coordinator.iter().map(|step| (PluginSection::Coordinator, step));
         let steps =
             effects.chain(middleware).chain(coordinator).map(|(listed, step)| (listed, step.kind.as_str(), &step.uses));
         let others = self.plugins.iter();
-        let others = others.map(|(id, uses)| (Listed::Plugins, id.as_str(), uses.as_ref().unwrap_or(&NO_USE)));
+        let others = others.map(|(id, uses)| (PluginSection::Plugins, id.as_str(), uses.as_ref().unwrap_or(&NO_USE)));
         let shipped = self.toolboxes.iter().filter_map(ToolboxUse::shipped).flat_map(|toolbox| &toolbox.plugins);
-        steps.chain(others).chain(shipped.map(|(id, uses)| (Listed::Toolboxes, id.as_str(), uses)))
+        steps.chain(others).chain(shipped.map(|(id, uses)| (PluginSection::Toolboxes, id.as_str(), uses)))
     }
 }
 

@@ -11,13 +11,13 @@ use serde::{
 };
 use serde_json::Value;
 
-use super::{AgentConfig, Config, DelegableConfig, GrantConfig, List, StepUse, unknown};
+use super::{AgentConfig, Config, DelegableConfig, GrantConfig, RunnerSection, StepUse, unknown};
 use crate::{
-    agent::{Cost, OnFailure},
+    agent::{CostTier, OnFailure},
     capability::Budget,
     error::{ErrorKind, Report},
     limits,
-    team::{AtEnd, ModelOptions, Until},
+    team::{ModelCoordinatorOptions, OnRoundsEnd, StopCondition},
 };
 
 /// A team: members that work on one conversation.
@@ -33,7 +33,7 @@ pub struct TeamConfig {
     pub coordinator: StepUse,
     /// In which conversations its members work that have tools to hand over to each other, where a plugin decides; none: they
     /// have no such tools.
-    pub hand_over: Option<Chats>,
+    pub hand_over: Option<HandOffChats>,
 }
 
 #[derive(Deserialize)]
@@ -49,10 +49,10 @@ struct TeamFile {
     members: Vec<MemberUse>,
     #[serde(default = "sequence")]
     coordinator: StepUse,
-    hand_over: Option<Chats>,
+    hand_over: Option<HandOffChats>,
     #[serde(default)]
     skills_tags: Vec<String>,
-    estimated_cost: Option<Cost>,
+    estimated_cost: Option<CostTier>,
     #[serde(default)]
     budget: Budget,
     #[serde(default)]
@@ -69,14 +69,14 @@ fn sequence() -> StepUse {
 
 impl From<TeamFile> for TeamConfig {
     fn from(file: TeamFile) -> Self {
-        let plugin = match OwnCoordinator::of(&file.coordinator) {
+        let plugin = match HostCoordinator::of(&file.coordinator) {
             None => Some(file.coordinator.clone()),
-            Some(Ok(OwnCoordinator::RoundRobin { until: UntilUse::Coordinator(step), .. })) => Some(*step),
+            Some(Ok(HostCoordinator::RoundRobin { until: TeamStopCondition::Coordinator(step), .. })) => Some(*step),
             // What is wrong with it is told where all of the config is looked at.
             Some(_) => None,
         };
         let own = AgentConfig {
-            list: List::Teams,
+            list: RunnerSection::Teams,
             name: file.name,
             description: file.description,
             instructions: file.instructions,
@@ -125,7 +125,7 @@ impl<'de> Deserialize<'de> for MemberUse {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
-        struct Full {
+        struct MemberMapping {
             agent: String,
             name: Option<String>,
             role: Option<String>,
@@ -135,8 +135,8 @@ impl<'de> Deserialize<'de> for MemberUse {
             #[serde(default)]
             on_failure: OnFailure,
         }
-        struct Visitor;
-        impl<'de> de::Visitor<'de> for Visitor {
+        struct MemberVisitor;
+        impl<'de> de::Visitor<'de> for MemberVisitor {
             type Value = MemberUse;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("the name of an agent or team, or a mapping with `agent`")
@@ -145,18 +145,18 @@ impl<'de> Deserialize<'de> for MemberUse {
                 Ok(MemberUse { agent: agent.into(), ..MemberUse::default() })
             }
             fn visit_map<M: de::MapAccess<'de>>(self, map: M) -> Result<MemberUse, M::Error> {
-                let Full { agent, name, role, description, retries, on_failure } =
-                    Full::deserialize(MapAccessDeserializer::new(map))?;
+                let MemberMapping { agent, name, role, description, retries, on_failure } =
+                    MemberMapping::deserialize(MapAccessDeserializer::new(map))?;
                 Ok(MemberUse { agent, name, role, description, retries, on_failure })
             }
         }
-        from.deserialize_any(Visitor)
+        from.deserialize_any(MemberVisitor)
     }
 }
 
 /// A coordinator of the host itself, with its params.
 #[derive(Debug, Clone)]
-pub enum OwnCoordinator {
+pub enum HostCoordinator {
     /// `sequence`: each member once, in order.
     Sequence,
     /// `loop`: one after the other, round after round.
@@ -166,19 +166,19 @@ pub enum OwnCoordinator {
         /// Rounds of one run; 0: as many as steps allow.
         max_rounds: u32,
         /// When it is enough.
-        until: UntilUse,
+        until: TeamStopCondition,
     },
     /// `roles`: one role after the other, all of a role at once.
     Roles(RolesParams),
     /// `model`: a model decides.
-    Model(ModelOptions),
+    Model(ModelCoordinatorOptions),
     /// `hand-off`: the active member works until it has an answer, or hands over.
     HandOff(HandOffParams),
 }
 
 /// When a team that goes round is done.
 #[derive(Debug, Clone)]
-pub enum UntilUse {
+pub enum TeamStopCondition {
     /// When this regular expression is found in the text of the newest message.
     Text(String),
     /// When this plugin says so.
@@ -193,7 +193,7 @@ pub struct LoopParams {
     pub max_rounds: u32,
     /// What it means that they are over.
     #[serde(default = "done")]
-    pub at_end: AtEnd,
+    pub at_end: OnRoundsEnd,
 }
 
 /// The params of `roles`.
@@ -207,7 +207,7 @@ pub struct RolesParams {
     pub max_cycles: u32,
     /// What it means that this is over.
     #[serde(default = "done")]
-    pub at_end: AtEnd,
+    pub at_end: OnRoundsEnd,
 }
 
 /// The params of `hand-off`.
@@ -217,13 +217,13 @@ pub struct HandOffParams {
     /// Times that members may hand over in one run; 0: [`limits::HAND_OVERS`].
     pub max_hand_offs: u32,
     /// In which conversation its members work.
-    pub chats: Chats,
+    pub chats: HandOffChats,
 }
 
 /// In which conversation the members of a team work that hand over to each other.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Chats {
+pub enum HandOffChats {
     /// In one.
     #[default]
     Shared,
@@ -231,15 +231,15 @@ pub enum Chats {
     Private,
 }
 
-fn done() -> AtEnd {
-    AtEnd::Done
+fn done() -> OnRoundsEnd {
+    OnRoundsEnd::Done
 }
 
 fn once() -> u32 {
     1
 }
 
-impl OwnCoordinator {
+impl HostCoordinator {
     /// The kinds of the host's own coordinators.
     pub const KINDS: [&str; 6] = ["sequence", "loop", "round-robin", "roles", "model", "hand-off"];
 
@@ -251,41 +251,39 @@ impl OwnCoordinator {
     pub fn of(step: &StepUse) -> Option<Result<Self, String>> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
-        struct Nothing {}
+        struct NoCoordinatorParams {}
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
-        struct RoundRobin {
+        struct RoundRobinParams {
             #[serde(default)]
             max_rounds: u32,
             until: Value,
         }
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields, default)]
-        struct Model {
+        struct ModelCoordinatorParams {
             max_rounds: u32,
             window: u32,
             instructions: String,
             summary: bool,
             tools: bool,
         }
-        impl Default for Model {
+        impl Default for ModelCoordinatorParams {
             fn default() -> Self {
-                let ModelOptions { model: _, max_rounds, window, instructions, summary, tools } =
-                    ModelOptions::default();
+                let ModelCoordinatorOptions { model: _, max_rounds, window, instructions, summary, tools } =
+                    ModelCoordinatorOptions::default();
                 Self { max_rounds, window, instructions, summary, tools }
             }
         }
         let own = match step.kind.as_str() {
-            "sequence" => step.params("").map(|Nothing {}| Self::Sequence),
+            "sequence" => step.params("").map(|NoCoordinatorParams {}| Self::Sequence),
             "loop" => step.params("max_rounds: 3").and_then(|params: LoopParams| match params.max_rounds {
                 0 => Err("`max_rounds` is at least 1: nothing else ends it".into()),
                 _ => Ok(Self::Loop(params)),
             }),
-            "round-robin" => {
-                step.params(r#"max_rounds: 5, until: "(?i)approved""#).and_then(|RoundRobin { max_rounds, until }| {
-                    Ok(Self::RoundRobin { max_rounds, until: until_of(until)? })
-                })
-            }
+            "round-robin" => step.params(r#"max_rounds: 5, until: "(?i)approved""#).and_then(
+                |RoundRobinParams { max_rounds, until }| Ok(Self::RoundRobin { max_rounds, until: until_of(until)? }),
+            ),
             "roles" => {
                 step.params("roles: [research, write]").and_then(|params: RolesParams| match params.max_cycles {
                     0 => Err("`max_cycles` is at least 1: nothing else ends it".into()),
@@ -293,11 +291,18 @@ impl OwnCoordinator {
                     _ => Ok(Self::Roles(params)),
                 })
             }
-            "model" => {
-                step.params("max_rounds: 5").map(|Model { max_rounds, window, instructions, summary, tools }| {
-                    Self::Model(ModelOptions { model: None, max_rounds, window, instructions, summary, tools })
-                })
-            }
+            "model" => step.params("max_rounds: 5").map(
+                |ModelCoordinatorParams { max_rounds, window, instructions, summary, tools }| {
+                    Self::Model(ModelCoordinatorOptions {
+                        model: None,
+                        max_rounds,
+                        window,
+                        instructions,
+                        summary,
+                        tools,
+                    })
+                },
+            ),
             "hand-off" => step.params("max_hand_offs: 3").map(Self::HandOff),
             _ => return None,
         };
@@ -310,24 +315,24 @@ impl OwnCoordinator {
     }
 }
 
-fn until_of(until: Value) -> Result<UntilUse, String> {
+fn until_of(until: Value) -> Result<TeamStopCondition, String> {
     if let Value::String(pattern) = until {
-        Until::text(&pattern).map_err(|fault| fault.to_string())?;
-        return Ok(UntilUse::Text(pattern));
+        StopCondition::text(&pattern).map_err(|fault| fault.to_string())?;
+        return Ok(TeamStopCondition::Text(pattern));
     }
     let step: StepUse = serde_json::from_value(until)
         .map_err(|error| format!("`until` is neither a regular expression nor a plugin: {error}"))?;
-    match OwnCoordinator::of(&step) {
-        None => Ok(UntilUse::Coordinator(Box::new(step))),
+    match HostCoordinator::of(&step) {
+        None => Ok(TeamStopCondition::Coordinator(Box::new(step))),
         Some(_) => Err(format!("`until` names `{}`: it is a regular expression, or a plugin by its `kind`", step.kind)),
     }
 }
 
 impl TeamConfig {
     /// The coordinator of the host that it has; none if that is a plugin.
-    pub fn own_coordinator(&self) -> Option<OwnCoordinator> {
+    pub fn own_coordinator(&self) -> Option<HostCoordinator> {
         // What is wrong with it was told when the config was read.
-        OwnCoordinator::of(&self.coordinator).and_then(Result::ok)
+        HostCoordinator::of(&self.coordinator).and_then(Result::ok)
     }
 
     /// Whether its coordinator may ask the team's model.
@@ -339,7 +344,7 @@ impl TeamConfig {
     fn check(&self) -> Result<(), Report> {
         let place = self.own.place();
         let wrong = |what: String| Report::new(ErrorKind::Usage, format!("{place}.{what}"));
-        if let Some(Err(why)) = OwnCoordinator::of(&self.coordinator) {
+        if let Some(Err(why)) = HostCoordinator::of(&self.coordinator) {
             return Err(wrong(format!("coordinator.{}: {why}", self.coordinator.kind)));
         }
         if self.hand_over.is_some() && self.own_coordinator().is_some() {
@@ -374,7 +379,7 @@ impl TeamConfig {
                 return Err(wrong(format!("members.{}.retries: it is at most {most}", name.escape_debug())));
             }
         }
-        if let Some(OwnCoordinator::Roles(RolesParams { roles, .. })) = self.own_coordinator() {
+        if let Some(HostCoordinator::Roles(RolesParams { roles, .. })) = self.own_coordinator() {
             let has =
                 |role: &str| self.members.iter().any(|member| member.role.as_deref().unwrap_or(member.name()) == role);
             if let Some(role) = roles.iter().find(|role| !has(role)) {
@@ -438,7 +443,7 @@ mod tests {
         Config::parse(&text, "/project".into())
     }
 
-    fn of(coordinator: &str) -> OwnCoordinator {
+    fn of(coordinator: &str) -> HostCoordinator {
         let config = parse(&format!("[{{name: t, members: [a, {{agent: b, role: x}}], coordinator: {coordinator}}}]"));
         config.unwrap().teams[0].own_coordinator().unwrap()
     }
@@ -458,23 +463,23 @@ mod tests {
         };
         assert_eq!((team.own.instructions.as_str(), team.hand_over), ("", None));
         assert_eq!(team.members, [MemberUse { agent: "a".into(), ..MemberUse::default() }, second]);
-        assert!(matches!(team.own_coordinator(), Some(OwnCoordinator::Sequence)) && !team.asks());
-        let OwnCoordinator::Loop(LoopParams { max_rounds: 2, at_end: AtEnd::Fail }) =
+        assert!(matches!(team.own_coordinator(), Some(HostCoordinator::Sequence)) && !team.asks());
+        let HostCoordinator::Loop(LoopParams { max_rounds: 2, at_end: OnRoundsEnd::Fail }) =
             of("{kind: loop, params: {max_rounds: 2, at_end: fail}}")
         else {
             panic!()
         };
-        let OwnCoordinator::Roles(RolesParams { roles, max_cycles: 1, at_end: AtEnd::Done }) =
+        let HostCoordinator::Roles(RolesParams { roles, max_cycles: 1, at_end: OnRoundsEnd::Done }) =
             of("{kind: roles, params: {roles: [a, x, a]}}")
         else {
             panic!()
         };
         assert_eq!(roles, ["a", "x", "a"]);
-        let OwnCoordinator::HandOff(params) = of("hand_off") else { panic!() };
-        assert_eq!((params.max_hand_offs, params.chats), (0, Chats::Shared));
-        let OwnCoordinator::Model(options) = of("{kind: model, params: {tools: true, window: 7}}") else { panic!() };
-        assert_eq!(options, ModelOptions { tools: true, window: 7, ..ModelOptions::default() });
-        let OwnCoordinator::RoundRobin { max_rounds: 0, until: UntilUse::Text(until) } =
+        let HostCoordinator::HandOff(params) = of("hand_off") else { panic!() };
+        assert_eq!((params.max_hand_offs, params.chats), (0, HandOffChats::Shared));
+        let HostCoordinator::Model(options) = of("{kind: model, params: {tools: true, window: 7}}") else { panic!() };
+        assert_eq!(options, ModelCoordinatorOptions { tools: true, window: 7, ..ModelCoordinatorOptions::default() });
+        let HostCoordinator::RoundRobin { max_rounds: 0, until: TeamStopCondition::Text(until) } =
             of("{kind: round-robin, params: {until: 'a|b'}}")
         else {
             panic!()
@@ -489,13 +494,15 @@ mod tests {
         {
             let config = parse(&format!("[{{name: t, members: [a], coordinator: {coordinator}}}]")).unwrap();
             let plugins: Vec<_> = config.teams[0].own.all_plugins().collect();
-            let [(super::super::Listed::Coordinator, "my-plan", uses)] = plugins[..] else { panic!("{plugins:?}") };
+            let [(super::super::PluginSection::Coordinator, "my-plan", uses)] = plugins[..] else {
+                panic!("{plugins:?}")
+            };
             assert_eq!(uses.params["k"], 1);
             assert!(config.teams[0].asks());
         }
         let text = "[{name: t, members: [a], instructions: Be kind., coordinator: my-plan, hand_over: private}]";
         let team = parse(text).unwrap().teams.remove(0);
-        assert_eq!((team.own.instructions.as_str(), team.hand_over), ("Be kind.", Some(Chats::Private)));
+        assert_eq!((team.own.instructions.as_str(), team.hand_over), ("Be kind.", Some(HandOffChats::Private)));
     }
 
     #[test]

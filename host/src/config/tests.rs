@@ -1,5 +1,5 @@
 use super::*;
-use crate::capability::{Access, Askable, Http, Power, Powers};
+use crate::capability::{FileAccess, HttpGrant, Power, Powers, PromptableCapability};
 
 fn parse(text: &str) -> Result<Config, Report> {
     Config::parse(text, "/project".into())
@@ -30,7 +30,7 @@ agents:
     let agent = config.entry().unwrap().own();
     assert_eq!(agent.plugins.keys().collect::<Vec<_>>(), ["read-files", "count-text", "loop-detect"]);
     let grant = agent.plugins["read-files"].as_ref().unwrap().grant(|path| config.root.join(path));
-    assert_eq!(grant.files, [("/project/docs".into(), Access::Read)].into_iter().collect());
+    assert_eq!(grant.files, [("/project/docs".into(), FileAccess::Read)].into_iter().collect());
     let guard = agent.plugins["loop-detect"].as_ref().unwrap();
     assert_eq!(params(&guard.params).get(), r#"{"threshold":3,"deep":{"list":[1,true,null,"x"]}}"#);
     assert_eq!(config.provider(Some("local")).unwrap().unwrap().model.as_deref(), Some("llama"));
@@ -49,16 +49,16 @@ fn a_toolbox_is_what_its_plugins_are_given() {
     let ids: Vec<_> = uses.iter().map(|(_, id, _)| *id).collect();
     let everyday = ["json-query", "tables", "date-time", "calculator", "encode", "convert", "compare"];
     assert_eq!(ids, [&["filesystem", "search", "fetch"][..], &everyday].concat());
-    assert!(uses.iter().all(|(listed, ..)| *listed == Listed::Toolboxes));
+    assert!(uses.iter().all(|(listed, ..)| *listed == PluginSection::Toolboxes));
     let given = |at: usize| uses[at].2.grant(|path| config.root.join(path));
-    let shown = |at: usize| uses[at].2.files.iter().map(FileUse::shown).collect::<Vec<_>>();
-    assert_eq!(given(0).files, [("/srv/project/.".into(), Access::Read)].into_iter().collect());
+    let shown = |at: usize| uses[at].2.files.iter().map(PluginFolderUse::shown).collect::<Vec<_>>();
+    assert_eq!(given(0).files, [("/srv/project/.".into(), FileAccess::Read)].into_iter().collect());
     assert_eq!((shown(0), shown(1)), (vec!["/srv/project".into()], vec!["/srv/docs".into()]));
     assert_eq!(given(0).powers, [Power::ProposeFiles].into());
     assert_eq!((given(1).powers, &uses[1].2.ask), (Powers::default(), &vec![]));
-    assert_eq!(uses[0].2.ask, [Askable::Files]);
-    assert_eq!((&uses[2].2.ask, uses[2].2.confirm), (&vec![Askable::Http], true));
-    assert_eq!(given(2).http, Http::entry("https://h.example", &[], &[]).unwrap());
+    assert_eq!(uses[0].2.ask, [PromptableCapability::Files]);
+    assert_eq!((&uses[2].2.ask, uses[2].2.confirm), (&vec![PromptableCapability::Http], true));
+    assert_eq!(given(2).http, HttpGrant::entry("https://h.example", &[], &[]).unwrap());
     for (.., uses) in &uses[..2] {
         assert_eq!(params(&uses.params).get(), r#"{"root":"/srv/project"}"#);
     }

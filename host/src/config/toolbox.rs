@@ -15,25 +15,25 @@ use serde::{
     },
 };
 
-use super::{ChangesUse, FileUse, FolderUse, HttpUse, PluginUse};
-use crate::capability::{Access, Askable, Power};
+use super::{ChangesUse, FolderUse, HttpUse, PluginFolderUse, PluginUse};
+use crate::capability::{FileAccess, Power, PromptableCapability};
 
 /// Tools that an agent has: a name, or a mapping with more.
 #[derive(Debug, Clone)]
 pub enum ToolboxUse {
     /// Tools of the host.
-    Own(OwnToolbox),
+    Own(HostToolboxUse),
     /// Tools of plugins that come with the host.
-    Shipped(ShippedUse),
+    Shipped(ShippedToolboxUse),
     /// Tools of an MCP server.
-    Server(ServerUse),
+    Server(McpServerUse),
 }
 
 /// Tools of the host that an agent has.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OwnToolbox {
+pub struct HostToolboxUse {
     /// Which.
-    pub name: Toolbox,
+    pub name: HostToolbox,
     /// Only these of its tools; none: all.
     pub tools: Option<Vec<String>>,
     /// `exec`: the programs that it may run unasked, by their names in `programs`; none: any, and a person is asked.
@@ -44,9 +44,9 @@ pub struct OwnToolbox {
 
 /// Plugins that come with the host, and what each may do for an agent: the same as under `plugins`, said shortly.
 #[derive(Debug, Clone)]
-pub struct ShippedUse {
+pub struct ShippedToolboxUse {
     /// Which.
-    pub name: Shipped,
+    pub name: ShippedToolbox,
     /// Only these of their tools; none: all.
     pub tools: Option<Vec<String>>,
     /// The plugins by id, in order.
@@ -55,7 +55,7 @@ pub struct ShippedUse {
 
 /// Tools of an MCP server that an agent has, and what the server may do for it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ServerUse {
+pub struct McpServerUse {
     /// The server, by its name in `mcp_servers`.
     pub name: String,
     /// Only these of its tools, by the server's own names; none: all.
@@ -71,7 +71,7 @@ pub struct ServerUse {
 /// The toolboxes of the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Toolbox {
+pub enum HostToolbox {
     /// Ask a person. Where somebody is there to answer every agent has it.
     Ask,
     /// A blackboard.
@@ -86,10 +86,10 @@ pub enum Toolbox {
     Git,
 }
 
-impl Toolbox {
+impl HostToolbox {
     /// Their names and those of plugins: no MCP server has one of these.
     pub fn is_reserved(name: &str) -> bool {
-        Self::of(name).is_ok() || Shipped::of(name).is_ok()
+        Self::of(name).is_ok() || ShippedToolbox::of(name).is_ok()
     }
 
     /// The names of all of them.
@@ -115,7 +115,7 @@ impl Toolbox {
 /// The toolboxes that are plugins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Shipped {
+pub enum ShippedToolbox {
     /// Reading files, and proposing changes to them.
     Filesystem,
     /// Looking for files, and in them.
@@ -126,7 +126,7 @@ pub enum Shipped {
     Everyday,
 }
 
-impl Shipped {
+impl ShippedToolbox {
     /// The names of all of them.
     pub const NAMES: [&str; 4] = ["filesystem", "search", "http", "everyday"];
 
@@ -165,36 +165,38 @@ impl Shipped {
     }
 }
 
-impl fmt::Display for Shipped {
+impl fmt::Display for ShippedToolbox {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
-impl ShippedUse {
+impl ShippedToolboxUse {
     /// What an agent gives the plugins where its config says no more: the project's folder to read, and a person is asked for
     /// what turns out to be lacking.
-    fn of(name: Shipped, full: Full) -> Self {
-        let Full { name: _, tools, files, http, ask, confirm, changes, .. } = full;
-        let project = || vec![FolderUse { path: ".".into(), mode: Access::Read }];
+    fn of(name: ShippedToolbox, full: ToolboxMapping) -> Self {
+        let ToolboxMapping { name: _, tools, files, http, ask, confirm, changes, .. } = full;
+        let project = || vec![FolderUse { path: ".".into(), mode: FileAccess::Read }];
         let (by_default, folders) = match name {
-            Shipped::Filesystem | Shipped::Search => (Some(Askable::Files), files.unwrap_or_else(project)),
-            Shipped::Http => (Some(Askable::Http), Vec::new()),
-            Shipped::Everyday => (None, files.unwrap_or_else(project)),
+            ShippedToolbox::Filesystem | ShippedToolbox::Search => {
+                (Some(PromptableCapability::Files), files.unwrap_or_else(project))
+            }
+            ShippedToolbox::Http => (Some(PromptableCapability::Http), Vec::new()),
+            ShippedToolbox::Everyday => (None, files.unwrap_or_else(project)),
         };
-        let files = folders.into_iter().map(|FolderUse { path, mode }| FileUse { path, name: None, mode });
+        let files = folders.into_iter().map(|FolderUse { path, mode }| PluginFolderUse { path, name: None, mode });
         let uses = PluginUse {
             files: files.collect(),
             http: http.unwrap_or_default(),
             ask: ask.unwrap_or_else(|| by_default.into_iter().collect()),
-            powers: (name == Shipped::Filesystem).then_some(Power::ProposeFiles).into_iter().collect(),
+            powers: (name == ShippedToolbox::Filesystem).then_some(Power::ProposeFiles).into_iter().collect(),
             confirm: confirm.unwrap_or_default(),
             changes: changes.unwrap_or_default(),
             ..PluginUse::default()
         };
         let of = |id: &&str| {
             // What time it is takes a clock; of the everyday ones some read files.
-            let reads = name != Shipped::Everyday || ["json-query", "tables", "encode"].contains(id);
+            let reads = name != ShippedToolbox::Everyday || ["json-query", "tables", "encode"].contains(id);
             let files = if reads { uses.files.clone() } else { Vec::new() };
             ((*id).to_owned(), PluginUse { clock: *id == "date-time", files, ..uses.clone() })
         };
@@ -204,7 +206,7 @@ impl ShippedUse {
     /// Has plugins that read files see each folder under its absolute path, and know the project's: paths that are not
     /// absolute are below it.
     pub(super) fn settle_paths(&mut self, root: &Path) {
-        if !matches!(self.name, Shipped::Filesystem | Shipped::Search) {
+        if !matches!(self.name, ShippedToolbox::Filesystem | ShippedToolbox::Search) {
             return;
         }
         let absolute = |path: &Path| plain(&root.join(path)).to_string_lossy().into_owned();
@@ -231,7 +233,7 @@ fn plain(path: &Path) -> PathBuf {
 
 impl ToolboxUse {
     /// What an agent has of the host, if these are tools of it.
-    pub fn own(&self) -> Option<&OwnToolbox> {
+    pub fn own(&self) -> Option<&HostToolboxUse> {
         match self {
             Self::Own(own) => Some(own),
             Self::Server(_) | Self::Shipped(_) => None,
@@ -239,7 +241,7 @@ impl ToolboxUse {
     }
 
     /// The plugins that these are, if they are.
-    pub fn shipped(&self) -> Option<&ShippedUse> {
+    pub fn shipped(&self) -> Option<&ShippedToolboxUse> {
         match self {
             Self::Shipped(uses) => Some(uses),
             Self::Own(_) | Self::Server(_) => None,
@@ -247,7 +249,7 @@ impl ToolboxUse {
     }
 
     /// What an agent has of a server, if these are a server's.
-    pub fn server(&self) -> Option<&ServerUse> {
+    pub fn server(&self) -> Option<&McpServerUse> {
         match self {
             Self::Own(_) | Self::Shipped(_) => None,
             Self::Server(uses) => Some(uses),
@@ -258,39 +260,39 @@ impl ToolboxUse {
 /// A mapping, whichever of them it is.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Full {
+struct ToolboxMapping {
     name: String,
     tools: Option<Vec<String>>,
     programs: Option<Vec<String>>,
     ns: Option<String>,
     files: Option<Vec<FolderUse>>,
     http: Option<Vec<HttpUse>>,
-    ask: Option<Vec<Askable>>,
+    ask: Option<Vec<PromptableCapability>>,
     confirm: Option<bool>,
     changes: Option<ChangesUse>,
     sampling: Option<bool>,
     elicitation: Option<bool>,
 }
 
-impl Full {
+impl ToolboxMapping {
     fn of<E: de::Error>(self) -> Result<ToolboxUse, E> {
-        match (Toolbox::of(&self.name), Shipped::of(&self.name)) {
+        match (HostToolbox::of(&self.name), ShippedToolbox::of(&self.name)) {
             (Ok(own), _) => {
                 self.has_only(match own {
-                    Toolbox::State => &["tools", "ns"],
-                    Toolbox::Exec => &["tools", "programs"],
-                    Toolbox::Ask | Toolbox::Tasks | Toolbox::Notes | Toolbox::Git => &["tools"],
+                    HostToolbox::State => &["tools", "ns"],
+                    HostToolbox::Exec => &["tools", "programs"],
+                    HostToolbox::Ask | HostToolbox::Tasks | HostToolbox::Notes | HostToolbox::Git => &["tools"],
                 })?;
                 let Self { tools, programs, ns, .. } = self;
-                Ok(ToolboxUse::Own(OwnToolbox { name: own, tools, programs, ns }))
+                Ok(ToolboxUse::Own(HostToolboxUse { name: own, tools, programs, ns }))
             }
             (_, Ok(shipped)) => {
                 self.has_only(shipped.keys())?;
-                Ok(ToolboxUse::Shipped(ShippedUse::of(shipped, self)))
+                Ok(ToolboxUse::Shipped(ShippedToolboxUse::of(shipped, self)))
             }
             _ => {
                 self.has_only(&["tools", "confirm", "sampling", "elicitation"])?;
-                Ok(ToolboxUse::Server(ServerUse {
+                Ok(ToolboxUse::Server(McpServerUse {
                     name: self.name,
                     tools: self.tools,
                     confirm: self.confirm,
@@ -329,19 +331,19 @@ impl Full {
 
 impl<'de> Deserialize<'de> for ToolboxUse {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl<'de> de::Visitor<'de> for Visitor {
+        struct ToolboxVisitor;
+        impl<'de> de::Visitor<'de> for ToolboxVisitor {
             type Value = ToolboxUse;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("the name of a toolbox or of an MCP server, or a mapping with `name`")
             }
             fn visit_str<E: de::Error>(self, name: &str) -> Result<ToolboxUse, E> {
-                Full { name: name.to_owned(), ..Full::default() }.of()
+                ToolboxMapping { name: name.to_owned(), ..ToolboxMapping::default() }.of()
             }
             fn visit_map<M: de::MapAccess<'de>>(self, map: M) -> Result<ToolboxUse, M::Error> {
-                Full::deserialize(MapAccessDeserializer::new(map))?.of()
+                ToolboxMapping::deserialize(MapAccessDeserializer::new(map))?.of()
             }
         }
-        from.deserialize_any(Visitor)
+        from.deserialize_any(ToolboxVisitor)
     }
 }

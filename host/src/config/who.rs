@@ -10,14 +10,14 @@ use crate::{
 
 /// Who can run.
 #[derive(Debug, Clone, Copy)]
-pub enum Who<'a> {
+pub enum RunnerConfig<'a> {
     /// An agent.
     Agent(&'a AgentConfig),
     /// A team.
     Team(&'a TeamConfig),
 }
 
-impl<'a> Who<'a> {
+impl<'a> RunnerConfig<'a> {
     /// What it has that an agent has, too.
     pub fn own(self) -> &'a AgentConfig {
         match self {
@@ -46,10 +46,10 @@ impl Config {
     /// # Errors
     ///
     /// A [`Report`] if there is nobody.
-    pub fn entry(&self) -> Result<Who<'_>, Report> {
+    pub fn entry(&self) -> Result<RunnerConfig<'_>, Report> {
         match self.entry_agent.as_deref() {
             Some(name) => self.who(name),
-            None => self.agents.first().map(Who::Agent).ok_or_else(|| {
+            None => self.agents.first().map(RunnerConfig::Agent).ok_or_else(|| {
                 Report::new(ErrorKind::Usage, "the config has no agent").hint("add one: `agents: [{name: helper}]`")
             }),
         }
@@ -60,24 +60,24 @@ impl Config {
     /// # Errors
     ///
     /// A [`Report`] if there is none.
-    pub fn who(&self, name: &str) -> Result<Who<'_>, Report> {
+    pub fn who(&self, name: &str) -> Result<RunnerConfig<'_>, Report> {
         let found = self.runners().find(|who| who.name() == name);
-        found.ok_or_else(|| unknown("agent", name, self.runners().map(Who::name)))
+        found.ok_or_else(|| unknown("agent", name, self.runners().map(RunnerConfig::name)))
     }
 
     /// Its agents, then its teams.
-    pub fn runners(&self) -> impl Iterator<Item = Who<'_>> {
-        self.agents.iter().map(Who::Agent).chain(self.teams.iter().map(Who::Team))
+    pub fn runners(&self) -> impl Iterator<Item = RunnerConfig<'_>> {
+        self.agents.iter().map(RunnerConfig::Agent).chain(self.teams.iter().map(RunnerConfig::Team))
     }
 
     /// All that has plugins and ceilings: agents, then teams, what each has as an agent has it.
     pub fn everyone(&self) -> impl Iterator<Item = &AgentConfig> {
-        self.runners().map(Who::own)
+        self.runners().map(RunnerConfig::own)
     }
 
     /// This one, after those whom it cannot be without, and whom these cannot be without. Each once.
-    pub fn needed_by<'a>(&'a self, who: Who<'a>) -> Vec<Who<'a>> {
-        fn gather<'a>(config: &'a Config, who: Who<'a>, all: &mut Vec<Who<'a>>) {
+    pub fn needed_by<'a>(&'a self, who: RunnerConfig<'a>) -> Vec<RunnerConfig<'a>> {
+        fn gather<'a>(config: &'a Config, who: RunnerConfig<'a>, all: &mut Vec<RunnerConfig<'a>>) {
             if all.iter().any(|had| had.name() == who.name()) {
                 return;
             }
@@ -138,8 +138,9 @@ teams:
   - {name: inner, members: [c, b]}
   - {name: inner2, members: [inner]}";
         let config = Config::parse(text, "/project".into()).unwrap();
-        let names =
-            |who: &str| config.needed_by(config.who(who).unwrap()).into_iter().map(Who::name).collect::<Vec<_>>();
+        let names = |who: &str| {
+            config.needed_by(config.who(who).unwrap()).into_iter().map(RunnerConfig::name).collect::<Vec<_>>()
+        };
         assert_eq!(names("outer"), ["b", "c", "inner", "a", "inner2", "outer"]);
         assert_eq!((names("a"), names("c")), (vec!["c", "b", "inner", "a"], vec!["c"]));
         assert_eq!(config.entry().unwrap().name(), "a");

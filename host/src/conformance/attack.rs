@@ -11,16 +11,16 @@ use serde::{Deserialize, Serialize};
 
 use super::guest;
 use crate::{
-    agent::Phase,
-    capability::{Access, Http, Powers, Wants},
+    agent::EffectPhase,
+    capability::{FileAccess, HttpGrant, Powers, RequestedCapabilities},
     limits,
-    plugin::Kind,
+    plugin::PluginKind,
 };
 
 /// How an attack ends on a host that holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
+pub enum AttackVerdict {
     /// It was not loaded.
     Refused,
     /// It was stopped because its time was over.
@@ -33,7 +33,7 @@ pub enum Verdict {
     Held,
 }
 
-impl Verdict {
+impl AttackVerdict {
     /// All of them.
     const ALL: [Self; 5] = [Self::Refused, Self::TimedOut, Self::Limited, Self::Trapped, Self::Held];
 
@@ -66,17 +66,17 @@ pub struct Attack {
     /// What it tries, in one sentence.
     pub tries: String,
     /// What it is.
-    pub kind: Kind,
+    pub kind: PluginKind,
     /// How it may end.
-    pub expect: Vec<Verdict>,
+    pub expect: Vec<AttackVerdict>,
     /// What its manifest asks for.
-    pub wants: Wants,
+    pub wants: RequestedCapabilities,
     /// What it is given of that; none: all.
-    pub grant: Option<Wants>,
+    pub grant: Option<RequestedCapabilities>,
     /// What an agent may pass on that starts the one which has it; none: all.
-    pub ceiling: Option<Wants>,
+    pub ceiling: Option<RequestedCapabilities>,
     /// When its effect wants to be called.
-    pub phases: Vec<Phase>,
+    pub phases: Vec<EffectPhase>,
     /// How often its tool is called, in one run after the other call.
     pub calls: u32,
     /// With these arguments.
@@ -94,8 +94,8 @@ pub struct Attack {
     /// `true` if paths in its folder are exchanged with links that lead out of it, as long as it runs.
     pub swaps_links: bool,
     /// The source of its component.
-    pub(super) source: Arc<Source>,
-    pub(super) repeat: Arc<[Repeat]>,
+    pub(super) source: Arc<AttackSource>,
+    pub(super) repeat: Arc<[TextRepeat]>,
     pub(super) built: Arc<OnceLock<Result<Vec<u8>, String>>>,
     /// Its `attack.toml`.
     pub(super) file: String,
@@ -103,7 +103,7 @@ pub struct Attack {
 
 /// Where the component comes from.
 #[derive(Debug)]
-pub(super) enum Source {
+pub(super) enum AttackSource {
     /// `component.wasm`.
     Built(Vec<u8>),
     /// `component.wat`.
@@ -114,16 +114,16 @@ pub(super) enum Source {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct File {
+struct AttackFile {
     tries: String,
     kind: String,
     expect: toml::Value,
     #[serde(default)]
-    wants: Asked,
-    grant: Option<Asked>,
-    ceiling: Option<Asked>,
+    wants: AttackWants,
+    grant: Option<AttackWants>,
+    ceiling: Option<AttackWants>,
     #[serde(default)]
-    phases: Vec<Phase>,
+    phases: Vec<EffectPhase>,
     #[serde(default = "once")]
     calls: u32,
     #[serde(default = "arguments")]
@@ -132,24 +132,24 @@ struct File {
     hasty: bool,
     #[serde(default)]
     busy: bool,
-    host: Option<HostKeys>,
+    host: Option<AttackHostConfig>,
     names: Option<String>,
     run_seconds: Option<u64>,
     #[serde(default)]
     swaps_links: bool,
     #[serde(default)]
-    repeat: Vec<Repeat>,
+    repeat: Vec<TextRepeat>,
 }
 
 /// `host` of an `attack.toml`.
 #[derive(Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct HostKeys {
+struct AttackHostConfig {
     seconds: u64,
     mebibytes: u64,
 }
 
-impl Default for HostKeys {
+impl Default for AttackHostConfig {
     fn default() -> Self {
         Self {
             seconds: limits::CONFORMANCE_HOST_TIME.as_secs(),
@@ -160,8 +160,8 @@ impl Default for HostKeys {
 
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct Asked {
-    files: Option<Access>,
+struct AttackWants {
+    files: Option<FileAccess>,
     clock: bool,
     random: bool,
     chat: bool,
@@ -176,7 +176,7 @@ struct Asked {
 /// and `{n-1}` that of the one before it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Repeat {
+pub(super) struct TextRepeat {
     mark: String,
     text: String,
     times: usize,
@@ -190,41 +190,43 @@ fn arguments() -> String {
     r#"{"attack":true}"#.into()
 }
 
-impl TryFrom<Asked> for Wants {
+impl TryFrom<AttackWants> for RequestedCapabilities {
     type Error = String;
 
-    fn try_from(Asked { files, clock, random, chat, kv, models, http, powers }: Asked) -> Result<Self, String> {
-        let entries = http
-            .iter()
-            .map(|url| Http::entry(url, &["*".to_owned()], &[]).map_err(|why| format!("attack.toml: http: {why}")));
-        let http = entries.collect::<Result<Vec<_>, _>>()?.iter().fold(Http::default(), |all, one| all.join(one));
+    fn try_from(
+        AttackWants { files, clock, random, chat, kv, models, http, powers }: AttackWants,
+    ) -> Result<Self, String> {
+        let entries = http.iter().map(|url| {
+            HttpGrant::entry(url, &["*".to_owned()], &[]).map_err(|why| format!("attack.toml: http: {why}"))
+        });
+        let http = entries.collect::<Result<Vec<_>, _>>()?.iter().fold(HttpGrant::default(), |all, one| all.join(one));
         Ok(Self { files, clock, random, chat, kv, models, http, powers, ..Self::default() })
     }
 }
 
 impl Attack {
     /// Reads its `attack.toml`.
-    pub(super) fn parse(name: &str, file: &str, source: Source) -> Result<Self, String> {
+    pub(super) fn parse(name: &str, file: &str, source: AttackSource) -> Result<Self, String> {
         let is_name = (1..=64).contains(&name.len())
             && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
         if !is_name {
             return Err("its folder's name is not 1 to 64 of a-z, 0-9 and -".into());
         }
         let told = |error: toml::de::Error| format!("attack.toml: {}", error.to_string().trim_end());
-        let parsed: File = toml::from_str(file).map_err(told)?;
+        let parsed: AttackFile = toml::from_str(file).map_err(told)?;
         let within = |what, ok| if ok { Ok(()) } else { Err(format!("attack.toml: {what}")) };
-        let kind: Kind = parsed.kind.parse().map_err(|error| format!("attack.toml: kind: {error}"))?;
+        let kind: PluginKind = parsed.kind.parse().map_err(|error| format!("attack.toml: kind: {error}"))?;
         let expect = verdicts(&parsed.expect).map_err(|error| format!("attack.toml: expect: {error}"))?;
         within("expect: name at least one verdict", !expect.is_empty())?;
         let most = limits::CONFORMANCE_SENTENCE_BYTES;
         within("tries: say it in one sentence of at most 500 bytes", (1..=most).contains(&parsed.tries.len()))?;
         within("calls: 1 to 16", (1..=limits::CONFORMANCE_CALLS).contains(&parsed.calls))?;
         within("hasty, busy: one of them at most", !(parsed.hasty && parsed.busy))?;
-        within("phases: only for an effect", parsed.phases.is_empty() || kind == Kind::Effect)?;
-        within("phases: an effect needs at least one", !parsed.phases.is_empty() || kind != Kind::Effect)?;
+        within("phases: only for an effect", parsed.phases.is_empty() || kind == PluginKind::Effect)?;
+        within("phases: an effect needs at least one", !parsed.phases.is_empty() || kind != PluginKind::Effect)?;
         let (most_seconds, most_bytes) =
             (limits::CONFORMANCE_RUN_TIME.as_secs(), limits::CONFORMANCE_HOST_MEMORY_CEILING_BYTES);
-        let host = parsed.host.map(|HostKeys { seconds, mebibytes }| HostBounds {
+        let host = parsed.host.map(|AttackHostConfig { seconds, mebibytes }| HostBounds {
             time: Duration::from_secs(seconds),
             memory: mebibytes.saturating_mul(1 << 20),
         });
@@ -238,9 +240,9 @@ impl Attack {
         within("names: 1 to 500 bytes", parsed.names.as_ref().is_none_or(names_something))?;
         within(
             "names: only where `refused` is expected",
-            parsed.names.is_none() || expect.contains(&Verdict::Refused),
+            parsed.names.is_none() || expect.contains(&AttackVerdict::Refused),
         )?;
-        let is_text = !matches!(source, Source::Built(_));
+        let is_text = !matches!(source, AttackSource::Built(_));
         within("repeat: only in text", is_text || parsed.repeat.is_empty())?;
         Ok(Self {
             name: name.into(),
@@ -248,8 +250,8 @@ impl Attack {
             kind,
             expect,
             wants: parsed.wants.try_into()?,
-            grant: parsed.grant.map(Wants::try_from).transpose()?,
-            ceiling: parsed.ceiling.map(Wants::try_from).transpose()?,
+            grant: parsed.grant.map(RequestedCapabilities::try_from).transpose()?,
+            ceiling: parsed.ceiling.map(RequestedCapabilities::try_from).transpose()?,
             phases: parsed.phases,
             calls: parsed.calls,
             arguments: parsed.arguments,
@@ -273,12 +275,12 @@ impl Attack {
     /// A sentence, if the text is not one of a component.
     pub fn component(&self) -> Result<&[u8], String> {
         let built = self.built.get_or_init(|| match &*self.source {
-            Source::Built(bytes) => Ok(bytes.clone()),
-            Source::Text(text) => {
+            AttackSource::Built(bytes) => Ok(bytes.clone()),
+            AttackSource::Text(text) => {
                 let text = repeated(text.clone(), &self.repeat)?;
                 wat::parse_str(text).map_err(|error| format!("component.wat: {error}"))
             }
-            Source::Fields(text) => {
+            AttackSource::Fields(text) => {
                 let text = repeated(text.clone(), &self.repeat)?;
                 guest::component(&text, self.kind).map_err(|error| format!("guest.wat: {error}"))
             }
@@ -287,15 +289,16 @@ impl Attack {
     }
 
     /// What its agent grants it.
-    pub(super) fn granted(&self) -> &Wants {
+    pub(super) fn granted(&self) -> &RequestedCapabilities {
         self.grant.as_ref().unwrap_or(&self.wants)
     }
 
     /// What it has in the end.
-    pub(super) fn given(&self) -> Wants {
+    pub(super) fn given(&self) -> RequestedCapabilities {
         let (granted, ceiling) = (self.granted(), self.ceiling.as_ref().unwrap_or(self.granted()));
-        let Wants { files, clock, random, chat, kv, models, http, credentials: _, powers, programs: _ } = granted;
-        Wants {
+        let RequestedCapabilities { files, clock, random, chat, kv, models, http, credentials: _, powers, programs: _ } =
+            granted;
+        RequestedCapabilities {
             files: (*files).min(ceiling.files),
             clock: *clock && ceiling.clock,
             random: *random && ceiling.random,
@@ -304,24 +307,27 @@ impl Attack {
             models: *models && ceiling.models,
             http: http.meet(&ceiling.http),
             powers: powers & &ceiling.powers,
-            ..Wants::default()
+            ..RequestedCapabilities::default()
         }
     }
 
     /// The manifest of the plugin that it is.
     pub(super) fn manifest(&self) -> String {
-        let Wants { files, clock, random, chat, kv, models, http, credentials: _, powers, programs: _ } = &self.wants;
+        let RequestedCapabilities { files, clock, random, chat, kv, models, http, credentials: _, powers, programs: _ } =
+            &self.wants;
         let files = match files {
-            Some(Access::Read) => "files = \"read\"\n",
-            Some(Access::Write) => "files = \"write\"\n",
+            Some(FileAccess::Read) => "files = \"read\"\n",
+            Some(FileAccess::Write) => "files = \"write\"\n",
             None => "",
         };
         let powers: Vec<_> = powers.iter().map(|power| format!("\"{power}\"")).collect();
         let http: Vec<_> = http.rules().map(|rule| format!("{:?}", rule.url())).collect();
         let http = if http.is_empty() { String::new() } else { format!("http = [{}]\n", http.join(", ")) };
         let effect = match self.kind {
-            Kind::Effect => {
-                let phase = |phase: &Phase| if *phase == Phase::AfterModel { "after-model" } else { "before-model" };
+            PluginKind::Effect => {
+                let phase = |phase: &EffectPhase| {
+                    if *phase == EffectPhase::AfterModel { "after-model" } else { "before-model" }
+                };
                 let phases: Vec<_> = self.phases.iter().map(|one| format!("\"{}\"", phase(one))).collect();
                 format!("[effect]\nphases = [{}]\n", phases.join(", "))
             }
@@ -347,11 +353,11 @@ random = {random}\nchat = {chat}\nkv = {kv}\nmodels = {models}\npowers = [{}]\n{
 }
 
 /// A verdict, or a list of them.
-fn verdicts(value: &toml::Value) -> Result<Vec<Verdict>, String> {
-    let names = || Verdict::ALL.map(Verdict::name).join(", ");
+fn verdicts(value: &toml::Value) -> Result<Vec<AttackVerdict>, String> {
+    let names = || AttackVerdict::ALL.map(AttackVerdict::name).join(", ");
     let verdict = |value: &toml::Value| {
         let name = value.as_str().ok_or_else(|| format!("write one of {}, or a list of them", names()))?;
-        let known = Verdict::ALL.into_iter().find(|verdict| verdict.name() == name);
+        let known = AttackVerdict::ALL.into_iter().find(|verdict| verdict.name() == name);
         known.ok_or_else(|| format!("there is no verdict `{}`; there is: {}", name.escape_debug(), names()))
     };
     match value {
@@ -366,8 +372,8 @@ pub(super) const FILE: &str = "attack.toml";
 pub(super) const BUILT: &str = "component.wasm";
 
 /// The text with all repetitions made.
-fn repeated(mut text: String, repeats: &[Repeat]) -> Result<String, String> {
-    for Repeat { mark, text: once, times } in repeats {
+fn repeated(mut text: String, repeats: &[TextRepeat]) -> Result<String, String> {
+    for TextRepeat { mark, text: once, times } in repeats {
         let marks = text.matches(mark.as_str()).count();
         if mark.is_empty() || marks == 0 {
             return Err(format!("attack.toml: repeat: `{}` is not in the text", mark.escape_debug()));
@@ -397,7 +403,7 @@ mod tests {
     const POLITE: &str = "tries = \"nothing\"\nkind = \"tool\"\nexpect = \"held\"\n";
 
     fn parsed(file: &str, text: &str) -> Result<Attack, String> {
-        let attack = Attack::parse("a", file, Source::Fields(text.into()))?;
+        let attack = Attack::parse("a", file, AttackSource::Fields(text.into()))?;
         attack.component()?;
         Ok(attack)
     }
@@ -405,8 +411,8 @@ mod tests {
     #[test]
     fn an_attack_that_says_nothing_else_is_a_polite_tool() {
         let attack = parsed(POLITE, "").unwrap();
-        assert_eq!((attack.kind, attack.calls, attack.hasty), (Kind::Tool, 1, false));
-        assert_eq!(attack.expect, [Verdict::Held]);
+        assert_eq!((attack.kind, attack.calls, attack.hasty), (PluginKind::Tool, 1, false));
+        assert_eq!(attack.expect, [AttackVerdict::Held]);
         assert!(attack.component().unwrap().starts_with(b"\0asm"));
         for kind in ["effect", "run-middleware", "provider", "model-middleware", "tool-middleware", "coordinator"] {
             let phases = if kind == "effect" { "phases = [\"before-model\"]\n" } else { "" };
@@ -425,7 +431,7 @@ mod tests {
 
     #[test]
     fn repetitions_are_numbered_where_a_text_asks_for_it() {
-        let repeat = |text: &str| Repeat { mark: "@".into(), text: text.into(), times: 3 };
+        let repeat = |text: &str| TextRepeat { mark: "@".into(), text: text.into(), times: 3 };
         assert_eq!(repeated("<@>".into(), &[repeat("a")]).unwrap(), "<aaa>");
         assert_eq!(repeated("<@>".into(), &[repeat("{n-1}{n} ")]).unwrap(), "<01 12 23 >");
     }
@@ -435,11 +441,14 @@ mod tests {
         let wants = "wants = { files = \"write\", clock = true, kv = true, powers = [\"note\", \"stop\"] }\n";
         let of = |more: &str| parsed(&format!("{POLITE}{wants}{more}"), "").unwrap().given();
         let all = of("");
-        assert!(all.clock && all.kv && all.files == Some(Access::Write) && all.powers.len() == 2);
-        assert_eq!(of("grant = {}\nceiling = { clock = true }"), Wants::default());
+        assert!(all.clock && all.kv && all.files == Some(FileAccess::Write) && all.powers.len() == 2);
+        assert_eq!(of("grant = {}\nceiling = { clock = true }"), RequestedCapabilities::default());
         let less = of("grant = { files = \"write\", clock = true, powers = [\"note\"] }
             ceiling = { files = \"read\", clock = true, kv = true, powers = [\"stop\"] }");
-        assert_eq!(less, Wants { files: Some(Access::Read), clock: true, ..Wants::default() });
+        assert_eq!(
+            less,
+            RequestedCapabilities { files: Some(FileAccess::Read), clock: true, ..RequestedCapabilities::default() }
+        );
     }
 
     #[test]
@@ -480,9 +489,9 @@ mod tests {
             assert!(error.contains(says), "{says}: {error}");
         }
         for name in ["", "A", "../a", &"a".repeat(65)] {
-            assert!(Attack::parse(name, POLITE, Source::Fields(String::new())).is_err(), "{name}");
+            assert!(Attack::parse(name, POLITE, AttackSource::Fields(String::new())).is_err(), "{name}");
         }
-        let built = Attack::parse("a", &repeat(1), Source::Built(vec![]));
+        let built = Attack::parse("a", &repeat(1), AttackSource::Built(vec![]));
         assert!(built.unwrap_err().contains("repeat: only in text"));
     }
 }

@@ -5,19 +5,19 @@ use std::sync::Arc;
 use super::{
     attack::Attack,
     normal,
-    stage::{STREAMED, Stage},
-    trial::{DONE, INSTRUCTIONS, Played, TEAM_TOKENS, TURNS},
-    watch::Seen,
+    stage::{AttackFixture, STREAMED},
+    trial::{AttackRun, DONE, INSTRUCTIONS, TEAM_TOKENS, TURNS},
+    watch::AttackObserver,
 };
-use crate::{agent::RunError, capability::Power, chat::ToolSpec, limits, model::ScriptedCompleter, plugin::Kind};
+use crate::{agent::RunError, capability::Power, chat::ToolSpec, limits, model::ScriptedCompleter, plugin::PluginKind};
 
 /// What is wrong with all that came of it.
-pub fn of(attack: &Attack, stage: &Stage, played: &Played, seen: &Seen) -> Vec<String> {
+pub fn of(attack: &Attack, stage: &AttackFixture, played: &AttackRun, seen: &AttackObserver) -> Vec<String> {
     [of_run(attack, stage, played), of_requests(attack, stage, played), of_passing(attack, played, seen)].concat()
 }
 
 /// What is wrong with the run that it took part in.
-fn of_run(attack: &Attack, stage: &Stage, played: &Played) -> Vec<String> {
+fn of_run(attack: &Attack, stage: &AttackFixture, played: &AttackRun) -> Vec<String> {
     let mut escapes = Vec::new();
     let powers = attack.given().powers;
     let mut must = |ok: bool, otherwise: &str| {
@@ -46,16 +46,16 @@ fn of_run(attack: &Attack, stage: &Stage, played: &Played) -> Vec<String> {
         let first = now.system_prompt().unwrap_or_default();
         must(prompts.count() <= 1 && (first.is_empty() || first.contains(INSTRUCTIONS)), "it changed the instructions");
     }
-    let is_streamed = |entry: &crate::chat::Entry| entry.message.text_content().contains(STREAMED);
+    let is_streamed = |entry: &crate::chat::ChatEntry| entry.message.text_content().contains(STREAMED);
     must(!now.iter().any(is_streamed), "what it only streamed stands in the conversation");
-    let is_its_note = |entry: &crate::chat::Entry| entry.message.sender == attack.name;
+    let is_its_note = |entry: &crate::chat::ChatEntry| entry.message.sender == attack.name;
     must(powers.contains(&Power::Note) || !now.iter().any(is_its_note), "it added a note");
     let asks = if powers.contains(&Power::AskModel) { limits::ASKS_IN_A_ROW * TURNS } else { 0 };
     let most = match attack.kind {
-        Kind::RunMiddleware => attack.calls + 1 + limits::MIDDLEWARE_RETRIES,
-        Kind::ModelMiddleware => (attack.calls + 1) * (1 + limits::MIDDLEWARE_RETRIES),
+        PluginKind::RunMiddleware => attack.calls + 1 + limits::MIDDLEWARE_RETRIES,
+        PluginKind::ModelMiddleware => (attack.calls + 1) * (1 + limits::MIDDLEWARE_RETRIES),
         // Each uses some; the last may go beyond.
-        Kind::Coordinator => u32::try_from(TEAM_TOKENS / tokens_of_a_reply().max(1) + 1).unwrap_or(u32::MAX),
+        PluginKind::Coordinator => u32::try_from(TEAM_TOKENS / tokens_of_a_reply().max(1) + 1).unwrap_or(u32::MAX),
         _ => attack.calls + 1 + asks,
     };
     must(played.team_requests == 0 || powers.contains(&Power::AskModel), "it asked the model of its team");
@@ -73,13 +73,13 @@ fn tokens_of_a_reply() -> u64 {
 fn may_rewrite_requests(attack: &Attack) -> bool {
     let powers = attack.given().powers;
     let needs = [Power::Rewrite, Power::SeeMessages, Power::SeeArguments, Power::SeeResults];
-    attack.kind == Kind::ModelMiddleware && needs.iter().all(|power| powers.contains(power))
+    attack.kind == PluginKind::ModelMiddleware && needs.iter().all(|power| powers.contains(power))
 }
 
 /// What is wrong with the requests that were sent, and with what came of them, where it stood around them.
-fn of_requests(attack: &Attack, stage: &Stage, played: &Played) -> Vec<String> {
+fn of_requests(attack: &Attack, stage: &AttackFixture, played: &AttackRun) -> Vec<String> {
     let mut escapes = Vec::new();
-    if attack.kind != Kind::ModelMiddleware {
+    if attack.kind != PluginKind::ModelMiddleware {
         return escapes;
     }
     let mut must = |ok: bool, otherwise: &str| {
@@ -106,7 +106,7 @@ fn of_requests(attack: &Attack, stage: &Stage, played: &Played) -> Vec<String> {
 }
 
 /// What went past it, where it stood around requests or calls: nothing may that it did not let pass.
-fn of_passing(attack: &Attack, played: &Played, seen: &Seen) -> Vec<String> {
+fn of_passing(attack: &Attack, played: &AttackRun, seen: &AttackObserver) -> Vec<String> {
     let mut escapes = Vec::new();
     let mut at_most = |there: usize, passed: usize, otherwise: &str| {
         if there > passed {
@@ -114,11 +114,11 @@ fn of_passing(attack: &Attack, played: &Played, seen: &Seen) -> Vec<String> {
         }
     };
     match attack.kind {
-        Kind::ModelMiddleware => {
+        PluginKind::ModelMiddleware => {
             let passed = seen.came_back("model-middleware.before") * (1 + limits::MIDDLEWARE_RETRIES as usize);
             at_most(played.requests.len(), passed, "a request was sent that it did not let pass");
         }
-        Kind::ToolMiddleware => {
+        PluginKind::ToolMiddleware => {
             let (before, after) = ("tool-middleware.before", "tool-middleware.after");
             at_most(played.lookups, seen.came_back(before), "a call was made that it did not let pass");
             let now = played.chat.snapshot();
@@ -136,8 +136,8 @@ fn of_passing(attack: &Attack, played: &Played, seen: &Seen) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::{
-        chat::{Chat, Content, Message, Part, Role, ToolCall, ToolResult},
-        conformance::Suite,
+        chat::{Chat, Message, Part, Role, ToolCall, ToolResult, ToolResultContent},
+        conformance::AttackSuite,
     };
 
     /// A conversation in which [`normal::LOOKUP`] was called and gave this.
@@ -146,14 +146,14 @@ mod tests {
         let chat = Chat::new();
         let parts = vec![Part::ToolCall(call)];
         let asked = Message { sender: "victim".into(), role: Role::Assistant, parts, meta: vec![] };
-        let content = vec![Content::Text(result.into())];
+        let content = vec![ToolResultContent::Text(result.into())];
         chat.reply(asked).answer(vec![ToolResult { call_id: "c".into(), content, is_error: false }]);
         chat
     }
 
     #[test]
     fn what_goes_past_a_middleware_is_seen() {
-        let suite = Suite::embedded().unwrap();
+        let suite = AttackSuite::embedded().unwrap();
         let request = || crate::model::CompletionRequest::new(Default::default(), [].into());
         let (call, shown) = ("a call was made that it did not let pass", "a result was shown that it did not let pass");
         let sent = "a request was sent that it did not let pass";
@@ -166,7 +166,7 @@ mod tests {
             ("model-middleware-before-traps", 1, 0, "no", &[sent]),
         ] {
             let attack = suite.attacks().iter().find(|attack| attack.name == name).unwrap();
-            let played = Played {
+            let played = AttackRun {
                 loaded: Ok(()),
                 ended: None,
                 faults: vec![],
@@ -177,7 +177,7 @@ mod tests {
                 tools: Default::default(),
                 lookups,
             };
-            assert_eq!(of_passing(attack, &played, &Seen::default()), says, "{name}");
+            assert_eq!(of_passing(attack, &played, &AttackObserver::default()), says, "{name}");
         }
     }
 }

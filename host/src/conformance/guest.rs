@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 use wit_parser::Resolve;
 
-use crate::plugin::Kind;
+use crate::plugin::PluginKind;
 
 /// The contract, in one text.
 const CONTRACT: &str = concat!(
@@ -32,7 +32,7 @@ static PARSED: LazyLock<Result<Resolve, String>> = LazyLock::new(|| {
 /// # Errors
 ///
 /// A sentence, if the module does not fit the contract.
-pub fn component_of(module: &[u8], kinds: &[Kind]) -> Result<Vec<u8>, String> {
+pub fn component_of(module: &[u8], kinds: &[PluginKind]) -> Result<Vec<u8>, String> {
     let told = |error: &dyn std::fmt::Display| error.to_string();
     let mut resolve = PARSED.clone()?;
     let exports: String = kinds.iter().map(|kind| format!("export shelly:plugin/{kind}@0.1.0;\n")).collect();
@@ -53,7 +53,7 @@ pub fn component_of(module: &[u8], kinds: &[Kind]) -> Result<Vec<u8>, String> {
 /// # Errors
 ///
 /// A sentence, if they are not those of a module that fits the contract.
-pub(super) fn component(fields: &str, kind: Kind) -> Result<Vec<u8>, String> {
+pub(super) fn component(fields: &str, kind: PluginKind) -> Result<Vec<u8>, String> {
     let mut text = format!("(module {fields}\n");
     let rest = REST.iter().filter(|(of, ..)| of.is_none_or(|of| of == kind));
     for (_, _, polite) in rest.filter(|(_, mark, _)| mark.is_empty() || !fields.contains(mark)) {
@@ -66,7 +66,7 @@ pub(super) fn component(fields: &str, kind: Kind) -> Result<Vec<u8>, String> {
 
 /// What a guest has: of which kind, unless its text has this, and the text. Described for authors of attacks in
 /// `host/docs/conformance.md`.
-const REST: &[(Option<Kind>, &str, &str)] = &[
+const REST: &[(Option<PluginKind>, &str, &str)] = &[
     (None, "(export \"memory\")", "(memory $memory (export \"memory\") 64)"),
     (
         None,
@@ -97,7 +97,7 @@ const REST: &[(Option<Kind>, &str, &str)] = &[
            (data (memory $memory) (i32.const 0x3d0) (i32 0 0 0x3e0 1))"#,
     ),
     (
-        Some(Kind::Tool),
+        Some(PluginKind::Tool),
         "",
         r#"(func $ok (result i32) (i32.const 0x1d0))
            (func $escaped (result i32) (i32.const 0x1e0))
@@ -107,61 +107,61 @@ const REST: &[(Option<Kind>, &str, &str)] = &[
              (i32.const 0x3d0))"#,
     ),
     (
-        Some(Kind::Tool),
+        Some(PluginKind::Tool),
         r#"(export "shelly:plugin/tool@0.1.0#specs""#,
         r#"(func (export "shelly:plugin/tool@0.1.0#specs") (result i32) (i32.const 0x230))"#,
     ),
     (
-        Some(Kind::Tool),
+        Some(PluginKind::Tool),
         r#"(export "shelly:plugin/tool@0.1.0#call""#,
         r#"(func (export "shelly:plugin/tool@0.1.0#call") (param i32 i32 i32 i32 i32 i32 i32 i32) (result i32)
              (call $ok))"#,
     ),
     (
-        Some(Kind::Effect),
+        Some(PluginKind::Effect),
         r#"(export "shelly:plugin/effect@0.1.0#eval""#,
         r#"(func (export "shelly:plugin/effect@0.1.0#eval") (param i32) (result i32) (i32.const 0x280))"#,
     ),
     (
-        Some(Kind::RunMiddleware),
+        Some(PluginKind::RunMiddleware),
         r#"(export "shelly:plugin/run-middleware@0.1.0#before""#,
         r#"(func (export "shelly:plugin/run-middleware@0.1.0#before") (param i32 i32 i32 i32 i32 i32 i32) (result i32)
              (i32.const 0x280))"#,
     ),
     (
-        Some(Kind::RunMiddleware),
+        Some(PluginKind::RunMiddleware),
         r#"(export "shelly:plugin/run-middleware@0.1.0#after""#,
         r#"(func (export "shelly:plugin/run-middleware@0.1.0#after") (param i32) (result i32) (i32.const 0x280))"#,
     ),
     (
-        Some(Kind::Provider),
+        Some(PluginKind::Provider),
         r#"(export "shelly:plugin/provider@0.1.0#complete""#,
         r#"(func (export "shelly:plugin/provider@0.1.0#complete") (param i32) (result i32) (i32.const 0x340))"#,
     ),
     (
-        Some(Kind::ModelMiddleware),
+        Some(PluginKind::ModelMiddleware),
         r#"(export "shelly:plugin/model-middleware@0.1.0#before""#,
         r#"(func (export "shelly:plugin/model-middleware@0.1.0#before")
              (param i32 i32 i32 i32 i32 i32 i32 i32 i32 i64 i32) (result i32) (i32.const 0x280))"#,
     ),
     (
-        Some(Kind::ModelMiddleware),
+        Some(PluginKind::ModelMiddleware),
         r#"(export "shelly:plugin/model-middleware@0.1.0#after""#,
         r#"(func (export "shelly:plugin/model-middleware@0.1.0#after") (param i32) (result i32) (i32.const 0x280))"#,
     ),
     (
-        Some(Kind::ToolMiddleware),
+        Some(PluginKind::ToolMiddleware),
         r#"(export "shelly:plugin/tool-middleware@0.1.0#before""#,
         r#"(func (export "shelly:plugin/tool-middleware@0.1.0#before")
              (param i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32) (result i32) (i32.const 0x280))"#,
     ),
     (
-        Some(Kind::ToolMiddleware),
+        Some(PluginKind::ToolMiddleware),
         r#"(export "shelly:plugin/tool-middleware@0.1.0#after""#,
         r#"(func (export "shelly:plugin/tool-middleware@0.1.0#after") (param i32) (result i32) (i32.const 0x280))"#,
     ),
     (
-        Some(Kind::Coordinator),
+        Some(PluginKind::Coordinator),
         r#"(export "shelly:plugin/coordinator@0.1.0#next""#,
         r#"(func (export "shelly:plugin/coordinator@0.1.0#next") (param i32) (result i32) (i32.const 0x240))"#,
     ),

@@ -17,17 +17,17 @@ use tempfile::TempDir;
 use tokio::time::sleep;
 
 use super::{
-    Row, Status,
-    attack::{Attack, HostBounds, Verdict},
+    AttackResult, AttackStatus,
+    attack::{Attack, AttackVerdict, HostBounds},
     normal, suite, trial,
-    watch::Show,
+    watch::EventFormatter,
 };
 use crate::{
     error::{ErrorKind, Report, cut},
     event::RunCx,
     limits,
     plugin::PluginEngine,
-    process::Process,
+    process::ProcessGroup,
 };
 
 /// The program that plays one attack with [`play_alone`]: its path, and the arguments before the attack's folder.
@@ -41,7 +41,7 @@ pub struct HostProgram {
 
 /// The time and memory that the host took for an attack which it played in a process of its own.
 #[derive(Debug, Clone, Serialize)]
-pub struct HostUse {
+pub struct HostUsage {
     /// Wall time from the idle host to the verdict, or to its end.
     #[serde(rename = "duration_ms", serialize_with = "super::millis")]
     pub duration: Duration,
@@ -56,7 +56,7 @@ pub struct HostUse {
     pub growth_bound_bytes: u64,
 }
 
-impl HostUse {
+impl HostUsage {
     /// The bytes by which the host grew; `None` where the system does not tell.
     pub fn growth(&self) -> Option<u64> {
         Some(self.peak_bytes?.saturating_sub(self.idle_bytes?))
@@ -65,15 +65,15 @@ impl HostUse {
 
 /// The first line that the process writes: the host is idle.
 #[derive(Serialize, Deserialize)]
-struct Idle {
+struct IdleHostReport {
     peak_bytes: Option<u64>,
 }
 
 /// The second line: the end of the attack, as the host itself saw it.
 #[derive(Serialize, Deserialize)]
-struct Ended {
-    verdict: Option<Verdict>,
-    status: Status,
+struct AttackEndReport {
+    verdict: Option<AttackVerdict>,
+    status: AttackStatus,
     escapes: Vec<String>,
     detail: String,
     memory_bytes: usize,
@@ -87,7 +87,7 @@ struct Ended {
 /// # Errors
 ///
 /// A [`Report`], if the attack cannot be read, or the host does not work before it.
-pub async fn play_alone(folder: &Path, show: Show, mut write: impl FnMut(&str)) -> Result<(), Report> {
+pub async fn play_alone(folder: &Path, show: EventFormatter, mut write: impl FnMut(&str)) -> Result<(), Report> {
     let failed = |cause: String| Report::new(ErrorKind::Run, "the host does not work").cause(cause);
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
     let attack = suite::read(folder, &name)
@@ -97,9 +97,9 @@ pub async fn play_alone(folder: &Path, show: Show, mut write: impl FnMut(&str)) 
     normal::call(&polite, RunCx::new("normal")).await.map_err(|fault| failed(fault.to_string()))?;
     normal::run(&polite).await.map_err(failed)?;
     let line = |value: serde_json::Result<String>| value.unwrap_or_default();
-    write(&line(serde_json::to_string(&Idle { peak_bytes: peak_bytes("self") })));
+    write(&line(serde_json::to_string(&IdleHostReport { peak_bytes: peak_bytes("self") })));
     let row = trial::play(&attack, &engine, &show).await;
-    write(&line(serde_json::to_string(&Ended {
+    write(&line(serde_json::to_string(&AttackEndReport {
         verdict: row.verdict,
         status: row.status,
         escapes: row.escapes,
@@ -112,16 +112,16 @@ pub async fn play_alone(folder: &Path, show: Show, mut write: impl FnMut(&str)) 
 }
 
 /// Plays an attack in a process of its own. Dropped before its end it ends that process, with all that it has started.
-pub(super) async fn play(attack: &Attack, bounds: HostBounds, program: &HostProgram) -> Row {
+pub(super) async fn play(attack: &Attack, bounds: HostBounds, program: &HostProgram) -> AttackResult {
     let started = Instant::now();
-    let row = Row {
+    let row = AttackResult {
         name: attack.name.clone(),
         kind: attack.kind,
         tries: attack.tries.clone(),
         expected: attack.expect.clone(),
         names: attack.names.clone(),
         verdict: None,
-        status: Status::Failed,
+        status: AttackStatus::Failed,
         escapes: vec![],
         detail: String::new(),
         memory: 0,
@@ -131,15 +131,15 @@ pub(super) async fn play(attack: &Attack, bounds: HostBounds, program: &HostProg
     };
     let row = match observe(attack, bounds, program).await {
         Ok(observed) => judged(row, observed),
-        Err(detail) => Row { detail: cut(&detail, limits::CONFORMANCE_DETAIL_CHARS), ..row },
+        Err(detail) => AttackResult { detail: cut(&detail, limits::CONFORMANCE_DETAIL_CHARS), ..row },
     };
-    Row { duration: started.elapsed(), ..row }
+    AttackResult { duration: started.elapsed(), ..row }
 }
 
 /// The reason for which a process is no longer looked at.
-enum End {
+enum AttackProcessEnd {
     /// It has told the end of the attack.
-    Told(Ended),
+    Told(AttackEndReport),
     /// It died before that: its exit status, and the last line that it wrote.
     Died(String),
     /// It had no time left.
@@ -148,15 +148,15 @@ enum End {
     Large,
 }
 
-struct Observed {
-    end: End,
-    used: HostUse,
+struct AttackProcessOutcome {
+    end: AttackProcessEnd,
+    used: HostUsage,
 }
 
-fn judged(row: Row, Observed { end, used }: Observed) -> Row {
-    let mut row = Row { status: Status::Escaped, ..row };
+fn judged(row: AttackResult, AttackProcessOutcome { end, used }: AttackProcessOutcome) -> AttackResult {
+    let mut row = AttackResult { status: AttackStatus::Escaped, ..row };
     match end {
-        End::Told(ended) => {
+        AttackProcessEnd::Told(ended) => {
             row.verdict = ended.verdict;
             row.status = ended.status;
             row.escapes = ended.escapes;
@@ -164,8 +164,8 @@ fn judged(row: Row, Observed { end, used }: Observed) -> Row {
             row.memory = ended.memory_bytes;
             row.cpu = Duration::from_micros(ended.cpu_micros);
         }
-        End::Died(how) => row.escapes.push(format!("the host's process died: {how}")),
-        End::Late | End::Large => {}
+        AttackProcessEnd::Died(how) => row.escapes.push(format!("the host's process died: {how}")),
+        AttackProcessEnd::Late | AttackProcessEnd::Large => {}
     }
     if used.duration > used.duration_bound {
         row.escapes.push(format!("the host took more than {:?}", used.duration_bound));
@@ -173,14 +173,14 @@ fn judged(row: Row, Observed { end, used }: Observed) -> Row {
     if used.growth().is_some_and(|growth| growth > used.growth_bound_bytes) {
         row.escapes.push(format!("the host grew by more than {} MiB", used.growth_bound_bytes >> 20));
     }
-    if !row.escapes.is_empty() && row.status != Status::Failed {
-        row.status = Status::Escaped;
+    if !row.escapes.is_empty() && row.status != AttackStatus::Failed {
+        row.status = AttackStatus::Escaped;
     }
-    Row { host: Some(used), ..row }
+    AttackResult { host: Some(used), ..row }
 }
 
 /// Starts the process and looks at it until the attack has ended, or a bound.
-async fn observe(attack: &Attack, bounds: HostBounds, program: &HostProgram) -> Result<Observed, String> {
+async fn observe(attack: &Attack, bounds: HostBounds, program: &HostProgram) -> Result<AttackProcessOutcome, String> {
     let told = |error: std::io::Error| format!("its process cannot be started: {error}");
     let place = TempDir::new().map_err(told)?;
     let path = |name: &str| place.path().join(name);
@@ -194,12 +194,12 @@ async fn observe(attack: &Attack, bounds: HostBounds, program: &HostProgram) -> 
     // What it leaves behind when it is killed goes with our own folder.
     command.env("TMPDIR", place.path());
     command.stdout(File::create(&output).map_err(told)?).stderr(File::create(&errors).map_err(told)?);
-    let mut process = Process::start(&mut command).map_err(told)?;
+    let mut process = ProcessGroup::start(&mut command).map_err(told)?;
     let id = process.child().id();
 
     let mut started = Instant::now();
     let mut idle = None;
-    let mut tree = ProcessTree::default();
+    let mut tree = ProcessTreeMemory::default();
     loop {
         // Before the output is read: what it has written by its end is read then.
         let has_ended = tokio::select! {
@@ -211,12 +211,14 @@ async fn observe(attack: &Attack, bounds: HostBounds, program: &HostProgram) -> 
         if idle.is_none()
             && let Some(first) = lines.first()
         {
-            idle = Some(serde_json::from_str::<Idle>(first).map_err(|error| format!("its process said: {error}"))?);
+            idle = Some(
+                serde_json::from_str::<IdleHostReport>(first).map_err(|error| format!("its process said: {error}"))?,
+            );
             started = Instant::now();
-            tree = ProcessTree::default();
+            tree = ProcessTreeMemory::default();
         }
         let idle_bytes = idle.as_ref().and_then(|idle| idle.peak_bytes);
-        let mut used = HostUse {
+        let mut used = HostUsage {
             duration: started.elapsed(),
             duration_bound: bounds.time,
             idle_bytes,
@@ -224,28 +226,29 @@ async fn observe(attack: &Attack, bounds: HostBounds, program: &HostProgram) -> 
             growth_bound_bytes: bounds.memory,
         };
         let end = if let Some(second) = lines.get(1) {
-            let ended: Ended = serde_json::from_str(second).map_err(|error| format!("its process said: {error}"))?;
+            let ended: AttackEndReport =
+                serde_json::from_str(second).map_err(|error| format!("its process said: {error}"))?;
             used.peak_bytes = used.peak_bytes.max(ended.peak_bytes);
-            End::Told(ended)
+            AttackProcessEnd::Told(ended)
         } else if has_ended {
             let how = process.stop().map_or_else(|error| error.to_string(), |status| status.to_string());
             let how = format!("{how}: {}", ending(&errors));
             if idle.is_none() {
                 return Err(format!("its process died before the attack: {how}"));
             }
-            End::Died(how)
+            AttackProcessEnd::Died(how)
         } else if idle.is_none() && started.elapsed() > limits::CONFORMANCE_RUN_TIME {
             return Err("its process did not come to be idle".into());
         } else if idle.is_some() && used.duration > bounds.time {
-            End::Late
+            AttackProcessEnd::Late
         } else if used.growth().is_some_and(|growth| growth > bounds.memory) {
-            End::Large
+            AttackProcessEnd::Large
         } else {
             continue;
         };
         // Before its folder goes.
         let _ = process.stop();
-        return Ok(Observed { end, used });
+        return Ok(AttackProcessOutcome { end, used });
     }
 }
 
@@ -264,14 +267,14 @@ fn ending(path: &Path) -> String {
 
 /// The memory of a process and of all that it has started, look by look.
 #[derive(Default)]
-struct ProcessTree {
+struct ProcessTreeMemory {
     /// The most bytes that those which were there at one look have had each.
     peak: Option<u64>,
     /// Those of the last look.
     known: BTreeSet<u32>,
 }
 
-impl ProcessTree {
+impl ProcessTreeMemory {
     fn look(&mut self, id: u32) {
         let (mut found, mut open) = (BTreeMap::new(), vec![id]);
         while let Some(id) = open.pop() {

@@ -16,12 +16,12 @@ use crate::limits;
 const PAIRS: [(&str, &str); 2] = [("raced", "raced-link"), ("raced.txt", "raced-link.txt")];
 
 /// A thread that exchanges the paths of a folder with links that lead out of it. When this is dropped, each is where it was.
-pub struct LinkSwaps {
+pub struct LinkSwapper {
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl LinkSwaps {
+impl LinkSwapper {
     /// Starts exchanging.
     ///
     /// # Errors
@@ -49,7 +49,7 @@ impl LinkSwaps {
     }
 }
 
-impl Drop for LinkSwaps {
+impl Drop for LinkSwapper {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
         // A crash of it has left something in the wrong place, and that is seen.
@@ -87,7 +87,7 @@ mod tests {
         symlink("../outside", path("files/raced-link")).unwrap();
         symlink("../outside/secret.txt", path("files/raced-link.txt")).unwrap();
 
-        let swaps = LinkSwaps::start(path("files")).unwrap();
+        let swaps = LinkSwapper::start(path("files")).unwrap();
         for raced in ["files/raced/secret.txt", "files/raced.txt"] {
             let mut read = BTreeSet::new();
             while read.len() < 2 {
@@ -98,6 +98,6 @@ mod tests {
         drop(swaps);
         assert!(path("files/raced").is_dir() && !path("files/raced").is_symlink());
         assert_eq!(fs::read_link(path("files/raced-link.txt")).unwrap(), PathBuf::from("../outside/secret.txt"));
-        assert!(LinkSwaps::start(path("outside")).is_err());
+        assert!(LinkSwapper::start(path("outside")).is_err());
     }
 }

@@ -1,7 +1,7 @@
 //! Plugins that attack the host, and what each must come to: the proof of the sandbox, for this host and for others.
 //!
-//! A [`Suite`] is a list of [`Attack`]s: components with a sentence that says what each tries, what it is granted, and
-//! the [`Verdict`] that it must come to. [`run`] plays them, each in a place of its own and in a run of an agent that has
+//! A [`AttackSuite`] is a list of [`Attack`]s: components with a sentence that says what each tries, what it is granted, and
+//! the [`AttackVerdict`] that it must come to. [`run`] plays them, each in a place of its own and in a run of an agent that has
 //! secrets to tell and a folder to lose, and looks at it from outside: what it has changed, what it has told, how long it
 //! took. Before and after the suite the same process makes runs as they should be, and is measured. An attack with bounds on
 //! the host is played in a process of its own, which is measured and ends with it.
@@ -28,55 +28,55 @@ use std::{
 use futures_util::{StreamExt, stream};
 use serde::{Deserialize, Serialize, Serializer};
 
-pub use attack::{Attack, HostBounds, Verdict};
+pub use attack::{Attack, AttackVerdict, HostBounds};
 pub use guest::component_of;
-pub use isolated::{HostProgram, HostUse, play_alone};
-pub use normal::{PLACES, Recovery};
-pub use suite::Suite;
-pub use watch::Show;
+pub use isolated::{HostProgram, HostUsage, play_alone};
+pub use normal::{PLACES, RecoveryCheck};
+pub use suite::AttackSuite;
+pub use watch::EventFormatter;
 
 use crate::{
     error::Report,
     limits,
-    plugin::{Kind, PluginEngine},
+    plugin::{PluginEngine, PluginKind},
 };
 
 /// What the suite came to.
 #[derive(Debug, Serialize)]
-pub struct Results {
+pub struct ConformanceReport {
     /// Each attack, in the order of the suite.
-    pub attacks: Vec<Row>,
+    pub attacks: Vec<AttackResult>,
     /// What the process has, before and after.
-    pub recovery: Vec<Recovery>,
+    pub recovery: Vec<RecoveryCheck>,
     /// How long all of it took.
     #[serde(rename = "duration_ms", serialize_with = "millis")]
     pub duration: Duration,
 }
 
-impl Results {
+impl ConformanceReport {
     /// Whether the host holds: every attack came to what it must, and nothing is less than before.
     pub fn ok(&self) -> bool {
-        self.attacks.iter().all(|row| row.status == Status::Passed) && self.recovery.iter().all(|row| row.ok)
+        self.attacks.iter().all(|row| row.status == AttackStatus::Passed) && self.recovery.iter().all(|row| row.ok)
     }
 }
 
 /// What an attack came to.
 #[derive(Debug, Serialize)]
-pub struct Row {
+pub struct AttackResult {
     /// Its name.
     pub name: String,
     /// What it is.
-    pub kind: Kind,
+    pub kind: PluginKind,
     /// What it tries.
     pub tries: String,
     /// How it may end.
-    pub expected: Vec<Verdict>,
+    pub expected: Vec<AttackVerdict>,
     /// A text that the host's error must hold where it refuses the attack.
     pub names: Option<String>,
     /// How it ended; none if it did not.
-    pub verdict: Option<Verdict>,
+    pub verdict: Option<AttackVerdict>,
     /// What that means.
-    pub status: Status,
+    pub status: AttackStatus,
     /// What it got that it must not get.
     pub escapes: Vec<String>,
     /// What the host said of it, or it said itself: untrusted, cut.
@@ -88,7 +88,7 @@ pub struct Row {
     #[serde(rename = "cpu_ms", serialize_with = "millis")]
     pub cpu: Duration,
     /// The time and memory that the host took for it; `None` if it was played in the process of the suite.
-    pub host: Option<HostUse>,
+    pub host: Option<HostUsage>,
     /// How long it took, loading included.
     #[serde(rename = "duration_ms", serialize_with = "millis")]
     pub duration: Duration,
@@ -97,7 +97,7 @@ pub struct Row {
 /// What the end of an attack means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Status {
+pub enum AttackStatus {
     /// It ended as it must.
     Passed,
     /// It ended in another way, and got nothing.
@@ -108,7 +108,7 @@ pub enum Status {
     Failed,
 }
 
-impl Status {
+impl AttackStatus {
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {
@@ -135,14 +135,14 @@ fn millis<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S:
 ///
 /// A [`Report`], if the engine cannot be started, or a run as it should be fails.
 pub async fn run(
-    suite: &Suite,
-    show: Show,
+    suite: &AttackSuite,
+    show: EventFormatter,
     program: &HostProgram,
     mut played: impl FnMut(usize),
-) -> Result<Results, Report> {
+) -> Result<ConformanceReport, Report> {
     let started = Instant::now();
     let engine = Arc::new(PluginEngine::new(None)?);
-    let normal = normal::Normal::new(&engine).await?;
+    let normal = normal::BaselinePlugin::new(&engine).await?;
     // Components are kept once they are made: the process is measured with them. One that cannot be made is told when it is
     // played.
     for attack in suite.attacks().iter().filter(|attack| attack.host.is_none()) {
@@ -155,7 +155,7 @@ pub async fn run(
     let before = normal.measure().await?;
     let mut done = 0;
     played(done);
-    let mut count = |_: &Row| {
+    let mut count = |_: &AttackResult| {
         done += 1;
         played(done);
     };
@@ -172,13 +172,14 @@ pub async fn run(
     let together = together.filter_map(async |row| {
         row.map(|row| row.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic())))
     });
-    let mut attacks: Vec<Row> = together.inspect(&mut count).collect().await;
+    let mut attacks: Vec<AttackResult> = together.inspect(&mut count).collect().await;
     let recovery = normal.measure_after(&before).await?;
     let alone = suite.attacks().iter().filter_map(|attack| Some((attack, attack.host?)));
     let alone = alone.map(|(attack, bounds)| isolated::play(attack, bounds, program));
-    let alone: Vec<Row> = stream::iter(alone).buffered(limits::CONFORMANCE_HOSTS).inspect(&mut count).collect().await;
+    let alone: Vec<AttackResult> =
+        stream::iter(alone).buffered(limits::CONFORMANCE_HOSTS).inspect(&mut count).collect().await;
     attacks.extend(alone);
-    let place = |row: &Row| suite.attacks().iter().position(|attack| attack.name == row.name);
+    let place = |row: &AttackResult| suite.attacks().iter().position(|attack| attack.name == row.name);
     attacks.sort_by_cached_key(place);
-    Ok(Results { attacks, recovery, duration: started.elapsed() })
+    Ok(ConformanceReport { attacks, recovery, duration: started.elapsed() })
 }

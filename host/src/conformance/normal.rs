@@ -17,8 +17,8 @@ use tokio::{task::JoinSet, time::sleep};
 use super::{attack, trial};
 use crate::{
     agent::Agent,
-    capability::Wants,
-    chat::{Chat, Message, Snapshot, ToolCall},
+    capability::RequestedCapabilities,
+    chat::{Chat, ChatSnapshot, Message, ToolCall},
     error::{ErrorKind, Fault, Report},
     event::{Event, EventSink, RunCx},
     limits,
@@ -33,14 +33,14 @@ pub const PLACES: &str = "calls at once";
 pub const LOOKUP: &str = "lookup";
 
 #[derive(Deserialize, JsonSchema)]
-struct Nothing {}
+struct LookupArgs {}
 
 /// What it says.
 pub const FOUND: &str = "found";
 
 /// The tool [`LOOKUP`].
 pub fn lookup() -> impl Tool + 'static {
-    tool::function(LOOKUP, "Looks it up.", |_cx, _: Nothing| async { Ok(FOUND.to_owned()) })
+    tool::function(LOOKUP, "Looks it up.", |_cx, _: LookupArgs| async { Ok(FOUND.to_owned()) })
 }
 
 /// A polite tool that writes to the log.
@@ -63,21 +63,21 @@ async fn load_as(
     let unreadable = |path: &std::path::Path, source| PluginError::Unreadable { path: path.into(), source };
     let folder = TempDir::new().map_err(|error| unreadable(std::path::Path::new("the folder of a plugin"), error))?;
     let path = folder.path();
-    let polite = attack::Attack::parse("polite", MANIFEST, attack::Source::Fields(fields.into()))
+    let polite = attack::Attack::parse("polite", MANIFEST, attack::AttackSource::Fields(fields.into()))
         .map_err(|message| PluginError::NotRunnable { id: "polite".into(), message })?;
     let component = polite.component().map_err(|message| PluginError::NotRunnable { id: "polite".into(), message })?;
     let written = fs::write(path.join("plugin.toml"), polite.manifest())
         .and_then(|()| fs::write(path.join("component.wasm"), component));
     written.map_err(|error| unreadable(path, error))?;
     let package = Arc::new(PluginPackage::read(path)?);
-    let settings = trial::settings(&Wants::default(), path, params, limits::CONFORMANCE_CALL_TIME);
+    let settings = trial::settings(&RequestedCapabilities::default(), path, params, limits::CONFORMANCE_CALL_TIME);
     Plugin::load(engine, &package, &settings).await.map(Arc::new)
 }
 
 /// One call of its tool.
 pub async fn call(plugin: &Arc<Plugin>, run: RunCx) -> Result<(), Fault> {
     let tool = PluginTool::all(plugin).next().ok_or_else(|| Fault::other("it has no tool"))?;
-    let cx = ToolCx { run, chat: Snapshot::default(), tools: [].into(), begin: Default::default() };
+    let cx = ToolCx { run, chat: ChatSnapshot::default(), tools: [].into(), begin: Default::default() };
     let call = ToolCall { id: "c".into(), name: "t".into(), arguments: "{}".into(), meta: vec![] };
     tool.call(&cx, &call).await.map(drop)
 }
@@ -97,7 +97,7 @@ pub async fn run(plugin: &Arc<Plugin>) -> Result<(), String> {
 
 /// What the process has at one moment.
 #[derive(Debug, Clone, Copy)]
-pub struct Measures {
+pub struct ProcessMetrics {
     /// Resident memory, bytes; none where the system does not tell it.
     memory: Option<u64>,
     /// Open files; none where the system does not tell it.
@@ -114,7 +114,7 @@ pub struct Measures {
 
 /// One thing that the process has, before the suite and after it.
 #[derive(Debug, Clone, Serialize)]
-pub struct Recovery {
+pub struct RecoveryCheck {
     /// What.
     pub what: &'static str,
     /// In what.
@@ -130,13 +130,13 @@ pub struct Recovery {
 }
 
 /// The plugin that does nothing wrong, in the engine that attacks run in.
-pub struct Normal {
+pub struct BaselinePlugin {
     plugin: Arc<Plugin>,
     /// Another one: no plugin alone takes all places.
     other: Arc<Plugin>,
 }
 
-impl Normal {
+impl BaselinePlugin {
     pub async fn new(engine: &Arc<PluginEngine>) -> Result<Self, Report> {
         let params = serde_json::json!({});
         let other = format!("{POLITE} (func $other)");
@@ -146,7 +146,7 @@ impl Normal {
     }
 
     /// Measures, after enough runs that everything is warm.
-    pub async fn measure(&self) -> Result<Measures, Report> {
+    pub async fn measure(&self) -> Result<ProcessMetrics, Report> {
         let failed = |cause: String| Report::new(ErrorKind::Run, "a run as it should be failed").cause(cause);
         let (mut calls, mut runs) = (Vec::new(), Vec::new());
         for _ in 0..limits::CONFORMANCE_ROUNDS {
@@ -158,7 +158,7 @@ impl Normal {
             runs.push(started.elapsed());
         }
         let places = self.calls_at_once().await;
-        Ok(Measures {
+        Ok(ProcessMetrics {
             memory: resident_bytes(),
             files: entries("/proc/self/fd"),
             threads: entries("/proc/self/task"),
@@ -169,7 +169,7 @@ impl Normal {
     }
 
     /// Measures until nothing is more than before, or that has had its time.
-    pub async fn measure_after(&self, before: &Measures) -> Result<Vec<Recovery>, Report> {
+    pub async fn measure_after(&self, before: &ProcessMetrics) -> Result<Vec<RecoveryCheck>, Report> {
         let started = Instant::now();
         loop {
             let rows = before.compared_with(&self.measure().await?);
@@ -208,11 +208,11 @@ impl Normal {
     }
 }
 
-impl Measures {
-    fn compared_with(&self, after: &Self) -> Vec<Recovery> {
+impl ProcessMetrics {
+    fn compared_with(&self, after: &Self) -> Vec<RecoveryCheck> {
         let row = |what, unit, before: Option<u64>, after: Option<u64>, bound: Option<u64>, ok: bool| {
             let ok = ok || before.is_none() || after.is_none();
-            Recovery { what, unit, before, after, bound: bound.filter(|_| before.is_some()), ok }
+            RecoveryCheck { what, unit, before, after, bound: bound.filter(|_| before.is_some()), ok }
         };
         let at_most = |what, unit, before: Option<u64>, after: Option<u64>, more: u64| {
             let bound = before.map(|before| before.saturating_add(more));
@@ -258,7 +258,7 @@ mod tests {
 
     #[test]
     fn what_is_more_than_before_is_told() {
-        let measures = |more: u64| Measures {
+        let measures = |more: u64| ProcessMetrics {
             memory: Some((1 << 20) + more),
             files: Some(9 + more),
             threads: Some(4 + more),
@@ -266,7 +266,7 @@ mod tests {
             call: limits::CONFORMANCE_QUICK,
             run: limits::CONFORMANCE_QUICK * (1 + more.min(100) as u32),
         };
-        let ok = |before: &Measures, after: &Measures| {
+        let ok = |before: &ProcessMetrics, after: &ProcessMetrics| {
             before.compared_with(after).into_iter().filter(|row| !row.ok).map(|row| row.what).collect::<Vec<_>>()
         };
         assert_eq!(ok(&measures(0), &measures(0)), [""; 0]);
@@ -275,7 +275,7 @@ mod tests {
         assert_eq!(ok(&measures(0), &measures(1)), few);
         let all = ["memory", "open files", "threads", "calls at once", "run of an agent"];
         assert_eq!(ok(&measures(0), &measures(limits::CONFORMANCE_GROWTH_BYTES + 1)), all);
-        let untold = Measures { memory: None, files: None, threads: None, ..measures(0) };
+        let untold = ProcessMetrics { memory: None, files: None, threads: None, ..measures(0) };
         assert!(untold.compared_with(&untold).iter().all(|row| row.ok));
         assert_eq!(untold.compared_with(&untold)[0].bound, None);
     }

@@ -12,10 +12,10 @@ use tempfile::TempDir;
 
 use super::attack::Attack;
 use crate::{
-    capability::{Access, Power},
-    chat::{Chat, Content, Message, Part, Role, ToolCall, ToolResult},
+    capability::{FileAccess, Power},
+    chat::{Chat, Message, Part, Role, ToolCall, ToolResult, ToolResultContent},
     limits,
-    plugin::Kind,
+    plugin::PluginKind,
 };
 
 /// What a guest says or writes where it has got what it tried to get.
@@ -24,17 +24,17 @@ pub const ESCAPED: &str = "conformance:escaped";
 pub const STREAMED: &str = "conformance:streamed";
 
 /// The folder that an attack may be granted, what stands beside it, and the conversation that it plays in.
-pub struct Stage {
+pub struct AttackFixture {
     folder: TempDir,
     /// Texts that only the host knows: what they are, and the text.
     secrets: Vec<(&'static str, String)>,
     /// What there was at the beginning, by its path below the folder.
-    before: BTreeMap<PathBuf, Thing>,
+    before: BTreeMap<PathBuf, FixtureFile>,
 }
 
 /// What a path leads to, links not followed.
 #[derive(PartialEq, Eq)]
-struct Thing {
+struct FixtureFile {
     /// The beginning of it: an attack may write more than fits into our memory.
     content: Vec<u8>,
     length: u64,
@@ -47,7 +47,7 @@ const CANARY: &str = "files/canary.txt";
 /// The settings of another plugin of the same agent.
 const OTHER_SETTINGS: &str = "the settings of another plugin";
 
-impl Stage {
+impl AttackFixture {
     /// Makes it, with the attack's plugin folder.
     pub fn new(attack: &Attack) -> io::Result<Self> {
         let folder = TempDir::new()?;
@@ -131,7 +131,7 @@ impl Stage {
         let _ = chat.append(said);
         let asked =
             Message { sender: "victim".into(), role: Role::Assistant, parts: vec![Part::ToolCall(call)], meta: vec![] };
-        let found = Content::Text(result.1.clone());
+        let found = ToolResultContent::Text(result.1.clone());
         chat.reply(asked).answer(vec![ToolResult { call_id: "earlier".into(), content: vec![found], is_error: false }]);
         chat
     }
@@ -141,7 +141,7 @@ impl Stage {
         let powers = attack.given().powers;
         let sees = |power| match attack.kind {
             // It is handed the conversation.
-            Kind::Provider => true,
+            PluginKind::Provider => true,
             _ => powers.contains(&power),
         };
         let may = [false, sees(Power::SeeMessages), sees(Power::SeeArguments), sees(Power::SeeResults), false];
@@ -153,7 +153,7 @@ impl Stage {
     /// What is not as it was and must be.
     pub fn changed(&self, attack: &Attack) -> io::Result<Vec<String>> {
         let after = self.things()?;
-        let may_write = attack.given().files == Some(Access::Write);
+        let may_write = attack.given().files == Some(FileAccess::Write);
         let is_its_own = |path: &Path| may_write && path.starts_with("files") && path != Path::new(CANARY);
         let paths = self.before.keys().chain(after.keys().filter(|path| !self.before.contains_key(*path)));
         let changed = paths.filter(|path| self.before.get(*path) != after.get(*path) && !is_its_own(path));
@@ -172,7 +172,7 @@ impl Stage {
     }
 
     /// All that is below the folder.
-    fn things(&self) -> io::Result<BTreeMap<PathBuf, Thing>> {
+    fn things(&self) -> io::Result<BTreeMap<PathBuf, FixtureFile>> {
         let root = self.folder.path();
         let (mut things, mut folders) = (BTreeMap::new(), vec![root.to_owned()]);
         while let Some(folder) = folders.pop() {
@@ -190,7 +190,7 @@ impl Stage {
                     folders.push(path.clone());
                 }
                 let length = if metadata.is_dir() { 0 } else { metadata.len() };
-                let thing = Thing { content, length, is_file: metadata.is_file(), modified };
+                let thing = FixtureFile { content, length, is_file: metadata.is_file(), modified };
                 if let Ok(below) = path.strip_prefix(root) {
                     things.insert(below.to_owned(), thing);
                 }

@@ -3,18 +3,18 @@
 use std::{ffi::OsString, fs, io, path::Path};
 
 use super::{
-    attack::{Attack, BUILT, FILE as ATTACK, Source},
+    attack::{Attack, AttackSource, BUILT, FILE as ATTACK},
     embedded,
 };
 use crate::{
     error::{ErrorKind, Report, why_unreadable},
     limits,
-    plugin::{Kind, read_bounded},
+    plugin::{PluginKind, read_bounded},
 };
 
 /// Some attacks, by name.
 #[derive(Debug, Clone)]
-pub struct Suite {
+pub struct AttackSuite {
     attacks: Vec<Attack>,
 }
 
@@ -23,7 +23,7 @@ const FIELDS: &str = "guest.wat";
 const HINT: &str = "a suite is a folder of folders, each with an attack.toml and a component.wasm, component.wat or \
                     guest.wat: see host/docs/conformance.md";
 
-impl Suite {
+impl AttackSuite {
     /// Those that are built in. Their components are made when they are needed.
     ///
     /// # Errors
@@ -31,7 +31,8 @@ impl Suite {
     /// A [`Report`], if one of them cannot be read: a bug.
     pub fn embedded() -> Result<Self, Report> {
         let attack = |&(name, file, source, is_fields): &(&str, &str, &str, bool)| {
-            let source = if is_fields { Source::Fields(source.into()) } else { Source::Text(source.into()) };
+            let source =
+                if is_fields { AttackSource::Fields(source.into()) } else { AttackSource::Text(source.into()) };
             Attack::parse(name, file, source)
                 .map_err(|cause| Report::new(ErrorKind::Bug, format!("the attack `{name}` is damaged")).cause(cause))
         };
@@ -81,7 +82,7 @@ impl Suite {
     }
 
     /// Those of these kinds alone; all, if none is named.
-    pub fn of_kinds(mut self, kinds: &[Kind]) -> Self {
+    pub fn of_kinds(mut self, kinds: &[PluginKind]) -> Self {
         self.attacks.retain(|attack| kinds.is_empty() || kinds.contains(&attack.kind));
         self
     }
@@ -91,7 +92,7 @@ impl Suite {
         &self.attacks
     }
 
-    /// Writes them into a folder, which is made, with their components built: [`Suite::read`] reads it, and so can any
+    /// Writes them into a folder, which is made, with their components built: [`AttackSuite::read`] reads it, and so can any
     /// other host.
     ///
     /// # Errors
@@ -129,9 +130,9 @@ pub(super) fn read(folder: &Path, name: &str) -> Result<Attack, String> {
     let file = text(ATTACK, limits::CONFORMANCE_FILE_BYTES)?;
     let there: Vec<_> = [BUILT, TEXT, FIELDS].into_iter().filter(|file| folder.join(file).exists()).collect();
     let source = match there[..] {
-        [BUILT] => Source::Built(bytes(BUILT, limits::CONFORMANCE_COMPONENT_BYTES)?),
-        [TEXT] => Source::Text(text(TEXT, limits::CONFORMANCE_COMPONENT_BYTES)?),
-        [FIELDS] => Source::Fields(text(FIELDS, limits::CONFORMANCE_COMPONENT_BYTES)?),
+        [BUILT] => AttackSource::Built(bytes(BUILT, limits::CONFORMANCE_COMPONENT_BYTES)?),
+        [TEXT] => AttackSource::Text(text(TEXT, limits::CONFORMANCE_COMPONENT_BYTES)?),
+        [FIELDS] => AttackSource::Fields(text(FIELDS, limits::CONFORMANCE_COMPONENT_BYTES)?),
         [] => return Err(format!("there is none of {BUILT}, {TEXT} and {FIELDS}")),
         _ => return Err(format!("there is more than one of {BUILT}, {TEXT} and {FIELDS}")),
     };
@@ -144,7 +145,7 @@ mod tests {
 
     #[test]
     fn the_built_in_attacks_have_names_of_their_own_and_of_their_kind() {
-        let suite = Suite::embedded().unwrap();
+        let suite = AttackSuite::embedded().unwrap();
         let names: Vec<_> = suite.attacks().iter().map(|attack| attack.name.as_str()).collect();
         assert!(names.is_sorted_by(|a, b| a < b), "{names:?}");
         assert!(names.len() >= 40);
@@ -161,8 +162,8 @@ mod tests {
     #[test]
     fn every_attack_in_the_folder_is_built_in() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/conformance/attacks");
-        let (there, embedded) = (Suite::read(&folder).unwrap(), Suite::embedded().unwrap());
-        let names = |suite: &Suite| suite.attacks().iter().map(|attack| attack.name.clone()).collect::<Vec<_>>();
+        let (there, embedded) = (AttackSuite::read(&folder).unwrap(), AttackSuite::embedded().unwrap());
+        let names = |suite: &AttackSuite| suite.attacks().iter().map(|attack| attack.name.clone()).collect::<Vec<_>>();
         assert_eq!(names(&there), names(&embedded));
         for (read, built_in) in there.attacks().iter().zip(embedded.attacks()) {
             assert_eq!((&read.file, read.component()), (&built_in.file, built_in.component()), "{}", read.name);
@@ -174,7 +175,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("suite");
         let error = |says: &str| {
-            let report = Suite::read(&path).unwrap_err();
+            let report = AttackSuite::read(&path).unwrap_err();
             assert_eq!(report.kind, ErrorKind::Usage);
             assert!(report.to_string().contains(says), "{says}: {report}");
         };
@@ -191,7 +192,7 @@ mod tests {
         fs::write(own.join(TEXT), "(component)").unwrap();
         error("more than one of");
         fs::remove_file(own.join(FIELDS)).unwrap();
-        Suite::read(&path).unwrap();
+        AttackSuite::read(&path).unwrap();
         fs::File::create(own.join(TEXT)).unwrap().set_len(limits::CONFORMANCE_COMPONENT_BYTES + 1).unwrap();
         error("at most 16777216 are read");
         fs::write(own.join(TEXT), b"\xff").unwrap();
@@ -217,15 +218,15 @@ mod tests {
             fs::write(own.join(ATTACK), "tries = \"x\"\nkind = \"tool\"\nexpect = \"held\"").unwrap();
             fs::File::create(own.join(BUILT)).unwrap().set_len(most).unwrap();
         }
-        assert!(Suite::read(place.path()).unwrap_err().to_string().contains("more than 268435456 bytes"));
+        assert!(AttackSuite::read(place.path()).unwrap_err().to_string().contains("more than 268435456 bytes"));
     }
 
     #[test]
     fn what_is_exported_is_read_again() {
         let place = tempfile::tempdir().unwrap();
-        let (folder, suite) = (place.path().join("out"), Suite::embedded().unwrap());
+        let (folder, suite) = (place.path().join("out"), AttackSuite::embedded().unwrap());
         suite.export(&folder).unwrap();
-        let again = Suite::read(&folder).unwrap();
+        let again = AttackSuite::read(&folder).unwrap();
         for (one, other) in suite.attacks().iter().zip(again.attacks()) {
             assert_eq!((&one.name, &one.expect, one.host), (&other.name, &other.expect, other.host));
             assert_eq!(one.component(), other.component(), "{}", one.name);

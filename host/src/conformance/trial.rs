@@ -17,30 +17,31 @@ use futures_util::FutureExt;
 use tokio::time::timeout;
 
 use super::{
-    Row, Status,
-    attack::{Attack, Verdict},
+    AttackResult, AttackStatus,
+    attack::{Attack, AttackVerdict},
     escapes,
-    links::LinkSwaps,
+    links::LinkSwapper,
     normal,
-    stage::Stage,
-    watch::{Seen, Show},
+    stage::AttackFixture,
+    watch::{AttackObserver, EventFormatter},
 };
 use crate::{
-    agent::{Agent, Answer, RunError, Runner},
-    approval::{Desk, Inbox, Policy, QuestionKind, Trusted},
-    builtin::AskingMiddleware,
-    capability::{Bound, Budget, Ceiling, Grant, Wants},
+    agent::{Agent, RunAnswer, RunError, Runner},
+    approval::{ApprovalBroker, ApprovalInbox, HeadlessPolicy, QuestionKind, TrustedSubjects},
+    builtin::ApprovalMiddleware,
+    capability::{Budget, Ceiling, CeilingBound, Grant, RequestedCapabilities},
     chat::{Chat, Message, ToolCall, ToolSpec},
     error::{Fault, cut},
     event::{EventSink, RunCx},
     limits,
     model::{CompletionRequest, ModelInfo, ScriptedCompleter},
     plugin::{
-        Kind, Limits, Mount, Plugin, PluginCoordinator, PluginEffect, PluginEngine, PluginError, PluginMiddleware,
-        PluginModel, PluginModelMiddleware, PluginPackage, PluginTool, PluginToolMiddleware, Settings, resolved,
+        FolderMount, Limits, Plugin, PluginCoordinator, PluginEffect, PluginEngine, PluginError, PluginKind,
+        PluginModel, PluginModelMiddleware, PluginPackage, PluginRunMiddleware, PluginSettings, PluginTool,
+        PluginToolMiddleware, resolved,
     },
     team::{Member, Team},
-    tool::{Concurrency, Tool, ToolCx, ToolOutput},
+    tool::{Tool, ToolConcurrency, ToolCx, ToolOutput},
 };
 
 /// The time that each call of an attack has.
@@ -54,11 +55,16 @@ fn cpu(attack: &Attack) -> Duration {
 }
 
 /// What an agent's config would say of a plugin that is given all of this, with this folder for the files.
-pub fn settings(given: &Wants, folder: &Path, params: &serde_json::Value, time: Duration) -> Settings {
+pub fn settings(
+    given: &RequestedCapabilities,
+    folder: &Path,
+    params: &serde_json::Value,
+    time: Duration,
+) -> PluginSettings {
     let folder = resolved(folder);
-    Settings {
+    PluginSettings {
         grant: Grant::all_of(given, folder.clone()),
-        mounts: vec![Mount { path: folder, name: ".".into() }],
+        mounts: vec![FolderMount { path: folder, name: ".".into() }],
         // A value of ours is JSON.
         params: serde_json::value::to_raw_value(params).unwrap_or_default(),
         limits: Limits {
@@ -70,14 +76,14 @@ pub fn settings(given: &Wants, folder: &Path, params: &serde_json::Value, time: 
             concurrency: limits::PLUGIN_CALLS,
             ..Limits::default()
         },
-        ..Settings::new("victim", "agents.victim.plugins")
+        ..PluginSettings::new("victim", "agents.victim.plugins")
     }
 }
 
 /// What an attack came to before it was judged.
-pub struct Played {
+pub struct AttackRun {
     pub loaded: Result<(), PluginError>,
-    pub ended: Option<Result<Answer, RunError>>,
+    pub ended: Option<Result<RunAnswer, RunError>>,
     pub faults: Vec<Fault>,
     pub chat: Chat,
     pub requests: Vec<CompletionRequest>,
@@ -92,14 +98,14 @@ pub struct Played {
 }
 
 /// Plays one attack and judges it. Nothing that it does comes out of here.
-pub async fn play(attack: &Attack, engine: &Arc<PluginEngine>, show: &Show) -> Row {
+pub async fn play(attack: &Attack, engine: &Arc<PluginEngine>, show: &EventFormatter) -> AttackResult {
     play_as(attack, attack, engine, show).await
 }
 
 /// The same, judged as if it were `attack`, which may have been granted less: so tests see what an escape comes to.
-async fn play_as(played: &Attack, attack: &Attack, engine: &Arc<PluginEngine>, show: &Show) -> Row {
+async fn play_as(played: &Attack, attack: &Attack, engine: &Arc<PluginEngine>, show: &EventFormatter) -> AttackResult {
     let started = Instant::now();
-    let row = |status, verdict, escapes: Vec<String>, detail: String| Row {
+    let row = |status, verdict, escapes: Vec<String>, detail: String| AttackResult {
         name: attack.name.clone(),
         kind: attack.kind,
         tries: attack.tries.clone(),
@@ -114,15 +120,17 @@ async fn play_as(played: &Attack, attack: &Attack, engine: &Arc<PluginEngine>, s
         host: None,
         duration: started.elapsed(),
     };
-    let stage = match Stage::new(played) {
+    let stage = match AttackFixture::new(played) {
         Ok(stage) => stage,
-        Err(error) => return row(Status::Failed, None, vec![], format!("its place cannot be made: {error}")),
+        Err(error) => return row(AttackStatus::Failed, None, vec![], format!("its place cannot be made: {error}")),
     };
-    let swaps = match played.swaps_links.then(|| LinkSwaps::start(stage.files())).transpose() {
+    let swaps = match played.swaps_links.then(|| LinkSwapper::start(stage.files())).transpose() {
         Ok(swaps) => swaps,
-        Err(error) => return row(Status::Failed, None, vec![], format!("its links cannot be exchanged: {error}")),
+        Err(error) => {
+            return row(AttackStatus::Failed, None, vec![], format!("its links cannot be exchanged: {error}"));
+        }
     };
-    let seen = Arc::new(Mutex::new(Seen::default()));
+    let seen = Arc::new(Mutex::new(AttackObserver::default()));
     let acting = act(played, attack, &stage, engine, show, &seen);
     let acted = timeout(limits::CONFORMANCE_RUN_TIME, AssertUnwindSafe(acting).catch_unwind()).await;
     stage.open_the_pipe();
@@ -152,16 +160,16 @@ async fn play_as(played: &Attack, attack: &Attack, engine: &Arc<PluginEngine>, s
     escapes.dedup();
     let is_named = |name: &String| detail.to_lowercase().contains(&name.to_lowercase());
     let status = match verdict {
-        _ if !escapes.is_empty() => Status::Escaped,
-        Some(Verdict::Refused) if !attack.names.as_ref().is_none_or(is_named) => Status::Unexpected,
-        Some(verdict) if attack.expect.contains(&verdict) => Status::Passed,
-        _ => Status::Unexpected,
+        _ if !escapes.is_empty() => AttackStatus::Escaped,
+        Some(AttackVerdict::Refused) if !attack.names.as_ref().is_none_or(is_named) => AttackStatus::Unexpected,
+        Some(verdict) if attack.expect.contains(&verdict) => AttackStatus::Passed,
+        _ => AttackStatus::Unexpected,
     };
-    Row { memory: seen.memory(), cpu: seen.cpu(), ..row(status, verdict, escapes, detail) }
+    AttackResult { memory: seen.memory(), cpu: seen.cpu(), ..row(status, verdict, escapes, detail) }
 }
 
 /// Another plugin of the same agent still works.
-async fn neighbour(stage: &Stage, engine: &Arc<PluginEngine>) -> Result<(), String> {
+async fn neighbour(stage: &AttackFixture, engine: &Arc<PluginEngine>) -> Result<(), String> {
     let plugin = normal::load(engine, &stage.other_settings()).await.map_err(|error| error.report().to_string())?;
     normal::call(&plugin, RunCx::new("victim")).await.map_err(|fault| fault.to_string())
 }
@@ -170,15 +178,15 @@ async fn neighbour(stage: &Stage, engine: &Arc<PluginEngine>) -> Result<(), Stri
 async fn act(
     played: &Attack,
     attack: &Attack,
-    stage: &Stage,
+    stage: &AttackFixture,
     engine: &Arc<PluginEngine>,
-    show: &Show,
-    seen: &Arc<Mutex<Seen>>,
-) -> Played {
+    show: &EventFormatter,
+    seen: &Arc<Mutex<AttackObserver>>,
+) -> AttackRun {
     let loaded = load(played, stage, engine).await;
     let chat = stage.chat();
     let faults = Arc::new(Mutex::new(Vec::new()));
-    let mut played = Played {
+    let mut played = AttackRun {
         loaded: Ok(()),
         ended: None,
         faults: vec![],
@@ -204,7 +212,7 @@ async fn act(
     let model = Arc::new(ScriptedCompleter::new(script(attack, &plugin)));
     let other_model = Arc::new(ScriptedCompleter::new(script(attack, &plugin)));
     let lookups = Arc::new(AtomicUsize::new(0));
-    let lookup = Watched { tool: Arc::new(normal::lookup()), faults: Arc::default(), calls: Arc::clone(&lookups) };
+    let lookup = CountingTool { tool: Arc::new(normal::lookup()), faults: Arc::default(), calls: Arc::clone(&lookups) };
     let mut agent = Agent::new("victim", INSTRUCTIONS, model.clone()).with_tool(lookup);
     agent.models = Arc::new([("other".to_owned(), other_model.clone() as _)].into());
     // What an attack reads of the conversation must fit into one entry of the log.
@@ -212,16 +220,16 @@ async fn act(
     // Enough to see what it does without end.
     agent.options.max_iterations = attack.calls + TURNS;
     agent.budget.time = attack.run_time;
-    let watched = |tool| Watched { tool, faults: Arc::clone(&faults), calls: Arc::default() };
+    let watched = |tool| CountingTool { tool, faults: Arc::clone(&faults), calls: Arc::default() };
     let tools = PluginTool::all(&plugin).map(watched);
     // Two tools of one name: the one that was there stays.
     tools.for_each(|tool| drop(agent.tools.register(Arc::new(tool))));
     agent.effects.extend(PluginEffect::new(&plugin).map(|effect| Arc::new(effect) as _));
-    agent.middleware.extend(PluginMiddleware::new(&plugin).map(|middleware| Arc::new(middleware) as _));
+    agent.middleware.extend(PluginRunMiddleware::new(&plugin).map(|middleware| Arc::new(middleware) as _));
     agent.model_middleware.extend(PluginModelMiddleware::new(&plugin).map(|around| Arc::new(around) as _));
-    let desk = Desk::new(Policy::Never, Trusted::default());
+    let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
     if let Some(around) = PluginToolMiddleware::new(&plugin) {
-        agent = agent.with_tool_middleware(AskingMiddleware::new(Arc::new(around), desk.clone(), "victim", "digest"));
+        agent = agent.with_tool_middleware(ApprovalMiddleware::new(Arc::new(around), desk.clone(), "victim", "digest"));
     }
     let info = ModelInfo {
         name: "m".into(),
@@ -280,7 +288,12 @@ async fn act(
 }
 
 /// A person who looks at what is asked, and wants none of it.
-async fn decline_all(attack: &Attack, stage: &Stage, seen: &Mutex<Seen>, inbox: Option<Inbox>) -> Infallible {
+async fn decline_all(
+    attack: &Attack,
+    stage: &AttackFixture,
+    seen: &Mutex<AttackObserver>,
+    inbox: Option<ApprovalInbox>,
+) -> Infallible {
     let mut inbox = inbox;
     loop {
         let Some(asked) = async { inbox.as_mut()?.next().await }.await else { std::future::pending().await };
@@ -301,14 +314,14 @@ pub const TURNS: u32 = 3;
 /// Tokens that a team may use which an attack leads: so few that one that never ends does.
 pub const TEAM_TOKENS: u64 = 500;
 
-async fn load(attack: &Attack, stage: &Stage, engine: &Arc<PluginEngine>) -> Result<Arc<Plugin>, PluginError> {
+async fn load(attack: &Attack, stage: &AttackFixture, engine: &Arc<PluginEngine>) -> Result<Arc<Plugin>, PluginError> {
     let package = Arc::new(PluginPackage::read(&stage.plugin())?);
     let mut settings = settings(attack.granted(), &stage.files(), &serde_json::json!({}), time(attack));
     settings.limits.cpu = cpu(attack);
     let plugin = Arc::new(Plugin::load(engine, &package, &settings).await?);
     let Some(ceiling) = &attack.ceiling else { return Ok(plugin) };
     let grant = Some(Grant::all_of(ceiling, resolved(&stage.files())));
-    plugin.under(&Ceiling::of("agents.starter.delegable", Bound { grant, ..Bound::default() }))
+    plugin.under(&Ceiling::of("agents.starter.delegable", CeilingBound { grant, ..CeilingBound::default() }))
 }
 
 /// What the model says: it calls the attack's tool, or a tool of ours, and is done.
@@ -320,22 +333,22 @@ fn script(attack: &Attack, plugin: &Plugin) -> Vec<Result<crate::model::Completi
     };
     let done = (0..limits::ASKS_IN_A_ROW + TURNS).map(|_| ScriptedCompleter::text(DONE));
     match attack.kind {
-        Kind::RunMiddleware => done.collect(),
+        PluginKind::RunMiddleware => done.collect(),
         // More than may be used.
-        Kind::Coordinator => (0..TEAM_TOKENS).map(|_| ScriptedCompleter::text(DONE)).collect(),
+        PluginKind::Coordinator => (0..TEAM_TOKENS).map(|_| ScriptedCompleter::text(DONE)).collect(),
         _ => (0..attack.calls).map(call).chain(done).collect(),
     }
 }
 
 /// A tool whose calls are counted, and whose faults are kept, which a model would only read.
-struct Watched {
+struct CountingTool {
     tool: Arc<dyn Tool>,
     faults: Arc<Mutex<Vec<Fault>>>,
     calls: Arc<AtomicUsize>,
 }
 
 #[async_trait]
-impl Tool for Watched {
+impl Tool for CountingTool {
     fn spec(&self) -> &Arc<ToolSpec> {
         self.tool.spec()
     }
@@ -348,7 +361,7 @@ impl Tool for Watched {
         self.tool.time_limit()
     }
 
-    fn concurrency(&self) -> Concurrency {
+    fn concurrency(&self) -> ToolConcurrency {
         self.tool.concurrency()
     }
 
@@ -363,16 +376,16 @@ impl Tool for Watched {
 }
 
 /// How it ended, and what was told of that.
-fn ending(played: &Played, seen: &Seen) -> (Option<Verdict>, String) {
+fn ending(played: &AttackRun, seen: &AttackObserver) -> (Option<AttackVerdict>, String) {
     let of_fault = |fault: &Fault| match fault {
-        Fault::Timeout { .. } => Some(Verdict::TimedOut),
-        Fault::TooLarge { .. } | Fault::Exhausted { .. } => Some(Verdict::Limited),
+        Fault::Timeout { .. } => Some(AttackVerdict::TimedOut),
+        Fault::TooLarge { .. } | Fault::Exhausted { .. } => Some(AttackVerdict::Limited),
         _ => None,
     };
     if let Err(error) = &played.loaded {
         let verdict = match error {
-            PluginError::Probe { fault, .. } => of_fault(fault).unwrap_or(Verdict::Refused),
-            _ => Verdict::Refused,
+            PluginError::Probe { fault, .. } => of_fault(fault).unwrap_or(AttackVerdict::Refused),
+            _ => AttackVerdict::Refused,
         };
         let report = error.report();
         return (Some(verdict), std::iter::once(report.message).chain(report.causes).collect::<Vec<_>>().join(": "));
@@ -399,8 +412,8 @@ fn ending(played: &Played, seen: &Seen) -> (Option<Verdict>, String) {
     let verdict = seen
         .worst_call()
         .or_else(|| faults.into_iter().find_map(of_fault))
-        .or(is_exhausted.then_some(Verdict::Limited))
-        .unwrap_or(Verdict::Held);
+        .or(is_exhausted.then_some(AttackVerdict::Limited))
+        .unwrap_or(AttackVerdict::Held);
     (Some(verdict), detail.unwrap_or_default())
 }
 
@@ -408,25 +421,25 @@ fn ending(played: &Played, seen: &Seen) -> (Option<Verdict>, String) {
 mod tests {
     use super::*;
     use crate::{
-        capability::{Access, Power},
-        conformance::Suite,
+        capability::{FileAccess, Power},
+        conformance::AttackSuite,
     };
 
     /// Plays a built-in attack with all that it wants, and these.
-    async fn with(name: &str, files: Option<Access>, powers: &[Power]) -> Row {
-        let (suite, engine) = (Suite::embedded().unwrap(), Arc::new(PluginEngine::new(None).unwrap()));
+    async fn with(name: &str, files: Option<FileAccess>, powers: &[Power]) -> AttackResult {
+        let (suite, engine) = (AttackSuite::embedded().unwrap(), Arc::new(PluginEngine::new(None).unwrap()));
         let attack = suite.attacks().iter().find(|attack| attack.name == name).unwrap();
         let mut granted = Attack { grant: None, ceiling: None, ..attack.clone() };
         granted.wants.files = files.or(granted.wants.files);
         granted.wants.powers.extend(powers);
-        let show: Show = Arc::new(|_| None);
+        let show: EventFormatter = Arc::new(|_| None);
         play_as(&granted, attack, &engine, &show).await
     }
 
     #[tokio::test]
     async fn what_an_attack_gets_is_seen() {
         const LOOKS: &[Power] = &[Power::SeeMessages, Power::SeeArguments, Power::SeeResults];
-        let write = Some(Access::Write);
+        let write = Some(FileAccess::Write);
         for (name, files, powers, escapes) in [
             ("effect-note-unasked", None, &[][..], &["it added a note"][..]),
             ("effect-result-unasked", None, &[], &["it changed the conversation"]),
@@ -483,7 +496,7 @@ mod tests {
             ("tool-files-times-where-read", write, &[], &["it changed `files/canary.txt`"]),
         ] {
             let row = with(name, files, powers).await;
-            assert_eq!(row.status, Status::Escaped, "{name}: {row:?}");
+            assert_eq!(row.status, AttackStatus::Escaped, "{name}: {row:?}");
             for escape in escapes {
                 assert!(row.escapes.iter().any(|there| there == escape), "{name}: {escape}: {:?}", row.escapes);
             }

@@ -7,9 +7,9 @@ use std::{
 };
 
 use super::{
-    attack::{Attack, Verdict},
+    attack::{Attack, AttackVerdict},
     normal::LOOKUP,
-    stage::{ESCAPED, Stage},
+    stage::{AttackFixture, ESCAPED},
 };
 use crate::{
     chat::{Chat, Part, Role},
@@ -19,11 +19,11 @@ use crate::{
 };
 
 /// How the host shows an event to people, if it does.
-pub type Show = Arc<dyn Fn(&Event) -> Option<String> + Send + Sync>;
+pub type EventFormatter = Arc<dyn Fn(&Event) -> Option<String> + Send + Sync>;
 
 /// What was seen of one attack.
 #[derive(Default)]
-pub struct Seen {
+pub struct AttackObserver {
     pub escapes: Vec<String>,
     told: BTreeSet<String>,
     outcomes: BTreeSet<&'static str>,
@@ -37,9 +37,9 @@ pub struct Seen {
     log_entries: usize,
 }
 
-impl Seen {
+impl AttackObserver {
     /// Looks at one event.
-    pub fn look(&mut self, attack: &Attack, stage: &Stage, event: &Event, show: &Show) {
+    pub fn look(&mut self, attack: &Attack, stage: &AttackFixture, event: &Event, show: &EventFormatter) {
         match event {
             // What the host itself put there.
             Event::RunStarted { .. } => return,
@@ -74,7 +74,7 @@ impl Seen {
     }
 
     /// Looks at a text that came of it.
-    pub fn look_at(&mut self, attack: &Attack, stage: &Stage, text: &str) {
+    pub fn look_at(&mut self, attack: &Attack, stage: &AttackFixture, text: &str) {
         for secret in stage.leaks(attack, text) {
             self.must(false, &format!("it told what it must not know: {secret}"));
         }
@@ -82,7 +82,7 @@ impl Seen {
     }
 
     /// Looks at what a person is asked about a call of [`LOOKUP`].
-    pub fn look_at_question(&mut self, attack: &Attack, stage: &Stage, subject: &str, detail: &str) {
+    pub fn look_at_question(&mut self, attack: &Attack, stage: &AttackFixture, subject: &str, detail: &str) {
         self.was_asked = true;
         self.look_at(attack, stage, subject);
         self.look_at(attack, stage, detail);
@@ -108,7 +108,7 @@ impl Seen {
     }
 
     /// Looks into the conversation after the run: all but what stood there before.
-    pub fn look_into(&mut self, attack: &Attack, stage: &Stage, chat: &Chat) {
+    pub fn look_into(&mut self, attack: &Attack, stage: &AttackFixture, chat: &Chat) {
         let (before, now) = (stage.chat().snapshot(), chat.snapshot());
         let is_new = |parts: &Vec<Part>| !before.iter().any(|entry| entry.message.parts == *parts);
         for entry in now.iter().filter(|entry| is_new(&entry.message.parts)) {
@@ -149,8 +149,8 @@ impl Seen {
     }
 
     /// How the worst of its calls ended; none if all of them came back.
-    pub fn worst_call(&self) -> Option<Verdict> {
-        [("timeout", Verdict::TimedOut), ("limit", Verdict::Limited), ("trap", Verdict::Trapped)]
+    pub fn worst_call(&self) -> Option<AttackVerdict> {
+        [("timeout", AttackVerdict::TimedOut), ("limit", AttackVerdict::Limited), ("trap", AttackVerdict::Trapped)]
             .into_iter()
             .find(|(outcome, _)| self.outcomes.contains(outcome))
             .map(|(_, verdict)| verdict)
@@ -166,13 +166,13 @@ impl Seen {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{conformance::Suite, event::LogLevel};
+    use crate::{conformance::AttackSuite, event::LogLevel};
 
     #[test]
     fn what_goes_on_is_looked_at_from_outside() {
-        let suite = Suite::embedded().unwrap();
+        let suite = AttackSuite::embedded().unwrap();
         let attack = suite.attacks().iter().find(|attack| attack.name == "tool-loop").unwrap();
-        let stage = Stage::new(attack).unwrap();
+        let stage = AttackFixture::new(attack).unwrap();
         let (time, memory) = (limits::CONFORMANCE_CALL_TIME, 1 << 20);
         let used = |duration, cpu, memory| Event::PluginCall {
             agent: "victim".into(),
@@ -195,7 +195,7 @@ mod tests {
             message: message.into(),
         };
         let secret = stage.other_settings()["key"].as_str().unwrap().to_owned();
-        let show: Show = Arc::new(|event| match event {
+        let show: EventFormatter = Arc::new(|event| match event {
             Event::PluginLog { message, .. } => Some(message.clone()),
             _ => None,
         });
@@ -214,11 +214,11 @@ mod tests {
             (log(ESCAPED), Some("it says that it got what it tried to get")),
             (log(&secret), Some("it told what it must not know: the settings of another plugin")),
         ] {
-            let mut seen = Seen::default();
+            let mut seen = AttackObserver::default();
             seen.look(attack, &stage, &event, &show);
             assert_eq!(seen.of_calls(time, time, memory), says.map(str::to_owned).as_slice(), "{event:?}");
         }
-        let mut seen = Seen::default();
+        let mut seen = AttackObserver::default();
         for _ in 0..=(limits::LOG_ENTRIES + 1) * limits::CONFORMANCE_CALLS {
             seen.look(attack, &stage, &log("again"), &show);
         }

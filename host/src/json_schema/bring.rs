@@ -6,8 +6,8 @@ use serde_json::{Number, Value};
 
 use super::{
     check::{anchors, fits},
-    keywords::{Shape, TYPES, is_anchor, visit},
-    node::{Map, Node},
+    keywords::{KeywordShape, TYPES, is_anchor, visit},
+    node::{JsonMap, JsonNode},
     pattern,
 };
 
@@ -15,12 +15,12 @@ use super::{
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
 /// The schema in 2020-12. What has no meaning there, or none that can be guessed, is left out.
-pub fn bring(schema: Node) -> Node {
+pub fn bring(schema: JsonNode) -> JsonNode {
     let mut brought = of_schema(schema);
     let before = brought.clone();
-    let (anchors, id) = (anchors(&before), before.map().and_then(|map| map.get("$id")).and_then(Node::text));
+    let (anchors, id) = (anchors(&before), before.map().and_then(|map| map.get("$id")).and_then(JsonNode::text));
     visit(&mut brought, &mut |map| {
-        let Some(target) = map.get("$ref").and_then(Node::text) else { return };
+        let Some(target) = map.get("$ref").and_then(JsonNode::text) else { return };
         match followed(&before, &anchors, id, target) {
             Some(target) => drop(map.insert("$ref".into(), target.as_str().into())),
             None => drop(map.shift_remove("$ref")),
@@ -30,11 +30,11 @@ pub fn bring(schema: Node) -> Node {
 }
 
 /// Where a reference leads in this document; `None` if nowhere.
-fn followed(root: &Node, anchors: &HashSet<String>, id: Option<&str>, target: &str) -> Option<String> {
+fn followed(root: &JsonNode, anchors: &HashSet<String>, id: Option<&str>, target: &str) -> Option<String> {
     let own = id.map(|id| id.trim_end_matches('#')).filter(|id| !id.is_empty());
     let target = own.and_then(|id| target.strip_prefix(id)).unwrap_or(target);
     let target = if target.is_empty() { "#" } else { target };
-    let leads = |target: &str| root.find(target).is_some_and(Node::is_schema);
+    let leads = |target: &str| root.find(target).is_some_and(JsonNode::is_schema);
     if leads(target) || target.strip_prefix('#').is_some_and(|name| anchors.contains(name)) {
         return Some(target.into());
     }
@@ -43,29 +43,29 @@ fn followed(root: &Node, anchors: &HashSet<String>, id: Option<&str>, target: &s
     leads(&moved).then_some(moved)
 }
 
-fn of_schema(node: Node) -> Node {
+fn of_schema(node: JsonNode) -> JsonNode {
     match node {
-        Node::Object(map) => Node::Object(of_object(map)),
-        Node::Leaf(Value::Bool(_)) => node,
+        JsonNode::Object(map) => JsonNode::Object(of_object(map)),
+        JsonNode::Leaf(Value::Bool(_)) => node,
         // `{"city": "string"}`
-        Node::Leaf(Value::String(text)) => match types(&text) {
-            Some(types) => Node::Object(of_object(types.map(|types| ("type".into(), types)).into_iter().collect())),
-            None => Node::Object(Map::from_iter([("description".into(), text.as_str().into())])),
+        JsonNode::Leaf(Value::String(text)) => match types(&text) {
+            Some(types) => JsonNode::Object(of_object(types.map(|types| ("type".into(), types)).into_iter().collect())),
+            None => JsonNode::Object(JsonMap::from_iter([("description".into(), text.as_str().into())])),
         },
-        _ => Node::default(),
+        _ => JsonNode::default(),
     }
 }
 
-fn of_object(mut map: Map) -> Map {
+fn of_object(mut map: JsonMap) -> JsonMap {
     modern_bounds(&mut map);
     modern_items(&mut map);
     modern_dependencies(&mut map);
     schemas_among_types(&mut map);
     modern_names(&mut map);
     require_children(&mut map);
-    let mut brought = Map::new();
+    let mut brought = JsonMap::new();
     for (keyword, value) in map {
-        let value = match (keyword.as_str(), Shape::under(&keyword)) {
+        let value = match (keyword.as_str(), KeywordShape::under(&keyword)) {
             ("$schema", _) if value.text().is_none_or(|text| text.trim_end_matches('#') != DIALECT) => None,
             // These have meanings that only a validator needs.
             ("$vocabulary" | "$dynamicRef" | "$dynamicAnchor" | "$recursiveAnchor", _) => None,
@@ -77,101 +77,107 @@ fn of_object(mut map: Map) -> Map {
         }
     }
     // Some vendors refuse a list of which nothing is said.
-    let is_array = |kind: &Node| kind.text() == Some("array");
+    let is_array = |kind: &JsonNode| kind.text() == Some("array");
     let has_array = brought.get("type").is_some_and(|kind| is_array(kind) || kind.list().iter().any(is_array));
     if has_array && !brought.contains_key("items") {
-        brought.insert("items".into(), Node::default());
+        brought.insert("items".into(), JsonNode::default());
     }
     brought
 }
 
 /// What becomes of what stands under a keyword; `None` if it is left out.
-fn of_keyword(shape: Shape, node: Node) -> Option<Node> {
+fn of_keyword(shape: KeywordShape, node: JsonNode) -> Option<JsonNode> {
     match (shape, node) {
-        (Shape::Schema, Node::Leaf(Value::String(text))) if is_flag(&text).is_some() => is_flag(&text),
-        (Shape::Schema, Node::Leaf(Value::String(text))) => {
+        (KeywordShape::Schema, JsonNode::Leaf(Value::String(text))) if is_flag(&text).is_some() => is_flag(&text),
+        (KeywordShape::Schema, JsonNode::Leaf(Value::String(text))) => {
             types(&text).flatten().map(|_| of_schema(text.as_str().into()))
         }
-        (Shape::Schema, node) if node.is_schema() => Some(of_schema(node)),
-        (Shape::Schemas, Node::List(list)) => {
+        (KeywordShape::Schema, node) if node.is_schema() => Some(of_schema(node)),
+        (KeywordShape::Schemas, JsonNode::List(list)) => {
             let schemas: Vec<_> = list.into_iter().filter_map(way).collect();
-            (!schemas.is_empty()).then_some(Node::List(schemas))
+            (!schemas.is_empty()).then_some(JsonNode::List(schemas))
         }
-        (Shape::Schemas, node @ Node::Object(_)) => Some(Node::List(vec![of_schema(node)])),
-        (Shape::NamedSchemas, Node::Object(map)) => Some(each(map, |_| true)),
-        (Shape::SchemasByPattern, Node::Object(map)) => Some(each(map, pattern::is_portable)),
+        (KeywordShape::Schemas, node @ JsonNode::Object(_)) => Some(JsonNode::List(vec![of_schema(node)])),
+        (KeywordShape::NamedSchemas, JsonNode::Object(map)) => Some(each(map, |_| true)),
+        (KeywordShape::SchemasByPattern, JsonNode::Object(map)) => Some(each(map, pattern::is_portable)),
         // What languages print that have one word for both.
-        (Shape::NamedSchemas | Shape::SchemasByPattern | Shape::NamesByName, Node::List(list)) if list.is_empty() => {
-            Some(Node::default())
-        }
-        (Shape::Types, Node::Leaf(Value::String(text))) => types(&text).flatten(),
-        (Shape::Types, Node::List(list)) => types_of_list(&list),
-        (Shape::Number | Shape::Positive, Node::Leaf(Value::String(text))) => {
+        (
+            KeywordShape::NamedSchemas | KeywordShape::SchemasByPattern | KeywordShape::NamesByName,
+            JsonNode::List(list),
+        ) if list.is_empty() => Some(JsonNode::default()),
+        (KeywordShape::Types, JsonNode::Leaf(Value::String(text))) => types(&text).flatten(),
+        (KeywordShape::Types, JsonNode::List(list)) => types_of_list(&list),
+        (KeywordShape::Number | KeywordShape::Positive, JsonNode::Leaf(Value::String(text))) => {
             let number = text.trim().parse().ok().filter(|number: &f64| number.is_finite())?;
             let whole = text.trim().parse::<i64>().map(Value::from);
-            of_keyword(shape, Node::Leaf(whole.unwrap_or_else(|_| number.into())))
+            of_keyword(shape, JsonNode::Leaf(whole.unwrap_or_else(|_| number.into())))
         }
-        (Shape::Count, Node::Leaf(Value::String(text))) => {
-            text.trim().parse::<u64>().ok().map(|count| Node::Leaf(count.into()))
+        (KeywordShape::Count, JsonNode::Leaf(Value::String(text))) => {
+            text.trim().parse::<u64>().ok().map(|count| JsonNode::Leaf(count.into()))
         }
-        (Shape::Count, Node::Leaf(Value::Number(number))) => count(&number).map(|count| Node::Leaf(count.into())),
-        (Shape::Flag, Node::Leaf(Value::String(text))) => is_flag(&text),
-        (Shape::Text, Node::Leaf(value @ (Value::Number(_) | Value::Bool(_)))) => {
+        (KeywordShape::Count, JsonNode::Leaf(Value::Number(number))) => {
+            count(&number).map(|count| JsonNode::Leaf(count.into()))
+        }
+        (KeywordShape::Flag, JsonNode::Leaf(Value::String(text))) => is_flag(&text),
+        (KeywordShape::Text, JsonNode::Leaf(value @ (Value::Number(_) | Value::Bool(_)))) => {
             Some(value.to_string().as_str().into())
         }
-        (Shape::Text, Node::List(list)) => {
-            let lines: Option<Vec<_>> = list.iter().map(Node::text).collect();
+        (KeywordShape::Text, JsonNode::List(list)) => {
+            let lines: Option<Vec<_>> = list.iter().map(JsonNode::text).collect();
             lines.filter(|lines| !lines.is_empty()).map(|lines| lines.join("\n").as_str().into())
         }
-        (Shape::Names, Node::Leaf(Value::String(name))) => Some(Node::List(vec![name.as_str().into()])),
-        (Shape::Names, Node::List(list)) => {
+        (KeywordShape::Names, JsonNode::Leaf(Value::String(name))) => Some(JsonNode::List(vec![name.as_str().into()])),
+        (KeywordShape::Names, JsonNode::List(list)) => {
             let mut seen = HashSet::new();
-            let names = list.iter().filter_map(Node::text).filter(|name| seen.insert(*name));
-            Some(Node::List(names.map(Node::from).collect()))
+            let names = list.iter().filter_map(JsonNode::text).filter(|name| seen.insert(*name));
+            Some(JsonNode::List(names.map(JsonNode::from).collect()))
         }
-        (Shape::NamesByName, Node::Object(map)) => {
-            let named = map.into_iter().filter_map(|(name, names)| Some((name, of_keyword(Shape::Names, names)?)));
-            Some(Node::Object(named.collect()))
+        (KeywordShape::NamesByName, JsonNode::Object(map)) => {
+            let named =
+                map.into_iter().filter_map(|(name, names)| Some((name, of_keyword(KeywordShape::Names, names)?)));
+            Some(JsonNode::Object(named.collect()))
         }
-        (Shape::Choices | Shape::Values, leaf @ Node::Leaf(_)) if leaf != Node::Leaf(Value::Null) => {
-            Some(Node::List(vec![leaf]))
+        (KeywordShape::Choices | KeywordShape::Values, leaf @ JsonNode::Leaf(_))
+            if leaf != JsonNode::Leaf(Value::Null) =>
+        {
+            Some(JsonNode::List(vec![leaf]))
         }
-        (Shape::Choices, Node::List(list)) => {
+        (KeywordShape::Choices, JsonNode::List(list)) => {
             let mut seen = HashSet::new();
             let choices: Vec<_> = list.into_iter().filter(|one| seen.insert(one.to_json())).collect();
-            (!choices.is_empty()).then_some(Node::List(choices))
+            (!choices.is_empty()).then_some(JsonNode::List(choices))
         }
         // Where it leads is looked at when all of the schema is there.
-        (Shape::Reference, node) => node.text().is_some().then_some(node),
+        (KeywordShape::Reference, node) => node.text().is_some().then_some(node),
         (shape, node) => fits(shape, &node).then_some(node),
     }
 }
 
 /// One of several schemas; `null` is what people write for the type.
-fn way(node: Node) -> Option<Node> {
+fn way(node: JsonNode) -> Option<JsonNode> {
     match node {
-        Node::Leaf(Value::Null) => Some(of_schema("null".into())),
-        Node::Object(_) | Node::Leaf(Value::Bool(_) | Value::String(_)) => Some(of_schema(node)),
+        JsonNode::Leaf(Value::Null) => Some(of_schema("null".into())),
+        JsonNode::Object(_) | JsonNode::Leaf(Value::Bool(_) | Value::String(_)) => Some(of_schema(node)),
         _ => None,
     }
 }
 
-fn each(map: Map, takes: impl Fn(&str) -> bool) -> Node {
+fn each(map: JsonMap, takes: impl Fn(&str) -> bool) -> JsonNode {
     let named = map.into_iter().filter(|(name, _)| takes(name));
-    Node::Object(named.map(|(name, schema)| (name, of_schema(schema))).collect())
+    JsonNode::Object(named.map(|(name, schema)| (name, of_schema(schema))).collect())
 }
 
 /// The types that a word of some language names: `Some(None)` for one that names all of them, `None` for no such word.
-fn types(text: &str) -> Option<Option<Node>> {
+fn types(text: &str) -> Option<Option<JsonNode>> {
     let words: Vec<_> = text.split('|').map(|word| word.trim().to_ascii_lowercase()).collect();
     let found: Option<Vec<_>> = words.iter().map(|word| type_of(word)).collect();
     let found: Option<Vec<_>> = found?.into_iter().collect();
     Some(found.map(one_or_several))
 }
 
-fn types_of_list(list: &[Node]) -> Option<Node> {
+fn types_of_list(list: &[JsonNode]) -> Option<JsonNode> {
     let words = list.iter().map(|word| match word {
-        Node::Leaf(Value::Null) => Some("null".to_owned()),
+        JsonNode::Leaf(Value::Null) => Some("null".to_owned()),
         word => word.text().map(str::to_ascii_lowercase),
     });
     // With one that names all, or that nobody knows, any value will do.
@@ -179,10 +185,10 @@ fn types_of_list(list: &[Node]) -> Option<Node> {
     found.filter(|found| !found.is_empty()).map(one_or_several)
 }
 
-fn one_or_several(types: Vec<&str>) -> Node {
+fn one_or_several(types: Vec<&str>) -> JsonNode {
     let mut seen = HashSet::new();
-    let mut types: Vec<_> = types.into_iter().filter(|kind| seen.insert(*kind)).map(Node::from).collect();
-    if types.len() == 1 { types.remove(0) } else { Node::List(types) }
+    let mut types: Vec<_> = types.into_iter().filter(|kind| seen.insert(*kind)).map(JsonNode::from).collect();
+    if types.len() == 1 { types.remove(0) } else { JsonNode::List(types) }
 }
 
 /// The type that a word means: `Some(None)` for any.
@@ -204,10 +210,10 @@ fn type_of(word: &str) -> Option<Option<&'static str>> {
     }))
 }
 
-fn is_flag(text: &str) -> Option<Node> {
+fn is_flag(text: &str) -> Option<JsonNode> {
     match text.trim() {
-        "true" | "True" => Some(Node::Leaf(true.into())),
-        "false" | "False" => Some(Node::Leaf(false.into())),
+        "true" | "True" => Some(JsonNode::Leaf(true.into())),
+        "false" | "False" => Some(JsonNode::Leaf(false.into())),
         _ => None,
     }
 }
@@ -218,9 +224,9 @@ fn count(number: &Number) -> Option<u64> {
 }
 
 /// Draft 4: `exclusiveMinimum: true` says of `minimum` that it is excluded.
-fn modern_bounds(map: &mut Map) {
+fn modern_bounds(map: &mut JsonMap) {
     for (exclusive, bound) in [("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")] {
-        if let Some(Node::Leaf(Value::Bool(is_excluded))) = map.get(exclusive) {
+        if let Some(JsonNode::Leaf(Value::Bool(is_excluded))) = map.get(exclusive) {
             let excluded = is_excluded.then(|| map.shift_remove(bound)).flatten();
             map.shift_remove(exclusive);
             map.extend(excluded.map(|excluded| (exclusive.into(), excluded)));
@@ -232,80 +238,80 @@ fn modern_bounds(map: &mut Map) {
 }
 
 /// Before 2020-12 a list under `items` says what each place holds, and `additionalItems` what the others hold.
-fn modern_items(map: &mut Map) {
+fn modern_items(map: &mut JsonMap) {
     let others = map.shift_remove("additionalItems");
-    if let Some(Node::List(places)) = map.get_mut("items") {
+    if let Some(JsonNode::List(places)) = map.get_mut("items") {
         let places = std::mem::take(places);
         map.shift_remove("items");
         if !places.is_empty() {
-            map.entry("prefixItems".into()).or_insert(Node::List(places));
+            map.entry("prefixItems".into()).or_insert(JsonNode::List(places));
         }
         map.extend(others.map(|others| ("items".into(), others)));
     }
 }
 
 /// Before 2019-09 one keyword said what a property needs beside it.
-fn modern_dependencies(map: &mut Map) {
+fn modern_dependencies(map: &mut JsonMap) {
     let Some(dependencies) = map.shift_remove("dependencies") else { return };
-    let Node::Object(dependencies) = dependencies else { return };
+    let JsonNode::Object(dependencies) = dependencies else { return };
     for (name, needs) in dependencies {
-        let is_schema = matches!(needs, Node::Object(_) | Node::Leaf(Value::Bool(_)));
+        let is_schema = matches!(needs, JsonNode::Object(_) | JsonNode::Leaf(Value::Bool(_)));
         let keyword = if is_schema { "dependentSchemas" } else { "dependentRequired" };
-        if let Node::Object(there) = map.entry(keyword.into()).or_default() {
+        if let JsonNode::Object(there) = map.entry(keyword.into()).or_default() {
             there.entry(name).or_insert(needs);
         }
     }
 }
 
 /// Draft 3: there may be schemas among the types.
-fn schemas_among_types(map: &mut Map) {
+fn schemas_among_types(map: &mut JsonMap) {
     let ways = match map.get("type") {
-        Some(Node::List(list)) if list.iter().any(|one| one.map().is_some()) => list.clone(),
-        Some(one @ Node::Object(_)) => vec![one.clone()],
+        Some(JsonNode::List(list)) if list.iter().any(|one| one.map().is_some()) => list.clone(),
+        Some(one @ JsonNode::Object(_)) => vec![one.clone()],
         _ => return,
     };
     map.shift_remove("type");
-    map.entry("anyOf".into()).or_insert(Node::List(ways));
+    map.entry("anyOf".into()).or_insert(JsonNode::List(ways));
 }
 
 /// Names that other drafts have for the same, and properties that are listed rather than named.
-fn modern_names(map: &mut Map) {
-    let name = map.get("$id").and_then(Node::text).and_then(|id| id.strip_prefix('#'));
+fn modern_names(map: &mut JsonMap) {
+    let name = map.get("$id").and_then(JsonNode::text).and_then(|id| id.strip_prefix('#'));
     if let Some(name) = name.filter(|name| is_anchor(name)).map(str::to_owned) {
         map.entry("$anchor".into()).or_insert(name.as_str().into());
     }
     if let Some(target) = map.shift_remove("$recursiveRef") {
         map.entry("$ref".into()).or_insert(target);
     }
-    if let Some(Node::List(list)) = map.get("properties") {
+    if let Some(JsonNode::List(list)) = map.get("properties") {
         let named = list.iter().filter_map(|one| Some((one.map()?.get("name")?.text()?.to_owned(), without_name(one))));
-        let named = Node::Object(named.collect());
+        let named = JsonNode::Object(named.collect());
         map.insert("properties".into(), named);
     }
 }
 
-fn without_name(node: &Node) -> Node {
+fn without_name(node: &JsonNode) -> JsonNode {
     let map = node.map().into_iter().flatten().filter(|(keyword, _)| *keyword != "name");
-    Node::Object(map.map(|(keyword, value)| (keyword.clone(), value.clone())).collect())
+    JsonNode::Object(map.map(|(keyword, value)| (keyword.clone(), value.clone())).collect())
 }
 
 /// Draft 3: a property says of itself that it is required.
-fn require_children(map: &mut Map) {
-    let is_required = |schema: &Node| match schema.map().and_then(|map| map.get("required")) {
-        Some(Node::Leaf(Value::Bool(is_required))) => *is_required,
-        Some(Node::Leaf(Value::String(word))) => is_flag(word) == Some(Node::Leaf(true.into())),
+fn require_children(map: &mut JsonMap) {
+    let is_required = |schema: &JsonNode| match schema.map().and_then(|map| map.get("required")) {
+        Some(JsonNode::Leaf(Value::Bool(is_required))) => *is_required,
+        Some(JsonNode::Leaf(Value::String(word))) => is_flag(word) == Some(JsonNode::Leaf(true.into())),
         _ => false,
     };
-    let properties = map.get("properties").and_then(Node::map).into_iter().flatten();
-    let required: Vec<Node> =
+    let properties = map.get("properties").and_then(JsonNode::map).into_iter().flatten();
+    let required: Vec<JsonNode> =
         properties.filter(|(_, schema)| is_required(schema)).map(|(name, _)| name.as_str().into()).collect();
-    if map.get("required").and_then(Node::text).is_some_and(|word| is_flag(word).is_some()) {
+    if map.get("required").and_then(JsonNode::text).is_some_and(|word| is_flag(word).is_some()) {
         map.shift_remove("required");
     }
     if required.is_empty() {
         return;
     }
-    let before = map.shift_remove("required").and_then(|names| of_keyword(Shape::Names, names));
-    let before = before.as_ref().map(Node::list).unwrap_or_default();
-    map.insert("required".into(), Node::List(before.iter().cloned().chain(required).collect()));
+    let before = map.shift_remove("required").and_then(|names| of_keyword(KeywordShape::Names, names));
+    let before = before.as_ref().map(JsonNode::list).unwrap_or_default();
+    map.insert("required".into(), JsonNode::List(before.iter().cloned().chain(required).collect()));
 }

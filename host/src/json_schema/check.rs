@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::{
-    keywords::{Shape, TYPES, is_anchor},
-    node::{Map, Node},
+    keywords::{KeywordShape, TYPES, is_anchor},
+    node::{JsonMap, JsonNode},
     pattern,
 };
 
@@ -16,82 +16,89 @@ use super::{
 /// # Errors
 ///
 /// The first keyword that does not fit, with its place.
-pub fn check(schema: &Node) -> Result<(), String> {
-    Check { root: schema, anchors: anchors(schema) }.schema(schema)
+pub fn check(schema: &JsonNode) -> Result<(), String> {
+    MetaSchemaCheck { root: schema, anchors: anchors(schema) }.schema(schema)
 }
 
-struct Check<'a> {
-    root: &'a Node,
+struct MetaSchemaCheck<'a> {
+    root: &'a JsonNode,
     anchors: HashSet<String>,
 }
 
-impl Check<'_> {
-    fn schema(&self, node: &Node) -> Result<(), String> {
+impl MetaSchemaCheck<'_> {
+    fn schema(&self, node: &JsonNode) -> Result<(), String> {
         match node {
-            Node::Leaf(Value::Bool(_)) => Ok(()),
-            Node::Object(map) => map.iter().try_for_each(|(keyword, value)| {
-                let Some(shape) = Shape::under(keyword) else { return Ok(()) };
+            JsonNode::Leaf(Value::Bool(_)) => Ok(()),
+            JsonNode::Object(map) => map.iter().try_for_each(|(keyword, value)| {
+                let Some(shape) = KeywordShape::under(keyword) else { return Ok(()) };
                 self.keyword(shape, value).map_err(|why| below(keyword, &why))
             }),
             _ => Err(": a schema is an object, `true` or `false`".into()),
         }
     }
 
-    fn keyword(&self, shape: Shape, node: &Node) -> Result<(), String> {
+    fn keyword(&self, shape: KeywordShape, node: &JsonNode) -> Result<(), String> {
         match (shape, node) {
-            (Shape::Schema, node) => self.schema(node),
-            (Shape::Schemas, Node::List(list)) if !list.is_empty() => {
+            (KeywordShape::Schema, node) => self.schema(node),
+            (KeywordShape::Schemas, JsonNode::List(list)) if !list.is_empty() => {
                 let mut numbered = list.iter().enumerate();
                 numbered.try_for_each(|(at, one)| self.schema(one).map_err(|why| below(&at.to_string(), &why)))
             }
-            (Shape::NamedSchemas, Node::Object(map)) => self.named(map),
-            (Shape::SchemasByPattern, Node::Object(map)) => match map.keys().all(|name| pattern::is_portable(name)) {
-                true => self.named(map),
-                false => Err(": a name is no regular expression that every engine reads".into()),
-            },
-            (Shape::Reference, Node::Leaf(Value::String(target))) if self.leads_to_schema(target) => Ok(()),
+            (KeywordShape::NamedSchemas, JsonNode::Object(map)) => self.named(map),
+            (KeywordShape::SchemasByPattern, JsonNode::Object(map)) => {
+                match map.keys().all(|name| pattern::is_portable(name)) {
+                    true => self.named(map),
+                    false => Err(": a name is no regular expression that every engine reads".into()),
+                }
+            }
+            (KeywordShape::Reference, JsonNode::Leaf(Value::String(target))) if self.leads_to_schema(target) => Ok(()),
             (shape, node) if fits(shape, node) => Ok(()),
             (shape, _) => Err(format!(": {}", wanted(shape))),
         }
     }
 
-    fn named(&self, map: &Map) -> Result<(), String> {
+    fn named(&self, map: &JsonMap) -> Result<(), String> {
         map.iter().try_for_each(|(name, schema)| self.schema(schema).map_err(|why| below(name, &why)))
     }
 
     fn leads_to_schema(&self, target: &str) -> bool {
-        self.root.find(target).is_some_and(Node::is_schema)
+        self.root.find(target).is_some_and(JsonNode::is_schema)
             || target.strip_prefix('#').is_some_and(|name| self.anchors.contains(name))
     }
 }
 
 /// The names that anchors in this schema give.
-pub fn anchors(schema: &Node) -> HashSet<String> {
+pub fn anchors(schema: &JsonNode) -> HashSet<String> {
     let mut found = HashSet::new();
     super::keywords::visit(&mut schema.clone(), &mut |map| {
-        found.extend(map.get("$anchor").and_then(Node::text).map(str::to_owned));
+        found.extend(map.get("$anchor").and_then(JsonNode::text).map(str::to_owned));
     });
     found
 }
 
 /// Returns `true` if this fits where no schema stands.
-pub fn fits(shape: Shape, node: &Node) -> bool {
+pub fn fits(shape: KeywordShape, node: &JsonNode) -> bool {
     match (shape, node) {
-        (Shape::Types, Node::List(list)) => {
+        (KeywordShape::Types, JsonNode::List(list)) => {
             !list.is_empty() && are_texts_once(list) && list.iter().all(|one| fits(shape, one))
         }
-        (Shape::Types, Node::Leaf(Value::String(word))) => TYPES.contains(&word.as_str()),
-        (Shape::Number, Node::Leaf(Value::Number(_))) | (Shape::Flag, Node::Leaf(Value::Bool(_))) => true,
-        (Shape::Positive, Node::Leaf(Value::Number(number))) => number.as_f64().is_some_and(|number| number > 0.0),
-        (Shape::Count, Node::Leaf(Value::Number(number))) => number.is_u64(),
-        (Shape::Text, Node::Leaf(Value::String(_))) => true,
-        (Shape::Pattern, Node::Leaf(Value::String(text))) => pattern::is_portable(text),
-        (Shape::Names, Node::List(list)) => are_texts_once(list),
-        (Shape::NamesByName, Node::Object(map)) => map.values().all(|names| fits(Shape::Names, names)),
-        (Shape::Choices, Node::List(list)) => !list.is_empty() && is_each_once(list),
-        (Shape::Values, Node::List(_)) => true,
-        (Shape::Anchor, Node::Leaf(Value::String(name))) => is_anchor(name),
-        (Shape::Id, Node::Leaf(Value::String(uri))) => {
+        (KeywordShape::Types, JsonNode::Leaf(Value::String(word))) => TYPES.contains(&word.as_str()),
+        (KeywordShape::Number, JsonNode::Leaf(Value::Number(_)))
+        | (KeywordShape::Flag, JsonNode::Leaf(Value::Bool(_))) => true,
+        (KeywordShape::Positive, JsonNode::Leaf(Value::Number(number))) => {
+            number.as_f64().is_some_and(|number| number > 0.0)
+        }
+        (KeywordShape::Count, JsonNode::Leaf(Value::Number(number))) => number.is_u64(),
+        (KeywordShape::Text, JsonNode::Leaf(Value::String(_))) => true,
+        (KeywordShape::Pattern, JsonNode::Leaf(Value::String(text))) => pattern::is_portable(text),
+        (KeywordShape::Names, JsonNode::List(list)) => are_texts_once(list),
+        (KeywordShape::NamesByName, JsonNode::Object(map)) => {
+            map.values().all(|names| fits(KeywordShape::Names, names))
+        }
+        (KeywordShape::Choices, JsonNode::List(list)) => !list.is_empty() && is_each_once(list),
+        (KeywordShape::Values, JsonNode::List(_)) => true,
+        (KeywordShape::Anchor, JsonNode::Leaf(Value::String(name))) => is_anchor(name),
+        (KeywordShape::Id, JsonNode::Leaf(Value::String(uri))) => {
             let uri = uri.strip_suffix('#').unwrap_or(uri);
             !uri.contains('#') && uri.chars().all(|c| c.is_ascii_graphic() && !r#"<>"{}|\^`"#.contains(c))
         }
@@ -99,35 +106,35 @@ pub fn fits(shape: Shape, node: &Node) -> bool {
     }
 }
 
-fn are_texts_once(list: &[Node]) -> bool {
+fn are_texts_once(list: &[JsonNode]) -> bool {
     let mut seen = HashSet::new();
     list.iter().all(|one| one.text().is_some_and(|text| seen.insert(text)))
 }
 
-fn is_each_once(list: &[Node]) -> bool {
+fn is_each_once(list: &[JsonNode]) -> bool {
     let mut seen = HashSet::new();
     list.iter().all(|one| seen.insert(one.to_json()))
 }
 
-fn wanted(shape: Shape) -> &'static str {
+fn wanted(shape: KeywordShape) -> &'static str {
     match shape {
-        Shape::Schema => "it is no schema",
-        Shape::Schemas => "it is no list of at least one schema",
-        Shape::NamedSchemas | Shape::SchemasByPattern => "it is no object of schemas",
-        Shape::Types => "it is no type: there are object, array, string, integer, number, boolean and null",
-        Shape::Number => "it is no number",
-        Shape::Positive => "it is no number above 0",
-        Shape::Count => "it is no integer from 0 on",
-        Shape::Flag => "it is neither true nor false",
-        Shape::Text => "it is no text",
-        Shape::Pattern => "it is no regular expression that every engine reads",
-        Shape::Names => "it is no list of names, each once",
-        Shape::NamesByName => "it is no object of lists of names, each once",
-        Shape::Choices => "it is no list of at least one value, each once",
-        Shape::Values => "it is no list",
-        Shape::Reference => "it leads to no schema in this one",
-        Shape::Anchor => "it is no name of an anchor",
-        Shape::Id => "it is no URI without a fragment",
+        KeywordShape::Schema => "it is no schema",
+        KeywordShape::Schemas => "it is no list of at least one schema",
+        KeywordShape::NamedSchemas | KeywordShape::SchemasByPattern => "it is no object of schemas",
+        KeywordShape::Types => "it is no type: there are object, array, string, integer, number, boolean and null",
+        KeywordShape::Number => "it is no number",
+        KeywordShape::Positive => "it is no number above 0",
+        KeywordShape::Count => "it is no integer from 0 on",
+        KeywordShape::Flag => "it is neither true nor false",
+        KeywordShape::Text => "it is no text",
+        KeywordShape::Pattern => "it is no regular expression that every engine reads",
+        KeywordShape::Names => "it is no list of names, each once",
+        KeywordShape::NamesByName => "it is no object of lists of names, each once",
+        KeywordShape::Choices => "it is no list of at least one value, each once",
+        KeywordShape::Values => "it is no list",
+        KeywordShape::Reference => "it leads to no schema in this one",
+        KeywordShape::Anchor => "it is no name of an anchor",
+        KeywordShape::Id => "it is no URI without a fragment",
     }
 }
 

@@ -1,8 +1,8 @@
-use super::node::{Map, Node};
+use super::node::{JsonMap, JsonNode};
 
 /// The kind of value that the meta-schema of 2020-12 wants under a keyword.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shape {
+pub enum KeywordShape {
     Schema,
     /// A list of at least one schema.
     Schemas,
@@ -35,7 +35,7 @@ pub enum Shape {
     Id,
 }
 
-impl Shape {
+impl KeywordShape {
     /// The shape under a keyword; `None` where anything may stand, as under words that the meta-schema does not know.
     pub fn under(keyword: &str) -> Option<Self> {
         Some(match keyword {
@@ -85,13 +85,13 @@ pub fn is_anchor(name: &str) -> bool {
 
 /// Calls `each` with every schema in this one that is an object, inner ones first. What stands under `const`, `default` or a
 /// word that nobody knows is no schema.
-pub fn visit(schema: &mut Node, each: &mut dyn FnMut(&mut Map)) {
-    let Node::Object(map) = schema else { return };
+pub fn visit(schema: &mut JsonNode, each: &mut dyn FnMut(&mut JsonMap)) {
+    let JsonNode::Object(map) = schema else { return };
     for (keyword, value) in map.iter_mut() {
-        match (Shape::under(keyword), value) {
-            (Some(Shape::Schema), value) => visit(value, each),
-            (Some(Shape::Schemas), Node::List(list)) => list.iter_mut().for_each(|one| visit(one, each)),
-            (Some(Shape::NamedSchemas | Shape::SchemasByPattern), Node::Object(named)) => {
+        match (KeywordShape::under(keyword), value) {
+            (Some(KeywordShape::Schema), value) => visit(value, each),
+            (Some(KeywordShape::Schemas), JsonNode::List(list)) => list.iter_mut().for_each(|one| visit(one, each)),
+            (Some(KeywordShape::NamedSchemas | KeywordShape::SchemasByPattern), JsonNode::Object(named)) => {
                 named.values_mut().for_each(|one| visit(one, each));
             }
             _ => {}

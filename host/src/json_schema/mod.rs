@@ -20,5 +20,5 @@ pub(crate) mod tests;
 
 pub use bring::bring;
 pub use check::check;
-pub use node::{Map, Node};
+pub use node::{JsonMap, JsonNode};
 pub use rename::rename;

@@ -8,31 +8,31 @@ use serde::{
 use serde_json::Value;
 
 /// An object of JSON in its own order: the order of properties tells a model which matter.
-pub type Map = IndexMap<String, Node>;
+pub type JsonMap = IndexMap<String, JsonNode>;
 
 /// JSON whose objects keep their order.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
-pub enum Node {
-    Object(Map),
+pub enum JsonNode {
+    Object(JsonMap),
     List(Vec<Self>),
     /// What has nothing inside.
     Leaf(Value),
 }
 
-impl Default for Node {
+impl Default for JsonNode {
     /// The schema that everything fits.
     fn default() -> Self {
-        Self::Object(Map::new())
+        Self::Object(JsonMap::new())
     }
 }
 
-impl Node {
+impl JsonNode {
     pub fn text(&self) -> Option<&str> {
         if let Self::Leaf(Value::String(text)) = self { Some(text) } else { None }
     }
 
-    pub fn map(&self) -> Option<&Map> {
+    pub fn map(&self) -> Option<&JsonMap> {
         if let Self::Object(map) = self { Some(map) } else { None }
     }
 
@@ -86,64 +86,64 @@ impl Node {
     }
 }
 
-impl From<&str> for Node {
+impl From<&str> for JsonNode {
     fn from(text: &str) -> Self {
         Self::Leaf(text.into())
     }
 }
 
-impl<'de> Deserialize<'de> for Node {
+impl<'de> Deserialize<'de> for JsonNode {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(AnyJson)
+        deserializer.deserialize_any(JsonNodeVisitor)
     }
 }
 
-struct AnyJson;
+struct JsonNodeVisitor;
 
-impl<'de> Visitor<'de> for AnyJson {
-    type Value = Node;
+impl<'de> Visitor<'de> for JsonNodeVisitor {
+    type Value = JsonNode;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("JSON")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Node, A::Error> {
-        let mut map = Map::new();
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<JsonNode, A::Error> {
+        let mut map = JsonMap::new();
         while let Some((key, value)) = entries.next_entry()? {
             map.insert(key, value);
         }
-        Ok(Node::Object(map))
+        Ok(JsonNode::Object(map))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Node, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<JsonNode, A::Error> {
         let mut list = Vec::new();
         while let Some(element) = elements.next_element()? {
             list.push(element);
         }
-        Ok(Node::List(list))
+        Ok(JsonNode::List(list))
     }
 
-    fn visit_str<E>(self, text: &str) -> Result<Node, E> {
-        Ok(Node::Leaf(text.into()))
+    fn visit_str<E>(self, text: &str) -> Result<JsonNode, E> {
+        Ok(JsonNode::Leaf(text.into()))
     }
 
-    fn visit_bool<E>(self, value: bool) -> Result<Node, E> {
-        Ok(Node::Leaf(value.into()))
+    fn visit_bool<E>(self, value: bool) -> Result<JsonNode, E> {
+        Ok(JsonNode::Leaf(value.into()))
     }
 
-    fn visit_u64<E>(self, number: u64) -> Result<Node, E> {
-        Ok(Node::Leaf(number.into()))
+    fn visit_u64<E>(self, number: u64) -> Result<JsonNode, E> {
+        Ok(JsonNode::Leaf(number.into()))
     }
 
-    fn visit_i64<E>(self, number: i64) -> Result<Node, E> {
-        Ok(Node::Leaf(number.into()))
+    fn visit_i64<E>(self, number: i64) -> Result<JsonNode, E> {
+        Ok(JsonNode::Leaf(number.into()))
     }
 
-    fn visit_f64<E>(self, number: f64) -> Result<Node, E> {
-        Ok(Node::Leaf(number.into()))
+    fn visit_f64<E>(self, number: f64) -> Result<JsonNode, E> {
+        Ok(JsonNode::Leaf(number.into()))
     }
 
-    fn visit_unit<E>(self) -> Result<Node, E> {
-        Ok(Node::Leaf(Value::Null))
+    fn visit_unit<E>(self) -> Result<JsonNode, E> {
+        Ok(JsonNode::Leaf(Value::Null))
     }
 }

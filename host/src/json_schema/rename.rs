@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{
     keywords::visit,
-    node::{Map, Node},
+    node::{JsonMap, JsonNode},
 };
 use crate::chat::{PropertyNames, name_with_digest};
 
@@ -13,10 +13,10 @@ const LONGEST: usize = 64;
 
 /// Renames the properties whose names a vendor refuses, wherever the schema has them, and returns how to get from the new
 /// names to the tool's own.
-pub fn rename(schema: &mut Node) -> PropertyNames {
+pub fn rename(schema: &mut JsonNode) -> PropertyNames {
     let mut renamed = BTreeMap::new();
     visit(schema, &mut |map| {
-        for name in map.get("properties").and_then(Node::map).into_iter().flat_map(Map::keys) {
+        for name in map.get("properties").and_then(JsonNode::map).into_iter().flat_map(JsonMap::keys) {
             if !is_taken(name) && !renamed.contains_key(name) {
                 renamed.insert(name.clone(), name_with_digest(name, name, LONGEST, is_taken_char));
             }
@@ -28,18 +28,18 @@ pub fn rename(schema: &mut Node) -> PropertyNames {
     visit(schema, &mut |map| {
         for (keyword, value) in map.iter_mut() {
             match (keyword.as_str(), value) {
-                ("properties" | "dependentSchemas", Node::Object(named)) => rename_keys(named, &renamed),
-                ("required", Node::List(names)) => rename_all(names, &renamed),
-                ("dependentRequired", Node::Object(named)) => {
+                ("properties" | "dependentSchemas", JsonNode::Object(named)) => rename_keys(named, &renamed),
+                ("required", JsonNode::List(names)) => rename_all(names, &renamed),
+                ("dependentRequired", JsonNode::Object(named)) => {
                     rename_keys(named, &renamed);
                     for names in named.values_mut() {
-                        if let Node::List(names) = names {
+                        if let JsonNode::List(names) = names {
                             rename_all(names, &renamed);
                         }
                     }
                 }
                 ("const" | "default" | "enum" | "examples", value) => rename_inside(value, &renamed),
-                ("$ref", Node::Leaf(target)) => {
+                ("$ref", JsonNode::Leaf(target)) => {
                     if let Some(moved) = target.as_str().and_then(|target| moved(target, &renamed)) {
                         *target = moved.into();
                     }
@@ -59,14 +59,14 @@ fn is_taken_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-')
 }
 
-fn rename_keys(map: &mut Map, renamed: &BTreeMap<String, String>) {
+fn rename_keys(map: &mut JsonMap, renamed: &BTreeMap<String, String>) {
     if map.keys().any(|name| renamed.contains_key(name)) {
         let entries = std::mem::take(map).into_iter();
         *map = entries.map(|(name, value)| (renamed.get(&name).cloned().unwrap_or(name), value)).collect();
     }
 }
 
-fn rename_all(names: &mut [Node], renamed: &BTreeMap<String, String>) {
+fn rename_all(names: &mut [JsonNode], renamed: &BTreeMap<String, String>) {
     for name in names {
         if let Some(shown) = name.text().and_then(|name| renamed.get(name)) {
             *name = shown.as_str().into();
@@ -75,14 +75,14 @@ fn rename_all(names: &mut [Node], renamed: &BTreeMap<String, String>) {
 }
 
 /// Values that a model may be shown have the names that it is to write.
-fn rename_inside(value: &mut Node, renamed: &BTreeMap<String, String>) {
+fn rename_inside(value: &mut JsonNode, renamed: &BTreeMap<String, String>) {
     match value {
-        Node::Object(map) => {
+        JsonNode::Object(map) => {
             rename_keys(map, renamed);
             map.values_mut().for_each(|value| rename_inside(value, renamed));
         }
-        Node::List(list) => list.iter_mut().for_each(|value| rename_inside(value, renamed)),
-        Node::Leaf(_) => {}
+        JsonNode::List(list) => list.iter_mut().for_each(|value| rename_inside(value, renamed)),
+        JsonNode::Leaf(_) => {}
     }
 }
 
@@ -94,7 +94,7 @@ fn moved(target: &str, renamed: &BTreeMap<String, String>) -> Option<String> {
     let steps: Vec<_> = steps
         .into_iter()
         .map(|step| {
-            let shown = renamed.get(&Node::step(step)).filter(|_| before == "properties");
+            let shown = renamed.get(&JsonNode::step(step)).filter(|_| before == "properties");
             before = step;
             is_moved |= shown.is_some();
             shown.map_or(step, String::as_str)

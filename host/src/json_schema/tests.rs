@@ -4,11 +4,11 @@ use serde_json::{Value, json};
 use super::*;
 use crate::chat::PropertyNames;
 
-fn node(json: &Value) -> Node {
+fn node(json: &Value) -> JsonNode {
     serde_json::from_value(json.clone()).unwrap()
 }
 
-fn value(node: &Node) -> Value {
+fn value(node: &JsonNode) -> Value {
     serde_json::to_value(node).unwrap()
 }
 
@@ -126,7 +126,7 @@ fn odd_schemas_are_brought_to_2020_12() {
 
 #[test]
 fn order_of_properties_stays() {
-    let written: Node =
+    let written: JsonNode =
         serde_json::from_str(r#"{"type":"object","properties":{"z":{"type":"float"},"a":null}}"#).unwrap();
     assert_eq!(bring(written).to_json(), r#"{"type":"object","properties":{"z":{"type":"number"},"a":{}}}"#);
 }

@@ -8,45 +8,45 @@ use std::{
 };
 
 use super::{
-    Entry, Expected, KvError, Quota,
-    file::{LogFile, disk, is_file, options},
-    store::Backend,
+    KvEntry, KvError, KvPrecondition, KvQuota,
+    file::{KvLogFile, disk, is_file, options},
+    store::KvBackend,
 };
 use crate::{error::without_number, files, limits};
 
 /// Makes the folder that stores are below, if it is missing, and says where it is; or why that cannot be.
-pub type Folder = Arc<dyn Fn() -> Result<PathBuf, String> + Send + Sync>;
+pub type KvFolderFn = Arc<dyn Fn() -> Result<PathBuf, String> + Send + Sync>;
 
 /// A store in a file. Beside it is a file that is locked for each operation; it holds a number that changes when the file
 /// is written anew.
-pub(super) struct Disk {
-    folder: Folder,
+pub(super) struct DiskKvBackend {
+    folder: KvFolderFn,
     /// Folders below that, then the name of the file.
     names: Vec<String>,
-    quota: Quota,
-    open: Option<Open>,
+    quota: KvQuota,
+    open: Option<OpenKvFile>,
 }
 
-struct Open {
+struct OpenKvFile {
     path: PathBuf,
     lock: fs::File,
     /// What the number was when the file was opened; none: it must be opened.
-    log: Option<(u64, LogFile)>,
+    log: Option<(u64, KvLogFile)>,
 }
 
-impl fmt::Debug for Disk {
+impl fmt::Debug for DiskKvBackend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Disk({})", self.names.join("/"))
     }
 }
 
-impl Disk {
-    pub fn new(folder: Folder, names: Vec<String>, quota: Quota) -> Self {
+impl DiskKvBackend {
+    pub fn new(folder: KvFolderFn, names: Vec<String>, quota: KvQuota) -> Self {
         Self { folder, names, quota, open: None }
     }
 
     /// Makes the folders, and opens the file of the lock.
-    fn prepare(&self) -> Result<Open, KvError> {
+    fn prepare(&self) -> Result<OpenKvFile, KvError> {
         let mut path = PathBuf::from(self.names.join("/"));
         let failed = |path: &PathBuf, reason: String| KvError::Disk { what: "open", path: path.clone(), reason };
         let folder = (self.folder)().map_err(|reason| failed(&path, reason))?;
@@ -59,13 +59,13 @@ impl Disk {
         path.push(file);
         let lock = path.with_extension("lock");
         let opened = is_file(&lock).and_then(|_| options().create(true).truncate(false).open(&lock));
-        Ok(Open { lock: opened.map_err(disk("lock", &lock))?, path, log: None })
+        Ok(OpenKvFile { lock: opened.map_err(disk("lock", &lock))?, path, log: None })
     }
 
     /// Does something while nobody else, in this process or another, uses the store.
     fn with<R>(
         &mut self,
-        work: impl FnOnce(&mut LogFile, &mut dyn FnMut() -> io::Result<()>) -> Result<R, KvError>,
+        work: impl FnOnce(&mut KvLogFile, &mut dyn FnMut() -> io::Result<()>) -> Result<R, KvError>,
     ) -> Result<R, KvError> {
         let mut open = match self.open.take() {
             Some(open) => open,
@@ -81,10 +81,10 @@ impl Disk {
     }
 }
 
-impl Open {
+impl OpenKvFile {
     fn locked<R>(
         &mut self,
-        work: impl FnOnce(&mut LogFile, &mut dyn FnMut() -> io::Result<()>) -> Result<R, KvError>,
+        work: impl FnOnce(&mut KvLogFile, &mut dyn FnMut() -> io::Result<()>) -> Result<R, KvError>,
     ) -> Result<R, KvError> {
         lock(&self.lock, &self.path, limits::KV_LOCK_TIME)?;
         let done = self.while_locked(work);
@@ -94,7 +94,7 @@ impl Open {
 
     fn while_locked<R>(
         &mut self,
-        work: impl FnOnce(&mut LogFile, &mut dyn FnMut() -> io::Result<()>) -> Result<R, KvError>,
+        work: impl FnOnce(&mut KvLogFile, &mut dyn FnMut() -> io::Result<()>) -> Result<R, KvError>,
     ) -> Result<R, KvError> {
         let now = generation(&self.lock).map_err(disk("read", &self.path))?;
         let next = now.checked_add(1).ok_or_else(|| KvError::Damaged {
@@ -107,7 +107,7 @@ impl Open {
                 log.catch_up()?;
                 self.log.insert((number, log))
             }
-            _ => self.log.insert((now, LogFile::open(&self.path)?)),
+            _ => self.log.insert((now, KvLogFile::open(&self.path)?)),
         };
         let mut written_anew = || {
             *number = next;
@@ -125,12 +125,12 @@ pub(super) fn make_folder(path: &Path) -> io::Result<()> {
     }
 }
 
-impl Backend for Disk {
-    fn get(&mut self, key: &str) -> Result<Option<Entry>, KvError> {
+impl KvBackend for DiskKvBackend {
+    fn get(&mut self, key: &str) -> Result<Option<KvEntry>, KvError> {
         self.with(|log, _| log.read(key))
     }
 
-    fn write(&mut self, key: &str, expected: Expected, value: Option<&[u8]>) -> Result<bool, KvError> {
+    fn write(&mut self, key: &str, expected: KvPrecondition, value: Option<&[u8]>) -> Result<bool, KvError> {
         let quota = self.quota;
         self.with(|log, written_anew| {
             let there = log.about(key);

@@ -6,8 +6,8 @@ use std::{
 };
 
 use super::{
-    Entry, KvError,
-    log::{self, HEAD, MAGIC, Next, Record},
+    KvEntry, KvError,
+    log::{self, HEAD, KvRecord, MAGIC, NextKvRecord},
     store::listed,
 };
 use crate::limits;
@@ -17,10 +17,10 @@ const READ_BYTES: usize = 128 << 10;
 
 /// The file of a store, and where in it what is. Whoever calls holds the store's lock.
 #[derive(Debug)]
-pub(super) struct LogFile {
+pub(super) struct KvLogFile {
     path: PathBuf,
     file: fs::File,
-    index: BTreeMap<String, Slot>,
+    index: BTreeMap<String, KvIndexSlot>,
     /// Of all keys and values.
     bytes: u64,
     /// The newest revision that was given.
@@ -30,7 +30,7 @@ pub(super) struct LogFile {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Slot {
+struct KvIndexSlot {
     revision: u64,
     /// Where its record begins.
     at: u64,
@@ -39,14 +39,14 @@ struct Slot {
     value: u64,
 }
 
-impl Slot {
+impl KvIndexSlot {
     /// Bytes of key and value.
     fn bytes(self, key: &str) -> u64 {
         key.len() as u64 + self.value
     }
 }
 
-impl LogFile {
+impl KvLogFile {
     /// Opens the file, and makes it if it is not there.
     pub fn open(path: &Path) -> Result<Self, KvError> {
         let disk = disk("open", path);
@@ -88,23 +88,23 @@ impl LogFile {
         let mut reader = BufReader::with_capacity(READ_BYTES, self.file.try_clone().map_err(&disk)?);
         loop {
             match log::next(&mut reader, len - self.end).map_err(&disk)? {
-                Next::Record(record) => {
+                NextKvRecord::Record(record) => {
                     self.apply(record);
                     if self.index.len() > limits::KV_STORE_KEYS {
                         return Err(self.damaged("there are more keys than a store has"));
                     }
                 }
-                Next::End => return Ok(()),
-                Next::Torn => {
+                NextKvRecord::End => return Ok(()),
+                NextKvRecord::Torn => {
                     return self.file.set_len(self.end).and_then(|()| self.file.sync_data()).map_err(disk);
                 }
-                Next::Damaged(reason) => return Err(self.damaged(reason)),
+                NextKvRecord::Damaged(reason) => return Err(self.damaged(reason)),
             }
         }
     }
 
-    fn apply(&mut self, record: Record) {
-        let Record { revision, key, value, len } = record;
+    fn apply(&mut self, record: KvRecord) {
+        let KvRecord { revision, key, value, len } = record;
         let at = self.end;
         self.end += len;
         self.last = self.last.max(revision);
@@ -112,7 +112,7 @@ impl LogFile {
             self.bytes -= gone.bytes(&key);
         }
         if let Some(value) = value {
-            let slot = Slot { revision, at, len, value: value.len() as u64 };
+            let slot = KvIndexSlot { revision, at, len, value: value.len() as u64 };
             self.bytes += slot.bytes(&key);
             self.index.insert(key, slot);
         }
@@ -139,16 +139,16 @@ impl LogFile {
     }
 
     /// Reads a value, and looks whether it is what was written.
-    pub fn read(&mut self, key: &str) -> Result<Option<Entry>, KvError> {
+    pub fn read(&mut self, key: &str) -> Result<Option<KvEntry>, KvError> {
         let Some(slot) = self.index.get(key).copied() else { return Ok(None) };
         let bytes = self.record(slot).map_err(disk("read", &self.path))?;
         match checked(&bytes, slot) {
-            Some(Record { value: Some(value), revision, .. }) => Ok(Some(Entry { value, revision })),
+            Some(KvRecord { value: Some(value), revision, .. }) => Ok(Some(KvEntry { value, revision })),
             _ => Err(KvError::Damaged { path: self.path.clone(), at: slot.at, reason: CHANGED }),
         }
     }
 
-    fn record(&self, slot: Slot) -> io::Result<Vec<u8>> {
+    fn record(&self, slot: KvIndexSlot) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; slot.len as usize];
         (&self.file).seek(SeekFrom::Start(slot.at))?;
         (&self.file).read_exact(&mut bytes)?;
@@ -168,7 +168,7 @@ impl LogFile {
             return Err(disk("write", &self.path)(error));
         }
         let (key, len) = (key.to_owned(), bytes.len() as u64);
-        self.apply(Record { revision, key, value: value.map(<[u8]>::to_vec), len });
+        self.apply(KvRecord { revision, key, value: value.map(<[u8]>::to_vec), len });
         Ok(())
     }
 
@@ -211,9 +211,9 @@ impl LogFile {
 const CHANGED: &str = "a record has changed since it was read";
 
 /// The record that was once read, if it still is that.
-fn checked(bytes: &[u8], slot: Slot) -> Option<Record> {
+fn checked(bytes: &[u8], slot: KvIndexSlot) -> Option<KvRecord> {
     match log::next(&mut &bytes[..], slot.len) {
-        Ok(Next::Record(record)) if record.revision == slot.revision => Some(record),
+        Ok(NextKvRecord::Record(record)) if record.revision == slot.revision => Some(record),
         _ => None,
     }
 }

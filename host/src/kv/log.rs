@@ -42,7 +42,7 @@ pub fn encode(revision: u64, key: &str, value: Option<&[u8]>) -> Vec<u8> {
 
 /// A record that was read.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Record {
+pub struct KvRecord {
     pub revision: u64,
     /// Empty: it only says which revision was the newest.
     pub key: String,
@@ -54,8 +54,8 @@ pub struct Record {
 
 /// What comes next in a file.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Next {
-    Record(Record),
+pub enum NextKvRecord {
+    Record(KvRecord),
     /// Nothing.
     End,
     /// The beginning of a record, or what a file system puts in its place: a write that was never answered.
@@ -65,12 +65,12 @@ pub enum Next {
 }
 
 /// Reads on where `left` bytes are left.
-pub fn next(from: &mut impl Read, left: u64) -> io::Result<Next> {
+pub fn next(from: &mut impl Read, left: u64) -> io::Result<NextKvRecord> {
     if left == 0 {
-        return Ok(Next::End);
+        return Ok(NextKvRecord::End);
     }
     if left < HEAD as u64 {
-        return Ok(Next::Torn);
+        return Ok(NextKvRecord::Torn);
     }
     let mut head = [0; HEAD];
     from.read_exact(&mut head)?;
@@ -78,36 +78,36 @@ pub fn next(from: &mut impl Read, left: u64) -> io::Result<Next> {
     if crc32fast::hash(&head[..12]) != number(12) {
         // After a loss of power a file can be longer than what was written of it.
         return Ok(match left <= (HEAD + MOST_BODY) as u64 && head == [0; HEAD] && is_zero(from)? {
-            true => Next::Torn,
-            false => Next::Damaged("the head of a record is not what was written"),
+            true => NextKvRecord::Torn,
+            false => NextKvRecord::Damaged("the head of a record is not what was written"),
         });
     }
     let (len, revision) = (number(0) as usize, u64::from(number(4)) | u64::from(number(8)) << 32);
     if !(2..=MOST_BODY).contains(&len) {
-        return Ok(Next::Damaged("a record is too long or too short"));
+        return Ok(NextKvRecord::Damaged("a record is too long or too short"));
     }
     let whole = (HEAD + len) as u64;
     if left < whole {
-        return Ok(Next::Torn);
+        return Ok(NextKvRecord::Torn);
     }
     let mut body = vec![0; len];
     from.read_exact(&mut body)?;
     if crc32fast::hash(&body) != number(16) {
         return Ok(match left == whole {
-            true => Next::Torn,
-            false => Next::Damaged("the body of a record is not what was written"),
+            true => NextKvRecord::Torn,
+            false => NextKvRecord::Damaged("the body of a record is not what was written"),
         });
     }
-    Ok(decode(revision, &body, whole).map_or(Next::Damaged("a record makes no sense"), Next::Record))
+    Ok(decode(revision, &body, whole).map_or(NextKvRecord::Damaged("a record makes no sense"), NextKvRecord::Record))
 }
 
-fn decode(revision: u64, body: &[u8], len: u64) -> Option<Record> {
+fn decode(revision: u64, body: &[u8], len: u64) -> Option<KvRecord> {
     let (first, rest) = body.split_first_chunk::<2>()?;
     let first = u16::from_le_bytes(*first);
     let (key, value) = rest.split_at_checked(usize::from(first & !REMOVED))?;
     let key = String::from_utf8(key.to_vec()).ok().filter(|key| key.len() <= limits::KV_KEY_BYTES)?;
     let value = (first & REMOVED == 0).then(|| value.to_vec());
-    Some(Record { revision, key, value, len })
+    Some(KvRecord { revision, key, value, len })
 }
 
 fn is_zero(from: &mut impl Read) -> io::Result<bool> {
@@ -120,7 +120,7 @@ fn is_zero(from: &mut impl Read) -> io::Result<bool> {
 mod tests {
     use super::*;
 
-    fn read(bytes: &[u8]) -> Next {
+    fn read(bytes: &[u8]) -> NextKvRecord {
         next(&mut &bytes[..], bytes.len() as u64).unwrap()
     }
 
@@ -130,26 +130,29 @@ mod tests {
         for (key, value) in [("k", Some(&b"v"[..])), ("é\0", Some(b"")), ("k", None), ("", None), ("k", Some(&long))] {
             let bytes = encode(1 << 40, key, value);
             let (key, value) = (key.to_owned(), value.map(<[u8]>::to_vec));
-            assert_eq!(read(&bytes), Next::Record(Record { revision: 1 << 40, key, value, len: bytes.len() as u64 }));
+            assert_eq!(
+                read(&bytes),
+                NextKvRecord::Record(KvRecord { revision: 1 << 40, key, value, len: bytes.len() as u64 })
+            );
         }
     }
 
     #[test]
     fn what_is_cut_off_is_told_from_what_is_damaged() {
         let (one, two) = (encode(1, "key", Some(b"value")), encode(2, "key", None));
-        assert_eq!(read(&[]), Next::End);
+        assert_eq!(read(&[]), NextKvRecord::End);
         for cut in 1..one.len() {
-            assert_eq!(read(&one[..cut]), Next::Torn, "{cut}");
+            assert_eq!(read(&one[..cut]), NextKvRecord::Torn, "{cut}");
         }
-        assert_eq!(read(&vec![0; one.len()]), Next::Torn, "a file that grew and was not written");
-        assert!(matches!(read(&vec![0; 2 << 20]), Next::Damaged(_)), "no record is so long");
+        assert_eq!(read(&vec![0; one.len()]), NextKvRecord::Torn, "a file that grew and was not written");
+        assert!(matches!(read(&vec![0; 2 << 20]), NextKvRecord::Damaged(_)), "no record is so long");
         for at in 0..one.len() {
             let mut bytes = [one.clone(), two.clone()].concat();
             bytes[at] ^= 1;
-            assert!(matches!(read(&bytes), Next::Damaged(_)), "{at}");
+            assert!(matches!(read(&bytes), NextKvRecord::Damaged(_)), "{at}");
         }
         let mut last = one.clone();
         *last.last_mut().unwrap() ^= 1;
-        assert_eq!(read(&last), Next::Torn, "the end of a write that was never answered");
+        assert_eq!(read(&last), NextKvRecord::Torn, "the end of a write that was never answered");
     }
 }

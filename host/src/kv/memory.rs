@@ -7,19 +7,19 @@ use std::{
 };
 
 use super::{
-    Entry, Expected, KvError, Quota,
-    store::{Backend, listed},
+    KvEntry, KvError, KvPrecondition, KvQuota,
+    store::{KvBackend, listed},
 };
 use crate::limits;
 
 /// What all stores in memory hold together.
 #[derive(Debug)]
-pub(super) struct Pool {
+pub(super) struct KvMemoryPool {
     used: AtomicUsize,
     most: usize,
 }
 
-impl Pool {
+impl KvMemoryPool {
     pub fn new(most: usize) -> Self {
         Self { used: AtomicUsize::new(0), most }
     }
@@ -39,17 +39,17 @@ impl Pool {
 
 /// A store in memory.
 #[derive(Debug)]
-pub(super) struct Memory {
-    entries: BTreeMap<String, Entry>,
+pub(super) struct MemoryKvBackend {
+    entries: BTreeMap<String, KvEntry>,
     bytes: usize,
     /// The newest revision that was given.
     last: u64,
-    quota: Quota,
-    pool: Arc<Pool>,
+    quota: KvQuota,
+    pool: Arc<KvMemoryPool>,
 }
 
-impl Memory {
-    pub fn new(quota: Quota, pool: Arc<Pool>) -> Self {
+impl MemoryKvBackend {
+    pub fn new(quota: KvQuota, pool: Arc<KvMemoryPool>) -> Self {
         Self { entries: BTreeMap::new(), bytes: 0, last: 0, quota, pool }
     }
 
@@ -62,12 +62,12 @@ impl Memory {
     }
 }
 
-impl Backend for Memory {
-    fn get(&mut self, key: &str) -> Result<Option<Entry>, KvError> {
+impl KvBackend for MemoryKvBackend {
+    fn get(&mut self, key: &str) -> Result<Option<KvEntry>, KvError> {
         Ok(self.entries.get(key).cloned())
     }
 
-    fn write(&mut self, key: &str, expected: Expected, value: Option<&[u8]>) -> Result<bool, KvError> {
+    fn write(&mut self, key: &str, expected: KvPrecondition, value: Option<&[u8]>) -> Result<bool, KvError> {
         let there = self.entries.get(key);
         if !expected.holds(there.map(|entry| entry.revision)) {
             return Ok(false);
@@ -85,7 +85,7 @@ impl Backend for Memory {
         }
         self.bytes = self.bytes - old.unwrap_or(0) + new;
         self.last += 1;
-        self.entries.insert(key.to_owned(), Entry { value: value.into(), revision: self.last });
+        self.entries.insert(key.to_owned(), KvEntry { value: value.into(), revision: self.last });
         Ok(true)
     }
 
@@ -94,7 +94,7 @@ impl Backend for Memory {
     }
 }
 
-impl Drop for Memory {
+impl Drop for MemoryKvBackend {
     fn drop(&mut self) {
         self.pool.give_back(self.bytes + self.entries.len() * limits::KV_ENTRY_BYTES);
     }

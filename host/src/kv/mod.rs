@@ -1,6 +1,6 @@
 //! Key-value stores: bytes by key, in memory or in a file. A write is whole or not at all, and on disk when it returns.
 //!
-//! [`Stores`] knows which store is whose and where it is; a [`Store`] is one of them. On disk a store is one file that is
+//! [`KvStores`] knows which store is whose and where it is; a [`KvStore`] is one of them. On disk a store is one file that is
 //! only ever added to (`log.rs`) until so much of it is out of date that it is written anew. Each operation holds a lock for
 //! as long as it lasts and first reads what others have added, so processes share a store.
 
@@ -16,6 +16,6 @@ mod stores;
 mod tests;
 
 pub use error::KvError;
-pub use quota::Quota;
-pub use store::{Entry, Expected, Store};
-pub use stores::{Place, Stores};
+pub use quota::KvQuota;
+pub use store::{KvEntry, KvPrecondition, KvStore};
+pub use stores::{KvStoreOwner, KvStores};

@@ -3,20 +3,20 @@ use crate::limits;
 
 /// How much a store may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Quota {
+pub struct KvQuota {
     /// Bytes of keys and values.
     pub bytes: u64,
     /// Keys.
     pub keys: usize,
 }
 
-impl Default for Quota {
+impl Default for KvQuota {
     fn default() -> Self {
         Self { bytes: limits::KV_STORE_BYTES, keys: limits::KV_STORE_KEYS }
     }
 }
 
-impl Quota {
+impl KvQuota {
     /// Whether a store that holds `bytes` under so many `keys` may have an entry of `old` bytes (none: there is none)
     /// replaced by one of `new`. One that holds more than its quota, because that was larger once, may not grow; it may
     /// shrink.

@@ -5,12 +5,12 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use super::{KvError, disk::Disk, memory::Memory};
+use super::{KvError, disk::DiskKvBackend, memory::MemoryKvBackend};
 use crate::limits;
 
 /// A value and which one it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct KvEntry {
     /// The bytes.
     pub value: Vec<u8>,
     /// Changes with every write of the key; never returns to an earlier one.
@@ -19,7 +19,7 @@ pub struct Entry {
 
 /// What must be under a key for a write to be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Expected {
+pub enum KvPrecondition {
     /// Whatever is there.
     Anything,
     /// Nothing.
@@ -28,7 +28,7 @@ pub enum Expected {
     Revision(u64),
 }
 
-impl Expected {
+impl KvPrecondition {
     pub(super) fn holds(self, there: Option<u64>) -> bool {
         match self {
             Self::Anything => true,
@@ -39,49 +39,49 @@ impl Expected {
 }
 
 /// What a store can do wherever it is. Keys and values are within their bounds.
-pub(super) trait Backend: Send {
-    fn get(&mut self, key: &str) -> Result<Option<Entry>, KvError>;
+pub(super) trait KvBackend: Send {
+    fn get(&mut self, key: &str) -> Result<Option<KvEntry>, KvError>;
     /// No value removes. `false`: what was expected is not there, and nothing is done.
-    fn write(&mut self, key: &str, expected: Expected, value: Option<&[u8]>) -> Result<bool, KvError>;
+    fn write(&mut self, key: &str, expected: KvPrecondition, value: Option<&[u8]>) -> Result<bool, KvError>;
     fn keys(&mut self, prefix: &str, after: Option<&str>) -> Result<Vec<String>, KvError>;
 }
 
 /// A store. Clones are the same one.
 #[derive(Clone)]
-pub struct Store(Arc<Shared>);
+pub struct KvStore(Arc<KvStoreInner>);
 
-struct Shared {
-    kind: Kind,
+struct KvStoreInner {
+    kind: KvStoreKind,
     /// What somebody was told of why it cannot be used: how often, and what last.
     told: Mutex<(u32, Option<KvError>)>,
 }
 
-enum Kind {
-    Memory(Mutex<Memory>),
+enum KvStoreKind {
+    Memory(Mutex<MemoryKvBackend>),
     /// Whoever has its turn may block a thread: one thread a store.
-    Disk(Arc<tokio::sync::Mutex<Disk>>),
+    Disk(Arc<tokio::sync::Mutex<DiskKvBackend>>),
 }
 
-impl fmt::Debug for Store {
+impl fmt::Debug for KvStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.0.kind {
-            Kind::Memory(_) => "Store in memory",
-            Kind::Disk(_) => "Store on disk",
+            KvStoreKind::Memory(_) => "Store in memory",
+            KvStoreKind::Disk(_) => "Store on disk",
         })
     }
 }
 
-impl Store {
-    pub(super) fn in_memory(memory: Memory) -> Self {
-        Self::new(Kind::Memory(Mutex::new(memory)))
+impl KvStore {
+    pub(super) fn in_memory(memory: MemoryKvBackend) -> Self {
+        Self::new(KvStoreKind::Memory(Mutex::new(memory)))
     }
 
-    pub(super) fn on_disk(disk: Disk) -> Self {
-        Self::new(Kind::Disk(Arc::new(tokio::sync::Mutex::new(disk))))
+    pub(super) fn on_disk(disk: DiskKvBackend) -> Self {
+        Self::new(KvStoreKind::Disk(Arc::new(tokio::sync::Mutex::new(disk))))
     }
 
-    fn new(kind: Kind) -> Self {
-        Self(Arc::new(Shared { kind, told: Mutex::default() }))
+    fn new(kind: KvStoreKind) -> Self {
+        Self(Arc::new(KvStoreInner { kind, told: Mutex::default() }))
     }
 
     /// Reads. Keys have 1 to [`limits::KV_KEY_BYTES`] bytes.
@@ -89,7 +89,7 @@ impl Store {
     /// # Errors
     ///
     /// [`KvError`].
-    pub async fn get(&self, key: String) -> Result<Option<Entry>, KvError> {
+    pub async fn get(&self, key: String) -> Result<Option<KvEntry>, KvError> {
         check_key(&key)?;
         self.on(move |backend| backend.get(&key)).await
     }
@@ -100,7 +100,7 @@ impl Store {
     /// # Errors
     ///
     /// [`KvError`]: then nothing is written, but for a disk that fails and cannot be asked whether it has written.
-    pub async fn write(&self, key: String, expected: Expected, value: Option<Vec<u8>>) -> Result<bool, KvError> {
+    pub async fn write(&self, key: String, expected: KvPrecondition, value: Option<Vec<u8>>) -> Result<bool, KvError> {
         check_key(&key)?;
         if let Some(bytes) = value.as_ref().map(Vec::len).filter(|bytes| *bytes > limits::KV_VALUE_BYTES) {
             return Err(KvError::ValueTooLarge { bytes });
@@ -136,11 +136,11 @@ impl Store {
 
     async fn on<R: Send + 'static>(
         &self,
-        work: impl FnOnce(&mut dyn Backend) -> Result<R, KvError> + Send + 'static,
+        work: impl FnOnce(&mut dyn KvBackend) -> Result<R, KvError> + Send + 'static,
     ) -> Result<R, KvError> {
         match &self.0.kind {
-            Kind::Memory(memory) => work(&mut *memory.lock().unwrap_or_else(PoisonError::into_inner)),
-            Kind::Disk(disk) => {
+            KvStoreKind::Memory(memory) => work(&mut *memory.lock().unwrap_or_else(PoisonError::into_inner)),
+            KvStoreKind::Disk(disk) => {
                 let mut disk = Arc::clone(disk).lock_owned().await;
                 match tokio::task::spawn_blocking(move || work(&mut *disk)).await {
                     Ok(done) => done,
@@ -158,7 +158,7 @@ fn check_key(key: &str) -> Result<(), KvError> {
     }
 }
 
-/// The keys that [`Store::keys`] names.
+/// The keys that [`KvStore::keys`] names.
 pub(super) fn listed<V>(entries: &BTreeMap<String, V>, prefix: &str, after: Option<&str>) -> Vec<String> {
     let from = match after {
         Some(after) if after >= prefix => Bound::Excluded(after),

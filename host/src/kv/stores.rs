@@ -8,15 +8,15 @@ use std::{
 use sha2::{Digest as _, Sha256};
 
 use super::{
-    Quota, Store,
-    disk::{Disk, Folder, make_folder},
-    memory::{Memory, Pool},
+    KvQuota, KvStore,
+    disk::{DiskKvBackend, KvFolderFn, make_folder},
+    memory::{KvMemoryPool, MemoryKvBackend},
 };
 use crate::{error::without_number, limits};
 
 /// Whose a store is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Place {
+pub enum KvStoreOwner {
     /// Of this session, this user and this plugin.
     Session {
         /// An agent or a model, by its place in the config: no two have the same.
@@ -26,7 +26,7 @@ pub enum Place {
     },
     /// Of this user and this plugin.
     User {
-        /// As for [`Place::Session`].
+        /// As for [`KvStoreOwner::Session`].
         user: String,
         /// The plugin's id.
         plugin: String,
@@ -40,45 +40,45 @@ pub enum Place {
 
 /// The stores of a project, and of one session in it. Clones are the same ones.
 #[derive(Clone)]
-pub struct Stores(Arc<Shared>);
+pub struct KvStores(Arc<KvStoresInner>);
 
-struct Shared {
+struct KvStoresInner {
     /// None: all of them are in memory.
-    folder: Option<Folder>,
+    folder: Option<KvFolderFn>,
     /// The folder of the session's stores, once one is written down.
-    session: OnceLock<Folder>,
-    quota: Quota,
-    pool: Arc<Pool>,
-    open: Mutex<HashMap<Place, Store>>,
+    session: OnceLock<KvFolderFn>,
+    quota: KvQuota,
+    pool: Arc<KvMemoryPool>,
+    open: Mutex<HashMap<KvStoreOwner, KvStore>>,
 }
 
-impl fmt::Debug for Stores {
+impl fmt::Debug for KvStores {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.0.folder.is_some() { "Stores of a project" } else { "Stores in memory" })
     }
 }
 
-impl Default for Stores {
+impl Default for KvStores {
     /// In memory.
     fn default() -> Self {
-        Self::new(None, Quota::default(), limits::KV_MEMORY_BYTES)
+        Self::new(None, KvQuota::default(), limits::KV_MEMORY_BYTES)
     }
 }
 
-impl Stores {
+impl KvStores {
     /// Stores below the folder that `folder` makes and names when the first of them is used; it may block.
     pub fn on_disk(folder: impl Fn() -> Result<PathBuf, String> + Send + Sync + 'static) -> Self {
-        Self::new(Some(Arc::new(folder)), Quota::default(), limits::KV_MEMORY_BYTES)
+        Self::new(Some(Arc::new(folder)), KvQuota::default(), limits::KV_MEMORY_BYTES)
     }
 
     /// The same with other bounds: of each, and of all those in memory together.
-    pub fn bounded(self, quota: Quota, memory: usize) -> Self {
+    pub fn bounded(self, quota: KvQuota, memory: usize) -> Self {
         Self::new(self.0.folder.clone(), quota, memory)
     }
 
-    fn new(folder: Option<Folder>, quota: Quota, memory: usize) -> Self {
-        let (session, pool) = (OnceLock::new(), Arc::new(Pool::new(memory)));
-        Self(Arc::new(Shared { folder, session, quota, pool, open: Mutex::default() }))
+    fn new(folder: Option<KvFolderFn>, quota: KvQuota, memory: usize) -> Self {
+        let (session, pool) = (OnceLock::new(), Arc::new(KvMemoryPool::new(memory)));
+        Self(Arc::new(KvStoresInner { folder, session, quota, pool, open: Mutex::default() }))
     }
 
     /// What is of the session is in the folder `kv` of this one, which is there. Until then, and without one, it is in
@@ -92,25 +92,25 @@ impl Stores {
     }
 
     /// A store in memory that is nobody else's.
-    pub fn in_memory(&self) -> Store {
-        Store::in_memory(Memory::new(self.0.quota, Arc::clone(&self.0.pool)))
+    pub fn in_memory(&self) -> KvStore {
+        KvStore::in_memory(MemoryKvBackend::new(self.0.quota, Arc::clone(&self.0.pool)))
     }
 
     /// The store of this place. Nothing is looked at on the disk before it is used.
-    pub fn get(&self, place: Place) -> Store {
+    pub fn get(&self, place: KvStoreOwner) -> KvStore {
         let mut open = self.0.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.entry(place).or_insert_with_key(|place| self.make(place)).clone()
     }
 
-    fn make(&self, place: &Place) -> Store {
+    fn make(&self, place: &KvStoreOwner) -> KvStore {
         let file = |plugin: &str| format!("{}.kv", file_name(plugin));
         let (folder, names) = match place {
-            Place::Session { user, plugin } => (self.0.session.get(), of_user(user, file(plugin))),
-            Place::User { user, plugin } => (self.0.folder.as_ref(), of_user(user, file(plugin))),
-            Place::Plugin { plugin } => (self.0.folder.as_ref(), vec!["plugins".into(), file(plugin)]),
+            KvStoreOwner::Session { user, plugin } => (self.0.session.get(), of_user(user, file(plugin))),
+            KvStoreOwner::User { user, plugin } => (self.0.folder.as_ref(), of_user(user, file(plugin))),
+            KvStoreOwner::Plugin { plugin } => (self.0.folder.as_ref(), vec!["plugins".into(), file(plugin)]),
         };
         match folder {
-            Some(folder) => Store::on_disk(Disk::new(Arc::clone(folder), names, self.0.quota)),
+            Some(folder) => KvStore::on_disk(DiskKvBackend::new(Arc::clone(folder), names, self.0.quota)),
             None => self.in_memory(),
         }
     }

@@ -8,51 +8,51 @@ use std::{
 use proptest::prelude::*;
 
 use super::{
-    disk::Disk,
+    disk::DiskKvBackend,
     log::{self, MAGIC},
-    memory::{Memory, Pool},
-    store::Backend,
+    memory::{KvMemoryPool, MemoryKvBackend},
+    store::KvBackend,
     *,
 };
 use crate::limits;
 
-const ANY: Expected = Expected::Anything;
+const ANY: KvPrecondition = KvPrecondition::Anything;
 
-fn disk(folder: &Path) -> Disk {
-    disk_of(folder, Quota::default())
+fn disk(folder: &Path) -> DiskKvBackend {
+    disk_of(folder, KvQuota::default())
 }
 
-fn disk_of(folder: &Path, quota: Quota) -> Disk {
+fn disk_of(folder: &Path, quota: KvQuota) -> DiskKvBackend {
     let folder = folder.to_owned();
-    Disk::new(Arc::new(move || Ok(folder.clone())), vec!["a".into(), "p.kv".into()], quota)
+    DiskKvBackend::new(Arc::new(move || Ok(folder.clone())), vec!["a".into(), "p.kv".into()], quota)
 }
 
 fn file(folder: &Path) -> PathBuf {
     folder.join("a/p.kv")
 }
 
-fn memory(quota: Quota, most: usize) -> (Memory, Arc<Pool>) {
-    let pool = Arc::new(Pool::new(most));
-    (Memory::new(quota, Arc::clone(&pool)), pool)
+fn memory(quota: KvQuota, most: usize) -> (MemoryKvBackend, Arc<KvMemoryPool>) {
+    let pool = Arc::new(KvMemoryPool::new(most));
+    (MemoryKvBackend::new(quota, Arc::clone(&pool)), pool)
 }
 
 /// One in memory and one on disk.
-fn both(folder: &Path, quota: Quota) -> [Box<dyn Backend>; 2] {
+fn both(folder: &Path, quota: KvQuota) -> [Box<dyn KvBackend>; 2] {
     [Box::new(memory(quota, limits::KV_MEMORY_BYTES).0), Box::new(disk_of(folder, quota))]
 }
 
-fn value(store: &mut dyn Backend, key: &str) -> Option<Vec<u8>> {
+fn value(store: &mut dyn KvBackend, key: &str) -> Option<Vec<u8>> {
     store.get(key).unwrap().map(|entry| entry.value)
 }
 
-fn revision(store: &mut dyn Backend, key: &str) -> Option<u64> {
+fn revision(store: &mut dyn KvBackend, key: &str) -> Option<u64> {
     store.get(key).unwrap().map(|entry| entry.revision)
 }
 
 #[test]
 fn a_revision_changes_with_every_write_and_never_returns() {
     let folder = tempfile::tempdir().unwrap();
-    for mut store in both(folder.path(), Quota::default()) {
+    for mut store in both(folder.path(), KvQuota::default()) {
         let store = &mut *store;
         let mut seen = Vec::new();
         for value in [Some(&b"same"[..]), Some(b"same"), None, Some(b""), Some(b"same")] {
@@ -65,7 +65,7 @@ fn a_revision_changes_with_every_write_and_never_returns() {
     let mut store = disk(folder.path());
     let last = revision(&mut store, "k").unwrap();
     store.write("k", ANY, None).unwrap();
-    let mut log = file::LogFile::open(&file(folder.path())).unwrap();
+    let mut log = file::KvLogFile::open(&file(folder.path())).unwrap();
     log.compact(|| Ok(())).unwrap();
     let mut store = disk(folder.path());
     store.write("k", ANY, Some(b"v")).unwrap();
@@ -75,19 +75,19 @@ fn a_revision_changes_with_every_write_and_never_returns() {
 #[test]
 fn a_write_is_done_only_where_what_is_expected_is_there() {
     let folder = tempfile::tempdir().unwrap();
-    for mut store in both(folder.path(), Quota::default()) {
+    for mut store in both(folder.path(), KvQuota::default()) {
         let store = &mut *store;
-        assert!(!store.write("k", Expected::Revision(0), Some(b"x")).unwrap());
-        assert!(store.write("k", Expected::Nothing, None).unwrap(), "there is nothing to remove");
-        assert!(store.write("k", Expected::Nothing, Some(b"1")).unwrap());
+        assert!(!store.write("k", KvPrecondition::Revision(0), Some(b"x")).unwrap());
+        assert!(store.write("k", KvPrecondition::Nothing, None).unwrap(), "there is nothing to remove");
+        assert!(store.write("k", KvPrecondition::Nothing, Some(b"1")).unwrap());
         let first = revision(store, "k").unwrap();
-        assert!(!store.write("k", Expected::Nothing, Some(b"2")).unwrap());
-        assert!(!store.write("k", Expected::Revision(first + 1), None).unwrap());
+        assert!(!store.write("k", KvPrecondition::Nothing, Some(b"2")).unwrap());
+        assert!(!store.write("k", KvPrecondition::Revision(first + 1), None).unwrap());
         assert_eq!(value(store, "k").unwrap(), b"1");
-        assert!(store.write("k", Expected::Revision(first), Some(b"2")).unwrap());
-        assert!(!store.write("k", Expected::Revision(first), Some(b"3")).unwrap(), "it is another one now");
+        assert!(store.write("k", KvPrecondition::Revision(first), Some(b"2")).unwrap());
+        assert!(!store.write("k", KvPrecondition::Revision(first), Some(b"3")).unwrap(), "it is another one now");
         let second = revision(store, "k").unwrap();
-        assert!(store.write("k", Expected::Revision(second), None).unwrap());
+        assert!(store.write("k", KvPrecondition::Revision(second), None).unwrap());
         assert_eq!(value(store, "k"), None);
     }
 }
@@ -97,7 +97,7 @@ fn keys_come_in_byte_order_a_page_at_a_time() {
     let folder = tempfile::tempdir().unwrap();
     let names = |count: usize| (0..count).map(|at| format!("n/{at:04}"));
     let all: Vec<_> = ["é", "m", "n", "n\0", "o"].map(String::from).into_iter().chain(names(1_001)).collect();
-    let (mut stored, _pool) = memory(Quota::default(), limits::KV_MEMORY_BYTES);
+    let (mut stored, _pool) = memory(KvQuota::default(), limits::KV_MEMORY_BYTES);
     let mut on_disk = disk(folder.path());
     for key in &all {
         stored.write(key, ANY, Some(b"")).unwrap();
@@ -125,7 +125,7 @@ fn keys_come_in_byte_order_a_page_at_a_time() {
 
 #[tokio::test]
 async fn what_is_no_key_and_no_value_is_refused() {
-    let store = Stores::default().in_memory();
+    let store = KvStores::default().in_memory();
     let long = "k".repeat(limits::KV_KEY_BYTES);
     for (key, bytes) in [(String::new(), 0), (format!("{long}k"), 513), ("é".repeat(257), 514)] {
         let expected = KvError::BadKey { bytes };
@@ -147,7 +147,7 @@ async fn what_is_no_key_and_no_value_is_refused() {
 #[test]
 fn a_quota_counts_keys_and_values_and_lets_a_store_shrink() {
     let folder = tempfile::tempdir().unwrap();
-    let quota = Quota { bytes: 20, keys: 3 };
+    let quota = KvQuota { bytes: 20, keys: 3 };
     for mut store in both(folder.path(), quota) {
         let store = &mut *store;
         store.write("ab", ANY, Some(&[0; 18])).unwrap();
@@ -164,7 +164,7 @@ fn a_quota_counts_keys_and_values_and_lets_a_store_shrink() {
         store.write("e", ANY, Some(b"")).unwrap();
     }
     // A smaller quota than what is there: nothing grows, everything shrinks.
-    let mut store = disk_of(folder.path(), Quota { bytes: 3, keys: 1 });
+    let mut store = disk_of(folder.path(), KvQuota { bytes: 3, keys: 1 });
     assert!(matches!(store.write("ab", ANY, Some(&[0; 5])), Err(KvError::Full { .. })));
     assert!(matches!(store.write("f", ANY, Some(b"")), Err(KvError::Full { .. })));
     store.write("ab", ANY, Some(&[0; 3])).unwrap();
@@ -174,14 +174,14 @@ fn a_quota_counts_keys_and_values_and_lets_a_store_shrink() {
 
 #[test]
 fn a_store_of_the_house_is_full_at_64_mib_and_at_65536_keys() {
-    let (mut store, _pool) = memory(Quota::default(), limits::KV_MEMORY_BYTES);
+    let (mut store, _pool) = memory(KvQuota::default(), limits::KV_MEMORY_BYTES);
     let value = vec![0; limits::KV_VALUE_BYTES - 1];
     for at in 0..64_u8 {
         store.write(&char::from(at).to_string(), ANY, Some(&value)).unwrap();
     }
     let full = KvError::Full { would: (64 << 20) + 2, most: 64 << 20 };
     assert_eq!(store.write("é", ANY, Some(b"")).unwrap_err(), full);
-    let (mut store, _pool) = memory(Quota::default(), limits::KV_MEMORY_BYTES);
+    let (mut store, _pool) = memory(KvQuota::default(), limits::KV_MEMORY_BYTES);
     for at in 0..limits::KV_STORE_KEYS {
         store.write(&at.to_string(), ANY, Some(b"")).unwrap();
     }
@@ -190,8 +190,8 @@ fn a_store_of_the_house_is_full_at_64_mib_and_at_65536_keys() {
 
 #[test]
 fn stores_in_memory_share_a_bound_and_give_back_what_they_had() {
-    let pool = Arc::new(Pool::new(2 * limits::KV_ENTRY_BYTES + 10));
-    let mut stores: Vec<_> = (0..2).map(|_| Memory::new(Quota::default(), Arc::clone(&pool))).collect();
+    let pool = Arc::new(KvMemoryPool::new(2 * limits::KV_ENTRY_BYTES + 10));
+    let mut stores: Vec<_> = (0..2).map(|_| MemoryKvBackend::new(KvQuota::default(), Arc::clone(&pool))).collect();
     stores[0].write("a", ANY, Some(&[0; 4])).unwrap();
     stores[1].write("a", ANY, Some(&[0; 4])).unwrap();
     let none = KvError::NoMemory { most: 2 * limits::KV_ENTRY_BYTES + 10 };
@@ -204,7 +204,7 @@ fn stores_in_memory_share_a_bound_and_give_back_what_they_had() {
     stores[1].write("b", ANY, Some(b"")).unwrap();
     drop(stores);
     let all = vec![0; limits::KV_ENTRY_BYTES + 9];
-    Memory::new(Quota::default(), pool).write("a", ANY, Some(&all)).unwrap();
+    MemoryKvBackend::new(KvQuota::default(), pool).write("a", ANY, Some(&all)).unwrap();
 }
 
 #[test]
@@ -302,7 +302,7 @@ fn a_file_that_no_store_has_is_not_read() {
     let path = file(folder.path());
     let mut store = disk(folder.path());
     store.write("k", ANY, Some(b"v")).unwrap();
-    let refused = |store: &mut Disk, says: &str| {
+    let refused = |store: &mut DiskKvBackend, says: &str| {
         let error = store.get("k").unwrap_err();
         let KvError::Damaged { path: told, reason, .. } = &error else { panic!("{error}") };
         assert_eq!((told, *reason), (&path, says));
@@ -333,7 +333,7 @@ fn a_record_takes_what_the_bound_of_a_file_says() {
 
 #[test]
 fn warnings_of_a_store_come_to_an_end() {
-    let store = Stores::default().in_memory();
+    let store = KvStores::default().in_memory();
     let error = |at: u32| KvError::Damaged { path: "p.kv".into(), at: at.into(), reason: "it is" };
     for at in 0..limits::KV_WARNINGS {
         assert_eq!([(); 2].map(|()| store.is_news(&error(at))), [true, false], "{at}");
@@ -341,7 +341,7 @@ fn warnings_of_a_store_come_to_an_end() {
     for at in 0..2 * limits::KV_WARNINGS {
         assert!(!store.is_news(&error(at)), "{at}");
     }
-    assert!(Stores::default().in_memory().is_news(&error(0)), "each store has its own");
+    assert!(KvStores::default().in_memory().is_news(&error(0)), "each store has its own");
 }
 
 #[test]
@@ -372,11 +372,12 @@ fn a_file_is_written_anew_before_it_holds_too_much_that_is_out_of_date() {
 #[test]
 fn two_who_have_the_same_file_open_see_each_others_writes() {
     let folder = tempfile::tempdir().unwrap();
-    let count = |store: &mut Disk| {
+    let count = |store: &mut DiskKvBackend| {
         let mut done = 0;
         while done < 50 {
             let there = store.get("n").unwrap();
-            let expected = there.as_ref().map_or(Expected::Nothing, |entry| Expected::Revision(entry.revision));
+            let expected =
+                there.as_ref().map_or(KvPrecondition::Nothing, |entry| KvPrecondition::Revision(entry.revision));
             let next = there.map_or(0, |entry| String::from_utf8(entry.value).unwrap().parse::<u32>().unwrap()) + 1;
             done += u32::from(store.write("n", expected, Some(next.to_string().as_bytes())).unwrap());
         }
@@ -429,7 +430,9 @@ fn what_stands_in_the_way_is_told_and_left_alone() {
         use std::os::unix::fs::PermissionsExt;
         assert_eq!(fs::metadata(file(folder.path())).unwrap().permissions().mode() & 0o777, 0o600);
     }
-    let none = Disk::new(Arc::new(|| Err("there is no folder".into())), vec!["p.kv".into()], Quota::default()).get("k");
+    let none =
+        DiskKvBackend::new(Arc::new(|| Err("there is no folder".into())), vec!["p.kv".into()], KvQuota::default())
+            .get("k");
     assert!(none.unwrap_err().to_string().ends_with("the key-value store p.kv: there is no folder"));
 }
 
@@ -437,8 +440,8 @@ fn what_stands_in_the_way_is_told_and_left_alone() {
 async fn each_place_has_a_store_of_its_own() {
     let folder = tempfile::tempdir().unwrap();
     let (kv, session) = (folder.path().join("kv"), folder.path().join("s"));
-    let session_of = |user: &str, plugin: &str| Place::Session { user: user.into(), plugin: plugin.into() };
-    let of = |user: &str, plugin: &str| Place::User { user: user.into(), plugin: plugin.into() };
+    let session_of = |user: &str, plugin: &str| KvStoreOwner::Session { user: user.into(), plugin: plugin.into() };
+    let of = |user: &str, plugin: &str| KvStoreOwner::User { user: user.into(), plugin: plugin.into() };
     let places = || {
         vec![
             session_of("agents.a", "p"),
@@ -447,13 +450,13 @@ async fn each_place_has_a_store_of_its_own() {
             of("agents.a", "q"),
             of("agents.A", "p"),
             of("providers.a", "p"),
-            Place::Plugin { plugin: "p".into() },
-            Place::Plugin { plugin: "q".into() },
+            KvStoreOwner::Plugin { plugin: "p".into() },
+            KvStoreOwner::Plugin { plugin: "q".into() },
         ]
     };
     let stores = || {
         let kv = kv.clone();
-        Stores::on_disk(move || {
+        KvStores::on_disk(move || {
             crate::files::create_folder(&kv).map(|_| kv.clone()).map_err(|e: io::Error| e.to_string())
         })
     };
@@ -481,10 +484,10 @@ async fn each_place_has_a_store_of_its_own() {
     without.get(place.clone()).write("k".into(), ANY, Some(vec![1])).await.unwrap();
     assert_eq!(without.get(place.clone()).get("k".into()).await.unwrap().unwrap().value, [1]);
     assert_eq!(stores().get(place).get("k".into()).await.unwrap(), None);
-    let unlike = Stores::default();
+    let unlike = KvStores::default();
     assert!(unlike.in_memory().write("k".into(), ANY, Some(vec![])).await.unwrap());
     assert_eq!(unlike.in_memory().get("k".into()).await.unwrap(), None);
-    let small = Stores::default().bounded(Quota { bytes: 1, keys: 1 }, 1 << 10).in_memory();
+    let small = KvStores::default().bounded(KvQuota { bytes: 1, keys: 1 }, 1 << 10).in_memory();
     assert!(matches!(small.write("k".into(), ANY, Some(vec![1])).await, Err(KvError::Full { would: 2, most: 1 })));
 }
 
@@ -520,9 +523,9 @@ proptest! {
     #[test]
     fn a_store_is_a_map(ops in proptest::collection::vec(op(), 1..60)) {
         let folder = tempfile::tempdir().unwrap();
-        let quota = Quota { bytes: 200, keys: 12 };
+        let quota = KvQuota { bytes: 200, keys: 12 };
         let mut model: Model = BTreeMap::new();
-        let mut stores: [Box<dyn Backend>; 2] = both(folder.path(), quota);
+        let mut stores: [Box<dyn KvBackend>; 2] = both(folder.path(), quota);
         for op in ops {
             match op {
                 Op::Get(key) => for store in &mut stores {
@@ -542,10 +545,10 @@ proptest! {
                     for store in &mut stores {
                         let there = revision(&mut **store, &key);
                         let expected = match (right, there) {
-                            (true, Some(revision)) => Expected::Revision(revision),
-                            (true, None) => Expected::Nothing,
-                            (false, Some(revision)) => Expected::Revision(revision + 1),
-                            (false, None) => Expected::Revision(1),
+                            (true, Some(revision)) => KvPrecondition::Revision(revision),
+                            (true, None) => KvPrecondition::Nothing,
+                            (false, Some(revision)) => KvPrecondition::Revision(revision + 1),
+                            (false, None) => KvPrecondition::Revision(1),
                         };
                         prop_assert_eq!(store.write(&key, expected, value.as_deref()).ok(), fits.then_some(right));
                     }
@@ -559,7 +562,7 @@ proptest! {
                 },
                 Op::Reopen => stores[1] = Box::new(disk_of(folder.path(), quota)),
                 Op::Compact => {
-                    file::LogFile::open(&{ disk(folder.path()).get("a").unwrap(); file(folder.path()) }).unwrap().compact(|| Ok(())).unwrap();
+                    file::KvLogFile::open(&{ disk(folder.path()).get("a").unwrap(); file(folder.path()) }).unwrap().compact(|| Ok(())).unwrap();
                     stores[1] = Box::new(disk_of(folder.path(), quota));
                 }
             }
@@ -569,7 +572,7 @@ proptest! {
 
 type Model = BTreeMap<String, Vec<u8>>;
 
-fn fits(model: &Model, quota: Quota, key: &str, value: Option<&[u8]>) -> bool {
+fn fits(model: &Model, quota: KvQuota, key: &str, value: Option<&[u8]>) -> bool {
     let Some(value) = value else { return true };
     let bytes: usize = model.iter().map(|(key, value)| key.len() + value.len()).sum();
     let old = model.get(key).map(|value| key.len() + value.len());

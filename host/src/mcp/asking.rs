@@ -15,7 +15,7 @@ use serde_json::{Value, value::RawValue};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::gate::Progress;
+use super::gate::McpCallProgress;
 use crate::{
     chat::{Message, StopReason},
     error::Fault,
@@ -26,16 +26,16 @@ use crate::{
 /// What a server may ask; by default nothing. It may do so only during a call, [`limits::MCP_ASKS_PER_CALL`] times in one
 /// and [`limits::MCP_ASKS_PER_MINUTE`] in a minute; folders it may ask for at any time.
 #[derive(Clone, Default)]
-pub struct Asking {
+pub struct McpClientFeatures {
     /// Has a model reply.
     pub sampler: Option<Arc<dyn Sampler>>,
     /// Has a person fill in a form.
     pub elicitor: Option<Arc<dyn Elicitor>>,
     /// The folders that it is told of, and told when they change; the first [`limits::MCP_ROOTS`].
-    pub roots: Option<watch::Receiver<Arc<[Root]>>>,
+    pub roots: Option<watch::Receiver<Arc<[McpRoot]>>>,
 }
 
-impl fmt::Debug for Asking {
+impl fmt::Debug for McpClientFeatures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (sampler, elicitor, roots) = (self.sampler.is_some(), self.elicitor.is_some(), self.roots.is_some());
         write!(f, "Asking {{ sampler: {sampler}, elicitor: {elicitor}, roots: {roots} }}")
@@ -44,7 +44,7 @@ impl fmt::Debug for Asking {
 
 /// Who asks, and during which call.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct ServerRequestOrigin {
     /// The server.
     pub server: Arc<str>,
     /// In whose name the call is made.
@@ -61,12 +61,12 @@ pub trait Sampler: Send + Sync {
     /// # Errors
     ///
     /// A [`Fault`], which the server is told.
-    async fn sample(&self, asked: &Asked, request: Sampling) -> Result<Sampled, Fault>;
+    async fn sample(&self, asked: &ServerRequestOrigin, request: SamplingRequest) -> Result<SamplingResult, Fault>;
 }
 
 /// What a server wants a model to reply to. At most [`limits::MCP_ASK_BYTES`] of it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Sampling {
+pub struct SamplingRequest {
     /// Instructions.
     pub system: Option<String>,
     /// The conversation, the server's own; its media have their bytes.
@@ -83,7 +83,7 @@ pub struct Sampling {
 
 /// What a model replied to a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sampled {
+pub struct SamplingResult {
     /// Its words.
     pub text: String,
     /// Which model.
@@ -100,27 +100,31 @@ pub trait Elicitor: Send + Sync {
     /// # Errors
     ///
     /// A [`Fault`], which the server is told.
-    async fn elicit(&self, asked: &Asked, question: Elicitation) -> Result<Elicited, Fault>;
+    async fn elicit(
+        &self,
+        asked: &ServerRequestOrigin,
+        question: ElicitationRequest,
+    ) -> Result<ElicitationResult, Fault>;
 }
 
 /// A form that a server wants filled in. At most [`limits::MCP_ASK_BYTES`] of it.
 #[derive(Debug, Clone)]
-pub struct Elicitation {
+pub struct ElicitationRequest {
     /// What it says for the person.
     pub message: String,
     /// JSON Schema of the form: an object of texts, numbers, choices.
     pub schema: Box<RawValue>,
 }
 
-impl Elicitation {
+impl ElicitationRequest {
     /// What the form holds before anybody has filled it in: the defaults of its fields.
     pub fn defaults(&self) -> BTreeMap<String, Value> {
         #[derive(Default, Deserialize)]
-        struct Form {
+        struct ElicitationFormSchema {
             #[serde(default)]
             properties: BTreeMap<String, Value>,
         }
-        let form: Form = serde_json::from_str(self.schema.get()).unwrap_or_default();
+        let form: ElicitationFormSchema = serde_json::from_str(self.schema.get()).unwrap_or_default();
         let fields = form.properties.into_iter();
         fields.filter_map(|(name, mut field)| Some((name, field.get_mut("default")?.take()))).collect()
     }
@@ -128,7 +132,7 @@ impl Elicitation {
 
 /// What a person did with a form.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Elicited {
+pub enum ElicitationResult {
     /// Filled it in.
     Accept(BTreeMap<String, Value>),
     /// Said no.
@@ -139,7 +143,7 @@ pub enum Elicited {
 
 /// A folder that is a server's business.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Root {
+pub struct McpRoot {
     /// Where it is: a `file://` URL.
     pub uri: String,
     /// A name to show.
@@ -148,16 +152,16 @@ pub struct Root {
 
 /// A call that is under way, as those know it who stand around it.
 #[derive(Debug)]
-pub(super) struct CallCx {
+pub(super) struct McpCallCx {
     pub run: RunCx,
     pub call: String,
-    pub progress: watch::Sender<Option<Progress>>,
+    pub progress: watch::Sender<Option<McpCallProgress>>,
     /// Cancelled when nobody waits for it any more.
     pub over: CancellationToken,
     asks: AtomicU32,
 }
 
-impl CallCx {
+impl McpCallCx {
     pub fn new(run: RunCx, call: String) -> Arc<Self> {
         let (progress, over, asks) = (watch::Sender::new(None), CancellationToken::new(), AtomicU32::new(0));
         Arc::new(Self { run, call, progress, over, asks })
@@ -194,7 +198,7 @@ mod tests {
             (json!({"properties": []}), json!({})),
         ] {
             let schema = serde_json::value::to_raw_value(&schema).unwrap();
-            let form = Elicitation { message: String::new(), schema };
+            let form = ElicitationRequest { message: String::new(), schema };
             assert_eq!(json!(form.defaults()), defaults, "{}", form.schema);
         }
     }

@@ -15,27 +15,27 @@ use tokio::{
     time::timeout,
 };
 
-use super::{McpError, Program};
+use super::{McpError, McpStdioTarget};
 use crate::{
     error::{cut, why_unreadable},
     limits,
     net::Secret,
-    process::Process,
+    process::ProcessGroup,
 };
 
 /// A program that is running.
-pub(super) struct Child {
-    process: Process,
-    stderr: Tail,
+pub(super) struct ServerProcess {
+    process: ProcessGroup,
+    stderr: StderrTail,
     stderr_ended: oneshot::Receiver<()>,
 }
 
 /// The last lines that it wrote to its standard error.
-type Tail = Arc<Mutex<VecDeque<String>>>;
+type StderrTail = Arc<Mutex<VecDeque<String>>>;
 
-impl Child {
+impl ServerProcess {
     /// Starts it: what it says, what it is told, and itself.
-    pub fn start(server: &Arc<str>, program: &Program) -> Result<(DuplexStream, DuplexStream, Self), McpError> {
+    pub fn start(server: &Arc<str>, program: &McpStdioTarget) -> Result<(DuplexStream, DuplexStream, Self), McpError> {
         let failed = |error: std::io::Error| McpError::Start {
             server: Arc::clone(server),
             program: program.program.clone(),
@@ -49,7 +49,7 @@ impl Child {
             let why = format!("there is no folder {} to work in", program.folder.display());
             return Err(McpError::Start { server: Arc::clone(server), program: program.program.clone(), why });
         }
-        let mut process = Process::start(&mut command).map_err(failed)?;
+        let mut process = ProcessGroup::start(&mut command).map_err(failed)?;
         let child = process.child();
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
@@ -117,8 +117,8 @@ fn keep_tail(
     mut from: impl Read + Send + 'static,
     server: Arc<str>,
     secrets: Vec<Secret>,
-) -> (Tail, oneshot::Receiver<()>) {
-    let (tail, (ended, receiver)) = (Tail::default(), oneshot::channel());
+) -> (StderrTail, oneshot::Receiver<()>) {
+    let (tail, (ended, receiver)) = (StderrTail::default(), oneshot::channel());
     let kept = Arc::clone(&tail);
     thread::spawn(move || {
         let (mut bytes, mut line, mut logged) = (vec![0; limits::MCP_PIPE_BYTES], Vec::new(), 0);

@@ -20,8 +20,8 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{
-    Asking, Listing, McpError, Offer, Pins, ServerConfig, desk::Desk, gate::Traffic, link::Link, listing::list,
-    patience::Ended,
+    McpClientFeatures, McpError, McpToolListing, McpToolOffer, Pins, ServerConfig, desk::ServerRequestBroker,
+    gate::ConnectionTraffic, link::McpConnection, listing::list, patience::DisconnectReason,
 };
 use crate::{error::Fault, limits};
 
@@ -50,26 +50,26 @@ use crate::{error::Fault, limits};
 /// ```
 #[derive(Debug)]
 pub struct McpClient {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<McpClientInner>,
     task: Mutex<Option<AbortOnDropHandle<()>>>,
 }
 
 /// What calls and the connection's keeper have in common.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct McpClientInner {
     pub config: ServerConfig,
-    pub desk: Arc<Desk>,
-    pub listing: watch::Sender<Arc<Listing>>,
+    pub desk: Arc<ServerRequestBroker>,
+    pub listing: watch::Sender<Arc<McpToolListing>>,
     pub places: Semaphore,
-    state: watch::Sender<State>,
+    state: watch::Sender<McpConnectionState>,
     /// Told when somebody wants a server that was given up.
     wanted: Notify,
     closing: CancellationToken,
 }
 
 #[derive(Debug, Clone)]
-enum State {
-    Up(Session),
+enum McpConnectionState {
+    Up(McpConnectionHandle),
     /// It is being reached again.
     Down,
     /// It is not reached again before somebody wants it.
@@ -79,9 +79,9 @@ enum State {
 
 /// What a call needs of a connection.
 #[derive(Debug, Clone)]
-pub(super) struct Session {
+pub(super) struct McpConnectionHandle {
     pub peer: Peer<RoleClient>,
-    pub traffic: Arc<Traffic>,
+    pub traffic: Arc<ConnectionTraffic>,
     /// Takes requests whose answer nobody waits for any more.
     pub cancelled: mpsc::Sender<RequestId>,
 }
@@ -92,21 +92,21 @@ impl McpClient {
     /// # Errors
     ///
     /// [`McpError`]: what it says of itself cannot be, it does not start, is not reached, or does not list its tools.
-    pub async fn connect(config: ServerConfig, asking: Asking) -> Result<Arc<Self>, McpError> {
+    pub async fn connect(config: ServerConfig, asking: McpClientFeatures) -> Result<Arc<Self>, McpError> {
         config.check()?;
-        let desk = Arc::new(Desk::new(Arc::clone(&config.name), asking));
+        let desk = Arc::new(ServerRequestBroker::new(Arc::clone(&config.name), asking));
         let (link, listing) = reach(&config, &desk).await?;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(McpClientInner {
             config,
             desk,
             listing: watch::Sender::new(Arc::new(listing)),
             places: Semaphore::new(limits::MCP_CALLS),
-            state: watch::Sender::new(State::Down),
+            state: watch::Sender::new(McpConnectionState::Down),
             wanted: Notify::new(),
             closing: CancellationToken::new(),
         });
-        let (session, cancelled) = Session::on(&link);
-        shared.state.send_replace(State::Up(session));
+        let (session, cancelled) = McpConnectionHandle::on(&link);
+        shared.state.send_replace(McpConnectionState::Up(session));
         let keeping = tokio::spawn(keep(Arc::clone(&shared), link, cancelled));
         Ok(Arc::new(Self { shared, task: Mutex::new(Some(AbortOnDropHandle::new(keeping))) }))
     }
@@ -117,18 +117,18 @@ impl McpClient {
     }
 
     /// What it offers now.
-    pub fn listing(&self) -> Arc<Listing> {
+    pub fn listing(&self) -> Arc<McpToolListing> {
         Arc::clone(&self.shared.listing.borrow())
     }
 
     /// Tells when what it offers has changed.
-    pub fn changes(&self) -> watch::Receiver<Arc<Listing>> {
+    pub fn changes(&self) -> watch::Receiver<Arc<McpToolListing>> {
         self.shared.listing.subscribe()
     }
 
     /// The tools that may be called as `pins` has them, and those that may not before somebody approves them.
-    pub fn offer(self: &Arc<Self>, pins: &Pins) -> Offer {
-        Offer::of(self, pins)
+    pub fn offer(self: &Arc<Self>, pins: &Pins) -> McpToolOffer {
+        McpToolOffer::of(self, pins)
     }
 
     /// Ends the connection in good manners: the server may finish what it does, for some seconds.
@@ -142,33 +142,33 @@ impl McpClient {
     }
 }
 
-impl Session {
-    fn on(link: &Link) -> (Self, mpsc::Receiver<RequestId>) {
+impl McpConnectionHandle {
+    fn on(link: &McpConnection) -> (Self, mpsc::Receiver<RequestId>) {
         let (cancelled, receiver) = mpsc::channel(limits::MCP_CANCELLATIONS);
         (Self { peer: link.peer().clone(), traffic: Arc::clone(&link.traffic), cancelled }, receiver)
     }
 }
 
-impl Shared {
+impl McpClientInner {
     /// The connection, waited for if it is being made again.
-    pub async fn session(&self) -> Result<Session, Fault> {
+    pub async fn session(&self) -> Result<McpConnectionHandle, Fault> {
         let mut state = self.state.subscribe();
         let mut asked = false;
         loop {
             // Cloned, so that nothing is held while we wait.
             let now = state.borrow_and_update().clone();
             match now {
-                State::Up(session) if session.traffic.patience.ended().is_none() => return Ok(session),
-                State::GivenUp(error) if asked => return Err(error.fault()),
-                State::GivenUp(_) => {
+                McpConnectionState::Up(session) if session.traffic.patience.ended().is_none() => return Ok(session),
+                McpConnectionState::GivenUp(error) if asked => return Err(error.fault()),
+                McpConnectionState::GivenUp(_) => {
                     asked = true;
                     self.wanted.notify_one();
                 }
-                State::Closed => {
+                McpConnectionState::Closed => {
                     let message = format!("the MCP server `{}` has been closed", self.config.name);
                     return Err(Fault::Unavailable { message, after: None });
                 }
-                State::Up(_) | State::Down => {}
+                McpConnectionState::Up(_) | McpConnectionState::Down => {}
             }
             // The sender is ours.
             let _ = state.changed().await;
@@ -177,8 +177,11 @@ impl Shared {
 }
 
 /// Connects, and asks for the tools: a server without a list is of no use.
-async fn reach(config: &ServerConfig, desk: &Arc<Desk>) -> Result<(Link, Listing), McpError> {
-    let link = Link::open(config, desk).await?;
+async fn reach(
+    config: &ServerConfig,
+    desk: &Arc<ServerRequestBroker>,
+) -> Result<(McpConnection, McpToolListing), McpError> {
+    let link = McpConnection::open(config, desk).await?;
     let listed = tokio::select! {
         biased;
         listed = list(&config.name, link.peer()) => listed,
@@ -187,7 +190,7 @@ async fn reach(config: &ServerConfig, desk: &Arc<Desk>) -> Result<(Link, Listing
     match listed {
         Ok(listing) => Ok((link, listing)),
         Err(why) => {
-            let McpError::Connect { server, stderr, .. } = link.finish(Ended::Closed).await else {
+            let McpError::Connect { server, stderr, .. } = link.finish(DisconnectReason::Closed).await else {
                 return Err(McpError::List { server: Arc::clone(&config.name), why, stderr: Vec::new() });
             };
             Err(McpError::List { server, why, stderr })
@@ -196,19 +199,19 @@ async fn reach(config: &ServerConfig, desk: &Arc<Desk>) -> Result<(Link, Listing
 }
 
 /// Keeps a server connected until it is closed.
-async fn keep(shared: Arc<Shared>, mut link: Link, mut cancelled: mpsc::Receiver<RequestId>) {
+async fn keep(shared: Arc<McpClientInner>, mut link: McpConnection, mut cancelled: mpsc::Receiver<RequestId>) {
     let mut failures = 0;
     loop {
         let since = Instant::now();
         let ended = tokio::select! {
             ended = link.traffic.patience.until_lost() => ended,
-            () = attend(&shared, &link, cancelled) => Ended::Closed,
+            () = attend(&shared, &link, cancelled) => DisconnectReason::Closed,
             () = shared.closing.cancelled() => {
-                shared.state.send_replace(State::Closed);
+                shared.state.send_replace(McpConnectionState::Closed);
                 return link.close().await;
             }
         };
-        shared.state.send_replace(State::Down);
+        shared.state.send_replace(McpConnectionState::Down);
         let error = link.finish(ended).await;
         tracing::warn!("{error}");
         if since.elapsed() >= limits::MCP_STEADY_TIME {
@@ -217,7 +220,7 @@ async fn keep(shared: Arc<Shared>, mut link: Link, mut cancelled: mpsc::Receiver
         tokio::select! {
             again = reach_again(&shared, error, &mut failures) => (link, cancelled) = again,
             () = shared.closing.cancelled() => {
-                shared.state.send_replace(State::Closed);
+                shared.state.send_replace(McpConnectionState::Closed);
                 return;
             }
         }
@@ -225,13 +228,17 @@ async fn keep(shared: Arc<Shared>, mut link: Link, mut cancelled: mpsc::Receiver
 }
 
 /// Tries until it succeeds, with pauses that double; after too many failures in a row only when somebody wants it.
-async fn reach_again(shared: &Shared, mut error: McpError, failures: &mut u32) -> (Link, mpsc::Receiver<RequestId>) {
+async fn reach_again(
+    shared: &McpClientInner,
+    mut error: McpError,
+    failures: &mut u32,
+) -> (McpConnection, mpsc::Receiver<RequestId>) {
     loop {
         *failures += 1;
         if *failures > limits::MCP_RECONNECTS || !error.is_transient() {
-            shared.state.send_replace(State::GivenUp(error));
+            shared.state.send_replace(McpConnectionState::GivenUp(error));
             shared.wanted.notified().await;
-            shared.state.send_replace(State::Down);
+            shared.state.send_replace(McpConnectionState::Down);
             *failures = limits::MCP_RECONNECTS;
         } else {
             sleep(pause(*failures)).await;
@@ -239,8 +246,8 @@ async fn reach_again(shared: &Shared, mut error: McpError, failures: &mut u32) -
         match reach(&shared.config, &shared.desk).await {
             Ok((link, listing)) => {
                 offer_anew(shared, listing);
-                let (session, cancelled) = Session::on(&link);
-                shared.state.send_replace(State::Up(session));
+                let (session, cancelled) = McpConnectionHandle::on(&link);
+                shared.state.send_replace(McpConnectionState::Up(session));
                 return (link, cancelled);
             }
             Err(failed) => {
@@ -257,7 +264,7 @@ fn pause(failures: u32) -> Duration {
 }
 
 /// What goes on beside the calls as long as a connection holds.
-async fn attend(shared: &Shared, link: &Link, cancelled: mpsc::Receiver<RequestId>) {
+async fn attend(shared: &McpClientInner, link: &McpConnection, cancelled: mpsc::Receiver<RequestId>) {
     let (peer, traffic) = (link.peer(), &link.traffic);
     let listening = async {
         if link.must_listen() {
@@ -270,7 +277,7 @@ async fn attend(shared: &Shared, link: &Link, cancelled: mpsc::Receiver<RequestI
 }
 
 /// Asks for the list again whenever it has changed.
-async fn follow_tools(shared: &Shared, peer: &Peer<RoleClient>, traffic: &Traffic) {
+async fn follow_tools(shared: &McpClientInner, peer: &Peer<RoleClient>, traffic: &ConnectionTraffic) {
     loop {
         traffic.tools_changed.notified().await;
         sleep(limits::MCP_RELIST_PAUSE).await;
@@ -284,8 +291,8 @@ async fn follow_tools(shared: &Shared, peer: &Peer<RoleClient>, traffic: &Traffi
     }
 }
 
-fn offer_anew(shared: &Shared, listing: Listing) {
-    let is_new = |old: &Listing| Pins::of(old) != Pins::of(&listing) || old.refused != listing.refused;
+fn offer_anew(shared: &McpClientInner, listing: McpToolListing) {
+    let is_new = |old: &McpToolListing| Pins::of(old) != Pins::of(&listing) || old.refused != listing.refused;
     if is_new(&shared.listing.borrow()) {
         shared.listing.send_replace(Arc::new(listing));
     }
@@ -303,7 +310,7 @@ async fn tell_cancelled(peer: &Peer<RoleClient>, mut cancelled: mpsc::Receiver<R
 }
 
 /// Tells the server when its folders have changed.
-async fn tell_roots(link: &Link, peer: &Peer<RoleClient>) {
+async fn tell_roots(link: &McpConnection, peer: &Peer<RoleClient>) {
     let Some(mut roots) = link.roots.clone() else { return };
     while roots.changed().await.is_ok() {
         let changed = ClientNotification::RootsListChangedNotification(RootsListChangedNotification::default());

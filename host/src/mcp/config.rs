@@ -4,11 +4,11 @@ use futures_util::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite};
 use url::Url;
 
-use super::{McpError, OAuth, check_server_name};
+use super::{McpError, OAuthOptions, check_server_name};
 use crate::{
     error::Fault,
     limits,
-    net::{Auth, HttpClient, Secret, header_name, is_loopback},
+    net::{AuthHeader, HttpClient, Secret, header_name, is_loopback},
 };
 
 /// One server: where it is, and what bounds it.
@@ -17,9 +17,9 @@ pub struct ServerConfig {
     /// Begins the names of its tools; see [`check_server_name`].
     pub name: Arc<str>,
     /// Where it is.
-    pub target: Target,
+    pub target: McpTarget,
     /// Which revisions of the protocol are spoken with it.
-    pub revisions: Revisions,
+    pub revisions: ProtocolRevisions,
     /// Time to start it and shake hands, its list of tools not counted.
     pub connect_time: Duration,
     /// Wall time of one call, without the time in which the server waits for an answer of ours.
@@ -30,11 +30,11 @@ pub struct ServerConfig {
 
 impl ServerConfig {
     /// A server within the bounds of the house.
-    pub fn new(name: impl Into<Arc<str>>, target: Target) -> Self {
+    pub fn new(name: impl Into<Arc<str>>, target: McpTarget) -> Self {
         Self {
             name: name.into(),
             target,
-            revisions: Revisions::default(),
+            revisions: ProtocolRevisions::default(),
             connect_time: limits::MCP_CONNECT_TIME,
             call_time: limits::TOOL_TIME,
             output_chars: limits::TOOL_RESULT_CHARS,
@@ -50,7 +50,7 @@ impl ServerConfig {
                 return Err(wrong(format!("{what} may take {time:?}: more than nothing and at most {most:?} can be")));
             }
         }
-        if let Target::Http(http) = &self.target {
+        if let McpTarget::Http(http) = &self.target {
             if !matches!(http.url.scheme(), "http" | "https") {
                 return Err(wrong("its URL begins neither with http:// nor with https://".into()));
             }
@@ -71,7 +71,7 @@ impl ServerConfig {
 
 /// Which revisions of the protocol are spoken with a server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Revisions {
+pub enum ProtocolRevisions {
     /// The newest that it knows: it is asked for that first, and greeted in the old way if it does not know the question.
     #[default]
     Any,
@@ -84,16 +84,16 @@ pub enum Revisions {
 /// Where a server is.
 #[derive(Clone)]
 #[expect(clippy::large_enum_variant, reason = "there are few of them, and they stay where they are")]
-pub enum Target {
+pub enum McpTarget {
     /// A program that is started for it, and ended with it.
-    Program(Program),
+    Program(McpStdioTarget),
     /// A server on the web, over Streamable HTTP.
-    Http(Http),
+    Http(McpHttpTarget),
     /// Whatever else has two pipes, such as a server in this process.
-    Pipes(Dial),
+    Pipes(McpPipeConnector),
 }
 
-impl Target {
+impl McpTarget {
     /// Returns `true` if the server runs on this machine, as far as its address says.
     pub fn is_here(&self) -> bool {
         match self {
@@ -103,7 +103,7 @@ impl Target {
     }
 }
 
-impl fmt::Debug for Target {
+impl fmt::Debug for McpTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Program(program) => program.fmt(f),
@@ -115,7 +115,7 @@ impl fmt::Debug for Target {
 
 /// A program that speaks the protocol over its standard input and output, run without a shell.
 #[derive(Debug, Clone)]
-pub struct Program {
+pub struct McpStdioTarget {
     /// A path, or a name that is looked for in the `PATH` of its environment.
     pub program: String,
     /// Its arguments.
@@ -127,7 +127,7 @@ pub struct Program {
     pub folder: PathBuf,
 }
 
-impl Program {
+impl McpStdioTarget {
     /// A program with these arguments that works in `folder`, with these variables alone.
     pub fn new(
         program: impl Into<String>,
@@ -142,20 +142,20 @@ impl Program {
 
 /// A server on the web.
 #[derive(Debug, Clone)]
-pub struct Http {
+pub struct McpHttpTarget {
     /// What sends the requests.
     pub client: HttpClient,
     /// Where it is.
     pub url: Url,
     /// Who asks, such as a bearer token; none: nobody in particular.
-    pub auth: Option<Auth>,
+    pub auth: Option<AuthHeader>,
     /// Headers beside those of the protocol, by name.
     pub headers: Vec<(String, Secret)>,
     /// A login in place of `auth`, by OAuth.
-    pub oauth: Option<OAuth>,
+    pub oauth: Option<OAuthOptions>,
 }
 
-impl Http {
+impl McpHttpTarget {
     /// A server that is asked directly, in nobody's name.
     ///
     /// # Errors
@@ -167,7 +167,7 @@ impl Http {
 }
 
 /// Makes a new connection each time.
-pub type Dial = Arc<dyn Fn() -> BoxFuture<'static, io::Result<Pipes>> + Send + Sync>;
+pub type McpPipeConnector = Arc<dyn Fn() -> BoxFuture<'static, io::Result<McpPipePair>> + Send + Sync>;
 
 /// What a server says, and what it is told.
-pub type Pipes = (Box<dyn AsyncRead + Send + Unpin>, Box<dyn AsyncWrite + Send + Unpin>);
+pub type McpPipePair = (Box<dyn AsyncRead + Send + Unpin>, Box<dyn AsyncWrite + Send + Unpin>);

@@ -22,31 +22,34 @@ use serde_json::Value;
 use tokio::{sync::watch, time::Instant};
 
 use super::{
-    asking::{Asked, Asking, CallCx, Elicitation, Elicited, Sampled, Sampling},
-    gate::Traffic,
+    asking::{
+        ElicitationRequest, ElicitationResult, McpCallCx, McpClientFeatures, SamplingRequest, SamplingResult,
+        ServerRequestOrigin,
+    },
+    gate::ConnectionTraffic,
 };
 use crate::{
-    chat::{self, Media, Message, Part, Source, StopReason},
+    chat::{self, Media, MediaData, Message, Part, StopReason},
     error::Fault,
     limits,
 };
 
 /// The desk of one server, whatever its connections.
 #[derive(Debug)]
-pub(super) struct Desk {
+pub(super) struct ServerRequestBroker {
     server: Arc<str>,
-    asking: Asking,
+    asking: McpClientFeatures,
     /// How many questions are open: calls have their time for themselves meanwhile.
     pub open: watch::Sender<usize>,
     minute: Mutex<(Option<Instant>, u32)>,
 }
 
-impl Desk {
-    pub fn new(server: Arc<str>, asking: Asking) -> Self {
+impl ServerRequestBroker {
+    pub fn new(server: Arc<str>, asking: McpClientFeatures) -> Self {
         Self { server, asking, open: watch::Sender::new(0), minute: Mutex::default() }
     }
 
-    pub fn asking(&self) -> &Asking {
+    pub fn asking(&self) -> &McpClientFeatures {
         &self.asking
     }
 
@@ -74,7 +77,7 @@ impl Desk {
     }
 
     /// Answers what a server wants to know before it answers a call.
-    pub async fn answer(&self, call: &Arc<CallCx>, request: InputRequest) -> Result<Value, ErrorData> {
+    pub async fn answer(&self, call: &Arc<McpCallCx>, request: InputRequest) -> Result<Value, ErrorData> {
         match request {
             InputRequest::CreateMessage(request) => json(&self.sample(Some(Arc::clone(call)), request.params).await?),
             InputRequest::Elicitation(request) => json(&self.elicit(Some(Arc::clone(call)), request.params).await?),
@@ -85,14 +88,14 @@ impl Desk {
 
     async fn sample(
         &self,
-        call: Option<Arc<CallCx>>,
+        call: Option<Arc<McpCallCx>>,
         request: CreateMessageRequestParams,
     ) -> Result<CreateMessageResult, ErrorData> {
         let sampler = self.asking.sampler.as_ref().ok_or_else(|| not_granted("ask a model"))?;
         within_bytes(&request)?;
         let (request, asked) = (sampling(request)?, self.admit(call.as_deref())?);
         let sampling = sampler.sample(&asked, request);
-        let Sampled { text, model, stop } = wait(call, limits::COMPLETION_TIME, sampling, &self.open).await?;
+        let SamplingResult { text, model, stop } = wait(call, limits::COMPLETION_TIME, sampling, &self.open).await?;
         Ok(CreateMessageResult::new(SamplingMessage::assistant_text(text), model).with_stop_reason(match stop {
             StopReason::MaxTokens => CreateMessageResult::STOP_REASON_END_MAX_TOKEN,
             StopReason::StopSequence => CreateMessageResult::STOP_REASON_END_SEQUENCE,
@@ -101,27 +104,31 @@ impl Desk {
         }))
     }
 
-    async fn elicit(&self, call: Option<Arc<CallCx>>, request: ElicitRequestParams) -> Result<ElicitResult, ErrorData> {
+    async fn elicit(
+        &self,
+        call: Option<Arc<McpCallCx>>,
+        request: ElicitRequestParams,
+    ) -> Result<ElicitResult, ErrorData> {
         let elicitor = self.asking.elicitor.as_ref().ok_or_else(|| not_granted("ask a person"))?;
         within_bytes(&request)?;
         let ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } = request else {
             return Err(ErrorData::invalid_params("no pages are opened here, only forms are filled in", None));
         };
         let schema = serde_json::value::to_raw_value(&requested_schema).map_err(internal)?;
-        let (question, asked) = (Elicitation { message, schema }, self.admit(call.as_deref())?);
+        let (question, asked) = (ElicitationRequest { message, schema }, self.admit(call.as_deref())?);
         let elicited = wait(call, limits::QUESTION_TIME, elicitor.elicit(&asked, question), &self.open);
         Ok(match elicited.await? {
-            Elicited::Accept(form) => {
+            ElicitationResult::Accept(form) => {
                 ElicitResult::new(ElicitationAction::Accept).with_content(Value::Object(form.into_iter().collect()))
             }
-            Elicited::Decline => ElicitResult::new(ElicitationAction::Decline),
-            Elicited::Cancel => ElicitResult::new(ElicitationAction::Cancel),
+            ElicitationResult::Decline => ElicitResult::new(ElicitationAction::Decline),
+            ElicitationResult::Cancel => ElicitResult::new(ElicitationAction::Cancel),
         })
     }
 
     fn roots(&self) -> Result<ListRootsResult, ErrorData> {
         let roots = self.asking.roots.as_ref().ok_or_else(|| not_granted("be told of folders"))?.borrow();
-        let root = |root: &super::Root| {
+        let root = |root: &super::McpRoot| {
             let told = rmcp::model::Root::new(&root.uri);
             root.name.iter().fold(told, |told, name| told.with_name(name))
         };
@@ -129,7 +136,7 @@ impl Desk {
     }
 
     /// Whether a call may ask once more.
-    fn admit(&self, call: Option<&CallCx>) -> Result<Asked, ErrorData> {
+    fn admit(&self, call: Option<&McpCallCx>) -> Result<ServerRequestOrigin, ErrorData> {
         let call = call.ok_or_else(|| refused("it cannot be told for which call this is asked"))?;
         if !call.may_ask() {
             return Err(refused(format!("one call may ask {} times", limits::MCP_ASKS_PER_CALL)));
@@ -137,7 +144,7 @@ impl Desk {
         if !self.has_room() {
             return Err(refused(format!("{} questions in a minute are answered", limits::MCP_ASKS_PER_MINUTE)));
         }
-        Ok(Asked { server: Arc::clone(&self.server), run: call.run.clone(), call: call.call.clone() })
+        Ok(ServerRequestOrigin { server: Arc::clone(&self.server), run: call.run.clone(), call: call.call.clone() })
     }
 
     fn has_room(&self) -> bool {
@@ -152,12 +159,12 @@ impl Desk {
 
 /// Waits for an answer as long as the call waits for it.
 async fn wait<T>(
-    call: Option<Arc<CallCx>>,
+    call: Option<Arc<McpCallCx>>,
     time: Duration,
     answer: impl Future<Output = Result<T, Fault>>,
     open: &watch::Sender<usize>,
 ) -> Result<T, ErrorData> {
-    let _open = Open::new(open);
+    let _open = OpenRequestGuard::new(open);
     let over = async {
         match &call {
             Some(call) => call.over.cancelled().await,
@@ -174,23 +181,23 @@ async fn wait<T>(
 }
 
 /// A question that is open.
-struct Open<'a>(&'a watch::Sender<usize>);
+struct OpenRequestGuard<'a>(&'a watch::Sender<usize>);
 
-impl<'a> Open<'a> {
+impl<'a> OpenRequestGuard<'a> {
     fn new(open: &'a watch::Sender<usize>) -> Self {
         open.send_modify(|open| *open += 1);
         Self(open)
     }
 }
 
-impl Drop for Open<'_> {
+impl Drop for OpenRequestGuard<'_> {
     fn drop(&mut self) {
         self.0.send_modify(|open| *open -= 1);
     }
 }
 
 /// What a model is asked, in the words of the house.
-fn sampling(request: CreateMessageRequestParams) -> Result<Sampling, ErrorData> {
+fn sampling(request: CreateMessageRequestParams) -> Result<SamplingRequest, ErrorData> {
     if request.tools.is_some_and(|tools| !tools.is_empty()) {
         return Err(ErrorData::invalid_params("a model that is asked here has no tools", None));
     }
@@ -200,7 +207,7 @@ fn sampling(request: CreateMessageRequestParams) -> Result<Sampling, ErrorData> 
         Ok(Message { parts, ..Message::text(role, "", "") })
     });
     let hints = request.model_preferences.and_then(|preferences| preferences.hints).unwrap_or_default();
-    Ok(Sampling {
+    Ok(SamplingRequest {
         system: request.system_prompt,
         messages: messages.collect::<Result<_, ErrorData>>()?,
         max_tokens: request.max_tokens,
@@ -213,7 +220,7 @@ fn sampling(request: CreateMessageRequestParams) -> Result<Sampling, ErrorData> 
 fn part(block: SamplingMessageContentBlock) -> Result<Part, ErrorData> {
     let media = |media_type: String, data: &str| {
         let bytes = STANDARD.decode(data).map_err(|_| ErrorData::invalid_params("a medium is not base64", None))?;
-        Ok(Part::Media(Media { media_type, name: None, source: Source::Bytes(bytes.into()) }))
+        Ok(Part::Media(Media { media_type, name: None, source: MediaData::Bytes(bytes.into()) }))
     };
     match block {
         SamplingMessageContentBlock::Text(text) => Ok(Part::Text(text.text)),
@@ -246,14 +253,14 @@ fn internal(error: serde_json::Error) -> ErrorData {
 }
 
 /// Answers what comes over one connection.
-pub(super) struct Handler {
-    pub desk: Arc<Desk>,
-    pub traffic: Arc<Traffic>,
+pub(super) struct McpClientHandler {
+    pub desk: Arc<ServerRequestBroker>,
+    pub traffic: Arc<ConnectionTraffic>,
 }
 
-impl Handler {
+impl McpClientHandler {
     /// The call that a question belongs to. Over pipes nobody says so: then it must be clear.
-    fn call(&self, context: &RequestContext<RoleClient>) -> Option<Arc<CallCx>> {
+    fn call(&self, context: &RequestContext<RoleClient>) -> Option<Arc<McpCallCx>> {
         match context.extensions.get::<InboundStreamOrigin>() {
             Some(InboundStreamOrigin::OutboundRequest(id)) => self.traffic.call_of(id),
             Some(InboundStreamOrigin::Unassociated) | None => self.traffic.only_call(),
@@ -274,7 +281,7 @@ impl Handler {
     }
 }
 
-impl ClientHandler for Handler {
+impl ClientHandler for McpClientHandler {
     async fn create_message(
         &self,
         params: CreateMessageRequestParams,

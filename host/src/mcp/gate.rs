@@ -19,25 +19,25 @@ use rmcp::{
 use tokio::sync::Notify;
 
 use super::{
-    asking::CallCx,
-    patience::{Ended, Patience},
+    asking::McpCallCx,
+    patience::{ConnectionMonitor, DisconnectReason},
 };
 use crate::{error::cut, limits};
 
 /// What is under way over one connection.
 #[derive(Debug)]
-pub(super) struct Traffic {
+pub(super) struct ConnectionTraffic {
     server: Arc<str>,
-    pub patience: Arc<Patience>,
+    pub patience: Arc<ConnectionMonitor>,
     /// Told when the server says that its tools have changed.
     pub tools_changed: Notify,
-    table: Mutex<Table>,
+    table: Mutex<TrafficTable>,
 }
 
 #[derive(Debug, Default)]
-struct Table {
+struct TrafficTable {
     /// Requests of ours that wait for their answers.
-    waiting: HashMap<i64, Waiting>,
+    waiting: HashMap<i64, PendingMcpRequest>,
     /// Which of them reports its progress under which mark.
     progress: HashMap<i64, i64>,
     /// Requests of the server that have no answer yet.
@@ -46,14 +46,14 @@ struct Table {
 
 /// A request of ours.
 #[derive(Debug, Default)]
-struct Waiting {
-    call: Option<Arc<CallCx>>,
+struct PendingMcpRequest {
+    call: Option<Arc<McpCallCx>>,
     mark: Option<i64>,
 }
 
 /// How far a call is, as its server says.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Progress {
+pub(super) struct McpCallProgress {
     pub done: f64,
     pub total: Option<f64>,
     pub message: Option<String>,
@@ -61,21 +61,21 @@ pub(super) struct Progress {
 
 /// Put beside a request: the call that it is made for.
 #[derive(Debug, Clone)]
-pub(super) struct MadeFor(pub Arc<CallCx>);
+pub(super) struct McpCallExtension(pub Arc<McpCallCx>);
 
-impl Traffic {
+impl ConnectionTraffic {
     pub fn new(server: Arc<str>) -> Arc<Self> {
         let (patience, tools_changed, table) = (Arc::default(), Notify::new(), Mutex::default());
         Arc::new(Self { server, patience, tools_changed, table })
     }
 
     /// The call that a request of ours is made for.
-    pub fn call_of(&self, id: &RequestId) -> Option<Arc<CallCx>> {
+    pub fn call_of(&self, id: &RequestId) -> Option<Arc<McpCallCx>> {
         self.table().waiting.get(&number(id)?)?.call.clone()
     }
 
     /// The one call that is under way, or one of those if they are all of one run.
-    pub fn only_call(&self) -> Option<Arc<CallCx>> {
+    pub fn only_call(&self) -> Option<Arc<McpCallCx>> {
         let table = self.table();
         let mut calls = table.waiting.values().filter_map(|waiting| waiting.call.as_ref());
         let first = calls.next()?;
@@ -87,7 +87,7 @@ impl Traffic {
         self.table().asked.clear();
     }
 
-    fn table(&self) -> MutexGuard<'_, Table> {
+    fn table(&self) -> MutexGuard<'_, TrafficTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -96,13 +96,13 @@ impl Traffic {
         match message {
             ClientJsonRpcMessage::Request(request) => {
                 let Some(id) = number(&request.id) else { return };
-                let call = request.request.extensions().get::<MadeFor>().map(|made| Arc::clone(&made.0));
+                let call = request.request.extensions().get::<McpCallExtension>().map(|made| Arc::clone(&made.0));
                 let mark = request.request.get_meta().get_progress_token().and_then(|mark| number(&mark.0));
                 let (mark, mut table) = (mark.filter(|_| call.is_some()), self.table());
                 if let Some(mark) = mark {
                     table.progress.insert(mark, id);
                 }
-                table.waiting.insert(id, Waiting { call, mark });
+                table.waiting.insert(id, PendingMcpRequest { call, mark });
             }
             ClientJsonRpcMessage::Notification(notification) => {
                 if let ClientNotification::CancelledNotification(cancelled) = &notification.notification
@@ -182,7 +182,7 @@ impl Traffic {
         let finite = |number: f64| number.is_finite().then_some(number);
         let Some(done) = finite(progress.progress) else { return };
         let message = progress.message.as_ref().map(|message| cut(message, limits::LOG_ENTRY_BYTES / 4));
-        call.progress.send_replace(Some(Progress { done, total: progress.total.and_then(finite), message }));
+        call.progress.send_replace(Some(McpCallProgress { done, total: progress.total.and_then(finite), message }));
     }
 
     fn log(&self, entry: &LoggingMessageNotificationParam) {
@@ -193,7 +193,7 @@ impl Traffic {
     }
 }
 
-impl Table {
+impl TrafficTable {
     /// Takes a request out whose answer is no longer waited for, if there is one.
     fn take(&mut self, id: i64) -> bool {
         let Some(taken) = self.waiting.remove(&id) else { return false };
@@ -213,18 +213,18 @@ fn number(id: &RequestId) -> Option<i64> {
 }
 
 /// A connection with its gate.
-pub(super) struct Gate<T> {
+pub(super) struct FilteredTransport<T> {
     inner: T,
-    traffic: Arc<Traffic>,
+    traffic: Arc<ConnectionTraffic>,
 }
 
-impl<T> Gate<T> {
-    pub fn new(inner: T, traffic: Arc<Traffic>) -> Self {
+impl<T> FilteredTransport<T> {
+    pub fn new(inner: T, traffic: Arc<ConnectionTraffic>) -> Self {
         Self { inner, traffic }
     }
 }
 
-impl<T: Transport<RoleClient>> Transport<RoleClient> for Gate<T> {
+impl<T: Transport<RoleClient>> Transport<RoleClient> for FilteredTransport<T> {
     type Error = T::Error;
 
     fn send(&mut self, message: ClientJsonRpcMessage) -> impl Future<Output = Result<(), T::Error>> + Send + 'static {
@@ -256,7 +256,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Gate<T> {
                 Some(message) if traffic.admit(&message) => return Some(message),
                 Some(_) => {}
                 None => {
-                    traffic.patience.give_up(Ended::Closed);
+                    traffic.patience.give_up(DisconnectReason::Closed);
                     return None;
                 }
             }
@@ -264,7 +264,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Gate<T> {
     }
 
     async fn close(&mut self) -> Result<(), T::Error> {
-        self.traffic.patience.give_up(Ended::Closed);
+        self.traffic.patience.give_up(DisconnectReason::Closed);
         self.inner.close().await
     }
 }
@@ -276,22 +276,22 @@ mod tests {
     use super::*;
     use crate::event::RunCx;
 
-    fn admitted(traffic: &Traffic, message: Value) -> bool {
+    fn admitted(traffic: &ConnectionTraffic, message: Value) -> bool {
         traffic.admit(&serde_json::from_value(message).unwrap())
     }
 
-    fn sending(traffic: &Traffic, id: i64, made_for: Option<&Arc<CallCx>>) {
+    fn sending(traffic: &ConnectionTraffic, id: i64, made_for: Option<&Arc<McpCallCx>>) {
         let json = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "t", "_meta": {"progressToken": id + 100}}});
         let mut message: ClientJsonRpcMessage = serde_json::from_value(json).unwrap();
         if let (ClientJsonRpcMessage::Request(request), Some(call)) = (&mut message, made_for) {
-            request.request.extensions_mut().insert(MadeFor(Arc::clone(call)));
+            request.request.extensions_mut().insert(McpCallExtension(Arc::clone(call)));
         }
         traffic.sending(&message);
     }
 
     #[test]
     fn only_what_is_waited_for_passes() {
-        let traffic = Traffic::new("s".into());
+        let traffic = ConnectionTraffic::new("s".into());
         sending(&traffic, 7, None);
         for (message, passes) in [
             (json!({"jsonrpc": "2.0", "id": 8, "result": {}}), false),
@@ -308,7 +308,7 @@ mod tests {
 
     #[test]
     fn questions_that_are_open_are_bounded() {
-        let traffic = Traffic::new("s".into());
+        let traffic = ConnectionTraffic::new("s".into());
         let ping = |id: usize| json!({"jsonrpc": "2.0", "id": id, "method": "ping"});
         let passed = (0..200).filter(|id| admitted(&traffic, ping(*id))).count();
         assert_eq!(passed, limits::MCP_SERVER_REQUESTS);
@@ -324,8 +324,8 @@ mod tests {
 
     #[test]
     fn progress_and_questions_find_their_call() {
-        let traffic = Traffic::new("s".into());
-        let [one, two] = ["one", "two"].map(|agent| CallCx::new(RunCx::new(agent), "c".into()));
+        let traffic = ConnectionTraffic::new("s".into());
+        let [one, two] = ["one", "two"].map(|agent| McpCallCx::new(RunCx::new(agent), "c".into()));
         sending(&traffic, 1, Some(&one));
         assert!(Arc::ptr_eq(&traffic.only_call().unwrap(), &one));
         sending(&traffic, 2, Some(&two));

@@ -26,21 +26,21 @@ use sse_stream::Sse;
 use url::Url;
 
 use super::{
-    Http,
+    McpHttpTarget,
     depth::is_deeper,
     lines::{has_too_many_values, read_deep_message, read_message, too_many_values},
-    oauth::{Keeper, Refusal, Refused, Tried},
+    oauth::{OAuthAttempts, OAuthChallenge, OAuthError, TokenManager},
     shown,
 };
 use crate::{
     error::Fault,
     limits,
-    net::{Answer, Auth, ByteStream, Request, Retries, Secret, sse::Events},
+    net::{AuthHeader, ByteStream, HttpRequest, HttpResponse, Retries, Secret, sse::SseEventStream},
 };
 
 type HttpError = StreamableHttpError<Fault>;
-type Headers = HashMap<HeaderName, HeaderValue>;
-type EventStream = BoxStream<'static, Result<Sse, SseError>>;
+type ProtocolHeaders = HashMap<HeaderName, HeaderValue>;
+type McpSseStream = BoxStream<'static, Result<Sse, SseError>>;
 
 /// What may help where a server wants a credential.
 fn denied(challenge: &str) -> String {
@@ -49,15 +49,15 @@ fn denied(challenge: &str) -> String {
 }
 
 /// A new connection to a server on the web.
-pub(super) fn transport(name: &Arc<str>, http: &Http) -> StreamableHttpClientTransport<Web> {
+pub(super) fn transport(name: &Arc<str>, http: &McpHttpTarget) -> StreamableHttpClientTransport<McpHttpClient> {
     let mut retries = ExponentialBackoff::default();
     retries.max_times = Some(limits::MCP_STREAM_RETRIES);
     retries.max_delay = Some(limits::RETRY_PAUSE);
     let mut config = StreamableHttpClientTransportConfig::with_uri(http.url.as_str())
         .max_concurrent_requests(limits::MCP_HTTP_REQUESTS);
     config.retry_config = Arc::new(retries);
-    let keeper = http.oauth.as_ref().map(|oauth| Arc::new(Keeper::new(name, http, oauth)));
-    StreamableHttpClientTransport::with_client(Web { http: Arc::new(http.clone()), keeper }, config)
+    let keeper = http.oauth.as_ref().map(|oauth| Arc::new(TokenManager::new(name, http, oauth)));
+    StreamableHttpClientTransport::with_client(McpHttpClient { http: Arc::new(http.clone()), keeper }, config)
 }
 
 /// What a server says to somebody who does not say who asks, if it wants to know.
@@ -65,12 +65,12 @@ pub(super) fn transport(name: &Arc<str>, http: &Http) -> StreamableHttpClientTra
 /// # Errors
 ///
 /// A [`Fault`] that tells why there is no answer.
-pub(super) async fn challenge_of(http: &Http) -> Result<Option<String>, Fault> {
-    let request = Request {
+pub(super) async fn challenge_of(http: &McpHttpTarget) -> Result<Option<String>, Fault> {
+    let request = HttpRequest {
         headers: http.headers.clone(),
         retries: Retries::NONE,
         total: limits::OAUTH_TIME,
-        ..Request::new(http.url.clone())
+        ..HttpRequest::new(http.url.clone())
     };
     let ping = serde_json::json!({"jsonrpc": "2.0", "id": 0, "method": "ping"});
     let answer = http.client.exchange(Method::POST, &request, Some(ping.to_string().into_bytes())).await?;
@@ -79,25 +79,25 @@ pub(super) async fn challenge_of(http: &Http) -> Result<Option<String>, Fault> {
 
 /// The house's client, as the protocol wants one.
 #[derive(Debug, Clone)]
-pub(super) struct Web {
-    http: Arc<Http>,
+pub(super) struct McpHttpClient {
+    http: Arc<McpHttpTarget>,
     /// Of the login, if there is one.
-    keeper: Option<Arc<Keeper>>,
+    keeper: Option<Arc<TokenManager>>,
 }
 
-impl Web {
+impl McpHttpClient {
     async fn exchange(
         &self,
         method: Method,
         message: Option<&ClientJsonRpcMessage>,
-        protocol: Headers,
+        protocol: ProtocolHeaders,
         further: [(&str, Option<&str>); 2],
-    ) -> Result<Answer, HttpError> {
+    ) -> Result<HttpResponse, HttpError> {
         let text = |value: &HeaderValue| value.to_str().unwrap_or_default().to_owned();
         let protocol = protocol.iter().map(|(name, value)| (name.to_string(), Secret::new(text(value))));
         let further = further.into_iter().filter_map(|(name, value)| Some((name.to_owned(), Secret::new(value?))));
         let headers = self.http.headers.iter().cloned().chain(protocol).chain(further).collect();
-        let mut request = Request {
+        let mut request = HttpRequest {
             auth: self.http.auth.clone(),
             headers,
             // The protocol has its own ways to go on where it was cut off.
@@ -105,7 +105,7 @@ impl Web {
             repeatable: false,
             total: limits::MCP_STREAM_TIME,
             idle: limits::MCP_STREAM_TIME,
-            ..Request::new(self.http.url.clone())
+            ..HttpRequest::new(self.http.url.clone())
         };
         let json = message.map(serde_json::to_vec).transpose()?;
         let Some(keeper) = &self.keeper else {
@@ -118,15 +118,15 @@ impl Web {
                 _ => Ok(answer),
             };
         };
-        let (mut token, mut tried) = (keeper.token().await.map_err(refused)?, Tried::default());
+        let (mut token, mut tried) = (keeper.token().await.map_err(refused)?, OAuthAttempts::default());
         loop {
-            request.auth = token.clone().map(Auth::bearer);
+            request.auth = token.clone().map(AuthHeader::bearer);
             let (client, json) = (&self.http.client, json.clone());
             let answer = client.exchange(method.clone(), &request, json).await.map_err(HttpError::Client)?;
             let challenge = challenge(&answer).unwrap_or_default();
             let how = match answer.status() {
-                StatusCode::UNAUTHORIZED => Refused::Token,
-                StatusCode::FORBIDDEN if lacks_rights(&challenge, &self.http.url) => Refused::Rights,
+                StatusCode::UNAUTHORIZED => OAuthChallenge::Token,
+                StatusCode::FORBIDDEN if lacks_rights(&challenge, &self.http.url) => OAuthChallenge::Rights,
                 _ => return Ok(answer),
             };
             // The server has done nothing: it is no repetition.
@@ -140,10 +140,10 @@ fn wanted(why: String) -> HttpError {
     HttpError::AuthRequired(AuthRequiredError::new(why))
 }
 
-fn refused(refusal: Refusal) -> HttpError {
+fn refused(refusal: OAuthError) -> HttpError {
     match refusal {
-        Refusal::Denied(why) => wanted(why),
-        Refusal::Fault(fault) => HttpError::Client(fault),
+        OAuthError::Denied(why) => wanted(why),
+        OAuthError::Fault(fault) => HttpError::Client(fault),
     }
 }
 
@@ -151,7 +151,7 @@ fn lacks_rights(challenge: &str, server: &Url) -> bool {
     WWWAuthenticateParams::parse(challenge, server).is_insufficient_scope()
 }
 
-impl StreamableHttpClient for Web {
+impl StreamableHttpClient for McpHttpClient {
     type Error = Fault;
 
     async fn post_message(
@@ -160,7 +160,7 @@ impl StreamableHttpClient for Web {
         message: ClientJsonRpcMessage,
         session: Option<Arc<str>>,
         _: Option<String>,
-        headers: Headers,
+        headers: ProtocolHeaders,
     ) -> Result<StreamableHttpPostResponse, HttpError> {
         let further = [(HEADER_SESSION_ID, session.as_deref()), ("", None)];
         let answer = self.exchange(Method::POST, Some(&message), headers, further).await?;
@@ -180,17 +180,17 @@ impl StreamableHttpClient for Web {
             return refusal(answer, request.filter(|_| is_probe)).await;
         }
         let new_session = header(answer.headers(), HEADER_SESSION_ID);
-        match Kind::of(answer.headers()) {
-            Kind::Events => Ok(StreamableHttpPostResponse::Sse(events(answer.into_stream()), new_session)),
-            Kind::Json => match read_message(&whole(answer).await?) {
+        match McpResponseKind::of(answer.headers()) {
+            McpResponseKind::Events => Ok(StreamableHttpPostResponse::Sse(events(answer.into_stream()), new_session)),
+            McpResponseKind::Json => match read_message(&whole(answer).await?) {
                 Ok(message) => Ok(StreamableHttpPostResponse::Json(message, new_session)),
                 Err(Some(answer)) => Ok(StreamableHttpPostResponse::Json(*answer, new_session)),
                 Err(None) if request.is_none() => Ok(StreamableHttpPostResponse::Accepted),
                 Err(None) => Err(unexpected("its answer is no message of the protocol")),
             },
             // Nothing waits for an answer to this.
-            Kind::Other(_) if request.is_none() => Ok(StreamableHttpPostResponse::Accepted),
-            Kind::Other(kind) => Err(HttpError::UnexpectedContentType(kind)),
+            McpResponseKind::Other(_) if request.is_none() => Ok(StreamableHttpPostResponse::Accepted),
+            McpResponseKind::Other(kind) => Err(HttpError::UnexpectedContentType(kind)),
         }
     }
 
@@ -199,7 +199,7 @@ impl StreamableHttpClient for Web {
         _: Arc<str>,
         session: Arc<str>,
         _: Option<String>,
-        headers: Headers,
+        headers: ProtocolHeaders,
     ) -> Result<(), HttpError> {
         let further = [(HEADER_SESSION_ID, Some(&*session)), ("", None)];
         let answer = self.exchange(Method::DELETE, None, headers, further).await?;
@@ -216,28 +216,32 @@ impl StreamableHttpClient for Web {
         session: Option<Arc<str>>,
         last_event: Option<String>,
         _: Option<String>,
-        headers: Headers,
-    ) -> Result<EventStream, HttpError> {
+        headers: ProtocolHeaders,
+    ) -> Result<McpSseStream, HttpError> {
         let further = [(HEADER_SESSION_ID, session.as_deref()), (HEADER_LAST_EVENT_ID, last_event.as_deref())];
         let answer = self.exchange(Method::GET, None, headers, further).await?;
-        match (answer.status(), Kind::of(answer.headers())) {
+        match (answer.status(), McpResponseKind::of(answer.headers())) {
             (StatusCode::METHOD_NOT_ALLOWED, _) => Err(HttpError::ServerDoesNotSupportSse),
-            (status, Kind::Events) if status.is_success() => Ok(events(answer.into_stream())),
-            (status, Kind::Json) if status.is_success() => Err(HttpError::UnexpectedContentType(Some("JSON".into()))),
-            (status, Kind::Other(kind)) if status.is_success() => Err(HttpError::UnexpectedContentType(kind)),
+            (status, McpResponseKind::Events) if status.is_success() => Ok(events(answer.into_stream())),
+            (status, McpResponseKind::Json) if status.is_success() => {
+                Err(HttpError::UnexpectedContentType(Some("JSON".into())))
+            }
+            (status, McpResponseKind::Other(kind)) if status.is_success() => {
+                Err(HttpError::UnexpectedContentType(kind))
+            }
             (status, _) => Err(unexpected(&format!("it answered {status}"))),
         }
     }
 }
 
 /// What a content type means here.
-enum Kind {
+enum McpResponseKind {
     Json,
     Events,
     Other(Option<String>),
 }
 
-impl Kind {
+impl McpResponseKind {
     fn of(headers: &HeaderMap) -> Self {
         let value = headers.get(::http::header::CONTENT_TYPE).map(|value| String::from_utf8_lossy(value.as_bytes()));
         let kind = value.as_deref().and_then(|value| value.split(';').next()).unwrap_or_default().trim();
@@ -256,7 +260,7 @@ fn header(headers: &HeaderMap, name: &str) -> Option<String> {
 }
 
 /// What a server wants of who asks: all of it in one line.
-fn challenge(answer: &Answer) -> Option<String> {
+fn challenge(answer: &HttpResponse) -> Option<String> {
     let all = answer.headers().get_all(::http::header::WWW_AUTHENTICATE).iter();
     let said = all.filter_map(|value| value.to_str().ok()).collect::<Vec<_>>().join(", ");
     (!said.is_empty() && said.len() <= limits::OAUTH_CHALLENGE_BYTES).then_some(said)
@@ -266,7 +270,7 @@ fn unexpected(why: &str) -> HttpError {
     HttpError::UnexpectedServerResponse(why.to_owned().into())
 }
 
-async fn whole(answer: Answer) -> Result<Vec<u8>, HttpError> {
+async fn whole(answer: HttpResponse) -> Result<Vec<u8>, HttpError> {
     let (mut bytes, mut stream) = (Vec::new(), answer.into_stream());
     while let Some(chunk) = stream.next().await {
         bytes.extend(chunk.map_err(HttpError::Client)?);
@@ -284,7 +288,7 @@ fn asks_for_revisions(request: &JsonRpcRequest<ClientRequest>) -> bool {
 /// What a status of failure comes to. `probe` is the question for the newest revision: a server that refuses it in whatever
 /// way is one of an earlier revision.
 async fn refusal(
-    answer: Answer,
+    answer: HttpResponse,
     probe: Option<&JsonRpcRequest<ClientRequest>>,
 ) -> Result<StreamableHttpPostResponse, HttpError> {
     let (status, session) = (answer.status(), header(answer.headers(), HEADER_SESSION_ID));
@@ -316,14 +320,14 @@ async fn refusal(
 }
 
 /// The events of a stream, each within the bounds of a message.
-fn events(stream: ByteStream) -> EventStream {
-    let events = Events::new(stream, limits::MCP_MESSAGE_BYTES).with_bare();
-    let next = |(mut events, mut messages): (Events, u64)| async move {
+fn events(stream: ByteStream) -> McpSseStream {
+    let events = SseEventStream::new(stream, limits::MCP_MESSAGE_BYTES).with_bare();
+    let next = |(mut events, mut messages): (SseEventStream, u64)| async move {
         let event = match events.next().await {
             Ok(Some(event)) => event,
             Ok(None) => return None,
             Err(fault) => {
-                let ended = Events::new(stream::empty().boxed(), 0);
+                let ended = SseEventStream::new(stream::empty().boxed(), 0);
                 return Some((Err(SseError::Body(Box::new(fault))), (ended, messages)));
             }
         };

@@ -17,52 +17,52 @@ use tokio::{
 
 use super::{
     depth,
-    patience::{Ended, Patience},
-    side::{Side, Unread},
+    patience::{ConnectionMonitor, DisconnectReason},
+    side::{InvalidLineAction, TransportRole},
 };
 use crate::limits;
 
 /// A connection over two pipes, of which we are one side.
-pub(super) struct Lines<S, R, W> {
+pub(super) struct LineTransport<S, R, W> {
     read: BufReader<R>,
     /// What has come of the line that is being read. Kept here: reading may be broken off anywhere and goes on later.
     line: Vec<u8>,
     /// Bytes of blank lines since the last line that had something in it.
     blank: usize,
-    skipped: Option<Skipped>,
+    skipped: Option<SkippedLine>,
     write: Arc<Mutex<Option<W>>>,
     /// Messages that the other side has not taken.
     unread: watch::Sender<usize>,
-    patience: Arc<Patience>,
+    patience: Arc<ConnectionMonitor>,
     side: PhantomData<fn() -> S>,
 }
 
 /// A line that is too long to be kept: its beginning is in `line`.
 #[derive(Default)]
-struct Skipped {
+struct SkippedLine {
     bytes: usize,
     end: Vec<u8>,
 }
 
-enum Line {
+enum LineReadOutcome {
     Whole,
     TooLong(Vec<u8>),
     End,
 }
 
-impl<S, R: AsyncRead + Unpin, W> Lines<S, R, W> {
-    pub fn new(read: R, write: W, patience: Arc<Patience>) -> Self {
+impl<S, R: AsyncRead + Unpin, W> LineTransport<S, R, W> {
+    pub fn new(read: R, write: W, patience: Arc<ConnectionMonitor>) -> Self {
         let (read, write, unread) = (BufReader::new(read), Arc::new(Mutex::new(Some(write))), watch::Sender::new(0));
         Self { read, line: Vec::new(), blank: 0, skipped: None, write, unread, patience, side: PhantomData }
     }
 
     /// Reads on until a line has ended.
-    async fn next_line(&mut self) -> Line {
+    async fn next_line(&mut self) -> LineReadOutcome {
         loop {
             // Nothing waits between this and `consume`: what was read is never lost.
-            let Ok(bytes) = self.read.fill_buf().await else { return Line::End };
+            let Ok(bytes) = self.read.fill_buf().await else { return LineReadOutcome::End };
             if bytes.is_empty() {
-                return Line::End;
+                return LineReadOutcome::End;
             }
             if self.line.is_empty() && self.skipped.is_none() {
                 // All blank lines at once: one by one, 50 MB of them take 20 s.
@@ -71,8 +71,8 @@ impl<S, R: AsyncRead + Unpin, W> Lines<S, R, W> {
                     self.blank += blank;
                     self.read.consume(blank);
                     if self.blank > limits::MCP_SKIPPED_BYTES {
-                        self.patience.give_up(Ended::Endless);
-                        return Line::End;
+                        self.patience.give_up(DisconnectReason::Endless);
+                        return LineReadOutcome::End;
                     }
                     continue;
                 }
@@ -87,14 +87,14 @@ impl<S, R: AsyncRead + Unpin, W> Lines<S, R, W> {
                     let skipped = skipped.get_or_insert_with(|| {
                         // Its end so far: the id may stand astride.
                         let from = self.line.len().saturating_sub(limits::MCP_ID_BYTES);
-                        Skipped { bytes: self.line.len(), end: self.line[from..].to_vec() }
+                        SkippedLine { bytes: self.line.len(), end: self.line[from..].to_vec() }
                     });
                     self.line.truncate(limits::MCP_ID_BYTES);
                     self.line.shrink_to(limits::MCP_ID_BYTES);
                     skipped.take(part);
                     if skipped.bytes > limits::MCP_SKIPPED_BYTES {
-                        self.patience.give_up(Ended::Endless);
-                        return Line::End;
+                        self.patience.give_up(DisconnectReason::Endless);
+                        return LineReadOutcome::End;
                     }
                 }
             }
@@ -102,15 +102,15 @@ impl<S, R: AsyncRead + Unpin, W> Lines<S, R, W> {
             self.read.consume(taken);
             if end.is_some() {
                 return match self.skipped.take() {
-                    None => Line::Whole,
-                    Some(skipped) => Line::TooLong(skipped.end),
+                    None => LineReadOutcome::Whole,
+                    Some(skipped) => LineReadOutcome::TooLong(skipped.end),
                 };
             }
         }
     }
 }
 
-impl Skipped {
+impl SkippedLine {
     fn take(&mut self, part: &[u8]) {
         self.bytes += part.len();
         self.end.extend_from_slice(&part[part.len().saturating_sub(limits::MCP_ID_BYTES)..]);
@@ -120,24 +120,24 @@ impl Skipped {
 }
 
 /// A message that the other side has not taken.
-struct Untaken(watch::Sender<usize>);
+struct UnreadMessageGuard(watch::Sender<usize>);
 
-impl Untaken {
+impl UnreadMessageGuard {
     fn new(unread: &watch::Sender<usize>) -> Self {
         unread.send_modify(|unread| *unread += 1);
         Self(unread.clone())
     }
 }
 
-impl Drop for Untaken {
+impl Drop for UnreadMessageGuard {
     fn drop(&mut self) {
         self.0.send_modify(|unread| *unread -= 1);
     }
 }
 
-impl<S, R, W> Transport<S> for Lines<S, R, W>
+impl<S, R, W> Transport<S> for LineTransport<S, R, W>
 where
-    S: Side,
+    S: TransportRole,
     R: AsyncRead + Unpin + Send,
     W: AsyncWrite + Unpin + Send + 'static,
 {
@@ -145,7 +145,7 @@ where
 
     fn send(&mut self, message: TxJsonRpcMessage<S>) -> impl Future<Output = io::Result<()>> + Send + 'static {
         let (write, patience) = (Arc::clone(&self.write), Arc::clone(&self.patience));
-        let untaken = Untaken::new(&self.unread);
+        let untaken = UnreadMessageGuard::new(&self.unread);
         async move {
             let _untaken = untaken;
             let mut line = serde_json::to_vec(&message)?;
@@ -160,7 +160,7 @@ where
                 write.flush().await
             };
             let written = timeout(limits::MCP_WRITE_TIME, written).await;
-            let why = if written.is_err() { Ended::Deaf } else { Ended::Closed };
+            let why = if written.is_err() { DisconnectReason::Deaf } else { DisconnectReason::Closed };
             let written = written.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
             written.inspect_err(|_| patience.give_up(why))
         }
@@ -171,13 +171,13 @@ where
             // Whoever does not listen is not heard. The sender is here: there is always one.
             let _ = self.unread.subscribe().wait_for(|unread| *unread < S::UNREAD).await;
             let message = match self.next_line().await {
-                Line::Whole if trimmed(&self.line).is_empty() => {
+                LineReadOutcome::Whole if trimmed(&self.line).is_empty() => {
                     self.line.clear();
                     continue;
                 }
-                Line::Whole => S::read(trimmed(&self.line)),
-                Line::TooLong(end) => Err(S::too_long(&self.line, &end)),
-                Line::End => return None,
+                LineReadOutcome::Whole => S::read(trimmed(&self.line)),
+                LineReadOutcome::TooLong(end) => Err(S::too_long(&self.line, &end)),
+                LineReadOutcome::End => return None,
             };
             self.line.clear();
             // A large message leaves no large buffer behind.
@@ -193,10 +193,10 @@ where
                         return None;
                     }
                     match unread {
-                        Unread::Nothing => {}
-                        Unread::Heard(message) => return Some(*message),
+                        InvalidLineAction::Nothing => {}
+                        InvalidLineAction::Heard(message) => return Some(*message),
                         // In a task: reading may be broken off, and half an answer would be worse than none.
-                        Unread::Answer(answer) => drop(tokio::spawn(Transport::<S>::send(self, *answer))),
+                        InvalidLineAction::Answer(answer) => drop(tokio::spawn(Transport::<S>::send(self, *answer))),
                     }
                 }
             }
@@ -312,11 +312,11 @@ mod tests {
     use super::*;
 
     /// What is heard of a peer that says this and hangs up: methods of what it wants, or ids and errors of what it answers.
-    async fn heard(said: Vec<u8>) -> (Vec<String>, Option<Ended>) {
+    async fn heard(said: Vec<u8>) -> (Vec<String>, Option<DisconnectReason>) {
         let (mut peer, here) = tokio::io::duplex(limits::MCP_PIPE_BYTES);
-        let patience = Arc::<Patience>::default();
+        let patience = Arc::<ConnectionMonitor>::default();
         let (read, write) = tokio::io::split(here);
-        let mut lines = Lines::<RoleClient, _, _>::new(read, write, Arc::clone(&patience));
+        let mut lines = LineTransport::<RoleClient, _, _>::new(read, write, Arc::clone(&patience));
         let saying = tokio::spawn(async move { peer.write_all(&said).await });
         let mut heard = Vec::new();
         while let Some(message) = lines.receive().await {
@@ -379,7 +379,7 @@ mod tests {
         let said = [&blank[..], message, &blank[..], message].concat();
         assert_eq!(heard(said).await, (vec!["1 result".to_owned(); 2], None));
         let endless = vec![b'\n'; limits::MCP_SKIPPED_BYTES + 1];
-        assert_eq!(heard(endless).await, (vec![], Some(Ended::Endless)));
+        assert_eq!(heard(endless).await, (vec![], Some(DisconnectReason::Endless)));
     }
 
     #[tokio::test]
@@ -406,22 +406,22 @@ mod tests {
     #[tokio::test]
     async fn a_peer_that_never_comes_to_the_point_is_given_up() {
         let endless = vec![b'x'; limits::MCP_SKIPPED_BYTES + 1];
-        assert_eq!(heard(endless).await, (vec![], Some(Ended::Endless)));
+        assert_eq!(heard(endless).await, (vec![], Some(DisconnectReason::Endless)));
         let garbage = b"no\n".repeat(limits::MCP_GARBAGE_LINES as usize + 1);
-        assert_eq!(heard(garbage).await, (vec![], Some(Ended::Garbage)));
+        assert_eq!(heard(garbage).await, (vec![], Some(DisconnectReason::Garbage)));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_peer_that_does_not_read_is_given_up() {
         let (_peer, here): (DuplexStream, _) = tokio::io::duplex(16);
-        let patience = Arc::<Patience>::default();
+        let patience = Arc::<ConnectionMonitor>::default();
         let (read, write) = tokio::io::split(here);
-        let mut lines = Lines::<RoleClient, _, _>::new(read, write, Arc::clone(&patience));
+        let mut lines = LineTransport::<RoleClient, _, _>::new(read, write, Arc::clone(&patience));
         let message: ClientJsonRpcMessage =
             serde_json::from_str(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#).unwrap();
         let (one, two) = (lines.send(message.clone()), lines.send(message));
         assert_eq!(one.await.unwrap_err().kind(), io::ErrorKind::TimedOut);
-        assert_eq!(patience.ended(), Some(Ended::Deaf));
+        assert_eq!(patience.ended(), Some(DisconnectReason::Deaf));
         assert_eq!(two.await.unwrap_err().kind(), io::ErrorKind::NotConnected);
     }
 

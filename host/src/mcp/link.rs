@@ -12,40 +12,42 @@ use rmcp::{
 use tokio::{sync::watch, time::timeout};
 
 use super::{
-    McpError, Revisions, Root, ServerConfig, Target,
-    child::Child,
-    desk::{Desk, Handler},
-    gate::{Gate, Traffic},
+    McpError, McpRoot, McpTarget, ProtocolRevisions, ServerConfig,
+    child::ServerProcess,
+    desk::{McpClientHandler, ServerRequestBroker},
+    gate::{ConnectionTraffic, FilteredTransport},
     http,
-    lines::Lines,
-    patience::Ended,
+    lines::LineTransport,
+    patience::DisconnectReason,
     shown,
 };
 use crate::limits;
 
 /// A connection with which there is agreement.
-pub(super) struct Link {
+pub(super) struct McpConnection {
     server: Arc<str>,
-    service: RunningService<RoleClient, Handler>,
-    child: Option<Child>,
-    pub traffic: Arc<Traffic>,
+    service: RunningService<RoleClient, McpClientHandler>,
+    child: Option<ServerProcess>,
+    pub traffic: Arc<ConnectionTraffic>,
     /// The folders, as they were when the server could first ask for them.
-    pub roots: Option<watch::Receiver<Arc<[Root]>>>,
+    pub roots: Option<watch::Receiver<Arc<[McpRoot]>>>,
 }
 
-impl Link {
+impl McpConnection {
     /// Starts the server, if it is ours to start, and shakes hands.
-    pub async fn open(config: &ServerConfig, desk: &Arc<Desk>) -> Result<Self, McpError> {
+    pub async fn open(config: &ServerConfig, desk: &Arc<ServerRequestBroker>) -> Result<Self, McpError> {
         let first = match config.revisions {
-            Revisions::Any => ClientLifecycleMode::Auto { preferred_versions: stateless(), legacy_version: None },
-            Revisions::Handshake => ClientLifecycleMode::Initialize,
-            Revisions::Stateless => ClientLifecycleMode::Discover { preferred_versions: stateless() },
+            ProtocolRevisions::Any => {
+                ClientLifecycleMode::Auto { preferred_versions: stateless(), legacy_version: None }
+            }
+            ProtocolRevisions::Handshake => ClientLifecycleMode::Initialize,
+            ProtocolRevisions::Stateless => ClientLifecycleMode::Discover { preferred_versions: stateless() },
         };
         let (failed, may_be_older) = match Self::attempt(config, desk, first).await {
             Ok(link) => return Ok(link),
             Err(failed) => failed,
         };
-        if config.revisions == Revisions::Any && may_be_older && failed.is_transient() {
+        if config.revisions == ProtocolRevisions::Any && may_be_older && failed.is_transient() {
             return Self::attempt(config, desk, ClientLifecycleMode::Initialize).await.map_err(|(error, _)| error);
         }
         Err(failed)
@@ -54,27 +56,27 @@ impl Link {
     /// Fails with whether that may be because the server does not know the newest revision's question.
     async fn attempt(
         config: &ServerConfig,
-        desk: &Arc<Desk>,
+        desk: &Arc<ServerRequestBroker>,
         mode: ClientLifecycleMode,
     ) -> Result<Self, (McpError, bool)> {
-        let traffic = Traffic::new(Arc::clone(&config.name));
+        let traffic = ConnectionTraffic::new(Arc::clone(&config.name));
         let whole = |error| (error, false);
         match &config.target {
-            Target::Program(program) => {
-                let (read, write, child) = Child::start(&config.name, program).map_err(whole)?;
-                let lines = Lines::new(read, write, Arc::clone(&traffic.patience));
+            McpTarget::Program(program) => {
+                let (read, write, child) = ServerProcess::start(&config.name, program).map_err(whole)?;
+                let lines = LineTransport::new(read, write, Arc::clone(&traffic.patience));
                 Self::shake_hands(config, desk, mode, lines, traffic, Some(child)).await
             }
-            Target::Http(http) => {
+            McpTarget::Http(http) => {
                 let transport = http::transport(&config.name, http);
                 Self::shake_hands(config, desk, mode, transport, traffic, None).await
             }
-            Target::Pipes(dial) => {
+            McpTarget::Pipes(dial) => {
                 let (server, stderr) = (Arc::clone(&config.name), Vec::new());
                 let dialled = dial().await;
                 let (read, write) =
                     dialled.map_err(|error| whole(McpError::Connect { server, why: error.to_string(), stderr }))?;
-                let lines = Lines::new(read, write, Arc::clone(&traffic.patience));
+                let lines = LineTransport::new(read, write, Arc::clone(&traffic.patience));
                 Self::shake_hands(config, desk, mode, lines, traffic, None).await
             }
         }
@@ -82,18 +84,18 @@ impl Link {
 
     async fn shake_hands(
         config: &ServerConfig,
-        desk: &Arc<Desk>,
+        desk: &Arc<ServerRequestBroker>,
         mode: ClientLifecycleMode,
         transport: impl Transport<RoleClient> + 'static,
-        traffic: Arc<Traffic>,
-        child: Option<Child>,
+        traffic: Arc<ConnectionTraffic>,
+        child: Option<ServerProcess>,
     ) -> Result<Self, (McpError, bool)> {
         let mut roots = desk.asking().roots.clone();
         roots.iter_mut().for_each(watch::Receiver::mark_unchanged);
-        let handler = Handler { desk: Arc::clone(desk), traffic: Arc::clone(&traffic) };
+        let handler = McpClientHandler { desk: Arc::clone(desk), traffic: Arc::clone(&traffic) };
         // Boxed, so that the compiler sees that it may go to another thread.
         let served: BoxFuture<'static, _> =
-            Box::pin(handler.serve_with_lifecycle(Gate::new(transport, Arc::clone(&traffic)), mode));
+            Box::pin(handler.serve_with_lifecycle(FilteredTransport::new(transport, Arc::clone(&traffic)), mode));
         let (why, is_odd) = match timeout(config.connect_time, served).await {
             Ok(Ok(service)) => {
                 traffic.begin();
@@ -110,8 +112,8 @@ impl Link {
             Err(_) => (format!("there was no agreement with it within {:?}", config.connect_time), false),
         };
         // Some do not survive a question that they do not know, some answer each with the same.
-        let may_be_older = is_odd || traffic.patience.ended() == Some(Ended::Closed);
-        traffic.patience.give_up(Ended::Closed);
+        let may_be_older = is_odd || traffic.patience.ended() == Some(DisconnectReason::Closed);
+        traffic.patience.give_up(DisconnectReason::Closed);
         let (status, stderr) = match child {
             Some(child) => child.stop().await,
             None => (None, Vec::new()),
@@ -134,7 +136,7 @@ impl Link {
     }
 
     /// Lets go of a connection that has ended, and says why it has.
-    pub async fn finish(self, ended: Ended) -> McpError {
+    pub async fn finish(self, ended: DisconnectReason) -> McpError {
         drop(self.service);
         let (status, stderr) = match self.child {
             Some(child) => child.stop().await,

@@ -19,7 +19,7 @@ use crate::{
 
 /// What a server offers at one moment.
 #[derive(Debug, Clone, Default)]
-pub struct Listing {
+pub struct McpToolListing {
     /// Its tools that can be offered to a model, in its order.
     pub tools: Vec<Arc<ServerTool>>,
     /// Those that cannot.
@@ -48,7 +48,7 @@ pub struct RefusedTool {
     pub why: String,
 }
 
-impl Listing {
+impl McpToolListing {
     /// The tool of this name of the server's own.
     pub fn find(&self, name: &str) -> Option<&Arc<ServerTool>> {
         self.tools.iter().find(|tool| tool.name == name)
@@ -131,11 +131,11 @@ fn is_destructive(tool: &Tool) -> bool {
 /// # Errors
 ///
 /// Why there is no list, for a person.
-pub(super) async fn list(server: &str, peer: &Peer<RoleClient>) -> Result<Listing, String> {
+pub(super) async fn list(server: &str, peer: &Peer<RoleClient>) -> Result<McpToolListing, String> {
     let all = pages(peer);
     let tools = tokio::time::timeout(limits::MCP_LIST_TIME, all).await;
     let tools = tools.map_err(|_| format!("it was not there within {:?}", limits::MCP_LIST_TIME))??;
-    Ok(Listing::check(server, tools))
+    Ok(McpToolListing::check(server, tools))
 }
 
 async fn pages(peer: &Peer<RoleClient>) -> Result<Vec<Result<Tool, RefusedTool>>, String> {
@@ -162,9 +162,9 @@ async fn pages(peer: &Peer<RoleClient>) -> Result<Vec<Result<Tool, RefusedTool>>
     Err(format!("it has more than {} pages", limits::MCP_PAGES))
 }
 
-type Page = (Vec<Result<Tool, RefusedTool>>, Option<String>);
+type McpToolPage = (Vec<Result<Tool, RefusedTool>>, Option<String>);
 
-async fn page(peer: &Peer<RoleClient>, cursor: Option<String>) -> Result<Page, String> {
+async fn page(peer: &Peer<RoleClient>, cursor: Option<String>) -> Result<McpToolPage, String> {
     let params = PaginatedRequestParams::default().with_cursor(cursor);
     // Not through the library's own list: what it keeps it may give again.
     let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(params));
@@ -185,7 +185,7 @@ async fn page(peer: &Peer<RoleClient>, cursor: Option<String>) -> Result<Page, S
     }
 }
 
-fn read_page(mut page: Value) -> Option<Page> {
+fn read_page(mut page: Value) -> Option<McpToolPage> {
     let Value::Array(tools) = page.get_mut("tools")?.take() else { return None };
     let next = page.get("nextCursor").and_then(|next| next.as_str()).map(str::to_owned);
     let read = |tool: Value| {
@@ -229,7 +229,7 @@ mod tests {
         ], "nextCursor": "2"});
         let (tools, next) = read_page(page).unwrap();
         assert_eq!(next.as_deref(), Some("2"));
-        let listing = Listing::check("git", tools);
+        let listing = McpToolListing::check("git", tools);
         let names: Vec<_> = listing.tools.iter().map(|tool| &*tool.spec.name).collect();
         assert_eq!(names[..4], ["git__read_file", "git__no_schema", "git__wipe", "git__peek"]);
         assert!(names[4].starts_with("git__a_dot_") && names.len() == 5, "{names:?}");

@@ -28,15 +28,22 @@ mod side;
 mod tests;
 mod tool;
 
-pub use asking::{Asked, Asking, Elicitation, Elicited, Elicitor, Root, Sampled, Sampler, Sampling};
+pub use asking::{
+    ElicitationRequest, ElicitationResult, Elicitor, McpClientFeatures, McpRoot, Sampler, SamplingRequest,
+    SamplingResult, ServerRequestOrigin,
+};
 pub use client::McpClient;
-pub use config::{Dial, Http, Pipes, Program, Revisions, ServerConfig, Target};
+pub use config::{
+    McpHttpTarget, McpPipeConnector, McpPipePair, McpStdioTarget, McpTarget, ProtocolRevisions, ServerConfig,
+};
 pub use error::McpError;
-pub use listing::{Listing, RefusedTool, ServerTool};
+pub use listing::{McpToolListing, RefusedTool, ServerTool};
 pub use names::{check_server_name, tool_name};
-pub use oauth::{Authorizer, Grant, LOG_OF_CODES, Loopback, OAuth, TokenStore, login, logout};
-pub use pins::{Pinned, Pins};
-pub use tool::{Blocked, McpTool, Offer};
+pub use oauth::{
+    Authorizer, LOG_OF_CODES, LoopbackAuthorizer, OAuthGrantType, OAuthOptions, TokenStore, login, logout,
+};
+pub use pins::{PinStatus, Pins};
+pub use tool::{BlockedMcpTool, McpTool, McpToolOffer};
 
 /// What a server says, where it explains a failure.
 fn shown(text: &str) -> String {

@@ -9,7 +9,7 @@ use crate::limits;
 
 /// Why a connection has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Ended {
+pub(super) enum DisconnectReason {
     #[error("it closed the connection")]
     Closed,
     #[error("it says what is no message of the protocol, more than {} lines in a row", limits::MCP_GARBAGE_LINES)]
@@ -28,37 +28,37 @@ pub(super) enum Ended {
 
 /// What one connection has been borne so far. The first reason to end it counts.
 #[derive(Debug, Default)]
-pub(super) struct Patience {
-    ended: OnceLock<Ended>,
+pub(super) struct ConnectionMonitor {
+    ended: OnceLock<DisconnectReason>,
     lost: CancellationToken,
-    count: Mutex<Count>,
+    count: Mutex<MonitorCounters>,
 }
 
 #[derive(Debug, Default)]
-struct Count {
+struct MonitorCounters {
     garbage: u32,
     unasked: u32,
     since: Option<Instant>,
 }
 
-impl Patience {
+impl ConnectionMonitor {
     /// Ends the connection.
-    pub fn give_up(&self, why: Ended) {
+    pub fn give_up(&self, why: DisconnectReason) {
         let _ = self.ended.set(why);
         self.lost.cancel();
     }
 
     /// Why it has ended, if it has.
-    pub fn ended(&self) -> Option<Ended> {
+    pub fn ended(&self) -> Option<DisconnectReason> {
         self.ended.get().copied()
     }
 
     /// Waits for its end.
-    pub fn until_lost(self: &Arc<Self>) -> impl Future<Output = Ended> + Send + use<> {
+    pub fn until_lost(self: &Arc<Self>) -> impl Future<Output = DisconnectReason> + Send + use<> {
         let this = Arc::clone(self);
         async move {
             this.lost.cancelled().await;
-            this.ended().unwrap_or(Ended::Closed)
+            this.ended().unwrap_or(DisconnectReason::Closed)
         }
     }
 
@@ -69,7 +69,7 @@ impl Patience {
         let too_much = count.garbage > limits::MCP_GARBAGE_LINES;
         drop(count);
         if too_much {
-            self.give_up(Ended::Garbage);
+            self.give_up(DisconnectReason::Garbage);
         }
         self.unasked();
     }
@@ -89,11 +89,11 @@ impl Patience {
         let too_much = count.unasked > limits::MCP_UNASKED_MESSAGES;
         drop(count);
         if too_much {
-            self.give_up(Ended::Flood);
+            self.give_up(DisconnectReason::Flood);
         }
     }
 
-    fn count(&self) -> std::sync::MutexGuard<'_, Count> {
+    fn count(&self) -> std::sync::MutexGuard<'_, MonitorCounters> {
         self.count.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -106,7 +106,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn noise_is_borne_and_floods_are_not() {
-        let patience = Patience::default();
+        let patience = ConnectionMonitor::default();
         for round in 0..4 * limits::MCP_GARBAGE_LINES {
             patience.garbage();
             if round % 2 == 0 {
@@ -115,18 +115,18 @@ mod tests {
         }
         assert_eq!(patience.ended(), None);
         (0..limits::MCP_GARBAGE_LINES).for_each(|_| patience.garbage());
-        assert_eq!(patience.ended(), Some(Ended::Garbage));
+        assert_eq!(patience.ended(), Some(DisconnectReason::Garbage));
 
-        let patience = Arc::<Patience>::default();
+        let patience = Arc::<ConnectionMonitor>::default();
         for _ in 0..3 {
             (0..limits::MCP_UNASKED_MESSAGES).for_each(|_| patience.unasked());
             tokio::time::advance(limits::MCP_UNASKED_WINDOW).await;
         }
         assert_eq!(patience.ended(), None);
         (0..=limits::MCP_UNASKED_MESSAGES).for_each(|_| patience.unasked());
-        assert_eq!(patience.ended(), Some(Ended::Flood));
-        patience.give_up(Ended::Closed);
+        assert_eq!(patience.ended(), Some(DisconnectReason::Flood));
+        patience.give_up(DisconnectReason::Closed);
         let lost = tokio::time::timeout(Duration::ZERO, patience.until_lost()).await;
-        assert_eq!(lost, Ok(Ended::Flood), "the first reason counts");
+        assert_eq!(lost, Ok(DisconnectReason::Flood), "the first reason counts");
     }
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::listing::Listing;
+use super::listing::McpToolListing;
 
 /// The tools of one server that were approved, each by the digest of all that it says of itself: name, title, description,
 /// schemas, annotations. In JSON an object of digests by the server's own names.
@@ -17,7 +17,7 @@ pub struct Pins(BTreeMap<String, String>);
 /// How a tool stands to what was approved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Pinned {
+pub enum PinStatus {
     /// It is what was approved.
     Unchanged,
     /// Nobody has approved it.
@@ -36,7 +36,7 @@ impl FromIterator<(String, String)> for Pins {
 
 impl Pins {
     /// All tools of a list as they are now.
-    pub fn of(listing: &Listing) -> Self {
+    pub fn of(listing: &McpToolListing) -> Self {
         Self(listing.tools.iter().map(|tool| (tool.name.clone(), tool.digest.clone())).collect())
     }
 
@@ -56,17 +56,17 @@ impl Pins {
     }
 
     /// How this tool stands.
-    pub fn state(&self, tool: &str, digest: &str) -> Pinned {
+    pub fn state(&self, tool: &str, digest: &str) -> PinStatus {
         match self.0.get(tool) {
-            None => Pinned::New,
-            Some(approved) if approved == digest => Pinned::Unchanged,
-            Some(_) => Pinned::Changed,
+            None => PinStatus::New,
+            Some(approved) if approved == digest => PinStatus::Unchanged,
+            Some(_) => PinStatus::Changed,
         }
     }
 
     /// How each tool stands that is there or was approved, by the server's own names.
-    pub fn compare(&self, listing: &Listing) -> BTreeMap<String, Pinned> {
-        let gone = self.0.keys().map(|name| (name.clone(), Pinned::Gone));
+    pub fn compare(&self, listing: &McpToolListing) -> BTreeMap<String, PinStatus> {
+        let gone = self.0.keys().map(|name| (name.clone(), PinStatus::Gone));
         let there = listing.tools.iter().map(|tool| (tool.name.clone(), self.state(&tool.name, &tool.digest)));
         gone.chain(there).collect()
     }
@@ -141,14 +141,18 @@ mod tests {
         for (name, digest) in [("same", "1"), ("other", "2"), ("gone", "3")] {
             pins.approve(name, digest);
         }
-        let listing = Listing::of_digests([("same", "1"), ("other", "9"), ("new", "4")]);
+        let listing = McpToolListing::of_digests([("same", "1"), ("other", "9"), ("new", "4")]);
         let states: Vec<_> = pins.compare(&listing).into_iter().collect();
-        let expected =
-            [("gone", Pinned::Gone), ("new", Pinned::New), ("other", Pinned::Changed), ("same", Pinned::Unchanged)];
+        let expected = [
+            ("gone", PinStatus::Gone),
+            ("new", PinStatus::New),
+            ("other", PinStatus::Changed),
+            ("same", PinStatus::Unchanged),
+        ];
         assert_eq!(states, expected.map(|(name, state)| (name.to_owned(), state)));
         let json = serde_json::to_string(&pins).unwrap();
         assert_eq!(json, r#"{"gone":"3","other":"2","same":"1"}"#);
         assert_eq!(serde_json::from_str::<Pins>(&json).unwrap(), pins);
-        assert!(Pins::of(&listing).compare(&listing).values().all(|state| *state == Pinned::Unchanged));
+        assert!(Pins::of(&listing).compare(&listing).values().all(|state| *state == PinStatus::Unchanged));
     }
 }

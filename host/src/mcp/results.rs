@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::{
-    chat::{Content, Media, Opaque, Source},
+    chat::{Media, MediaData, OpaqueContent, ToolResultContent},
     error::{Fault, cut},
     limits,
     tool::ToolOutput,
@@ -42,30 +42,30 @@ pub(super) fn unknown_output(mut result: Value) -> Result<ToolOutput, Fault> {
         Ok(block) => content(block),
         Err(_) => {
             let kind = piece.get("type").and_then(Value::as_str).unwrap_or("unknown");
-            vec![Content::Other(opaque(kind, &piece))]
+            vec![ToolResultContent::Other(opaque(kind, &piece))]
         }
     });
     Ok(finished(content.collect(), structured, is_error))
 }
 
-fn finished(mut content: Vec<Content>, structured: Option<Value>, is_error: bool) -> ToolOutput {
+fn finished(mut content: Vec<ToolResultContent>, structured: Option<Value>, is_error: bool) -> ToolOutput {
     if let Some(structured) = structured {
         // Servers say it as text too, for clients that know nothing else: once is enough.
         let same = content.iter_mut().find_map(|piece| match piece {
-            Content::Text(text) if is_json(text, &structured) => Some((text.clone(), piece)),
+            ToolResultContent::Text(text) if is_json(text, &structured) => Some((text.clone(), piece)),
             _ => None,
         });
         match same {
             // As text its numbers have all their digits.
-            Some((text, piece)) => *piece = Content::Json(text),
-            None => content.push(Content::Json(structured.to_string())),
+            Some((text, piece)) => *piece = ToolResultContent::Json(text),
+            None => content.push(ToolResultContent::Json(structured.to_string())),
         }
     }
     if !is_error {
         return ToolOutput::Reply(content);
     }
     if content.is_empty() {
-        content.push(Content::Text("the tool failed and does not say why".into()));
+        content.push(ToolResultContent::Text("the tool failed and does not say why".into()));
     }
     ToolOutput::Failed(content)
 }
@@ -76,54 +76,56 @@ fn is_json(text: &str, value: &Value) -> bool {
     matches!(begins, Some(b'{' | b'[')) && serde_json::from_str::<Value>(text).is_ok_and(|text| text == *value)
 }
 
-fn content(block: ContentBlock) -> Vec<Content> {
+fn content(block: ContentBlock) -> Vec<ToolResultContent> {
     match block {
-        ContentBlock::Text(text) => with_annotations(Content::Text(text.text), text.annotations),
+        ContentBlock::Text(text) => with_annotations(ToolResultContent::Text(text.text), text.annotations),
         ContentBlock::Image(image) => with_annotations(media(&image.mime_type, None, &image.data), image.annotations),
         ContentBlock::Audio(audio) => with_annotations(media(&audio.mime_type, None, &audio.data), audio.annotations),
-        ContentBlock::ResourceLink(link) => vec![Content::Other(opaque("resource_link", &without_meta(&link)))],
+        ContentBlock::ResourceLink(link) => {
+            vec![ToolResultContent::Other(opaque("resource_link", &without_meta(&link)))]
+        }
         ContentBlock::Resource(embedded) => match embedded.resource {
             ResourceContents::TextResourceContents { uri, mime_type, text, .. } => {
                 let about = json!({"uri": uri, "mimeType": mime_type, "annotations": embedded.annotations});
-                vec![Content::Other(opaque(RESOURCE, &without_nulls(about))), Content::Text(text)]
+                vec![ToolResultContent::Other(opaque(RESOURCE, &without_nulls(about))), ToolResultContent::Text(text)]
             }
             ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
                 let kind = mime_type.as_deref().unwrap_or(ANY_BYTES);
                 with_annotations(media(kind, Some(&uri), &blob), embedded.annotations)
             }
-            other => vec![Content::Other(opaque(RESOURCE, &other))],
+            other => vec![ToolResultContent::Other(opaque(RESOURCE, &other))],
         },
-        other => vec![Content::Other(opaque("unknown", &other))],
+        other => vec![ToolResultContent::Other(opaque("unknown", &other))],
     }
 }
 
 const ANY_BYTES: &str = "application/octet-stream";
 
 /// A medium, or what is said in its place.
-fn media(kind: &str, name: Option<&str>, data: &str) -> Content {
+fn media(kind: &str, name: Option<&str>, data: &str) -> ToolResultContent {
     let is_type = |kind: &&str| {
         kind.len() <= limits::MEDIA_NAME_BYTES && kind.contains('/') && kind.bytes().all(|byte| byte.is_ascii_graphic())
     };
     let kind = Some(kind).filter(is_type).unwrap_or(ANY_BYTES);
-    let left_out = |why: String| Content::Text(format!("[{kind}, left out: {why}]"));
+    let left_out = |why: String| ToolResultContent::Text(format!("[{kind}, left out: {why}]"));
     let Ok(bytes) = STANDARD.decode(data) else { return left_out("it is not base64".into()) };
     if bytes.len() > limits::MEDIA_BYTES {
         return left_out(format!("{} bytes, at most {} are taken", bytes.len(), limits::MEDIA_BYTES));
     }
     let name = name.map(|name| cut(name, limits::MEDIA_NAME_BYTES / 4));
-    Content::Media(Media { media_type: kind.into(), name, source: Source::Bytes(bytes.into()) })
+    ToolResultContent::Media(Media { media_type: kind.into(), name, source: MediaData::Bytes(bytes.into()) })
 }
 
-fn with_annotations(content: Content, annotations: Option<Annotations>) -> Vec<Content> {
+fn with_annotations(content: ToolResultContent, annotations: Option<Annotations>) -> Vec<ToolResultContent> {
     let beside = annotations.map(|annotations| without_nulls(json!(annotations)));
     let beside = beside.filter(|beside| beside.as_object().is_some_and(|map| !map.is_empty()));
-    let beside = beside.map(|beside| Content::Other(opaque(ANNOTATIONS, &json!({"annotations": beside}))));
+    let beside = beside.map(|beside| ToolResultContent::Other(opaque(ANNOTATIONS, &json!({"annotations": beside}))));
     [content].into_iter().chain(beside).collect()
 }
 
-fn opaque(kind: &str, value: &impl Serialize) -> Opaque {
+fn opaque(kind: &str, value: &impl Serialize) -> OpaqueContent {
     let json = serde_json::to_string(value).unwrap_or_else(|_| "null".into());
-    Opaque { kind: format!("{OWNER}{}", cut(kind, limits::NAME_SHOWN_CHARS)), json }
+    OpaqueContent { kind: format!("{OWNER}{}", cut(kind, limits::NAME_SHOWN_CHARS)), json }
 }
 
 fn without_meta(value: &impl Serialize) -> Value {
@@ -151,23 +153,23 @@ mod tests {
         known.map_or_else(|_| unknown_output(result), |known| Ok(output(known)))
     }
 
-    fn read(result: Value) -> Result<Vec<Content>, Fault> {
+    fn read(result: Value) -> Result<Vec<ToolResultContent>, Fault> {
         let output = read_whole(result)?;
         let ToolOutput::Reply(content) = output else { panic!("{output:?}") };
         Ok(content)
     }
 
-    fn text(text: &str) -> Content {
-        Content::Text(text.into())
+    fn text(text: &str) -> ToolResultContent {
+        ToolResultContent::Text(text.into())
     }
 
-    fn other(kind: &str, json: &str) -> Content {
-        Content::Other(Opaque { kind: kind.into(), json: json.into() })
+    fn other(kind: &str, json: &str) -> ToolResultContent {
+        ToolResultContent::Other(OpaqueContent { kind: kind.into(), json: json.into() })
     }
 
-    fn medium(kind: &str, name: Option<&str>) -> Content {
+    fn medium(kind: &str, name: Option<&str>) -> ToolResultContent {
         let (media_type, name) = (kind.into(), name.map(str::to_owned));
-        Content::Media(Media { media_type, name, source: Source::Bytes(b"abc"[..].into()) })
+        ToolResultContent::Media(Media { media_type, name, source: MediaData::Bytes(b"abc"[..].into()) })
     }
 
     #[test]
@@ -200,10 +202,10 @@ mod tests {
             (json!({"type": "hologram", "x": 1}), vec![other("mcp.hologram", r#"{"type":"hologram","x":1}"#)]),
         ] {
             let got = read(json!({"content": [piece]})).unwrap();
-            let same = |content: &[Content]| {
-                let plain = |content: &Content| match content {
+            let same = |content: &[ToolResultContent]| {
+                let plain = |content: &ToolResultContent| match content {
                     // The order of keys says nothing.
-                    Content::Other(opaque) => {
+                    ToolResultContent::Other(opaque) => {
                         json!([opaque.kind, without_type(serde_json::from_str::<Value>(&opaque.json).unwrap())])
                     }
                     other => json!(other),
@@ -228,7 +230,7 @@ mod tests {
 
     #[test]
     fn structured_content_is_there_once() {
-        let json = |json: &str| Content::Json(json.into());
+        let json = |json: &str| ToolResultContent::Json(json.into());
         for (result, expected) in [
             (json!({"structuredContent": {"a": 1}}), vec![json(r#"{"a":1}"#)]),
             (

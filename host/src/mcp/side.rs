@@ -11,19 +11,19 @@ use super::lines::{has_too_many_values, id_at, id_at_ends, read_message, too_lon
 use crate::limits;
 
 /// Which side we are.
-pub(super) trait Side: ServiceRole {
+pub(super) trait TransportRole: ServiceRole {
     /// Messages that the other side has not taken before nothing more of it is read.
     const UNREAD: usize;
 
     /// The message in a line that has been trimmed.
-    fn read(line: &[u8]) -> Result<RxJsonRpcMessage<Self>, Unread<Self>>;
+    fn read(line: &[u8]) -> Result<RxJsonRpcMessage<Self>, InvalidLineAction<Self>>;
 
     /// What is done about a line that is too long to be kept, of which this is the beginning and the end.
-    fn too_long(beginning: &[u8], end: &[u8]) -> Unread<Self>;
+    fn too_long(beginning: &[u8], end: &[u8]) -> InvalidLineAction<Self>;
 }
 
 /// What is done about a line that is no message.
-pub(super) enum Unread<R: ServiceRole> {
+pub(super) enum InvalidLineAction<R: ServiceRole> {
     Nothing,
     /// It counts as this message: whoever waits for it is told.
     Heard(Box<RxJsonRpcMessage<R>>),
@@ -31,33 +31,33 @@ pub(super) enum Unread<R: ServiceRole> {
     Answer(Box<TxJsonRpcMessage<R>>),
 }
 
-impl Side for RoleClient {
+impl TransportRole for RoleClient {
     /// A server is asked by us, and asks us little.
     const UNREAD: usize = usize::MAX;
 
-    fn read(line: &[u8]) -> Result<ServerJsonRpcMessage, Unread<Self>> {
+    fn read(line: &[u8]) -> Result<ServerJsonRpcMessage, InvalidLineAction<Self>> {
         read_message(line).map_err(heard)
     }
 
-    fn too_long(beginning: &[u8], end: &[u8]) -> Unread<Self> {
+    fn too_long(beginning: &[u8], end: &[u8]) -> InvalidLineAction<Self> {
         heard(id_at(beginning, end).map(too_long))
     }
 }
 
-fn heard(message: Option<Box<ServerJsonRpcMessage>>) -> Unread<RoleClient> {
-    message.map_or(Unread::Nothing, Unread::Heard)
+fn heard(message: Option<Box<ServerJsonRpcMessage>>) -> InvalidLineAction<RoleClient> {
+    message.map_or(InvalidLineAction::Nothing, InvalidLineAction::Heard)
 }
 
-impl Side for RoleServer {
+impl TransportRole for RoleServer {
     const UNREAD: usize = limits::MCP_SERVE_UNREAD;
 
-    fn read(line: &[u8]) -> Result<ClientJsonRpcMessage, Unread<Self>> {
-        read_request(line).map_err(|answer| answer.map_or(Unread::Nothing, Unread::Answer))
+    fn read(line: &[u8]) -> Result<ClientJsonRpcMessage, InvalidLineAction<Self>> {
+        read_request(line).map_err(|answer| answer.map_or(InvalidLineAction::Nothing, InvalidLineAction::Answer))
     }
 
-    fn too_long(beginning: &[u8], end: &[u8]) -> Unread<Self> {
+    fn too_long(beginning: &[u8], end: &[u8]) -> InvalidLineAction<Self> {
         let why = format!("the message has more than {} bytes", limits::MCP_MESSAGE_BYTES);
-        Unread::Answer(refused(id_at(beginning, end), ErrorData::invalid_request(why, None)))
+        InvalidLineAction::Answer(refused(id_at(beginning, end), ErrorData::invalid_request(why, None)))
     }
 }
 

@@ -16,11 +16,11 @@ use tokio::{
 };
 
 use super::{
-    McpClient, Pinned, Pins, ServerTool,
-    asking::CallCx,
-    client::{Session, Shared},
-    gate::{MadeFor, Progress},
-    patience::Ended,
+    McpClient, PinStatus, Pins, ServerTool,
+    asking::McpCallCx,
+    client::{McpClientInner, McpConnectionHandle},
+    gate::{McpCallExtension, McpCallProgress},
+    patience::DisconnectReason,
     results, shown,
 };
 use crate::{
@@ -28,33 +28,33 @@ use crate::{
     error::{Fault, cut, seconds},
     event::Event,
     limits,
-    tool::{Concurrency, Domain, Tool, ToolCx, ToolOutput},
+    tool::{ConcurrencyDomain, Tool, ToolConcurrency, ToolCx, ToolOutput},
 };
 
 /// The tools of a server, as far as they were approved.
-pub struct Offer {
+pub struct McpToolOffer {
     /// Those that may be called.
     pub tools: Vec<Arc<McpTool>>,
     /// Those that may not.
-    pub blocked: Vec<Blocked>,
+    pub blocked: Vec<BlockedMcpTool>,
 }
 
 /// A tool that nobody has approved as it is.
 #[derive(Debug, Clone)]
-pub struct Blocked {
+pub struct BlockedMcpTool {
     /// The tool, with the digest to approve.
     pub tool: Arc<ServerTool>,
     /// Whether it is new or has changed.
-    pub state: Pinned,
+    pub state: PinStatus,
 }
 
-impl Offer {
+impl McpToolOffer {
     pub(super) fn of(client: &Arc<McpClient>, pins: &Pins) -> Self {
         let (mut tools, mut blocked) = (Vec::new(), Vec::new());
         for tool in &client.listing().tools {
             match pins.state(&tool.name, &tool.digest) {
-                Pinned::Unchanged => tools.push(Arc::new(McpTool::new(client, tool))),
-                state => blocked.push(Blocked { tool: Arc::clone(tool), state }),
+                PinStatus::Unchanged => tools.push(Arc::new(McpTool::new(client, tool))),
+                state => blocked.push(BlockedMcpTool { tool: Arc::clone(tool), state }),
             }
         }
         Self { tools, blocked }
@@ -92,13 +92,13 @@ impl Tool for McpTool {
     }
 
     /// Its server keeps what it likes, and one on this machine sees its files.
-    fn concurrency(&self) -> Concurrency {
-        let own = Domain::named(self.origin());
-        let domains: Arc<[Domain]> = match self.client.shared.config.target.is_here() {
-            true => [own, Domain::Files].into(),
+    fn concurrency(&self) -> ToolConcurrency {
+        let own = ConcurrencyDomain::named(self.origin());
+        let domains: Arc<[ConcurrencyDomain]> = match self.client.shared.config.target.is_here() {
+            true => [own, ConcurrencyDomain::Files].into(),
             false => [own].into(),
         };
-        Concurrency::touching(self.tool.spec.hints, domains)
+        ToolConcurrency::touching(self.tool.spec.hints, domains)
     }
 
     fn time_limit(&self) -> Duration {
@@ -139,13 +139,13 @@ async fn in_time<T>(limit: Duration, mut open: watch::Receiver<usize>, work: imp
 }
 
 /// How a call failed.
-enum Failed {
+enum McpCallError {
     /// The connection has ended: whether the call was made is not known.
-    Lost(Ended),
+    Lost(DisconnectReason),
     Fault(Fault),
 }
 
-impl Shared {
+impl McpClientInner {
     async fn call(&self, tool: &ServerTool, cx: &ToolCx, call: &ToolCall) -> Result<ToolOutput, Fault> {
         let arguments = serde_json::from_str(&call.arguments)
             .map_err(|error| Fault::invalid(format!("the arguments are not a JSON object: {error}")))?;
@@ -166,9 +166,9 @@ impl Shared {
             self.check(tool)?;
             match self.call_over(&session, &params, cx, call).await {
                 Ok(output) => return Ok(output),
-                Err(Failed::Fault(fault)) => return Err(fault),
-                Err(Failed::Lost(_)) if repeats > 0 => repeats -= 1,
-                Err(Failed::Lost(ended)) => {
+                Err(McpCallError::Fault(fault)) => return Err(fault),
+                Err(McpCallError::Lost(_)) if repeats > 0 => repeats -= 1,
+                Err(McpCallError::Lost(ended)) => {
                     let server = &self.config.name;
                     let message = format!(
                         "the connection to the MCP server `{server}` was lost during the call: {ended}. Whether the call \
@@ -202,12 +202,12 @@ impl Shared {
     /// One call over one connection, with all that the server wants to know for it.
     async fn call_over(
         &self,
-        session: &Session,
+        session: &McpConnectionHandle,
         params: &CallToolRequestParams,
         cx: &ToolCx,
         call: &ToolCall,
-    ) -> Result<ToolOutput, Failed> {
-        let made_for = CallCx::new(cx.run.clone(), call.id.clone());
+    ) -> Result<ToolOutput, McpCallError> {
+        let made_for = McpCallCx::new(cx.run.clone(), call.id.clone());
         let _over = made_for.over.clone().drop_guard();
         let mut params = params.clone();
         for _ in 0..=limits::MCP_ROUNDS {
@@ -218,21 +218,21 @@ impl Shared {
                     return Ok(results::output(CallToolResult::default()));
                 }
                 ServerResult::CustomResult(other) => {
-                    return results::unknown_output(other.0).map_err(Failed::Fault);
+                    return results::unknown_output(other.0).map_err(McpCallError::Fault);
                 }
                 ServerResult::InputRequiredResult(wanted) => wanted,
-                _ => return Err(Failed::Fault(Fault::other("the server's answer is no result of a call"))),
+                _ => return Err(McpCallError::Fault(Fault::other("the server's answer is no result of a call"))),
             };
-            self.answer(&made_for, wanted, &mut params).await.map_err(|error| Failed::Fault(fault(&error)))?;
+            self.answer(&made_for, wanted, &mut params).await.map_err(|error| McpCallError::Fault(fault(&error)))?;
         }
         let most = limits::MCP_ROUNDS;
-        Err(Failed::Fault(Fault::other(format!("the server wanted to know something more than {most} times"))))
+        Err(McpCallError::Fault(Fault::other(format!("the server wanted to know something more than {most} times"))))
     }
 
     /// Answers what a server wants to know before it goes on, one after the other.
     async fn answer(
         &self,
-        made_for: &Arc<CallCx>,
+        made_for: &Arc<McpCallCx>,
         wanted: InputRequiredResult,
         params: &mut CallToolRequestParams,
     ) -> Result<(), ErrorData> {
@@ -252,17 +252,21 @@ impl Shared {
     }
 }
 
-impl Session {
+impl McpConnectionHandle {
     /// Sends a call and waits for its answer; who does not wait to the end has the server told.
-    async fn request(&self, made_for: &Arc<CallCx>, params: CallToolRequestParams) -> Result<ServerResult, Failed> {
+    async fn request(
+        &self,
+        made_for: &Arc<McpCallCx>,
+        params: CallToolRequestParams,
+    ) -> Result<ServerResult, McpCallError> {
         let patience = &self.traffic.patience;
-        let lost = || Failed::Lost(patience.ended().unwrap_or(Ended::Closed));
+        let lost = || McpCallError::Lost(patience.ended().unwrap_or(DisconnectReason::Closed));
         let mut request = CallToolRequest::new(params);
-        request.extensions.insert(MadeFor(Arc::clone(made_for)));
+        request.extensions.insert(McpCallExtension(Arc::clone(made_for)));
         let request = ClientRequest::CallToolRequest(request);
         let sent = self.peer.send_request_with_option(request, PeerRequestOptions::no_options()).await;
         let mut sent = sent.map_err(|_| lost())?;
-        let mut awaited = Awaited { id: Some(sent.id.clone()), cancelled: &self.cancelled };
+        let mut awaited = RequestCancelGuard { id: Some(sent.id.clone()), cancelled: &self.cancelled };
         let answer = tokio::select! {
             biased;
             answer = &mut sent.rx => answer,
@@ -273,28 +277,28 @@ impl Session {
         tell_last(made_for).await;
         match answer {
             Ok(Ok(result)) => Ok(result),
-            Ok(Err(ServiceError::McpError(error))) => Err(Failed::Fault(fault(&error))),
+            Ok(Err(ServiceError::McpError(error))) => Err(McpCallError::Fault(fault(&error))),
             Ok(Err(error)) if error.is_authorization_required() => {
                 let message = error.auth_challenge().unwrap_or_default().to_owned();
-                Err(Failed::Fault(Fault::Denied { message }))
+                Err(McpCallError::Fault(Fault::Denied { message }))
             }
             // One request failed, not the connection.
             Ok(Err(ServiceError::TransportSend(error))) if patience.ended().is_none() => {
-                Err(Failed::Fault(Fault::Unavailable { message: shown(&error.error.to_string()), after: None }))
+                Err(McpCallError::Fault(Fault::Unavailable { message: shown(&error.error.to_string()), after: None }))
             }
             Ok(Err(ServiceError::TransportClosed | ServiceError::TransportSend(_))) | Err(_) => Err(lost()),
-            Ok(Err(error)) => Err(Failed::Fault(Fault::other(shown(&error.to_string())))),
+            Ok(Err(error)) => Err(McpCallError::Fault(Fault::other(shown(&error.to_string())))),
         }
     }
 }
 
 /// A request whose answer is awaited. If it is dropped before that came, the server is told.
-struct Awaited<'a> {
+struct RequestCancelGuard<'a> {
     id: Option<RequestId>,
     cancelled: &'a mpsc::Sender<RequestId>,
 }
 
-impl Drop for Awaited<'_> {
+impl Drop for RequestCancelGuard<'_> {
     fn drop(&mut self) {
         if let Some(id) = self.id.take() {
             // With so many to tell, a server that works on in vain is the smaller harm.
@@ -304,7 +308,7 @@ impl Drop for Awaited<'_> {
 }
 
 /// Tells how far a call is, not too often, as long as it goes on.
-async fn tell_progress(call: &CallCx) {
+async fn tell_progress(call: &McpCallCx) {
     let mut reports = call.progress.subscribe();
     // What came before we looked is news too.
     if call.progress.borrow().is_some() {
@@ -320,13 +324,13 @@ async fn tell_progress(call: &CallCx) {
 }
 
 /// Tells of the last report that was not told.
-async fn tell_last(call: &CallCx) {
+async fn tell_last(call: &McpCallCx) {
     let report = call.progress.send_replace(None);
     tell(call, report).await;
 }
 
-async fn tell(call: &CallCx, report: Option<Progress>) {
-    if let Some(Progress { done, total, message }) = report {
+async fn tell(call: &McpCallCx, report: Option<McpCallProgress>) {
+    if let Some(McpCallProgress { done, total, message }) = report {
         let (agent, call_id) = (Arc::clone(&call.run.agent), call.call.clone());
         call.run.events.emit(Event::ToolProgress { agent, call: call_id, done, total, message }).await;
     }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{ContextWindow, DeltaSink, Price};
 use crate::{
-    chat::{Message, Meta, Part, Role, Snapshot, StopReason, ToolSpec, Usage},
+    chat::{ChatSnapshot, Message, MessageMeta, Part, Role, StopReason, ToolSpec, Usage},
     error::Fault,
     event::RunCx,
 };
@@ -71,7 +71,7 @@ pub struct ModelInfo {
 #[derive(Debug, Clone)]
 pub struct CompletionRequest {
     /// The conversation, valid: each call is followed by exactly one result before anything else.
-    pub messages: Snapshot,
+    pub messages: ChatSnapshot,
     /// The tools that it may call.
     pub tools: Arc<[Arc<ToolSpec>]>,
     /// Which of them.
@@ -83,12 +83,12 @@ pub struct CompletionRequest {
     /// JSON Schema that the text of the reply must follow.
     pub response_schema: Option<String>,
     /// Facts beside it.
-    pub meta: Meta,
+    pub meta: MessageMeta,
 }
 
 impl CompletionRequest {
     /// A request with the defaults of the model.
-    pub fn new(messages: Snapshot, tools: Arc<[Arc<ToolSpec>]>) -> Self {
+    pub fn new(messages: ChatSnapshot, tools: Arc<[Arc<ToolSpec>]>) -> Self {
         Self {
             messages,
             tools,
@@ -96,7 +96,7 @@ impl CompletionRequest {
             max_output_tokens: None,
             temperature: None,
             response_schema: None,
-            meta: Meta::new(),
+            meta: MessageMeta::new(),
         }
     }
 
@@ -147,7 +147,7 @@ pub struct Completion {
     /// The model that answered, as the vendor names it.
     pub model: String,
     /// Facts beside it.
-    pub meta: Meta,
+    pub meta: MessageMeta,
 }
 
 impl Completion {

@@ -6,7 +6,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::{Completion, CompletionRequest, ToolChoice};
 use crate::{
-    capability::Names,
+    capability::NameSet,
     error::{Fault, OnFailure},
     event::RunCx,
 };
@@ -19,7 +19,7 @@ pub trait ModelMiddleware: Send + Sync {
     fn name(&self) -> &str;
 
     /// The models of the config to which it may send requests, beside the one that was chosen.
-    fn models(&self) -> &Names;
+    fn models(&self) -> &NameSet;
 
     /// Whether it may put other words in place of a reply. While one may, nobody is shown a reply before it is whole.
     fn may_replace(&self) -> bool {
@@ -36,7 +36,7 @@ pub trait ModelMiddleware: Send + Sync {
     /// # Errors
     ///
     /// A [`Fault`] if it could not do its work; [`ModelMiddleware::on_failure`] says what that means.
-    async fn before(&self, cx: &RunCx, sending: &Sending<'_>) -> Result<BeforeRequest, Fault>;
+    async fn before(&self, cx: &RunCx, sending: &ModelRequestAttempt<'_>) -> Result<RequestVerdict, Fault>;
 
     /// After a request, and after each further attempt.
     ///
@@ -46,14 +46,14 @@ pub trait ModelMiddleware: Send + Sync {
     async fn after(
         &self,
         cx: &RunCx,
-        sending: &Sending<'_>,
+        sending: &ModelRequestAttempt<'_>,
         reply: Result<&Completion, &Fault>,
         state: Vec<u8>,
-    ) -> Result<AfterRequest, Fault>;
+    ) -> Result<ReplyVerdict, Fault>;
 }
 
 /// A request that is about to be sent, or was.
-pub struct Sending<'a> {
+pub struct ModelRequestAttempt<'a> {
     /// The model's name in the config.
     pub model: &'a str,
     /// The request, as the middlewares before this one left it.
@@ -63,8 +63,8 @@ pub struct Sending<'a> {
     digest: &'a OnceLock<String>,
 }
 
-impl<'a> Sending<'a> {
-    /// Of this request. `digest` keeps its [digest](Sending::digest), once somebody has asked for it.
+impl<'a> ModelRequestAttempt<'a> {
+    /// Of this request. `digest` keeps its [digest](ModelRequestAttempt::digest), once somebody has asked for it.
     pub fn new(model: &'a str, request: &'a CompletionRequest, attempt: u32, digest: &'a OnceLock<String>) -> Self {
         Self { model, request, attempt, digest }
     }
@@ -78,7 +78,7 @@ impl<'a> Sending<'a> {
 /// What to do with a request.
 #[derive(Debug)]
 #[allow(missing_docs, reason = "the fields are the facts in the sentence above them")]
-pub enum BeforeRequest {
+pub enum RequestVerdict {
     /// Send it, to `model` in place of the one that was chosen, with `request` in its place, where there are such; `state`
     /// is for `after`.
     Proceed { model: Option<String>, request: Option<CompletionRequest>, state: Vec<u8> },
@@ -91,7 +91,7 @@ pub enum BeforeRequest {
 /// What to do with a reply.
 #[derive(Debug)]
 #[allow(missing_docs, reason = "the fields are the facts in the sentence above them")]
-pub enum AfterRequest {
+pub enum ReplyVerdict {
     /// Leave it.
     Accept,
     /// This instead.
@@ -103,8 +103,8 @@ pub enum AfterRequest {
 }
 
 fn digest(request: &CompletionRequest) -> String {
-    struct Hashed(Sha256);
-    impl io::Write for Hashed {
+    struct DigestWriter(Sha256);
+    impl io::Write for DigestWriter {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.0.update(bytes);
             Ok(bytes.len())
@@ -113,14 +113,14 @@ fn digest(request: &CompletionRequest) -> String {
             Ok(())
         }
     }
-    fn add(hash: &mut Hashed, value: &impl Serialize) {
+    fn add(hash: &mut DigestWriter, value: &impl Serialize) {
         serde_json::to_writer(&mut *hash, value).expect("a hash takes everything");
         // So that no two lists of values run together to the same bytes.
         hash.0.update(b"\n");
     }
     let CompletionRequest { messages, tools, tool_choice, max_output_tokens, temperature, response_schema, meta } =
         request;
-    let mut hash = Hashed(Sha256::new());
+    let mut hash = DigestWriter(Sha256::new());
     add(&mut hash, &messages.len());
     for entry in messages.iter() {
         hash.0.update(entry.digest());
@@ -141,13 +141,13 @@ fn digest(request: &CompletionRequest) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chat::{Message, Snapshot};
+    use crate::chat::{ChatSnapshot, Message};
 
     #[test]
     fn equal_requests_have_equal_digests_and_others_have_others() {
         let request = |texts: &[&str]| {
             let messages = texts.iter().map(|text| Message::user(*text)).collect();
-            CompletionRequest::new(Snapshot::from_messages(messages).unwrap(), [].into())
+            CompletionRequest::new(ChatSnapshot::from_messages(messages).unwrap(), [].into())
         };
         let one = || request(&["a", "b"]);
         let different = [

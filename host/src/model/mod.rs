@@ -14,15 +14,15 @@ mod usage;
 mod window;
 
 pub use batch::{BatchConfig, BatchId, BatchResults, BatchState, BatchSubmitter};
-pub use batched::Batched;
+pub use batched::BatchedCompleter;
 pub use completer::{Completer, Completion, CompletionRequest, ModelInfo, ToolChoice, shorter};
-pub use middleware::{AfterRequest, BeforeRequest, ModelMiddleware, Sending};
+pub use middleware::{ModelMiddleware, ModelRequestAttempt, ReplyVerdict, RequestVerdict};
 pub use pricing::{Price, PriceListError, PriceTable};
-pub use rate_limit::{RateLimit, RateLimitConfig, RateLimited};
+pub use rate_limit::{ProviderRateLimiter, RateLimitConfig, RateLimitedCompleter};
 pub use scripted::ScriptedCompleter;
-pub use sink::{DeltaSink, DeltaTarget, Seen, ShownReply};
-pub use tracked::Tracked;
-pub use usage::{Ledger, Tally, UsageTracker};
+pub use sink::{DeltaSeenFlag, DeltaSink, DeltaTarget, ShownReply};
+pub use tracked::TrackedCompleter;
+pub use usage::{Ledger, UsageTally, UsageTracker};
 pub use window::ContextWindow;
 
-pub use crate::chat::{Delta, StopReason, Usage};
+pub use crate::chat::{ReplyDelta, StopReason, Usage};

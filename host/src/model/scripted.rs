@@ -5,7 +5,7 @@ use std::{
 
 use async_trait::async_trait;
 
-use super::{Completer, Completion, CompletionRequest, Delta, DeltaSink, ModelInfo, StopReason, Usage};
+use super::{Completer, Completion, CompletionRequest, DeltaSink, ModelInfo, ReplyDelta, StopReason, Usage};
 use crate::{
     chat::{Part, ToolCall},
     error::Fault,
@@ -75,7 +75,7 @@ impl Completer for ScriptedCompleter {
             next.unwrap_or_else(|| Err(Fault::Exhausted { message: "the script has no more replies".into() }))?;
         for part in &reply.parts {
             if let Part::Text(text) = part {
-                sink.emit(Delta::Text(text.clone())).await;
+                sink.emit(ReplyDelta::Text(text.clone())).await;
             }
         }
         Ok(reply)

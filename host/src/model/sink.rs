@@ -9,13 +9,13 @@ use std::{
 use async_trait::async_trait;
 use sha2::{Digest, Sha256};
 
-use crate::chat::{Delta, Part};
+use crate::chat::{Part, ReplyDelta};
 
 /// Whoever watches a reply come.
 #[async_trait]
 pub trait DeltaTarget: Send + Sync {
     /// Takes a piece; waits while the watcher is behind.
-    async fn take(&self, delta: Delta);
+    async fn take(&self, delta: ReplyDelta);
 }
 
 /// Where the pieces of a reply go: to a watcher, or nowhere.
@@ -34,19 +34,19 @@ impl DeltaSink {
     }
 
     /// The same, and whether something was handed on through it.
-    pub fn observed(&self) -> (Self, Seen) {
-        let seen = Seen::default();
-        (Self::new(Arc::new(Observed { sink: self.clone(), seen: seen.clone() })), seen)
+    pub fn observed(&self) -> (Self, DeltaSeenFlag) {
+        let seen = DeltaSeenFlag::default();
+        (Self::new(Arc::new(ObservedDeltaSink { sink: self.clone(), seen: seen.clone() })), seen)
     }
 
     /// Returns a sink that hands on all pieces through this one, and what was shown of the reply by them.
     pub fn compared(&self) -> (Self, ShownReply) {
         let shown = ShownReply::default();
-        (Self::new(Arc::new(ComparedSink { sink: self.clone(), shown: shown.clone() })), shown)
+        (Self::new(Arc::new(ComparedDeltaSink { sink: self.clone(), shown: shown.clone() })), shown)
     }
 
     /// Hands on one piece. Waits while the watcher is behind.
-    pub async fn emit(&self, delta: Delta) {
+    pub async fn emit(&self, delta: ReplyDelta) {
         if let Some(target) = &self.0 {
             target.take(delta).await;
         }
@@ -55,23 +55,23 @@ impl DeltaSink {
 
 /// Whether some of a reply was handed on.
 #[derive(Debug, Clone, Default)]
-pub struct Seen(Arc<AtomicBool>);
+pub struct DeltaSeenFlag(Arc<AtomicBool>);
 
-impl Seen {
+impl DeltaSeenFlag {
     /// Whether it was.
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-struct Observed {
+struct ObservedDeltaSink {
     sink: DeltaSink,
-    seen: Seen,
+    seen: DeltaSeenFlag,
 }
 
 #[async_trait]
-impl DeltaTarget for Observed {
-    async fn take(&self, delta: Delta) {
+impl DeltaTarget for ObservedDeltaSink {
+    async fn take(&self, delta: ReplyDelta) {
         self.seen.0.store(true, Ordering::Relaxed);
         self.sink.emit(delta).await;
     }
@@ -109,16 +109,16 @@ impl ShownReply {
         }
     }
 
-    fn add(&self, delta: &Delta) {
+    fn add(&self, delta: &ReplyDelta) {
         let mut pieces = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match delta {
-            Delta::Text(text) => pieces.text.add(text),
-            Delta::Thinking(text) => pieces.thinking.add(text),
-            Delta::ToolCall(name) => {
+            ReplyDelta::Text(text) => pieces.text.add(text),
+            ReplyDelta::Thinking(text) => pieces.thinking.add(text),
+            ReplyDelta::ToolCall(name) => {
                 pieces.calls.add(name);
                 pieces.calls.add("\0");
             }
-            Delta::Usage(_) => {}
+            ReplyDelta::Usage(_) => {}
         }
     }
 }
@@ -156,14 +156,14 @@ impl ShownText {
     }
 }
 
-struct ComparedSink {
+struct ComparedDeltaSink {
     sink: DeltaSink,
     shown: ShownReply,
 }
 
 #[async_trait]
-impl DeltaTarget for ComparedSink {
-    async fn take(&self, delta: Delta) {
+impl DeltaTarget for ComparedDeltaSink {
+    async fn take(&self, delta: ReplyDelta) {
         self.shown.add(&delta);
         self.sink.emit(delta).await;
     }
@@ -178,7 +178,7 @@ impl fmt::Debug for DeltaSink {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chat::{Thinking, ToolCall};
+    use crate::chat::{ThinkingPart, ToolCall};
 
     fn call(name: &str) -> ToolCall {
         ToolCall { id: "1".into(), name: name.into(), arguments: "{}".into(), meta: Vec::new() }
@@ -186,15 +186,16 @@ mod tests {
 
     #[tokio::test]
     async fn shown_pieces_are_compared_with_the_reply() {
-        let thought = |text: &str| Part::Thinking(Thinking { text: text.into(), opaque: None });
+        let thought = |text: &str| Part::Thinking(ThinkingPart { text: text.into(), opaque: None });
         let reply = [
             thought("I think."),
             Part::Text("Four\n".into()),
             Part::ToolCall(call("add")),
             Part::Text("is it.".into()),
         ];
-        let (text, thinking) = (|text: &str| Delta::Text(text.into()), |text: &str| Delta::Thinking(text.into()));
-        let tool = |name: &str| Delta::ToolCall(name.into());
+        let (text, thinking) =
+            (|text: &str| ReplyDelta::Text(text.into()), |text: &str| ReplyDelta::Thinking(text.into()));
+        let tool = |name: &str| ReplyDelta::ToolCall(name.into());
         for (shown, differs) in [
             (vec![], None),
             (vec![thinking("I "), thinking("think."), text("Fo"), text("ur"), tool("add"), text(" is it.\n")], None),

@@ -19,12 +19,12 @@ use crate::{error::Fault, event::RunCx};
 /// assert_eq!((tracker.count(), tracker.total().output_tokens), (1, 5));
 /// # Ok(()) }
 /// ```
-pub struct Tracked {
+pub struct TrackedCompleter {
     model: Arc<dyn Completer>,
     tracker: Arc<UsageTracker>,
 }
 
-impl Tracked {
+impl TrackedCompleter {
     /// The model, counted by `tracker`. Completions that fail are not counted.
     pub fn new(model: Arc<dyn Completer>, tracker: Arc<UsageTracker>) -> Self {
         Self { model, tracker }
@@ -32,7 +32,7 @@ impl Tracked {
 }
 
 #[async_trait]
-impl Completer for Tracked {
+impl Completer for TrackedCompleter {
     fn info(&self) -> &ModelInfo {
         self.model.info()
     }

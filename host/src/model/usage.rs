@@ -8,10 +8,10 @@ use crate::{capability::Usd, limits};
 
 /// What the completions of one model used, counted by whoever shares it.
 #[derive(Debug, Default)]
-pub struct UsageTracker(Mutex<Counted>);
+pub struct UsageTracker(Mutex<UsageTotals>);
 
 #[derive(Debug, Default)]
-struct Counted {
+struct UsageTotals {
     total: Usage,
     last: Option<Usage>,
     count: u64,
@@ -48,7 +48,7 @@ impl UsageTracker {
 
     /// Forgets all of them.
     pub fn reset(&self) {
-        *self.counted() = Counted::default();
+        *self.counted() = UsageTotals::default();
     }
 
     /// The share of what was sent that came from the vendor's cache: 0 to 1, 0 if nothing was sent.
@@ -58,14 +58,14 @@ impl UsageTracker {
         if sent == 0 { 0.0 } else { cache_read_tokens as f64 / sent as f64 }
     }
 
-    fn counted(&self) -> MutexGuard<'_, Counted> {
+    fn counted(&self) -> MutexGuard<'_, UsageTotals> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// What some completions used and cost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Tally {
+pub struct UsageTally {
     /// How many there were.
     pub completions: u64,
     /// Their tokens.
@@ -74,7 +74,7 @@ pub struct Tally {
     pub usd: Usd,
 }
 
-impl Tally {
+impl UsageTally {
     fn add(&mut self, other: &Self) {
         self.completions = self.completions.saturating_add(other.completions);
         self.usage += other.usage;
@@ -90,14 +90,14 @@ const OTHERS: &str = "(others)";
 /// Its JSON is a list of rows: `[{"agent": …, "completions": …, "usage": …, "usd": …}]`. After
 /// [`limits::LEDGER_AGENTS`] agents all further ones are in one row called `(others)`, so the total stays exact.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "Vec<Row>", into = "Vec<Row>")]
-pub struct Ledger(IndexMap<Arc<str>, Tally>);
+#[serde(from = "Vec<LedgerRow>", into = "Vec<LedgerRow>")]
+pub struct Ledger(IndexMap<Arc<str>, UsageTally>);
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Row {
+struct LedgerRow {
     agent: Arc<str>,
     #[serde(flatten)]
-    tally: Tally,
+    tally: UsageTally,
 }
 
 impl Ledger {
@@ -108,28 +108,28 @@ impl Ledger {
 
     /// Writes down a completion of an agent.
     pub fn record(&mut self, agent: &Arc<str>, usage: Usage, cost: Usd) {
-        self.add(agent, &Tally { completions: 1, usage, usd: cost });
+        self.add(agent, &UsageTally { completions: 1, usage, usd: cost });
     }
 
     /// What this agent used; nothing if it has no row of its own.
-    pub fn of(&self, agent: &str) -> Tally {
+    pub fn of(&self, agent: &str) -> UsageTally {
         self.0.get(agent).copied().unwrap_or_default()
     }
 
     /// What all of them used.
-    pub fn total(&self) -> Tally {
-        self.0.values().fold(Tally::default(), |mut total, row| {
+    pub fn total(&self) -> UsageTally {
+        self.0.values().fold(UsageTally::default(), |mut total, row| {
             total.add(row);
             total
         })
     }
 
     /// The agents and what they used, in order of first appearance.
-    pub fn agents(&self) -> impl Iterator<Item = (&Arc<str>, &Tally)> {
+    pub fn agents(&self) -> impl Iterator<Item = (&Arc<str>, &UsageTally)> {
         self.0.iter()
     }
 
-    fn add(&mut self, agent: &Arc<str>, tally: &Tally) {
+    fn add(&mut self, agent: &Arc<str>, tally: &UsageTally) {
         let full = self.0.len() >= limits::LEDGER_AGENTS && !self.0.contains_key(agent);
         let agent = if full { OTHERS.into() } else { Arc::clone(agent) };
         self.0.entry(agent).or_default().add(tally);
@@ -137,19 +137,19 @@ impl Ledger {
 }
 
 /// Rows of a file are untrusted: an agent that stands there twice gets one row, and the bound holds.
-impl From<Vec<Row>> for Ledger {
-    fn from(rows: Vec<Row>) -> Self {
+impl From<Vec<LedgerRow>> for Ledger {
+    fn from(rows: Vec<LedgerRow>) -> Self {
         let mut ledger = Self::new();
-        for Row { agent, tally } in rows {
+        for LedgerRow { agent, tally } in rows {
             ledger.add(&agent, &tally);
         }
         ledger
     }
 }
 
-impl From<Ledger> for Vec<Row> {
+impl From<Ledger> for Vec<LedgerRow> {
     fn from(ledger: Ledger) -> Self {
-        ledger.0.into_iter().map(|(agent, tally)| Row { agent, tally }).collect()
+        ledger.0.into_iter().map(|(agent, tally)| LedgerRow { agent, tally }).collect()
     }
 }
 
@@ -215,11 +215,11 @@ mod tests {
         ledger.record(&bob, usage(1, 2, 0, 0), cent);
         ledger.record(&ada, usage(10, 20, 30, 40), Usd::ZERO);
         ledger.record(&bob, usage(3, 4, 0, 0), cent);
-        let of_bob = Tally { completions: 2, usage: usage(4, 6, 0, 0), usd: Usd::from_pico(20_000_000_000) };
+        let of_bob = UsageTally { completions: 2, usage: usage(4, 6, 0, 0), usd: Usd::from_pico(20_000_000_000) };
         assert_eq!(ledger.of("bob-parse-1"), of_bob);
-        assert_eq!(ledger.of("cy"), Tally::default());
+        assert_eq!(ledger.of("cy"), UsageTally::default());
         assert_eq!(ledger.agents().map(|(agent, _)| &**agent).collect::<Vec<_>>(), ["bob-parse-1", "ada"]);
-        assert_eq!(ledger.total(), Tally { completions: 3, usage: usage(14, 26, 30, 40), usd: of_bob.usd });
+        assert_eq!(ledger.total(), UsageTally { completions: 3, usage: usage(14, 26, 30, 40), usd: of_bob.usd });
         let json = serde_json::to_value(&ledger).unwrap();
         let counts = json!({"input_tokens": 4, "output_tokens": 6, "cache_read_tokens": 0, "cache_write_tokens": 0});
         assert_eq!(json[0], json!({"agent": "bob-parse-1", "completions": 2, "usage": counts, "usd": 0.02}));
@@ -236,7 +236,7 @@ mod tests {
         assert_eq!(ledger.agents().count(), limits::LEDGER_AGENTS + 1);
         assert_eq!(ledger.of("a0").completions, 2);
         assert_eq!(ledger.of(OTHERS).completions, 10);
-        assert_eq!(ledger.of("a1024"), Tally::default());
+        assert_eq!(ledger.of("a1024"), UsageTally::default());
         assert_eq!(ledger.total().usage.input_tokens, 2 * names.len() as u64);
         // A file with more rows than that, one of them twice.
         let mut rows: Vec<_> = serde_json::to_value(&ledger).unwrap().as_array().unwrap().clone();

@@ -13,20 +13,20 @@ use tokio::{
 use url::Url;
 
 use super::{
-    ClientConfig, ProxyUrl, RateLimits, Reply, Retries, RetryObserver, Secret,
-    failure::{CANNOT_CHECK, Failed, cannot_start, is_loopback, is_refused, not_reached, root, timed_out},
-    reply::Body,
+    HttpClientConfig, ProxyUrl, RateLimits, Retries, RetryObserver, Secret, SuccessResponse,
+    failure::{CANNOT_CHECK, FailedAttempt, cannot_start, is_loopback, is_refused, not_reached, root, timed_out},
+    reply::HttpResponseBody,
     retry, status,
-    tls::Trust,
+    tls::TlsTrust,
 };
 use crate::{error::Fault, limits};
 
 /// A request to an HTTP server that speaks JSON, and how long it may take.
-pub struct Request {
+pub struct HttpRequest {
     /// Where to.
     pub url: Url,
     /// Who asks; none: nobody in particular.
-    pub auth: Option<Auth>,
+    pub auth: Option<AuthHeader>,
     /// Headers beside those of every request, by name. Their values may be credentials too.
     pub headers: Vec<(String, Secret)>,
     /// How often it is sent again, and after which pauses.
@@ -45,7 +45,7 @@ pub struct Request {
     pub observer: RetryObserver,
 }
 
-impl Request {
+impl HttpRequest {
     /// A request within the bounds of a completion, tried again as often as the house allows.
     pub fn new(url: Url) -> Self {
         Self {
@@ -64,7 +64,7 @@ impl Request {
 
 /// A credential and the header that it is sent in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Auth {
+pub struct AuthHeader {
     /// The header's name.
     pub header: String,
     /// The word before the credential; empty: none.
@@ -73,7 +73,7 @@ pub struct Auth {
     pub key: Secret,
 }
 
-impl Auth {
+impl AuthHeader {
     /// `Authorization: Bearer …`.
     pub fn bearer(key: Secret) -> Self {
         Self { header: header::AUTHORIZATION.as_str().into(), scheme: "Bearer".into(), key }
@@ -148,7 +148,7 @@ pub fn origin(url: &Url) -> String {
 }
 
 /// Content type and bytes of a message.
-type Content<'a> = (&'a str, Vec<u8>);
+type TypedBody<'a> = (&'a str, Vec<u8>);
 
 /// The HTTP client of the process. Clones share its connections.
 #[derive(Clone)]
@@ -156,7 +156,7 @@ pub struct HttpClient {
     pub(super) http: reqwest::Client,
     /// Speaks HTTP/1.1 alone, which WebSockets begin with; made when first needed.
     pub(super) sockets: Arc<OnceLock<Result<reqwest::Client, Fault>>>,
-    pub(super) config: Arc<ClientConfig>,
+    pub(super) config: Arc<HttpClientConfig>,
     /// Why no server's certificate can be checked, if so.
     pub(super) no_roots: Option<String>,
 }
@@ -175,7 +175,7 @@ impl HttpClient {
     ///
     /// [`Fault::Other`] if TLS cannot be set up.
     pub fn new() -> Result<Self, Fault> {
-        Self::with(ClientConfig::default())
+        Self::with(HttpClientConfig::default())
     }
 
     /// A client for a network of its own ways; in all else like [`HttpClient::new`].
@@ -183,15 +183,15 @@ impl HttpClient {
     /// # Errors
     ///
     /// As [`HttpClient::new`]; [`Fault::Invalid`] if an exception from the proxy is none.
-    pub fn with(config: ClientConfig) -> Result<Self, Fault> {
-        let trust = Trust::of_process()?;
+    pub fn with(config: HttpClientConfig) -> Result<Self, Fault> {
+        let trust = TlsTrust::of_process()?;
         let http = builder(&config, trust.tls.clone())?.build().map_err(|error| cannot_start(&error))?;
         Ok(Self { http, sockets: Arc::default(), config: Arc::new(config), no_roots: trust.no_roots.clone() })
     }
 
     /// What nothing that a server says to this request may show: its key, what its headers and its query hold, and who
     /// asks the proxy. The longest first: one may hold another.
-    pub fn secrets(&self, request: &Request) -> Vec<Secret> {
+    pub fn secrets(&self, request: &HttpRequest) -> Vec<Secret> {
         let key = request.auth.iter().map(|auth| auth.key.clone());
         let headers = request.headers.iter().flat_map(|(_, value)| value.parts());
         let query = request.url.query_pairs().flat_map(|(_, value)| Secret::new(value).parts());
@@ -207,7 +207,7 @@ impl HttpClient {
     /// # Errors
     ///
     /// A [`Fault`] that tells what the server answered or why it did not. It shows neither key nor query.
-    pub async fn post(&self, request: &Request, json: Vec<u8>) -> Result<Reply, Fault> {
+    pub async fn post(&self, request: &HttpRequest, json: Vec<u8>) -> Result<SuccessResponse, Fault> {
         self.send(Method::POST, request, Some(("application/json", json))).await
     }
 
@@ -216,7 +216,7 @@ impl HttpClient {
     /// # Errors
     ///
     /// As [`HttpClient::post`]; [`Fault::Invalid`] for a content type that cannot be sent.
-    pub async fn upload(&self, request: &Request, kind: &str, bytes: Vec<u8>) -> Result<Reply, Fault> {
+    pub async fn upload(&self, request: &HttpRequest, kind: &str, bytes: Vec<u8>) -> Result<SuccessResponse, Fault> {
         self.send(Method::POST, request, Some((kind, bytes))).await
     }
 
@@ -225,7 +225,7 @@ impl HttpClient {
     /// # Errors
     ///
     /// As [`HttpClient::post`].
-    pub async fn get(&self, request: &Request) -> Result<Reply, Fault> {
+    pub async fn get(&self, request: &HttpRequest) -> Result<SuccessResponse, Fault> {
         self.send(Method::GET, request, None).await
     }
 
@@ -234,11 +234,16 @@ impl HttpClient {
     /// # Errors
     ///
     /// As [`HttpClient::post`].
-    pub async fn delete(&self, request: &Request) -> Result<Reply, Fault> {
+    pub async fn delete(&self, request: &HttpRequest) -> Result<SuccessResponse, Fault> {
         self.send(Method::DELETE, request, None).await
     }
 
-    async fn send(&self, method: Method, request: &Request, content: Option<Content<'_>>) -> Result<Reply, Fault> {
+    async fn send(
+        &self,
+        method: Method,
+        request: &HttpRequest,
+        content: Option<TypedBody<'_>>,
+    ) -> Result<SuccessResponse, Fault> {
         let message = self.message(method, request, content)?;
         let deadline = Instant::now() + request.total;
         let attempt = || async {
@@ -249,9 +254,9 @@ impl HttpClient {
     }
 
     /// Attempts until one succeeds, the fault is none that may pass, or the request's [`Retries`] are used up.
-    pub(super) async fn again<T, F: Future<Output = Result<T, Failed>>>(
+    pub(super) async fn again<T, F: Future<Output = Result<T, FailedAttempt>>>(
         &self,
-        request: &Request,
+        request: &HttpRequest,
         deadline: Instant,
         attempt: impl Fn() -> F,
     ) -> Result<T, Fault> {
@@ -265,7 +270,7 @@ impl HttpClient {
     /// The client for what begins as HTTP/1.1 and goes on as something else.
     pub(super) fn sockets(&self) -> Result<&reqwest::Client, Fault> {
         let made = self.sockets.get_or_init(|| {
-            let builder = builder(&self.config, Trust::of_process()?.http1_only())?.http1_only();
+            let builder = builder(&self.config, TlsTrust::of_process()?.http1_only())?.http1_only();
             builder.build().map_err(|error| cannot_start(&error))
         });
         made.as_ref().map_err(Clone::clone)
@@ -274,8 +279,8 @@ impl HttpClient {
     pub(super) fn message(
         &self,
         method: Method,
-        request: &Request,
-        content: Option<Content<'_>>,
+        request: &HttpRequest,
+        content: Option<TypedBody<'_>>,
     ) -> Result<reqwest::Request, Fault> {
         let mut builder = self
             .http
@@ -302,15 +307,20 @@ impl HttpClient {
     }
 
     /// One attempt, until the reply has begun: a server that fails before that has done nothing.
-    async fn attempt(&self, message: reqwest::Request, request: &Request, deadline: Instant) -> Result<Reply, Failed> {
+    async fn attempt(
+        &self,
+        message: reqwest::Request,
+        request: &HttpRequest,
+        deadline: Instant,
+    ) -> Result<SuccessResponse, FailedAttempt> {
         let (mut body, rate_limits) =
             self.execute(&self.http, message, request, deadline, StatusCode::is_success).await?;
         if let Some(encoding) = body.encoding(&self.secrets(request)) {
             let message = format!("{} compressed its reply ({encoding}), which it was not asked for", body.origin);
             return Err(Fault::other(message).into());
         }
-        let first = body.chunk(deadline).await.map_err(|fault| Failed { fault, again: request.repeatable })?;
-        Ok(Reply { first, body, rate_limits })
+        let first = body.chunk(deadline).await.map_err(|fault| FailedAttempt { fault, again: request.repeatable })?;
+        Ok(SuccessResponse { first, body, rate_limits })
     }
 
     /// Sends once. An answer whose status is not as `wanted` is the fault that it means.
@@ -318,15 +328,15 @@ impl HttpClient {
         &self,
         http: &reqwest::Client,
         message: reqwest::Request,
-        request: &Request,
+        request: &HttpRequest,
         deadline: Instant,
         wanted: impl Fn(&StatusCode) -> bool,
-    ) -> Result<(Body, RateLimits), Failed> {
+    ) -> Result<(HttpResponseBody, RateLimits), FailedAttempt> {
         let origin = origin(&request.url);
         let proxy = self.config.proxy.as_ref().filter(|_| !is_loopback(&request.url));
         let response =
             timeout_at(deadline, http.execute(message)).await.map_err(|_| timed_out(&origin))?.map_err(|error| {
-                Failed {
+                FailedAttempt {
                     // Nobody listens on this machine: that does not change within seconds.
                     again: (request.repeatable || error.is_connect())
                         && !(is_loopback(proxy.map_or(&request.url, |proxy| proxy.url())) && is_refused(&error)),
@@ -340,18 +350,18 @@ impl HttpClient {
         }
         let after = retry::asked(headers, status, &rate_limits);
         let again = retry::may_send_again(headers) && (request.repeatable || !retry::is_of_gateway(status));
-        let mut body = Body { response, origin, deadline, idle: request.idle };
+        let mut body = HttpResponseBody { response, origin, deadline, idle: request.idle };
         if wanted(&status) {
             return Ok((body, rate_limits));
         }
         let said = body.beginning(limits::ERROR_BODY_BYTES).await;
         let said = String::from_utf8_lossy(&said);
         let fault = status::fault(&body.origin, status.as_u16(), after, &said, &self.secrets(request));
-        Err(Failed { fault, again })
+        Err(FailedAttempt { fault, again })
     }
 }
 
-pub(super) fn builder(config: &ClientConfig, tls: rustls::ClientConfig) -> Result<reqwest::ClientBuilder, Fault> {
+pub(super) fn builder(config: &HttpClientConfig, tls: rustls::ClientConfig) -> Result<reqwest::ClientBuilder, Fault> {
     let builder = reqwest::Client::builder()
         .tls_backend_preconfigured(tls)
         .user_agent(concat!("shelly-host/", env!("CARGO_PKG_VERSION")))
@@ -373,17 +383,17 @@ pub(super) fn builder(config: &ClientConfig, tls: rustls::ClientConfig) -> Resul
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::net::test_server::{Answer, TestServer, answer};
+    use crate::net::test_server::{CannedResponse, TestServer, answer};
 
     /// With the house's number of retries, and no pauses but those that the server asks for.
     const AT_ONCE: Retries = Retries { first_pause: Duration::ZERO, ..Retries::HOUSE };
 
-    fn request(server: &TestServer) -> Request {
-        let request = Request::new(endpoint(&server.url, &["v1", "x"]).unwrap());
-        Request { auth: Some(Auth::bearer(Secret::new("sk-secret"))), retries: AT_ONCE, ..request }
+    fn request(server: &TestServer) -> HttpRequest {
+        let request = HttpRequest::new(endpoint(&server.url, &["v1", "x"]).unwrap());
+        HttpRequest { auth: Some(AuthHeader::bearer(Secret::new("sk-secret"))), retries: AT_ONCE, ..request }
     }
 
-    async fn post(request: Request) -> Result<String, Fault> {
+    async fn post(request: HttpRequest) -> Result<String, Fault> {
         let reply = HttpClient::new()?.post(&request, b"{}".to_vec()).await?.read(1_000).await?;
         Ok(String::from_utf8(reply).unwrap())
     }
@@ -424,7 +434,7 @@ mod tests {
             let body = r#"{"error":{"message":"the key sk-secret has no luck"}}"#;
             let answer = answer(&format!("{status} Odd"), "retry-after: 7\r\nlocation: /elsewhere\r\n", body);
             let server = TestServer::start(vec![answer]).await;
-            let fault = post(Request { retries: Retries::NONE, ..request(&server) }).await.unwrap_err();
+            let fault = post(HttpRequest { retries: Retries::NONE, ..request(&server) }).await.unwrap_err();
             assert_eq!(kind(&fault), expected, "{status}");
             assert!(fault.to_string().contains("the key *** has no luck"), "{fault}");
             assert!(!format!("{fault:?}").contains("sk-secret"), "{fault:?}");
@@ -456,18 +466,19 @@ mod tests {
         assert_eq!(server.requests().len(), 1);
 
         let server = TestServer::start(vec![answer("429 Slow", "retry-after: 30\r\n", "")]).await;
-        let fault = post(Request { total: Duration::from_secs(20), ..request(&server) }).await.unwrap_err();
+        let fault = post(HttpRequest { total: Duration::from_secs(20), ..request(&server) }).await.unwrap_err();
         assert_eq!(fault.retry_after(), Some(Duration::from_secs(30)));
     }
 
     #[tokio::test]
     async fn a_connection_that_breaks_before_the_reply_is_tried_again_and_after_it_not() {
-        let none = || Answer { bytes: vec![], stays: false };
-        let only_head = || Answer { bytes: b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n".into(), stays: false };
+        let none = || CannedResponse { bytes: vec![], stays: false };
+        let only_head =
+            || CannedResponse { bytes: b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n".into(), stays: false };
         let server = TestServer::start(vec![none(), only_head(), answer("200 OK", "", "fine")]).await;
         assert_eq!(post(request(&server)).await.unwrap(), "fine");
 
-        let cut = Answer { bytes: b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nfi".into(), stays: false };
+        let cut = CannedResponse { bytes: b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nfi".into(), stays: false };
         let server = TestServer::start(vec![cut, answer("200 OK", "", "fine")]).await;
         let fault = post(request(&server)).await.unwrap_err();
         assert!(
@@ -480,14 +491,14 @@ mod tests {
     #[tokio::test]
     async fn what_must_not_happen_twice_is_sent_again_only_if_it_was_refused() {
         let broken = [&b""[..], b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n"];
-        let broken = broken.map(|bytes| (Answer { bytes: bytes.into(), stays: false }, false));
+        let broken = broken.map(|bytes| (CannedResponse { bytes: bytes.into(), stays: false }, false));
         let said = |status: &str| answer(status, "retry-after: 0\r\n", "{}");
         let refused = ["429 Slow", "500 Odd", "503 Busy", "529 Busy"].map(|status| (said(status), true));
         let unsure = ["502 Bad Gateway", "504 Gateway Timeout", "524 Timeout"].map(|status| (said(status), false));
         for (first, is_sent_again) in refused.into_iter().chain(unsure).chain(broken) {
             let shown = String::from_utf8_lossy(&first.bytes).into_owned();
             let server = TestServer::start(vec![first, answer("200 OK", "", "fine")]).await;
-            let outcome = post(Request { repeatable: false, ..request(&server) }).await;
+            let outcome = post(HttpRequest { repeatable: false, ..request(&server) }).await;
             assert_eq!(
                 (outcome.is_ok(), server.requests().len()),
                 (is_sent_again, 1 + usize::from(is_sent_again)),
@@ -521,7 +532,7 @@ mod tests {
         tokio::task::yield_now().await;
         let fault = HttpClient::new()
             .unwrap()
-            .get(&Request { retries: Retries { times: 1, ..AT_ONCE }, ..request })
+            .get(&HttpRequest { retries: Retries { times: 1, ..AT_ONCE }, ..request })
             .await
             .unwrap_err();
         let address = url.strip_prefix("http://").unwrap();
@@ -531,13 +542,13 @@ mod tests {
 
     #[tokio::test]
     async fn silence_is_bounded() {
-        let silent = || Answer { bytes: b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nfi".into(), stays: true };
-        let server = TestServer::start(vec![silent(), silent(), Answer { bytes: vec![], stays: true }]).await;
+        let silent = || CannedResponse { bytes: b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nfi".into(), stays: true };
+        let server = TestServer::start(vec![silent(), silent(), CannedResponse { bytes: vec![], stays: true }]).await;
         let short = Duration::from_millis(20);
-        let fault = post(Request { idle: short, ..request(&server) }).await.unwrap_err();
+        let fault = post(HttpRequest { idle: short, ..request(&server) }).await.unwrap_err();
         assert!(matches!(fault, Fault::Unavailable { .. }) && fault.to_string().contains("fell silent"), "{fault}");
         for _ in 0..2 {
-            let fault = post(Request { total: short, ..request(&server) }).await.unwrap_err();
+            let fault = post(HttpRequest { total: short, ..request(&server) }).await.unwrap_err();
             assert!(matches!(fault, Fault::Timeout { .. }), "{fault:?}");
         }
     }
@@ -552,9 +563,10 @@ mod tests {
     #[tokio::test]
     async fn a_key_that_cannot_be_sent_is_not_shown() {
         let server = TestServer::start(vec![]).await;
-        let fault = post(Request { auth: Some(Auth::bearer(Secret::new("sk-\nsecret"))), ..request(&server) })
-            .await
-            .unwrap_err();
+        let fault =
+            post(HttpRequest { auth: Some(AuthHeader::bearer(Secret::new("sk-\nsecret"))), ..request(&server) })
+                .await
+                .unwrap_err();
         assert_eq!(fault, Fault::invalid("the key has characters that cannot be sent"));
     }
 
@@ -580,7 +592,7 @@ mod tests {
         ])
         .await;
         let (sender, heard) = watch::channel(RateLimits::default());
-        let request = Request { heard: Some(sender), ..request(&server) };
+        let request = HttpRequest { heard: Some(sender), ..request(&server) };
         let client = HttpClient::new().unwrap();
 
         let fault = client.get(&request).await.unwrap_err();

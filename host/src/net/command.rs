@@ -13,18 +13,18 @@ use tokio::time::timeout;
 
 use crate::{
     limits,
-    process::{Beyond, Heard, Process},
+    process::{PipeOutput, PipeOverflow, ProcessGroup},
 };
 
 /// What a program came to.
-pub(super) struct Output {
+pub(super) struct SecretCommandOutput {
     pub status: ExitStatus,
     pub stdout: Vec<u8>,
     /// Empty if it succeeded.
     pub stderr: Vec<u8>,
 }
 
-pub(super) enum Failure {
+pub(super) enum SecretCommandError {
     /// It did not begin, or cannot be waited for.
     Io(io::Error),
     /// It was ended after its time.
@@ -33,7 +33,7 @@ pub(super) enum Failure {
     TooMuch,
 }
 
-impl From<io::Error> for Failure {
+impl From<io::Error> for SecretCommandError {
     fn from(error: io::Error) -> Self {
         Self::Io(error)
     }
@@ -42,7 +42,12 @@ impl From<io::Error> for Failure {
 /// Runs a program to its end. It has this process's environment, no input, and the root folder to work in, so that it
 /// does the same wherever it is called from. At most `most` bytes of its output may come, in at most `time`; dropping
 /// the future, or the end of either, ends it and what it has started.
-pub(super) async fn run(program: &str, arguments: &[String], most: u64, time: Duration) -> Result<Output, Failure> {
+pub(super) async fn run(
+    program: &str,
+    arguments: &[String],
+    most: u64,
+    time: Duration,
+) -> Result<SecretCommandOutput, SecretCommandError> {
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     if let Ok(here) = Path::new(".").canonicalize()
@@ -50,19 +55,19 @@ pub(super) async fn run(program: &str, arguments: &[String], most: u64, time: Du
     {
         command.current_dir(root);
     }
-    let mut running = Process::start(&mut command)?;
+    let mut running = ProcessGroup::start(&mut command)?;
     let child = running.child();
     let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
         return Err(io::Error::from(io::ErrorKind::BrokenPipe).into());
     };
     let most = usize::try_from(most).unwrap_or(usize::MAX);
-    let (mut said, mut complained) = (Heard::default(), Heard::default());
+    let (mut said, mut complained) = (PipeOutput::default(), PipeOutput::default());
     let whole = async {
         let going = async {
-            said.listen(stdout, most, Beyond::HangUp).await?;
-            if said.is_cut { Err(Failure::TooMuch) } else { Ok(running.end().await?) }
+            said.listen(stdout, most, PipeOverflow::HangUp).await?;
+            if said.is_cut { Err(SecretCommandError::TooMuch) } else { Ok(running.end().await?) }
         };
-        let complaining = complained.listen(stderr, most, Beyond::Forget);
+        let complaining = complained.listen(stderr, most, PipeOverflow::Forget);
         match select(pin!(going), pin!(complaining)).await {
             Either::Left((Ok(status), complaining)) if !status.success() => {
                 // What it has started may go on and hold its pipe.
@@ -73,7 +78,7 @@ pub(super) async fn run(program: &str, arguments: &[String], most: u64, time: Du
             Either::Right((_, going)) => going.await,
         }
     };
-    let status = timeout(time, whole).await.unwrap_or(Err(Failure::Time))?;
+    let status = timeout(time, whole).await.unwrap_or(Err(SecretCommandError::Time))?;
     let stderr = if status.success() { Vec::new() } else { complained.bytes };
-    Ok(Output { status, stdout: said.bytes, stderr })
+    Ok(SecretCommandOutput { status, stdout: said.bytes, stderr })
 }

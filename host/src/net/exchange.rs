@@ -5,23 +5,23 @@ use http::{HeaderMap, Method, StatusCode};
 use tokio::time::Instant;
 
 use super::{
-    ByteStream, HttpClient, Request,
-    reply::{Body, stream_of},
+    ByteStream, HttpClient, HttpRequest,
+    reply::{HttpResponseBody, stream_of},
 };
 use crate::error::Fault;
 
 /// What a server answers, whatever its status: for protocols to which that says more than success or failure.
-pub struct Answer {
-    body: Body,
+pub struct HttpResponse {
+    body: HttpResponseBody,
 }
 
-impl fmt::Debug for Answer {
+impl fmt::Debug for HttpResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Answer({}, {})", self.body.origin, self.body.response.status())
     }
 }
 
-impl Answer {
+impl HttpResponse {
     /// Its status.
     pub fn status(&self) -> StatusCode {
         self.body.response.status()
@@ -32,7 +32,7 @@ impl Answer {
         self.body.response.headers()
     }
 
-    /// Its bytes as they come; see [`Reply::into_stream`](super::Reply::into_stream).
+    /// Its bytes as they come; see [`Reply::into_stream`](super::SuccessResponse::into_stream).
     pub fn into_stream(self) -> ByteStream {
         stream_of(self.body).boxed()
     }
@@ -49,7 +49,12 @@ impl HttpClient {
     /// # Errors
     ///
     /// A [`Fault`] that tells why there is no answer. It shows neither key nor query.
-    pub async fn exchange(&self, method: Method, request: &Request, json: Option<Vec<u8>>) -> Result<Answer, Fault> {
+    pub async fn exchange(
+        &self,
+        method: Method,
+        request: &HttpRequest,
+        json: Option<Vec<u8>>,
+    ) -> Result<HttpResponse, Fault> {
         self.exchange_content(method, request, json.map(|json| ("application/json", json))).await
     }
 
@@ -61,9 +66,9 @@ impl HttpClient {
     pub async fn exchange_content(
         &self,
         method: Method,
-        request: &Request,
+        request: &HttpRequest,
         content: Option<(&str, Vec<u8>)>,
-    ) -> Result<Answer, Fault> {
+    ) -> Result<HttpResponse, Fault> {
         let message = self.message(method, request, content)?;
         let deadline = Instant::now() + request.total;
         let attempt = || async {
@@ -76,7 +81,7 @@ impl HttpClient {
                 let message = format!("{} compressed its reply ({encoding}), which it was not asked for", body.origin);
                 Err(Fault::other(message))
             }
-            None => Ok(Answer { body }),
+            None => Ok(HttpResponse { body }),
         }
     }
 }
@@ -99,7 +104,8 @@ mod tests {
             answer("200 OK", "content-encoding: gzip\r\n", "?"),
         ])
         .await;
-        let request = Request { retries: Retries::NONE, ..Request::new(endpoint(&server.url, &["v1"]).unwrap()) };
+        let request =
+            HttpRequest { retries: Retries::NONE, ..HttpRequest::new(endpoint(&server.url, &["v1"]).unwrap()) };
         let client = HttpClient::new().unwrap();
         for (status, said) in [(202, ""), (404, "no such thing"), (503, "later"), (307, "")] {
             let answer = client.exchange(Method::POST, &request, Some(b"{}".into())).await.unwrap();

@@ -9,12 +9,12 @@ use crate::{error::Fault, limits};
 
 /// Why an attempt failed, and whether another one is worth it if the fault is one that may pass.
 #[derive(Debug)]
-pub(crate) struct Failed {
+pub(crate) struct FailedAttempt {
     pub fault: Fault,
     pub again: bool,
 }
 
-impl From<Fault> for Failed {
+impl From<Fault> for FailedAttempt {
     fn from(fault: Fault) -> Self {
         Self { fault, again: true }
     }
@@ -203,7 +203,7 @@ mod tests {
     use tokio::time::Instant;
 
     use super::*;
-    use crate::net::{HttpClient, Request, Retries, RetryObserver};
+    use crate::net::{HttpClient, HttpRequest, Retries, RetryObserver};
 
     #[test]
     fn an_error_of_tls_is_found_below_others() {
@@ -244,10 +244,10 @@ mod tests {
         let observer =
             RetryObserver::new(move |pause| tell.lock().unwrap().push((pause.attempt, pause.fault.to_string())));
         let url = Url::parse(&format!("https://{address}/")).unwrap();
-        let request = Request {
+        let request = HttpRequest {
             retries: Retries { first_pause: Duration::ZERO, ..Retries::times(1) },
             observer,
-            ..Request::new(url)
+            ..HttpRequest::new(url)
         };
         let client = HttpClient { no_roots: None, ..HttpClient::new().unwrap() };
         let begun = Instant::now();

@@ -8,7 +8,7 @@ use crate::{error::Fault, limits};
 /// What a network wants of those who go out through it. By default nothing: the library does not read the environment,
 /// which is where others look for a proxy.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ClientConfig {
+pub struct HttpClientConfig {
     /// Who is asked instead of the servers. Never for servers on this machine.
     pub proxy: Option<ProxyUrl>,
     /// Servers that are asked without it: a host, which stands for those below it too, an address, a network such as
@@ -16,7 +16,7 @@ pub struct ClientConfig {
     pub no_proxy: Vec<String>,
 }
 
-impl ClientConfig {
+impl HttpClientConfig {
     /// Servers on this machine: what a proxy takes `localhost` for is another machine.
     const NEVER: &str = "localhost,127.0.0.0/8,::1";
 
@@ -122,13 +122,13 @@ mod tests {
 
     use super::*;
     use crate::net::{
-        HttpClient, Request, Retries, endpoint,
+        HttpClient, HttpRequest, Retries, endpoint,
         test_server::{TestServer, answer},
     };
 
     fn client(proxy: &str, no_proxy: &[&str]) -> HttpClient {
         let no_proxy = no_proxy.iter().map(|host| (*host).to_owned()).collect();
-        let config = ClientConfig { proxy: Some(ProxyUrl::parse(proxy).unwrap()), no_proxy };
+        let config = HttpClientConfig { proxy: Some(ProxyUrl::parse(proxy).unwrap()), no_proxy };
         // Also on a machine without root certificates: what is tested ends before one is needed.
         HttpClient { no_roots: None, ..HttpClient::with(config).unwrap() }
     }
@@ -139,7 +139,7 @@ mod tests {
     }
 
     async fn get(client: &HttpClient, base: &str) -> Result<Vec<u8>, Fault> {
-        let request = Request { retries: Retries::NONE, ..Request::new(endpoint(base, &["models"]).unwrap()) };
+        let request = HttpRequest { retries: Retries::NONE, ..HttpRequest::new(endpoint(base, &["models"]).unwrap()) };
         client.get(&request).await?.read(100).await
     }
 
@@ -178,7 +178,8 @@ mod tests {
     #[test]
     fn exceptions_are_checked() {
         let with = |host: &str, times| {
-            HttpClient::with(ClientConfig { no_proxy: vec![host.into(); times], ..ClientConfig::default() }).map(drop)
+            HttpClient::with(HttpClientConfig { no_proxy: vec![host.into(); times], ..HttpClientConfig::default() })
+                .map(drop)
         };
         for good in ["host", ".example.com", "10.0.0.0/8", "::1", "*", "bücher.example"] {
             assert_eq!(with(good, 1), Ok(()), "{good}");
@@ -240,7 +241,7 @@ mod tests {
         tokio::task::yield_now().await;
         let (client, url) = (client(&gone, &[]), endpoint("http://api.example", &[]).unwrap());
         // With the house's pauses: if it were tried again, that would be said.
-        let fault = tokio::time::timeout(limits::FIRST_RETRY_PAUSE, client.get(&Request::new(url))).await.unwrap();
+        let fault = tokio::time::timeout(limits::FIRST_RETRY_PAUSE, client.get(&HttpRequest::new(url))).await.unwrap();
         let begins = format!("cannot connect to api.example through the proxy {gone}: Connection refused");
         assert!(fault.unwrap_err().to_string().starts_with(&begins));
     }

@@ -8,7 +8,7 @@ use crate::limits;
 
 /// What a server lets one client do within a time that it chooses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct RateLimit {
+pub struct RateLimitStatus {
     /// So many within that time. At most [`limits::RATE_CEILING`].
     pub limit: Option<u64>,
     /// So many from now on, until it is reset. At most [`limits::RATE_CEILING`].
@@ -22,13 +22,13 @@ pub struct RateLimit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RateLimits {
     /// Requests.
-    pub requests: RateLimit,
+    pub requests: RateLimitStatus,
     /// Tokens, those sent and those written together.
-    pub tokens: RateLimit,
+    pub tokens: RateLimitStatus,
     /// Tokens sent to models.
-    pub input_tokens: RateLimit,
+    pub input_tokens: RateLimitStatus,
     /// Tokens written by models.
-    pub output_tokens: RateLimit,
+    pub output_tokens: RateLimitStatus,
 }
 
 impl RateLimits {
@@ -43,7 +43,7 @@ impl RateLimits {
             let count = |field| Some(text(field)?.parse::<u64>().ok()?.min(limits::RATE_CEILING));
             let reset =
                 text("reset").and_then(|text| until(text, now)).map(|time| time.min(limits::RATE_RESET_CEILING));
-            RateLimit { limit: count("limit"), remaining: count("remaining"), reset }
+            RateLimitStatus { limit: count("limit"), remaining: count("remaining"), reset }
         };
         Self {
             requests: of("requests"),
@@ -97,8 +97,8 @@ mod tests {
         RateLimits::of(&headers, humantime::parse_rfc3339("2026-01-31T12:00:00Z").unwrap())
     }
 
-    fn limit(limit: u64, remaining: u64, reset: Duration) -> RateLimit {
-        RateLimit { limit: Some(limit), remaining: Some(remaining), reset: Some(reset) }
+    fn limit(limit: u64, remaining: u64, reset: Duration) -> RateLimitStatus {
+        RateLimitStatus { limit: Some(limit), remaining: Some(remaining), reset: Some(reset) }
     }
 
     #[test]
@@ -113,10 +113,10 @@ mod tests {
             ("anthropic-ratelimit-input-tokens-reset", "2026-01-31T12:01:00.5Z"),
             ("anthropic-ratelimit-output-tokens-reset", "2026-01-31T11:00:00Z"),
         ]);
-        let reset = |reset| RateLimit { reset: Some(reset), ..RateLimit::default() };
+        let reset = |reset| RateLimitStatus { reset: Some(reset), ..RateLimitStatus::default() };
         let expected = RateLimits {
             requests: limit(50, 49, Duration::from_secs(2)),
-            tokens: RateLimit { remaining: Some(70_000), ..RateLimit::default() },
+            tokens: RateLimitStatus { remaining: Some(70_000), ..RateLimitStatus::default() },
             input_tokens: limit(50_000, 0, Duration::from_millis(60_500)),
             output_tokens: reset(Duration::ZERO),
         };
@@ -171,7 +171,10 @@ mod tests {
             ("x-ratelimit-reset-requests", "1e9"),
         ]);
         assert_eq!(absurd.tokens, limit(limits::RATE_CEILING, limits::RATE_CEILING, limits::RATE_RESET_CEILING));
-        assert_eq!(absurd.requests, RateLimit { reset: Some(limits::RATE_RESET_CEILING), ..RateLimit::default() });
+        assert_eq!(
+            absurd.requests,
+            RateLimitStatus { reset: Some(limits::RATE_RESET_CEILING), ..RateLimitStatus::default() }
+        );
         let long = |zeros| format!("{}1", "0".repeat(zeros));
         let read = |value: &str| of(&[("x-ratelimit-limit-tokens", value)]).tokens.limit;
         assert_eq!(read(&long(limits::RATE_HEADER_BYTES - 1)), Some(1));

@@ -7,11 +7,11 @@ use reqwest::dns::{Name, Resolve, Resolving};
 use super::{
     HttpClient,
     client::builder,
-    egress::resolver::{Lookup, Resolver, of_system},
+    egress::resolver::{AddressLookup, GrantedResolver, of_system},
     failure::cannot_start,
-    tls::Trust,
+    tls::TlsTrust,
 };
-use crate::{capability::Reaches, error::Fault};
+use crate::{capability::AllowedAddresses, error::Fault};
 
 impl HttpClient {
     /// The same client for servers whose names lead to these addresses. It shares no connection with this one. A proxy looks
@@ -20,15 +20,15 @@ impl HttpClient {
     /// # Errors
     ///
     /// [`Fault::Other`] if TLS cannot be set up.
-    pub fn reaching(&self, reaches: Reaches) -> Result<Self, Fault> {
+    pub fn reaching(&self, reaches: AllowedAddresses) -> Result<Self, Fault> {
         self.reaching_by(reaches, of_system())
     }
 
-    fn reaching_by(&self, reaches: Reaches, lookup: Lookup) -> Result<Self, Fault> {
+    fn reaching_by(&self, reaches: AllowedAddresses, lookup: AddressLookup) -> Result<Self, Fault> {
         let proxy = self.config.proxy.as_ref().and_then(|proxy| proxy.url().host_str()).map(str::to_lowercase);
-        let way_to_proxy = Resolver { reaches: Reaches::all(), lookup: lookup.clone() };
-        let resolver = ButProxy { proxy, way_to_proxy, servers: Resolver { reaches, lookup } };
-        let builder = builder(&self.config, Trust::of_process()?.tls.clone())?.dns_resolver(Arc::new(resolver));
+        let way_to_proxy = GrantedResolver { reaches: AllowedAddresses::all(), lookup: lookup.clone() };
+        let resolver = ProxyAwareResolver { proxy, way_to_proxy, servers: GrantedResolver { reaches, lookup } };
+        let builder = builder(&self.config, TlsTrust::of_process()?.tls.clone())?.dns_resolver(Arc::new(resolver));
         let http = builder.build().map_err(|error| cannot_start(&error))?;
         let none = Err(Fault::other("a client for some addresses opens no WebSockets"));
         Ok(Self { http, sockets: Arc::new(OnceLock::from(none)), ..self.clone() })
@@ -36,13 +36,13 @@ impl HttpClient {
 }
 
 /// Looks servers up; the proxy, which a person has named, may be anywhere.
-struct ButProxy {
+struct ProxyAwareResolver {
     proxy: Option<String>,
-    way_to_proxy: Resolver,
-    servers: Resolver,
+    way_to_proxy: GrantedResolver,
+    servers: GrantedResolver,
 }
 
-impl Resolve for ButProxy {
+impl Resolve for ProxyAwareResolver {
     fn resolve(&self, name: Name) -> Resolving {
         match &self.proxy {
             Some(proxy) if proxy == name.as_str() => self.way_to_proxy.resolve(name),
@@ -61,23 +61,25 @@ mod tests {
     use crate::{
         capability::loopback,
         net::{
-            ClientConfig, ProxyUrl, Request, Retries,
+            HttpClientConfig, HttpRequest, ProxyUrl, Retries,
             test_server::{TestServer, answer},
         },
     };
 
     /// Every name leads to this machine.
-    fn here() -> Lookup {
+    fn here() -> AddressLookup {
         Arc::new(|_| Box::pin(async { Ok(vec![IpAddr::from(Ipv4Addr::LOCALHOST)]) }))
     }
 
     #[tokio::test]
     async fn a_name_that_leads_elsewhere_is_not_asked() {
-        for (reaches, is_reached) in [(Reaches::public_and([]), false), (Reaches::public_and(loopback()), true)] {
+        for (reaches, is_reached) in
+            [(AllowedAddresses::public_and([]), false), (AllowedAddresses::public_and(loopback()), true)]
+        {
             let server = TestServer::start(vec![answer("200 OK", "", "fine")]).await;
             let client = HttpClient::new().unwrap().reaching_by(reaches, here()).unwrap();
             let url = server.url.replace("127.0.0.1", "rebound.example").parse().unwrap();
-            let request = Request { retries: Retries::NONE, ..Request::new(url) };
+            let request = HttpRequest { retries: Retries::NONE, ..HttpRequest::new(url) };
             let answer = client.exchange(Method::GET, &request, None).await;
             assert_eq!(answer.is_ok(), is_reached, "{answer:?}");
             assert_eq!(server.requests().len(), usize::from(is_reached));
@@ -92,10 +94,10 @@ mod tests {
     async fn a_proxy_may_be_anywhere() {
         let server = TestServer::start(vec![answer("200 OK", "", "fine")]).await;
         let proxy = ProxyUrl::parse(&server.url.replace("127.0.0.1", "Proxy.Example")).unwrap();
-        let config = ClientConfig { proxy: Some(proxy), no_proxy: vec![] };
-        let client = HttpClient::with(config).unwrap().reaching_by(Reaches::public_and([]), here()).unwrap();
+        let config = HttpClientConfig { proxy: Some(proxy), no_proxy: vec![] };
+        let client = HttpClient::with(config).unwrap().reaching_by(AllowedAddresses::public_and([]), here()).unwrap();
         let url = "http://server.example/".parse().unwrap();
-        let request = Request { retries: Retries::NONE, ..Request::new(url) };
+        let request = HttpRequest { retries: Retries::NONE, ..HttpRequest::new(url) };
         assert!(client.exchange(Method::GET, &request, None).await.is_ok());
         assert!(server.requests()[0].starts_with("GET http://server.example/ "));
     }

@@ -19,19 +19,19 @@ use crate::{error::Fault, limits};
 pub type ByteStream = BoxStream<'static, Result<Vec<u8>, Fault>>;
 
 /// The reply to a request, with a status of success. It has begun: its first bytes are here.
-pub struct Reply {
+pub struct SuccessResponse {
     pub(super) first: Option<Vec<u8>>,
-    pub(super) body: Body,
+    pub(super) body: HttpResponseBody,
     pub(super) rate_limits: RateLimits,
 }
 
-impl fmt::Debug for Reply {
+impl fmt::Debug for SuccessResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Reply({})", self.body.origin)
     }
 }
 
-impl Reply {
+impl SuccessResponse {
     /// What the server said of its limits.
     pub fn rate_limits(&self) -> &RateLimits {
         &self.rate_limits
@@ -47,7 +47,7 @@ impl Reply {
     ///
     /// # Errors
     ///
-    /// [`Fault::TooLarge`] beyond `limit` bytes, and those of [`Reply::into_stream`].
+    /// [`Fault::TooLarge`] beyond `limit` bytes, and those of [`SuccessResponse::into_stream`].
     pub async fn read(mut self, limit: usize) -> Result<Vec<u8>, Fault> {
         let mut bytes = self.first.unwrap_or_default();
         while bytes.len() <= limit {
@@ -61,19 +61,19 @@ impl Reply {
 }
 
 /// What is still to come of a body.
-pub(super) fn stream_of(body: Body) -> impl Stream<Item = Result<Vec<u8>, Fault>> + Send {
+pub(super) fn stream_of(body: HttpResponseBody) -> impl Stream<Item = Result<Vec<u8>, Fault>> + Send {
     // In a box: it is handed on with each chunk.
     stream::try_unfold(Box::new(body), |mut body| async { Ok(body.next().await?.map(|chunk| (chunk, body))) })
 }
 
-pub(super) struct Body {
+pub(super) struct HttpResponseBody {
     pub response: reqwest::Response,
     pub origin: String,
     pub deadline: Instant,
     pub idle: Duration,
 }
 
-impl Body {
+impl HttpResponseBody {
     /// How the bytes are compressed, if they are.
     pub(super) fn encoding(&self, secrets: &[Secret]) -> Option<String> {
         let value = self.response.headers().get(header::CONTENT_ENCODING)?;
@@ -133,16 +133,16 @@ mod tests {
 
     use super::*;
     use crate::net::{
-        HttpClient, Request, Retries, endpoint,
-        test_server::{Answer, TestServer, answer},
+        HttpClient, HttpRequest, Retries, endpoint,
+        test_server::{CannedResponse, TestServer, answer},
     };
 
-    async fn post(server: &TestServer) -> Result<Reply, Fault> {
-        let request = Request::new(endpoint(&server.url, &["v1"])?);
-        HttpClient::new()?.post(&Request { retries: Retries::NONE, ..request }, b"{}".into()).await
+    async fn post(server: &TestServer) -> Result<SuccessResponse, Fault> {
+        let request = HttpRequest::new(endpoint(&server.url, &["v1"])?);
+        HttpClient::new()?.post(&HttpRequest { retries: Retries::NONE, ..request }, b"{}".into()).await
     }
 
-    async fn whole(reply: Reply) -> (Vec<u8>, Option<Fault>) {
+    async fn whole(reply: SuccessResponse) -> (Vec<u8>, Option<Fault>) {
         let (mut bytes, mut stream) = (Vec::new(), reply.into_stream());
         while let Some(chunk) = stream.next().await {
             match chunk {
@@ -168,7 +168,7 @@ mod tests {
             ("connection: close\r\n\r\nfi", false),
         ] {
             let bytes = format!("HTTP/1.1 200 OK\r\n{head}").into_bytes();
-            let server = TestServer::start(vec![Answer { bytes, stays: false }]).await;
+            let server = TestServer::start(vec![CannedResponse { bytes, stays: false }]).await;
             let (said, fault) = whole(post(&server).await.unwrap()).await;
             assert_eq!(said, b"fi", "{head}");
             assert_eq!(matches!(fault, Some(Fault::Unavailable { .. })), is_cut, "{head}: {fault:?}");
@@ -227,7 +227,7 @@ mod tests {
             let client = HttpClient::new().unwrap();
             let http = reqwest::Client::builder().no_proxy().http2_prior_knowledge().build().unwrap();
             let client = HttpClient { http, ..client };
-            let request = Request { retries: Retries::NONE, ..Request::new(endpoint(&url, &["v1"]).unwrap()) };
+            let request = HttpRequest { retries: Retries::NONE, ..HttpRequest::new(endpoint(&url, &["v1"]).unwrap()) };
             let (said, fault) = match client.post(&request, b"{}".into()).await {
                 Ok(reply) => whole(reply).await,
                 Err(fault) => (b"fi".into(), Some(fault)),
@@ -255,7 +255,7 @@ mod tests {
         };
         let client = HttpClient::new().unwrap();
         let drops = async {
-            let mut stream = client.post(&Request::new(url), b"{}".into()).await.unwrap().into_stream();
+            let mut stream = client.post(&HttpRequest::new(url), b"{}".into()).await.unwrap().into_stream();
             assert_eq!(stream.next().await.unwrap().unwrap(), b"fi");
             drop(stream);
         };

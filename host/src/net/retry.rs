@@ -13,10 +13,10 @@ use reqwest::{
 
 use tokio::time::{Instant, sleep};
 
-use super::{RateLimits, failure::Failed};
+use super::{RateLimits, failure::FailedAttempt};
 use crate::{
     error::{Fault, cut},
-    event::{Event, RunCx, Wait},
+    event::{Event, ModelWait, RunCx},
     limits,
 };
 
@@ -51,9 +51,9 @@ pub struct RetryPause<'a> {
 
 /// Is told of each pause before a request is sent again. It must not wait.
 #[derive(Clone, Default)]
-pub struct RetryObserver(Option<Arc<TellPause>>);
+pub struct RetryObserver(Option<Arc<RetryCallback>>);
 
-type TellPause = dyn Fn(&RetryPause<'_>) + Send + Sync;
+type RetryCallback = dyn Fn(&RetryPause<'_>) + Send + Sync;
 
 impl RetryObserver {
     /// Calls `told`.
@@ -71,7 +71,7 @@ impl RetryObserver {
             let why = cut(&fault.to_string(), limits::FAILURE_SHOWN_CHARS);
             let detail = format!("{why}; attempt {attempt} follows in {:.1} s", pause.as_secs_f64());
             let (agent, model) = (Arc::clone(&agent), model.clone());
-            events.emit_now(Event::ModelWaits { agent, model, wait: Wait::Retry, detail });
+            events.emit_now(Event::ModelWaits { agent, model, wait: ModelWait::Retry, detail });
         })
     }
 
@@ -97,7 +97,7 @@ impl Retries {
 
     /// Attempts until one succeeds, one fails in a way that will not pass, or so many were made. `of` is what is tried, for
     /// the log; `observer` is told of each pause.
-    pub(crate) async fn repeat<T, F: Future<Output = Result<T, Failed>>>(
+    pub(crate) async fn repeat<T, F: Future<Output = Result<T, FailedAttempt>>>(
         &self,
         of: &str,
         deadline: Instant,
@@ -106,7 +106,7 @@ impl Retries {
     ) -> Result<T, Fault> {
         let (mut pauses, mut attempts) = (self.pauses(), 1);
         loop {
-            let Failed { fault, again } = match attempt().await {
+            let FailedAttempt { fault, again } = match attempt().await {
                 Ok(done) => return Ok(done),
                 Err(failed) => failed,
             };
@@ -119,14 +119,14 @@ impl Retries {
         }
     }
 
-    pub(crate) fn pauses(&self) -> Pauses {
+    pub(crate) fn pauses(&self) -> RetryPauses {
         let drawn = ExponentialBuilder::new()
             .with_min_delay(self.first_pause.min(limits::RETRY_PAUSE))
             .with_max_delay(limits::RETRY_PAUSE)
             .with_max_times(self.times.min(limits::HTTP_RETRIES_CEILING))
             .with_jitter()
             .build();
-        Pauses { drawn, left: self.waiting.min(limits::RETRY_WAITING_CEILING) }
+        RetryPauses { drawn, left: self.waiting.min(limits::RETRY_WAITING_CEILING) }
     }
 }
 
@@ -137,12 +137,12 @@ impl Default for Retries {
 }
 
 /// The pauses of one request.
-pub(crate) struct Pauses {
+pub(crate) struct RetryPauses {
     drawn: ExponentialBackoff,
     left: Duration,
 }
 
-impl Pauses {
+impl RetryPauses {
     /// The pause before the next attempt, if there is one; the server asks for `asked`.
     pub(crate) fn next(&mut self, asked: Option<Duration>) -> Option<Duration> {
         let drawn = self.drawn.next()?;
@@ -277,14 +277,14 @@ mod tests {
         let (observer, begun) = (RetryObserver::of_model(&cx, "m"), Instant::now());
         drop(cx);
         let attempt =
-            || async { Err::<(), _>(Failed::from(Fault::Unavailable { message: "busy".into(), after: None })) };
+            || async { Err::<(), _>(FailedAttempt::from(Fault::Unavailable { message: "busy".into(), after: None })) };
         let retries = Retries::times(2);
         let failed = retries.repeat("m", begun + limits::COMPLETION_TIME, &observer, attempt);
         let fault = failed.await.unwrap_err();
         assert!(matches!(fault, Fault::Unavailable { .. }), "{fault}");
         drop(observer);
         let mut told = Vec::new();
-        while let Some(Event::ModelWaits { agent, model, wait: Wait::Retry, detail }) = stream.next().await {
+        while let Some(Event::ModelWaits { agent, model, wait: ModelWait::Retry, detail }) = stream.next().await {
             told.push(format!("{agent} {model} {detail}"));
         }
         assert_eq!(told.len(), 2, "the last failure is no pause: {told:?}");

@@ -12,12 +12,12 @@ use tokio::sync::OnceCell;
 
 use super::{
     Secret,
-    command::{self, Failure},
+    command::{self, SecretCommandError},
     status,
 };
 use crate::{
     error::why_unreadable,
-    files::{self, ReadError},
+    files::{self, FileReadError},
     limits,
 };
 
@@ -111,14 +111,14 @@ impl SecretError {
 
 /// A credential, and what a person should know about where it lies.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Resolved {
+pub struct ResolvedSecret {
     /// The credential.
     pub secret: Secret,
     /// A file that others can read: what it is and how to mend it.
     pub warning: Option<String>,
 }
 
-impl From<Secret> for Resolved {
+impl From<Secret> for ResolvedSecret {
     fn from(secret: Secret) -> Self {
         Self { secret, warning: None }
     }
@@ -128,7 +128,7 @@ impl From<Secret> for Resolved {
 /// Clones share what is kept. Failures are not kept.
 #[derive(Clone, Default)]
 pub struct Keyring {
-    kept: Arc<Mutex<HashMap<SecretSource, Arc<OnceCell<Resolved>>>>>,
+    kept: Arc<Mutex<HashMap<SecretSource, Arc<OnceCell<ResolvedSecret>>>>>,
 }
 
 impl fmt::Debug for Keyring {
@@ -148,12 +148,12 @@ impl Keyring {
         &self,
         source: &SecretSource,
         environment: &(dyn Fn(&str) -> Option<String> + Send + Sync),
-    ) -> Result<Resolved, SecretError> {
+    ) -> Result<ResolvedSecret, SecretError> {
         match source {
-            SecretSource::Literal(secret) => first_line(source, secret.expose()).map(Resolved::from),
+            SecretSource::Literal(secret) => first_line(source, secret.expose()).map(ResolvedSecret::from),
             SecretSource::Env(name) => {
                 let value = environment(name).ok_or_else(|| SecretError::Unset { place: source.clone() })?;
-                first_line(source, &value).map(Resolved::from)
+                first_line(source, &value).map(ResolvedSecret::from)
             }
             SecretSource::File(path) => self.place(source).get_or_try_init(|| in_file(source, path)).await.cloned(),
             SecretSource::Command(words) => {
@@ -177,13 +177,13 @@ impl Keyring {
     /// The credentials from files and programs that it has looked up, each with where it comes from.
     pub fn kept(&self) -> impl Iterator<Item = (String, Secret)> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = |(source, place): (&SecretSource, &Arc<OnceCell<Resolved>>)| {
+        let found = |(source, place): (&SecretSource, &Arc<OnceCell<ResolvedSecret>>)| {
             Some((source.to_string(), place.get()?.secret.clone()))
         };
         kept.iter().filter_map(found).collect::<Vec<_>>().into_iter()
     }
 
-    fn place(&self, source: &SecretSource) -> Arc<OnceCell<Resolved>> {
+    fn place(&self, source: &SecretSource) -> Arc<OnceCell<ResolvedSecret>> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         match kept.get(source) {
             Some(place) => place.clone(),
@@ -202,7 +202,7 @@ fn first_line(source: &SecretSource, text: &str) -> Result<Secret, SecretError> 
     Ok(Secret::new(line))
 }
 
-async fn in_file(source: &SecretSource, path: &Path) -> Result<Resolved, SecretError> {
+async fn in_file(source: &SecretSource, path: &Path) -> Result<ResolvedSecret, SecretError> {
     if !path.is_absolute() {
         return Err(SecretError::Relative { place: source.clone() });
     }
@@ -215,13 +215,13 @@ async fn in_file(source: &SecretSource, path: &Path) -> Result<Resolved, SecretE
     });
     let (text, mode) = match read.await.map_err(|_| unreadable("the read was broken off".into()))? {
         Ok(read) => read,
-        Err(ReadError::TooLarge(most)) => return Err(SecretError::TooLarge { place: source.clone(), most }),
+        Err(FileReadError::TooLarge(most)) => return Err(SecretError::TooLarge { place: source.clone(), most }),
         Err(error) => return Err(unreadable(error.to_string())),
     };
     let warning = mode.map(|mode| {
         format!("{source} holds a secret and others on this machine can read it (mode {mode:03o}): make it 600")
     });
-    Ok(Resolved { secret: first_line(source, &text)?, warning })
+    Ok(ResolvedSecret { secret: first_line(source, &text)?, warning })
 }
 
 /// The mode of a file that its group or everybody may read.
@@ -236,7 +236,7 @@ fn mode_if_shared(_: &Path) -> Option<u32> {
     None
 }
 
-async fn printed(source: &SecretSource, words: &[String]) -> Result<Resolved, SecretError> {
+async fn printed(source: &SecretSource, words: &[String]) -> Result<ResolvedSecret, SecretError> {
     let (program, arguments) = match words.split_first() {
         Some(split) if words.len() <= limits::SECRET_COMMAND_WORDS => split,
         _ => return Err(SecretError::Words { words: words.len() }),
@@ -247,9 +247,9 @@ async fn printed(source: &SecretSource, words: &[String]) -> Result<Resolved, Se
     }
     let (most, time) = (limits::SECRET_BYTES, limits::SECRET_COMMAND_TIME);
     let output = command::run(program, arguments, most, time).await.map_err(|failure| match failure {
-        Failure::Io(error) => SecretError::Start { place: place(), why: why_not_run(&error) },
-        Failure::Time => SecretError::Time { place: place(), time },
-        Failure::TooMuch => SecretError::TooLarge { place: place(), most },
+        SecretCommandError::Io(error) => SecretError::Start { place: place(), why: why_not_run(&error) },
+        SecretCommandError::Time => SecretError::Time { place: place(), time },
+        SecretCommandError::TooMuch => SecretError::TooLarge { place: place(), most },
     })?;
     let text = String::from_utf8(output.stdout).map_err(|_| SecretError::NotText { place: place() });
     if !output.status.success() {
@@ -259,7 +259,7 @@ async fn printed(source: &SecretSource, words: &[String]) -> Result<Resolved, Se
         let said = status::shown(said.trim(), secret.as_slice(), limits::SECRET_COMMAND_ERROR_BYTES);
         return Err(SecretError::Failed { place: place(), status: output.status.to_string(), said });
     }
-    first_line(source, &text?).map(Resolved::from)
+    first_line(source, &text?).map(ResolvedSecret::from)
 }
 
 fn why_not_run(error: &io::Error) -> String {

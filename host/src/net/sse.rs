@@ -14,7 +14,7 @@ use crate::{error::Fault, limits};
 
 /// One event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Event {
+pub struct SseEvent {
     /// Its `event` field; empty if it has none.
     pub name: String,
     /// Its `data` lines, joined by line ends.
@@ -26,7 +26,7 @@ pub struct Event {
 }
 
 /// The events of a stream, in order.
-pub struct Events {
+pub struct SseEventStream {
     stream: ByteStream,
     limit: usize,
     chunk: Vec<u8>,
@@ -36,13 +36,13 @@ pub struct Events {
     line: Vec<u8>,
     /// The last line ended in a carriage return: a line feed right after it belongs to it.
     after_return: bool,
-    coming: Coming,
+    coming: PartialSseEvent,
     /// Bytes that have come.
     bytes: usize,
     idle: IdlePhase,
 }
 
-/// The part of a stream since it last led to something: see [`Events::note_progress`].
+/// The part of a stream since it last led to something: see [`SseEventStream::note_progress`].
 #[derive(Default)]
 struct IdlePhase {
     bytes: usize,
@@ -50,14 +50,14 @@ struct IdlePhase {
     time: Option<Duration>,
     /// When it has lasted too long.
     until: Option<Instant>,
-    /// The value that [`Events::note_progress`] was last given.
+    /// The value that [`SseEventStream::note_progress`] was last given.
     progress: u64,
 }
 
 /// An event that comes line by line. Its room is used again for the next one.
 #[derive(Default)]
-struct Coming {
-    event: Event,
+struct PartialSseEvent {
+    event: SseEvent,
     has_data: bool,
     /// Without data it is one too, if it has an id or a retry.
     may_be_bare: bool,
@@ -65,10 +65,10 @@ struct Coming {
     after_first_line: bool,
 }
 
-impl Events {
+impl SseEventStream {
     /// Reads events of at most `limit` bytes.
     pub fn new(stream: ByteStream, limit: usize) -> Self {
-        let (chunk, line, coming) = (Vec::new(), Vec::new(), Coming::default());
+        let (chunk, line, coming) = (Vec::new(), Vec::new(), PartialSseEvent::default());
         Self { stream, limit, chunk, at: 0, line, after_return: false, coming, bytes: 0, idle: IdlePhase::default() }
     }
 
@@ -89,7 +89,7 @@ impl Events {
 
     /// The same, and of events without data those too that have an id or a retry: for streams that can be taken up again.
     pub fn with_bare(self) -> Self {
-        Self { coming: Coming { may_be_bare: true, ..self.coming }, ..self }
+        Self { coming: PartialSseEvent { may_be_bare: true, ..self.coming }, ..self }
     }
 
     /// The next event; none at the end of the stream. An event that the end cuts off is none.
@@ -99,7 +99,7 @@ impl Events {
     /// [`Fault::TooLarge`] for an event beyond the limit, and beyond [`limits::STREAM_BYTES`] in all; [`Fault::Other`] beyond
     /// [`limits::STREAM_IDLE_BYTES`] without progress; [`Fault::Unavailable`] beyond the idle time; and what the stream
     /// fails with.
-    pub async fn next(&mut self) -> Result<Option<&Event>, Fault> {
+    pub async fn next(&mut self) -> Result<Option<&SseEvent>, Fault> {
         if self.coming.is_complete {
             self.coming.clear();
         }
@@ -173,7 +173,7 @@ impl Events {
     }
 }
 
-impl Coming {
+impl PartialSseEvent {
     /// Takes in a line; an empty one completes the event.
     fn take(&mut self, line: &[u8]) {
         let readable;
@@ -197,7 +197,7 @@ impl Coming {
         }
         let (field, value) = line.split_once(':').unwrap_or((line, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);
-        let Event { name, data, id, retry } = &mut self.event;
+        let SseEvent { name, data, id, retry } = &mut self.event;
         match field {
             "data" => {
                 if std::mem::replace(&mut self.has_data, true) {
@@ -230,7 +230,7 @@ mod tests {
 
     async fn events(pieces: &[&[u8]], limit: usize) -> Result<Vec<(String, String)>, Fault> {
         let pieces: Vec<_> = pieces.iter().map(|piece| Ok(piece.to_vec())).collect();
-        let mut events = Events::new(stream::iter(pieces).boxed(), limit);
+        let mut events = SseEventStream::new(stream::iter(pieces).boxed(), limit);
         let mut seen = Vec::new();
         while let Some(event) = events.next().await? {
             seen.push((event.name.clone(), event.data.clone()));
@@ -257,7 +257,7 @@ mod tests {
         for (is_bare, expected) in
             [(false, vec![("d", Some("2"), None)]), (true, vec![("", Some("1"), Some(20)), ("d", Some("2"), None)])]
         {
-            let events = Events::new(stream::iter([Ok(text.clone())]).boxed(), 100);
+            let events = SseEventStream::new(stream::iter([Ok(text.clone())]).boxed(), 100);
             let mut events = if is_bare { events.with_bare() } else { events };
             let mut seen = Vec::new();
             while let Some(event) = events.next().await.unwrap() {
@@ -283,7 +283,7 @@ mod tests {
         let padding = "x".repeat(200);
         for endless in [format!(": {padding}\n"), format!("id: {padding}\ndata:\n\n"), format!("data: {padding}\n\n")] {
             let pieces = stream::repeat(Ok(endless.repeat(500).into_bytes()));
-            let mut events = Events::new(pieces.boxed(), 1_000);
+            let mut events = SseEventStream::new(pieces.boxed(), 1_000);
             let fault = loop {
                 if let Err(fault) = events.next().await {
                     break fault;
@@ -294,7 +294,7 @@ mod tests {
         }
         // Progress begins the count again, up to the bound of all.
         let large = [b"data: ", &vec![b'x'; 1 << 20][..], b"\n\n"].concat();
-        let mut events = Events::new(stream::repeat(Ok(large)).boxed(), 2 << 20);
+        let mut events = SseEventStream::new(stream::repeat(Ok(large)).boxed(), 2 << 20);
         let fault = loop {
             match events.next().await {
                 Ok(_) => events.note_progress(events.idle.progress + 1),
@@ -312,7 +312,7 @@ mod tests {
                 tokio::time::sleep(second).await;
                 Ok(ping.as_bytes().to_vec())
             });
-            Events::new(pings.boxed(), 100).with_idle_time(10 * second)
+            SseEventStream::new(pings.boxed(), 100).with_idle_time(10 * second)
         };
         let begun = Instant::now();
         for ping in [": ping\n\n", "data: {}\n\n"] {

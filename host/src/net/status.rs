@@ -13,7 +13,7 @@ const RAW_CHARS: usize = 300;
 
 /// The fault that a status other than success means. `after` is the server's `Retry-After`, `body` what it said.
 pub fn fault(origin: &str, status: u16, after: Option<Duration>, body: &str, secrets: &[Secret]) -> Fault {
-    let complaint = Complaint::parse(body);
+    let complaint = ServerErrorBody::parse(body);
     let said = match &complaint {
         Some(complaint) => shown(&complaint.message, secrets, limits::ERROR_BYTES),
         // A page made for browsers explains nothing here.
@@ -34,13 +34,13 @@ pub fn fault(origin: &str, status: u16, after: Option<Duration>, body: &str, sec
 /// the value of its `error` key, JSON.
 pub fn fault_in_reply(origin: &str, error: &str, secrets: &[Secret]) -> Fault {
     let value = serde_json::from_str(error).unwrap_or_else(|_| Value::String(error.into()));
-    let complaint = Complaint::of(&value);
+    let complaint = ServerErrorBody::of(&value);
     let message =
         format!("{origin} broke off with an error: {}", shown(&complaint.message, secrets, limits::ERROR_BYTES));
     of_status(complaint.status(), &complaint, message, None)
 }
 
-fn of_status(status: u16, complaint: &Complaint, message: String, after: Option<Duration>) -> Fault {
+fn of_status(status: u16, complaint: &ServerErrorBody, message: String, after: Option<Duration>) -> Fault {
     // Vendors use statuses for two things that mean another: a bill to pay is not a pause, a full window no bad input.
     if complaint.is("insufficient_quota") {
         return Fault::Exhausted { message };
@@ -81,7 +81,7 @@ fn of_status(status: u16, complaint: &Complaint, message: String, after: Option<
 
 /// What a server says went wrong.
 #[derive(Default)]
-struct Complaint {
+struct ServerErrorBody {
     message: String,
     kind: String,
     code: String,
@@ -95,7 +95,7 @@ struct Complaint {
     n_ctx: String,
 }
 
-impl Complaint {
+impl ServerErrorBody {
     /// Reads a body of one of the usual shapes: `{"error": {"message": …}}`, `{"error": "…"}`, `{"message": "…"}`,
     /// `{"detail": "…"}`, or a list that begins with one of them.
     fn parse(body: &str) -> Option<Self> {

@@ -16,21 +16,21 @@ pub struct TestServer {
 }
 
 /// What is sent over a connection.
-pub struct Answer {
+pub struct CannedResponse {
     pub bytes: Vec<u8>,
     /// Whether the connection stays open afterwards.
     pub stays: bool,
 }
 
 /// A whole reply. `headers` are lines that end in `\r\n`.
-pub fn answer(status: &str, headers: &str, body: &str) -> Answer {
+pub fn answer(status: &str, headers: &str, body: &str) -> CannedResponse {
     let length = body.len();
     let head = format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {length}\r\n{headers}\r\n");
-    Answer { bytes: (head + body).into_bytes(), stays: false }
+    CannedResponse { bytes: (head + body).into_bytes(), stays: false }
 }
 
 impl TestServer {
-    pub async fn start(answers: Vec<Answer>) -> Self {
+    pub async fn start(answers: Vec<CannedResponse>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let requests = Arc::new(Mutex::new(Vec::new()));
@@ -50,7 +50,7 @@ impl Drop for TestServer {
     }
 }
 
-async fn serve(listener: TcpListener, answers: Vec<Answer>, requests: Arc<Mutex<Vec<String>>>) {
+async fn serve(listener: TcpListener, answers: Vec<CannedResponse>, requests: Arc<Mutex<Vec<String>>>) {
     let mut answers = answers.into_iter();
     let mut open = Vec::new();
     while let Ok((mut connection, _)) = listener.accept().await {

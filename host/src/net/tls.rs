@@ -17,21 +17,21 @@ use super::status;
 use crate::{error::Fault, limits};
 
 /// Whom the process trusts. It is read once: that takes longer than many a request.
-pub(super) struct Trust {
+pub(super) struct TlsTrust {
     /// For HTTP/2 and HTTP/1.1.
     pub tls: ClientConfig,
     /// Why no server's certificate can be checked, if so.
     pub no_roots: Option<String>,
 }
 
-impl Trust {
+impl TlsTrust {
     /// The trust of the process.
     ///
     /// # Errors
     ///
     /// [`Fault::Other`] if TLS cannot be set up.
     pub fn of_process() -> Result<&'static Self, Fault> {
-        static TRUST: OnceLock<Result<Trust, Fault>> = OnceLock::new();
+        static TRUST: OnceLock<Result<TlsTrust, Fault>> = OnceLock::new();
         TRUST.get_or_init(Self::read).as_ref().map_err(Clone::clone)
     }
 

@@ -14,8 +14,8 @@ use tokio_tungstenite::{
 };
 
 use super::{
-    HttpClient, RateLimits, Request, Secret,
-    failure::{Failed, root, timed_out, unavailable},
+    HttpClient, HttpRequest, RateLimits, Secret,
+    failure::{FailedAttempt, root, timed_out, unavailable},
     status::shown,
 };
 use crate::{error::Fault, limits};
@@ -28,7 +28,7 @@ impl HttpClient {
     /// # Errors
     ///
     /// As [`HttpClient::post`]; [`Fault::Other`] if the server answers with something that is no WebSocket.
-    pub async fn dial(&self, request: &Request) -> Result<WebSocket, Fault> {
+    pub async fn dial(&self, request: &HttpRequest) -> Result<WebSocket, Fault> {
         let mut message = self.message(Method::GET, request, None)?;
         let scheme = if matches!(request.url.scheme(), "https" | "wss") { "https" } else { "http" };
         // `set_scheme` refuses some changes; these are none of them.
@@ -52,9 +52,9 @@ impl HttpClient {
         &self,
         http: &reqwest::Client,
         mut message: reqwest::Request,
-        request: &Request,
+        request: &HttpRequest,
         deadline: Instant,
-    ) -> Result<WebSocket, Failed> {
+    ) -> Result<WebSocket, FailedAttempt> {
         let key = generate_key();
         let accepted = derive_accept_key(key.as_bytes());
         let value = header::HeaderValue::from_str(&key).map_err(|error| Fault::other(error.to_string()))?;

@@ -7,10 +7,10 @@ use wasmparser::{ComponentExternalKind, Encoding, Parser, Payload, Validator, Wa
 
 use super::{
     error::PluginError,
-    extent::{Extent, Stopped},
-    functions::{self, Docs, Exported},
+    extent::{ComplexityCounter, ComplexityError},
+    functions::{self, ExportedFunctions, WitDocs},
     imports,
-    misshapen::{self, Misshapen},
+    misshapen::{self, ComponentError},
     unread::read_inside,
 };
 use crate::limits;
@@ -31,7 +31,7 @@ pub(super) const ENGINE_FEATURES: WasmFeatures = WasmFeatures::WASM3
 /// What a plugin can be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum PluginKind {
     /// Tools that a model can call.
     Tool,
     /// Looks at the chat once a turn.
@@ -50,17 +50,17 @@ pub enum Kind {
     Functions,
 }
 
-impl Kind {
+impl PluginKind {
     /// All of them.
-    pub(super) const ALL: [Kind; 8] = [
-        Kind::Tool,
-        Kind::Effect,
-        Kind::RunMiddleware,
-        Kind::ModelMiddleware,
-        Kind::ToolMiddleware,
-        Kind::Provider,
-        Kind::Coordinator,
-        Kind::Functions,
+    pub(super) const ALL: [PluginKind; 8] = [
+        PluginKind::Tool,
+        PluginKind::Effect,
+        PluginKind::RunMiddleware,
+        PluginKind::ModelMiddleware,
+        PluginKind::ToolMiddleware,
+        PluginKind::Provider,
+        PluginKind::Coordinator,
+        PluginKind::Functions,
     ];
 
     /// Its name in manifests: that of the interface, if it has one.
@@ -93,13 +93,13 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for PluginKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
-impl FromStr for Kind {
+impl FromStr for PluginKind {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
@@ -114,12 +114,12 @@ impl FromStr for Kind {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Anatomy {
     /// The kinds that it exports.
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<PluginKind>,
     /// The interfaces that it imports, with their versions; those that hold types alone are left out.
     pub imports: Vec<String>,
     /// Of kind `functions`: what it exports.
     #[serde(skip)]
-    pub(super) exported: Exported,
+    pub(super) exported: ExportedFunctions,
 }
 
 impl Anatomy {
@@ -127,9 +127,9 @@ impl Anatomy {
     ///
     /// # Errors
     ///
-    /// [`Misshapen`], if they are not a component of this contract.
-    pub fn read(bytes: &[u8]) -> Result<Self, Misshapen> {
-        Self::read_documented(bytes, Docs::default())
+    /// [`ComponentError`], if they are not a component of this contract.
+    pub fn read(bytes: &[u8]) -> Result<Self, ComponentError> {
+        Self::read_documented(bytes, WitDocs::default())
     }
 
     /// The same of a file, with the doc comments of a WIT file beside it that has its name: `calc.wit` for `calc.wasm`.
@@ -139,19 +139,20 @@ impl Anatomy {
             true => {
                 let folder = wit.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
                 let text = String::from_utf8(read_inside(&wit, folder, limits::PACKAGE_DOCS_BYTES as u64)?);
-                let docs = text.map_err(|_| "it is not UTF-8".to_owned()).and_then(|text| Docs::from_wit(&wit, &text));
+                let docs =
+                    text.map_err(|_| "it is not UTF-8".to_owned()).and_then(|text| WitDocs::from_wit(&wit, &text));
                 docs.map_err(|message| PluginError::Wit { path: wit, message })?
             }
-            false => Docs::default(),
+            false => WitDocs::default(),
         };
         Self::read_documented(bytes, documents).map_err(|source| PluginError::Component { path: path.into(), source })
     }
 
     /// The same with doc comments from elsewhere, which come before those in the bytes.
-    fn read_documented(bytes: &[u8], documents: Docs) -> Result<Self, Misshapen> {
-        let survey = Survey::of(bytes)?;
+    fn read_documented(bytes: &[u8], documents: WitDocs) -> Result<Self, ComponentError> {
+        let survey = ComponentSurvey::of(bytes)?;
         let types = survey.validate(bytes)?;
-        let Survey { mut imports, exports, docs } = survey;
+        let ComponentSurvey { mut imports, exports, docs } = survey;
         let docs = documents.or(docs);
 
         let mut kinds = Vec::new();
@@ -159,22 +160,22 @@ impl Anatomy {
             let Some((interface, version)) = of_contract(name) else { continue };
             let Ok(kind) = interface.parse() else { continue };
             if !speaks(version) {
-                return Err(Misshapen::OtherContract { verb: "exports", name: name.clone() });
+                return Err(ComponentError::OtherContract { verb: "exports", name: name.clone() });
             }
             kinds.push(kind);
         }
         for name in &imports {
             if of_contract(name).is_some_and(|(_, version)| !speaks(version)) {
-                return Err(Misshapen::OtherContract { verb: "imports", name: name.clone() });
+                return Err(ComponentError::OtherContract { verb: "imports", name: name.clone() });
             }
         }
-        let mut exported = Exported::default();
+        let mut exported = ExportedFunctions::default();
         if kinds.is_empty() {
             let names: Vec<_> = exports.iter().map(|(name, _)| name.clone()).collect();
-            exported = Exported::read(types.as_ref(), &imports, &names, &docs)
-                .map_err(|count| Misshapen::TooManyFunctions { count, most: limits::EXPORTED_FUNCTIONS })?;
+            exported = ExportedFunctions::read(types.as_ref(), &imports, &names, &docs)
+                .map_err(|count| ComponentError::TooManyFunctions { count, most: limits::EXPORTED_FUNCTIONS })?;
             if !exported.functions.is_empty() || !exported.left_out.is_empty() {
-                kinds.push(Kind::Functions);
+                kinds.push(PluginKind::Functions);
             }
         }
         let is_types = |name: &str| match of_contract(name) {
@@ -191,31 +192,31 @@ impl Anatomy {
 }
 
 /// The names in a component and the doc comments, read without a validator: in time and memory that grow with its bytes.
-pub(super) struct Survey {
+pub(super) struct ComponentSurvey {
     imports: Vec<String>,
     exports: Vec<(String, ComponentExternalKind)>,
-    docs: Docs,
+    docs: WitDocs,
 }
 
-impl Survey {
+impl ComponentSurvey {
     /// Counts the work that a component makes and reads its names.
     ///
     /// # Errors
     ///
-    /// [`Misshapen`]: it is none, cannot be read, or is too much work.
-    pub fn of(bytes: &[u8]) -> Result<Self, Misshapen> {
+    /// [`ComponentError`]: it is none, cannot be read, or is too much work.
+    pub fn of(bytes: &[u8]) -> Result<Self, ComponentError> {
         misshapen::check_header(bytes)?;
         let broken = |error| misshapen::broken(bytes, &error);
         let (mut imports, mut exports, mut depth) = (Vec::new(), Vec::new(), 0_u32);
-        let (mut extent, mut docs) = (Extent::default(), Docs::default());
+        let (mut extent, mut docs) = (ComplexityCounter::default(), WitDocs::default());
         for payload in Parser::new(0).parse_all(bytes) {
             let payload = payload.map_err(broken)?;
             if depth == 0 && matches!(payload, Payload::Version { encoding: Encoding::Module, .. }) {
                 return Err(misshapen::core_module(bytes));
             }
             extent.count(&payload).map_err(|stopped| match stopped {
-                Stopped::Broken(error) => broken(error),
-                Stopped::Refused(refused) => refused,
+                ComplexityError::Broken(error) => broken(error),
+                ComplexityError::Refused(refused) => refused,
             })?;
             match payload {
                 Payload::Version { .. } => depth += 1,
@@ -236,7 +237,7 @@ impl Survey {
                         && section.name() == functions::DOCS_SECTION
                         && section.data().len() <= limits::PACKAGE_DOCS_BYTES =>
                 {
-                    docs = docs.or(Docs::from_section(section.data()));
+                    docs = docs.or(WitDocs::from_section(section.data()));
                 }
                 _ => {}
             }
@@ -249,8 +250,8 @@ impl Survey {
     ///
     /// # Errors
     ///
-    /// [`Misshapen`] for what the engine would refuse: here more is known of why.
-    pub fn validate(&self, bytes: &[u8]) -> Result<Types, Misshapen> {
+    /// [`ComponentError`] for what the engine would refuse: here more is known of why.
+    pub fn validate(&self, bytes: &[u8]) -> Result<Types, ComponentError> {
         Validator::new_with_features(ENGINE_FEATURES)
             .validate_all(bytes)
             .map_err(|error| misshapen::refused(bytes, &self.imports, &self.exports, &error))
@@ -325,7 +326,10 @@ mod tests {
             match read {
                 Ok(_) => taken.push(feature),
                 Err(error) => {
-                    assert!(matches!(error, Misshapen::Feature { .. } | Misshapen::Async { .. }), "{feature}: {error}")
+                    assert!(
+                        matches!(error, ComponentError::Feature { .. } | ComponentError::Async { .. }),
+                        "{feature}: {error}"
+                    )
                 }
             }
         }

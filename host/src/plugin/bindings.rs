@@ -7,8 +7,8 @@ mod generated {
         imports: { default: async | trappable },
         exports: { default: async },
         with: {
-            "shelly:plugin/http.body": crate::plugin::imports::ResponseBody,
-            "shelly:plugin/http.upload": crate::plugin::imports::Upload,
+            "shelly:plugin/http.body": crate::plugin::imports::GuestResponseBody,
+            "shelly:plugin/http.upload": crate::plugin::imports::GuestUpload,
         },
     });
 }

@@ -16,14 +16,14 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::Semaphore;
 
 use super::{
-    anatomy::{Anatomy, Kind},
+    anatomy::{Anatomy, PluginKind},
     compile::{CompileStep, ComponentCompiler},
     error::PluginError,
-    functions::Offer,
-    imports::{self, Need},
-    manifest::{self, Manifest},
+    functions::FunctionToolset,
+    imports::{self, ImportRequirement},
+    manifest::{self, PluginManifest},
     shipped,
-    unread::{Component, Unread, read_bounded, read_inside},
+    unread::{ComponentBytes, PluginCandidate, read_bounded, read_inside},
 };
 use crate::{
     error::{ErrorKind, Report, why_unreadable},
@@ -34,11 +34,11 @@ use crate::{
 #[derive(Debug, Clone)]
 pub struct PluginPackage {
     /// What it says of itself.
-    pub manifest: Manifest,
+    pub manifest: PluginManifest,
     /// What its component exports and imports.
     pub anatomy: Anatomy,
     /// Of kind `functions`: the tools that its functions are.
-    pub offer: Offer,
+    pub offer: FunctionToolset,
     /// The folder.
     pub folder: PathBuf,
     /// Whether it is a component alone, without a manifest: the folder is not its own.
@@ -46,14 +46,14 @@ pub struct PluginPackage {
     /// Bytes of the component.
     pub size: u64,
     /// SHA-256 of the component.
-    pub digest: Digest,
+    pub digest: ComponentDigest,
 }
 
 /// SHA-256 of a component.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Digest([u8; 32]);
+pub struct ComponentDigest([u8; 32]);
 
-impl Digest {
+impl ComponentDigest {
     /// Its 32 bytes.
     pub fn bytes(self) -> [u8; 32] {
         self.0
@@ -69,19 +69,19 @@ impl Digest {
     }
 }
 
-impl std::fmt::Display for Digest {
+impl std::fmt::Display for ComponentDigest {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 
-impl std::fmt::Debug for Digest {
+impl std::fmt::Debug for ComponentDigest {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{self}")
     }
 }
 
-impl Serialize for Digest {
+impl Serialize for ComponentDigest {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
@@ -95,7 +95,7 @@ impl PluginPackage {
     ///
     /// [`PluginError`].
     pub fn read(folder: &Path) -> Result<Self, PluginError> {
-        let unread = Unread::of_folder(folder)?;
+        let unread = PluginCandidate::of_folder(folder)?;
         unread.look_into(&unread.read()?)
     }
 
@@ -106,12 +106,12 @@ impl PluginPackage {
     ///
     /// [`PluginError`].
     pub fn read_file(path: &Path) -> Result<Self, PluginError> {
-        if let Some(unread) = Unread::of_folder_around(path)
+        if let Some(unread) = PluginCandidate::of_folder_around(path)
             && let Ok(package) = unread.read().and_then(|component| unread.look_into(&component))
         {
             return Ok(package);
         }
-        let unread = Unread::of_file(path);
+        let unread = PluginCandidate::of_file(path);
         unread.look_into(&unread.read()?)
     }
 
@@ -122,31 +122,28 @@ impl PluginPackage {
     /// [`PluginError`].
     pub async fn open(path: &Path, compiler: &ComponentCompiler, step: CompileStep) -> Result<Self, PluginError> {
         if path.is_dir() {
-            return Unread::of_folder(path)?.open(compiler, step).await;
+            return PluginCandidate::of_folder(path)?.open(compiler, step).await;
         }
-        if let Some(unread) = Unread::of_folder_around(path)
+        if let Some(unread) = PluginCandidate::of_folder_around(path)
             && let Ok(package) = unread.open(compiler, step).await
         {
             return Ok(package);
         }
-        Unread::of_file(path).open(compiler, step).await
+        PluginCandidate::of_file(path).open(compiler, step).await
     }
 
     pub(super) fn checked(
-        manifest: Manifest,
+        manifest: PluginManifest,
         anatomy: Anatomy,
         folder: &Path,
-        component: &Component,
+        component: &ComponentBytes,
         is_lone: bool,
     ) -> Result<Self, PluginError> {
         check(&manifest, &anatomy, is_lone)?;
         let id = || manifest.id.clone();
-        let offer = Offer::new(&anatomy.exported, &manifest.functions).map_err(|message| PluginError::Functions {
-            id: id(),
-            message,
-            is_lone,
-        })?;
-        if let Some(why) = offer.why_nothing().filter(|_| manifest.kinds.contains(&Kind::Functions)) {
+        let offer = FunctionToolset::new(&anatomy.exported, &manifest.functions)
+            .map_err(|message| PluginError::Functions { id: id(), message, is_lone })?;
+        if let Some(why) = offer.why_nothing().filter(|_| manifest.kinds.contains(&PluginKind::Functions)) {
             return Err(PluginError::NoFunction { id: id(), why });
         }
         let (size, digest) = (component.bytes.len() as u64, component.digest);
@@ -158,7 +155,7 @@ impl PluginPackage {
         if self.is_lone { self.folder.join(&self.manifest.component) } else { self.folder.clone() }
     }
 
-    /// Its digest as it is written down and compared: see [`Digest::named`].
+    /// Its digest as it is written down and compared: see [`ComponentDigest::named`].
     pub fn named_digest(&self) -> String {
         self.digest.named()
     }
@@ -170,7 +167,7 @@ impl PluginPackage {
             true => read_bounded(&path, limits::COMPONENT_BYTES)?,
             false => read_inside(&path, &self.folder, limits::COMPONENT_BYTES)?,
         };
-        if Digest::of(&bytes) != self.digest {
+        if ComponentDigest::of(&bytes) != self.digest {
             return Err(PluginError::Changed { path });
         }
         Ok(bytes)
@@ -178,20 +175,20 @@ impl PluginPackage {
 }
 
 /// Manifest and component agree, and this host has what they need.
-fn check(manifest: &Manifest, anatomy: &Anatomy, is_lone: bool) -> Result<(), PluginError> {
+fn check(manifest: &PluginManifest, anatomy: &Anatomy, is_lone: bool) -> Result<(), PluginError> {
     let id = || manifest.id.clone();
     if manifest.kinds != anatomy.kinds {
-        let list = |kinds: &[Kind]| kinds.iter().map(|kind| format!("\"{kind}\"")).collect::<Vec<_>>().join(", ");
+        let list = |kinds: &[PluginKind]| kinds.iter().map(|kind| format!("\"{kind}\"")).collect::<Vec<_>>().join(", ");
         let (said, exported) = (list(&manifest.kinds), list(&anatomy.kinds));
         return Err(PluginError::KindsDiffer { id: id(), said, exported });
     }
     // What is missed first is told, and some imports say more of that than others.
     let mut imports: Vec<_> = anatomy.imports.iter().collect();
-    imports.sort_by_key(|import| imports::need_of_import(import).map(Need::says_little));
+    imports.sort_by_key(|import| imports::need_of_import(import).map(ImportRequirement::says_little));
     for import in imports {
         match imports::need_of_import(import) {
             None => return Err(PluginError::ImportUnsupported { id: id(), import: import.clone() }),
-            Some(Need::Kind(kind)) if !manifest.kinds.contains(&kind) => {
+            Some(ImportRequirement::Kind(kind)) if !manifest.kinds.contains(&kind) => {
                 return Err(PluginError::OfAnotherKind {
                     id: id(),
                     import: import.clone(),
@@ -199,7 +196,7 @@ fn check(manifest: &Manifest, anatomy: &Anatomy, is_lone: bool) -> Result<(), Pl
                     is_lone,
                 });
             }
-            Some(Need::Chat) if !imports::reads_chat(&manifest.kinds) => {
+            Some(ImportRequirement::Chat) if !imports::reads_chat(&manifest.kinds) => {
                 let kinds = imports::CHAT_KINDS.to_vec();
                 return Err(PluginError::OfAnotherKind { id: id(), import: import.clone(), kinds, is_lone });
             }
@@ -234,24 +231,24 @@ pub struct CatalogEntry {
     compiler: Arc<ComponentCompiler>,
     place: PathBuf,
     /// `None` for a component alone, and for a folder whose manifest cannot be read.
-    manifest: Option<Manifest>,
+    manifest: Option<PluginManifest>,
     /// Empty until somebody asks for it.
     package: OnceLock<Result<Arc<PluginPackage>, PluginError>>,
     /// The same; `None` if the component cannot be read.
-    sealed: OnceLock<Option<Sealed>>,
+    sealed: OnceLock<Option<ComponentDescriptor>>,
 }
 
 /// The component of a plugin as a closed box: enough to ask a person about it before any of it is looked at.
 #[derive(Debug, Clone, Copy)]
-pub struct Sealed {
+pub struct ComponentDescriptor {
     /// Bytes of the component.
     pub size: u64,
     /// SHA-256 of the component.
-    pub digest: Digest,
+    pub digest: ComponentDigest,
 }
 
 impl CatalogEntry {
-    fn unread(compiler: &Arc<ComponentCompiler>, place: &Path, manifest: Option<Manifest>) -> Self {
+    fn unread(compiler: &Arc<ComponentCompiler>, place: &Path, manifest: Option<PluginManifest>) -> Self {
         let (package, sealed) = Default::default();
         Self { compiler: Arc::clone(compiler), place: place.into(), manifest, package, sealed }
     }
@@ -303,14 +300,14 @@ impl CatalogEntry {
         }
     }
 
-    fn to_unread(&self) -> Unread<'_> {
-        Unread { manifest: self.manifest.as_ref().map(Cow::Borrowed), place: &self.place }
+    fn to_unread(&self) -> PluginCandidate<'_> {
+        PluginCandidate { manifest: self.manifest.as_ref().map(Cow::Borrowed), place: &self.place }
     }
 
     /// Refuses one that is not what a person was asked about, and what cannot be used as it is: nothing but a manifest says
     /// when an effect is called.
     fn fitting(&self, package: PluginPackage) -> Result<Arc<PluginPackage>, PluginError> {
-        if package.is_lone && package.manifest.kinds.contains(&Kind::Effect) {
+        if package.is_lone && package.manifest.kinds.contains(&PluginKind::Effect) {
             return Err(PluginError::EffectAlone { id: package.manifest.id });
         }
         match self.sealed.get() {
@@ -323,13 +320,13 @@ impl CatalogEntry {
 
     /// Reads the component and nothing of what is in it; `None` if it cannot be read. From then on it is the only one that
     /// [`package`](Self::package) gives.
-    pub fn sealed(&self) -> Option<Sealed> {
+    pub fn sealed(&self) -> Option<ComponentDescriptor> {
         if let Some(Ok(package)) = self.package.get() {
-            return Some(Sealed { size: package.size, digest: package.digest });
+            return Some(ComponentDescriptor { size: package.size, digest: package.digest });
         }
         *self.sealed.get_or_init(|| {
             let component = self.to_unread().read().ok()?;
-            Some(Sealed { size: component.bytes.len() as u64, digest: component.digest })
+            Some(ComponentDescriptor { size: component.bytes.len() as u64, digest: component.digest })
         })
     }
 
@@ -344,7 +341,7 @@ impl CatalogEntry {
     }
 
     /// Its plugin.toml; `None` for a component alone, and where it cannot be read.
-    pub fn written_manifest(&self) -> Option<&Manifest> {
+    pub fn written_manifest(&self) -> Option<&PluginManifest> {
         self.manifest.as_ref()
     }
 
@@ -354,7 +351,7 @@ impl CatalogEntry {
     /// # Errors
     ///
     /// [`PluginError`], if there is neither a readable manifest nor a component to make one of.
-    pub fn manifest(&self) -> Result<&Manifest, &PluginError> {
+    pub fn manifest(&self) -> Result<&PluginManifest, &PluginError> {
         match &self.manifest {
             Some(manifest) => Ok(manifest),
             None => self.package().map(|package| &package.manifest),
@@ -472,7 +469,7 @@ impl PluginCatalog {
 
     fn add(&mut self, place: &Path) {
         let (id, entry) = match place.is_dir() {
-            true => match Manifest::read(place) {
+            true => match PluginManifest::read(place) {
                 Ok(manifest) => (manifest.id.clone(), CatalogEntry::unread(&self.compiler, place, Some(manifest))),
                 Err(error) => (self.name_without_manifest(place), CatalogEntry::unusable(&self.compiler, place, error)),
             },
@@ -540,7 +537,7 @@ fn is_plugin(place: &Path) -> bool {
 /// The id of what lies there, if it says one; of a component alone its file's name is one.
 fn id_of(place: &Path) -> Option<String> {
     match place.is_dir() {
-        true => Manifest::read(place).map(|manifest| manifest.id).ok(),
+        true => PluginManifest::read(place).map(|manifest| manifest.id).ok(),
         false => Some(file_id(place)),
     }
 }

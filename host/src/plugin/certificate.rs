@@ -7,14 +7,14 @@ use serde::Serialize;
 
 use super::{
     Plugin, PluginError,
-    anatomy::Kind,
+    anatomy::PluginKind,
     catalog::PluginPackage,
     functions::FunctionTool,
-    imports::{self, Need},
-    loader::Settings,
+    imports::{self, ImportRequirement},
+    loader::PluginSettings,
     runtime::PluginEngine,
 };
-use crate::capability::{Decision, Grant};
+use crate::capability::{CapabilityDecision, Grant};
 
 /// What a plugin can reach for one agent, and why. Nothing else was linked: what is not `satisfied` here cannot be called.
 #[derive(Debug, Clone, Serialize)]
@@ -24,7 +24,7 @@ pub struct Certificate {
     /// SHA-256 of its component.
     pub digest: String,
     /// What it is.
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<PluginKind>,
     /// The agent, or the model that it is for.
     pub agent: String,
     /// Whether it was linked and tried. If not, `error` says why, and no code of it can run.
@@ -33,21 +33,21 @@ pub struct Certificate {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// Every interface that the component imports.
-    pub imports: Vec<Import>,
+    pub imports: Vec<CertifiedImport>,
     /// Of kind `functions`: what a model can call.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub functions: Vec<CertifiedFunction>,
     /// What it has got. Of an import that is satisfied this is all that it reaches.
     pub grant: Grant,
     /// Of each capability that it wants, whether it has it, and which line of the config says so.
-    pub decisions: Vec<Decision>,
+    pub decisions: Vec<CapabilityDecision>,
     /// The host.
-    pub host: Host,
+    pub host: HostBuildInfo,
 }
 
 /// An interface that a component imports.
 #[derive(Debug, Clone, Serialize)]
-pub struct Import {
+pub struct CertifiedImport {
     /// As the component names it.
     pub name: String,
     /// Whether it is linked.
@@ -82,7 +82,7 @@ pub enum ImportState {
 
 /// Which host says so.
 #[derive(Debug, Clone, Serialize)]
-pub struct Host {
+pub struct HostBuildInfo {
     /// `shelly-host` and its version.
     pub version: &'static str,
     /// The version of the contract that it speaks.
@@ -93,12 +93,12 @@ pub struct Host {
 
 impl Certificate {
     /// Links a plugin to what its settings give it, tries it, and tells what came of that.
-    pub async fn issue(engine: &Arc<PluginEngine>, package: &Arc<PluginPackage>, settings: &Settings) -> Self {
+    pub async fn issue(engine: &Arc<PluginEngine>, package: &Arc<PluginPackage>, settings: &PluginSettings) -> Self {
         let error = Plugin::load(engine, package, settings).await.err();
         Self::of(package, settings, error.as_ref())
     }
 
-    fn of(package: &PluginPackage, settings: &Settings, error: Option<&PluginError>) -> Self {
+    fn of(package: &PluginPackage, settings: &PluginSettings, error: Option<&PluginError>) -> Self {
         let manifest = &package.manifest;
         let (grant, linked) = (settings.granted(manifest), settings.linked(manifest));
         let import = |name: &String| {
@@ -109,12 +109,12 @@ impl Certificate {
                 Some(need) if need.is_linked_with(&linked, manifest) => ImportState::Powerless,
                 _ => ImportState::Refused,
             };
-            let has_none = |need: &Need| {
+            let has_none = |need: &ImportRequirement| {
                 // Types alone.
-                need.comes_with_kind(&grant, manifest) || *need == Need::WasiClock && !manifest.wasi
+                need.comes_with_kind(&grant, manifest) || *need == ImportRequirement::WasiClock && !manifest.wasi
             };
             let need = need.filter(|need| !has_none(need));
-            Import { name: name.clone(), state, capability: need.and_then(Need::capability) }
+            CertifiedImport { name: name.clone(), state, capability: need.and_then(ImportRequirement::capability) }
         };
         let is_kept = package.offer.is_kept;
         let function = |tool: &Arc<FunctionTool>| {
@@ -132,7 +132,7 @@ impl Certificate {
             functions: package.offer.tools.iter().map(function).collect(),
             decisions: settings.decisions(manifest),
             grant,
-            host: Host {
+            host: HostBuildInfo {
                 version: concat!("shelly-host ", env!("CARGO_PKG_VERSION")),
                 contract: super::anatomy::CONTRACT,
                 target: format!("{}-{}", env::consts::ARCH, env::consts::OS),

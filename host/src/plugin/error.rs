@@ -1,13 +1,13 @@
 use std::{io, path::PathBuf};
 
 use super::{
-    anatomy::{CONTRACT, Kind},
+    anatomy::{CONTRACT, PluginKind},
     compile::CompileFailure,
     manifest,
-    misshapen::Misshapen,
+    misshapen::ComponentError,
 };
 use crate::{
-    capability::Missing,
+    capability::MissingCapability,
     error::{ErrorKind, Fault, Report, why_unreadable, without_number},
 };
 
@@ -38,7 +38,7 @@ pub enum PluginError {
     Wit { path: PathBuf, message: String },
     /// The component's file is not a component of this contract.
     #[error("{} is not a plugin's component", path.display())]
-    Component { path: PathBuf, source: Misshapen },
+    Component { path: PathBuf, source: ComponentError },
     /// Manifest and component disagree.
     #[error("plugin `{id}`: plugin.toml says its kinds are [{said}], but its component exports [{exported}]")]
     KindsDiffer { id: String, said: String, exported: String },
@@ -50,13 +50,20 @@ pub enum PluginError {
     NotAskedFor { id: String, import: String, line: &'static str, is_lone: bool },
     /// It imports what only plugins of another kind have.
     #[error("plugin `{id}` imports `{import}`, which only a plugin of kind {} has", one_of(kinds))]
-    OfAnotherKind { id: String, import: String, kinds: Vec<Kind>, is_lone: bool },
+    OfAnotherKind { id: String, import: String, kinds: Vec<PluginKind>, is_lone: bool },
     /// Two folders hold a plugin of one id.
     #[error("two plugins have the id `{id}`")]
     SameId { id: String, first: PathBuf, second: PathBuf },
     /// The agent does not give what it needs.
     #[error("plugin `{id}` needs `{}`, which {} does not {}", missing.capability, giver(agent, place, *withheld), giving(*withheld))]
-    NotGranted { id: String, agent: String, place: String, withheld: bool, import: String, missing: Box<Missing> },
+    NotGranted {
+        id: String,
+        agent: String,
+        place: String,
+        withheld: bool,
+        import: String,
+        missing: Box<MissingCapability>,
+    },
     /// A folder that the agent grants is not there.
     #[error("{} grants plugin `{id}` the folder {}, which cannot be opened", user(agent), path.display())]
     NoFolder { id: String, agent: String, path: PathBuf, message: String },
@@ -194,7 +201,7 @@ fn manifest_of(is_lone: bool) -> &'static str {
 }
 
 /// `tool`, or `effect` or `tool`.
-fn one_of(kinds: &[Kind]) -> String {
+fn one_of(kinds: &[PluginKind]) -> String {
     let kinds: Vec<_> = kinds.iter().map(|kind| format!("`{kind}`")).collect();
     kinds.join(" or ")
 }

@@ -9,14 +9,14 @@ use wasmparser::{
     ComponentTypeRef, CompositeInnerType, ElementItems, Encoding, FunctionBody, Instance, Operator, Payload, TypeRef,
 };
 
-use super::misshapen::Misshapen;
+use super::misshapen::ComponentError;
 use crate::limits;
 
-/// The counts of the part of a component that has been read. [`Extent::count`] is given one payload after the other.
+/// The counts of the part of a component that has been read. [`ComplexityCounter::count`] is given one payload after the other.
 #[derive(Default)]
-pub struct Extent {
+pub struct ComplexityCounter {
     /// The modules and components that have not ended, from the outermost on.
-    open: Vec<Scope>,
+    open: Vec<BinaryScope>,
     modules: usize,
     components: usize,
     structure_bytes: usize,
@@ -26,17 +26,17 @@ pub struct Extent {
     code_bytes: usize,
 }
 
-enum Scope {
-    Module(Module),
-    Component(Component),
+enum BinaryScope {
+    Module(CoreModuleCounts),
+    Component(ComponentCounts),
 }
 
 /// A core module as far as it has been read.
 #[derive(Default)]
-struct Module {
-    types: Vec<Signature>,
+struct CoreModuleCounts {
+    types: Vec<SignatureArity>,
     /// The type of each function: imported ones first.
-    functions: Vec<Signature>,
+    functions: Vec<SignatureArity>,
     /// Functions among them that are imported or whose body has been read.
     bodies: usize,
     /// The most values of any of its types.
@@ -45,28 +45,28 @@ struct Module {
 
 /// The number of values that a function or a block takes and gives.
 #[derive(Clone, Copy, Default)]
-struct Signature {
+struct SignatureArity {
     params: usize,
     results: usize,
 }
 
 /// A component as far as it has been read.
 #[derive(Default)]
-struct Component {
+struct ComponentCounts {
     /// One entry for each component in its index space.
-    components: Vec<Instances>,
+    components: Vec<InstanceCounts>,
     /// Made by one instance of it.
-    makes: Instances,
+    makes: InstanceCounts,
 }
 
 /// The instances that come of one instance of a component, those of all components in it included.
 #[derive(Clone, Copy, Default)]
-struct Instances {
+struct InstanceCounts {
     core: usize,
     all: usize,
 }
 
-impl Instances {
+impl InstanceCounts {
     fn add(&mut self, more: Self) {
         self.core = self.core.saturating_add(more.core);
         self.all = self.all.saturating_add(more.all);
@@ -74,32 +74,32 @@ impl Instances {
 }
 
 /// Why counting has ended.
-pub enum Stopped {
+pub enum ComplexityError {
     /// The bytes cannot be read.
     Broken(BinaryReaderError),
     /// A bound has been passed.
-    Refused(Misshapen),
+    Refused(ComponentError),
 }
 
-impl From<BinaryReaderError> for Stopped {
+impl From<BinaryReaderError> for ComplexityError {
     fn from(error: BinaryReaderError) -> Self {
         Self::Broken(error)
     }
 }
 
-impl From<Misshapen> for Stopped {
-    fn from(refused: Misshapen) -> Self {
+impl From<ComponentError> for ComplexityError {
+    fn from(refused: ComponentError) -> Self {
         Self::Refused(refused)
     }
 }
 
-impl Extent {
+impl ComplexityCounter {
     /// Counts the next payload.
     ///
     /// # Errors
     ///
-    /// [`Stopped`] at the first payload that cannot be read or passes one of the bounds in [`limits`].
-    pub fn count(&mut self, payload: &Payload<'_>) -> Result<(), Stopped> {
+    /// [`ComplexityError`] at the first payload that cannot be read or passes one of the bounds in [`limits`].
+    pub fn count(&mut self, payload: &Payload<'_>) -> Result<(), ComplexityError> {
         let is_structure = !matches!(
             payload,
             Payload::ModuleSection { .. }
@@ -147,21 +147,21 @@ impl Extent {
         let outer = self.open.len().saturating_sub(1);
         let (around, last) = self.open.split_at_mut(outer);
         match last.first_mut() {
-            Some(Scope::Module(module)) => module.count(payload),
-            Some(Scope::Component(component)) => component.count(payload, around),
+            Some(BinaryScope::Module(module)) => module.count(payload),
+            Some(BinaryScope::Component(component)) => component.count(payload, around),
             None => Ok(()),
         }
     }
 
-    fn begin(&mut self, encoding: Encoding) -> Result<(), Stopped> {
+    fn begin(&mut self, encoding: Encoding) -> Result<(), ComplexityError> {
         self.open.push(match encoding {
             Encoding::Module => {
                 self.modules += 1;
-                Scope::Module(Module::default())
+                BinaryScope::Module(CoreModuleCounts::default())
             }
             Encoding::Component => {
                 self.components += 1;
-                Scope::Component(Component::default())
+                BinaryScope::Component(ComponentCounts::default())
             }
         });
         at_most("core modules", self.modules, limits::COMPONENT_MODULES)?;
@@ -170,15 +170,15 @@ impl Extent {
         Ok(())
     }
 
-    fn end(&mut self) -> Result<(), Stopped> {
-        if let Some(Scope::Component(ended)) = self.open.pop() {
+    fn end(&mut self) -> Result<(), ComplexityError> {
+        if let Some(BinaryScope::Component(ended)) = self.open.pop() {
             at_most(
                 "core instances, those of its components included",
                 ended.makes.core,
                 limits::PLUGIN_CORE_INSTANCES_CEILING,
             )?;
             at_most("instances, those of its components included", ended.makes.all, limits::COMPONENT_INSTANCES)?;
-            if let Some(Scope::Component(around)) = self.open.last_mut() {
+            if let Some(BinaryScope::Component(around)) = self.open.last_mut() {
                 around.components.push(ended.makes);
             }
         }
@@ -186,18 +186,18 @@ impl Extent {
     }
 }
 
-impl Component {
-    fn count(&mut self, payload: &Payload<'_>, around: &[Scope]) -> Result<(), Stopped> {
+impl ComponentCounts {
+    fn count(&mut self, payload: &Payload<'_>, around: &[BinaryScope]) -> Result<(), ComplexityError> {
         match payload {
             Payload::InstanceSection(section) => {
                 for instance in section.clone() {
                     let core = usize::from(matches!(instance?, Instance::Instantiate { .. }));
-                    self.makes.add(Instances { core, all: 1 });
+                    self.makes.add(InstanceCounts { core, all: 1 });
                 }
             }
             Payload::ComponentInstanceSection(section) => {
                 for instance in section.clone() {
-                    self.makes.add(Instances { core: 0, all: 1 });
+                    self.makes.add(InstanceCounts { core: 0, all: 1 });
                     if let ComponentInstance::Instantiate { component_index, .. } = instance? {
                         self.makes.add(self.component(component_index));
                     }
@@ -206,7 +206,7 @@ impl Component {
             Payload::ComponentImportSection(section) => {
                 for import in section.clone() {
                     if let ComponentTypeRef::Component(_) | ComponentTypeRef::Module(_) = import?.ty {
-                        return Err(Misshapen::Parametric.into());
+                        return Err(ComponentError::Parametric.into());
                     }
                 }
             }
@@ -216,15 +216,15 @@ impl Component {
                         ComponentAlias::InstanceExport {
                             kind: ComponentExternalKind::Component | ComponentExternalKind::Module,
                             ..
-                        } => return Err(Misshapen::Parametric.into()),
+                        } => return Err(ComponentError::Parametric.into()),
                         ComponentAlias::Outer { kind: ComponentOuterAliasKind::Component, count: 0, index } => {
                             self.components.push(self.component(index));
                         }
                         ComponentAlias::Outer { kind: ComponentOuterAliasKind::Component, count, index } => {
                             let scope = around.len().checked_sub(count as usize).and_then(|at| around.get(at));
                             self.components.push(match scope {
-                                Some(Scope::Component(outer)) => outer.component(index),
-                                _ => Instances::default(),
+                                Some(BinaryScope::Component(outer)) => outer.component(index),
+                                _ => InstanceCounts::default(),
                             });
                         }
                         _ => {}
@@ -245,22 +245,22 @@ impl Component {
         Ok(())
     }
 
-    fn component(&self, index: u32) -> Instances {
+    fn component(&self, index: u32) -> InstanceCounts {
         self.components.get(index as usize).copied().unwrap_or_default()
     }
 }
 
-impl Module {
-    fn count(&mut self, payload: &Payload<'_>) -> Result<(), Stopped> {
+impl CoreModuleCounts {
+    fn count(&mut self, payload: &Payload<'_>) -> Result<(), ComplexityError> {
         match payload {
             Payload::TypeSection(section) => {
                 for group in section.clone() {
                     for of in group?.into_types() {
                         let signature = match of.composite_type.inner {
                             CompositeInnerType::Func(of) => {
-                                Signature { params: of.params().len(), results: of.results().len() }
+                                SignatureArity { params: of.params().len(), results: of.results().len() }
                             }
-                            _ => Signature::default(),
+                            _ => SignatureArity::default(),
                         };
                         at_most("values in one function type", signature.values(), limits::SIGNATURE_VALUES)?;
                         self.widest = self.widest.max(signature.values());
@@ -303,19 +303,19 @@ impl Module {
         Ok(())
     }
 
-    fn signature(&self, index: u32) -> Signature {
+    fn signature(&self, index: u32) -> SignatureArity {
         self.types.get(index as usize).copied().unwrap_or_default()
     }
 
     /// The values that the blocks, branches and calls of a function take and give, each as often as it stands there, and each
     /// target of a branch for itself: a compiler keeps all of them at once.
-    fn values_moved(&self, body: &FunctionBody<'_>, own: Signature) -> Result<usize, BinaryReaderError> {
+    fn values_moved(&self, body: &FunctionBody<'_>, own: SignatureArity) -> Result<usize, BinaryReaderError> {
         // The values that a branch to each open block carries, from the outermost on.
         let mut labels = vec![own.results];
         let mut moved = 0_usize;
         let block = |of: BlockType| match of {
-            BlockType::Empty => Signature::default(),
-            BlockType::Type(_) => Signature { params: 0, results: 1 },
+            BlockType::Empty => SignatureArity::default(),
+            BlockType::Type(_) => SignatureArity { params: 0, results: 1 },
             BlockType::FuncType(index) => self.signature(index),
         };
         let to = |labels: &[usize], depth: u32| labels.iter().nth_back(depth as usize).copied().unwrap_or_default();
@@ -382,7 +382,7 @@ fn may_be_deep(bytes: &[u8], locals: usize) -> bool {
 }
 
 /// Refuses a function with too many blocks or loops, in one another or for its locals.
-fn check_blocks(body: &FunctionBody<'_>, locals: usize) -> Result<(), Stopped> {
+fn check_blocks(body: &FunctionBody<'_>, locals: usize) -> Result<(), ComplexityError> {
     // Of each open block, from the outermost on, whether it is a loop.
     let mut open = Vec::new();
     let (mut blocks, mut loops, mut depth) = (0_usize, 0_usize, 0_usize);
@@ -413,14 +413,14 @@ fn check_blocks(body: &FunctionBody<'_>, locals: usize) -> Result<(), Stopped> {
     Ok(())
 }
 
-impl Signature {
+impl SignatureArity {
     fn values(self) -> usize {
         self.params + self.results
     }
 }
 
-fn at_most(what: &'static str, count: usize, most: usize) -> Result<(), Misshapen> {
-    if count <= most { Ok(()) } else { Err(Misshapen::TooMuchWork { what, count, most }) }
+fn at_most(what: &'static str, count: usize, most: usize) -> Result<(), ComponentError> {
+    if count <= most { Ok(()) } else { Err(ComponentError::TooMuchWork { what, count, most }) }
 }
 
 #[cfg(test)]

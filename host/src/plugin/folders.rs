@@ -10,17 +10,17 @@ use wasmtime_wasi::{FsPerms, WasiCtx, filesystem::WasiFilesystemCtx};
 use super::{
     catalog::PluginPackage,
     error::PluginError,
-    imports::{AtOnce, Opening},
-    loader::Settings,
+    imports::{FileOpenLimiter, NonblockingFiles},
+    loader::PluginSettings,
 };
 use crate::{
-    capability::{Access, Grant},
-    change::{ChangeError, Place},
+    capability::{FileAccess, Grant},
+    change::{ChangeError, ChangePath},
 };
 
 /// What a plugin sees a folder as.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mount {
+pub struct FolderMount {
     /// The folder on this machine, absolute, without links and `..`: what it leads to is compared with grants.
     pub path: PathBuf,
     /// Its name for the plugin.
@@ -29,26 +29,26 @@ pub struct Mount {
 
 /// Folders that a plugin was given, opened.
 #[derive(Clone, Default)]
-pub(super) struct Folders {
+pub(super) struct PreopenedFolders {
     pub context: WasiFilesystemCtx,
     /// What is done in them without waiting.
-    pub at_once: AtOnce,
+    pub at_once: NonblockingFiles,
     /// Shared by all calls of the plugin.
-    pub opening: Opening,
+    pub opening: FileOpenLimiter,
 }
 
 /// Opens what of the mounts was granted.
-pub(super) fn open(package: &PluginPackage, settings: &Settings) -> Result<Folders, PluginError> {
+pub(super) fn open(package: &PluginPackage, settings: &PluginSettings) -> Result<PreopenedFolders, PluginError> {
     let granted = settings.granted(&package.manifest).files;
     if granted.is_empty() {
-        return Ok(Folders::default());
+        return Ok(PreopenedFolders::default());
     }
-    let (mut wasi, mut at_once) = (WasiCtx::builder(), AtOnce::default());
+    let (mut wasi, mut at_once) = (WasiCtx::builder(), NonblockingFiles::default());
     for mount in &settings.mounts {
         for (path, access) in granted.within(&mount.path).iter() {
             let mode = match access {
-                Access::Read => FsPerms::ReadOnly,
-                Access::Write => FsPerms::ReadWrite,
+                FileAccess::Read => FsPerms::ReadOnly,
+                FileAccess::Write => FsPerms::ReadWrite,
             };
             let opened = at_exactly(path, |door| {
                 at_once.add(door);
@@ -67,22 +67,22 @@ pub(super) fn open(package: &PluginPackage, settings: &Settings) -> Result<Folde
             }
         }
     }
-    Ok(Folders { context: wasi.build().filesystem().clone(), at_once, opening: Opening::default() })
+    Ok(PreopenedFolders { context: wasi.build().filesystem().clone(), at_once, opening: FileOpenLimiter::default() })
 }
 
 /// Where a path is that a plugin names in a proposal: below the widest of its folders in which it lies. Reading there is
 /// enough to propose.
-pub(super) fn place(settings: &Settings, granted: &Grant, path: &str) -> Result<Place, ChangeError> {
+pub(super) fn place(settings: &PluginSettings, granted: &Grant, path: &str) -> Result<ChangePath, ChangeError> {
     let outside = || ChangeError::Outside { shown: path.chars().take(200).flat_map(char::escape_debug).collect() };
     let real = place_in(&settings.mounts, path).ok_or_else(outside)?;
     let folder = granted.files.iter().map(|(folder, _)| folder).filter(|folder| real.starts_with(folder));
     let folder = folder.min_by_key(|folder| folder.as_os_str().len()).ok_or_else(outside)?;
     let below = real.strip_prefix(folder).map_err(|_| outside())?;
-    Place::new(folder, below, path)
+    ChangePath::new(folder, below, path)
 }
 
 /// What a path of a plugin stands for: that in the folder with the longest name that it begins with.
-fn place_in(mounts: &[Mount], path: &str) -> Option<PathBuf> {
+fn place_in(mounts: &[FolderMount], path: &str) -> Option<PathBuf> {
     // `..` leads nowhere: it would have to be resolved with the links before it.
     let plain = |path: &str| -> Option<PathBuf> {
         let parts = Path::new(path).components().filter(|part| *part != Component::CurDir);
@@ -99,7 +99,7 @@ fn place_in(mounts: &[Mount], path: &str) -> Option<PathBuf> {
 }
 
 /// What a plugin sees a part of a folder as.
-fn name_below(mount: &Mount, path: &Path) -> String {
+fn name_below(mount: &FolderMount, path: &Path) -> String {
     match path.strip_prefix(&mount.path) {
         Ok(below) if !below.as_os_str().is_empty() && mount.name == "." => below.to_string_lossy().into_owned(),
         Ok(below) if !below.as_os_str().is_empty() => format!("{}/{}", mount.name, below.to_string_lossy()),

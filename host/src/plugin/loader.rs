@@ -12,34 +12,34 @@ use wasmtime::{
 };
 
 use super::{
-    anatomy::Kind,
+    anatomy::PluginKind,
     bindings::exports,
     catalog::PluginPackage,
     convert,
     error::PluginError,
-    folders::{self, Folders, Mount},
-    functions::{self, Act},
-    imports::{self, Asker, KvBinding},
-    manifest::Manifest,
-    reach::Reach,
-    runtime::{CallSetup, Lane, Limits, PROBE, PluginEngine, PluginState, Share},
+    folders::{self, FolderMount, PreopenedFolders},
+    functions::{self, FunctionAction},
+    imports::{self, KvBinding, PluginHttpClient},
+    manifest::PluginManifest,
+    reach::PluginToolConcurrency,
+    runtime::{CallSetup, Lane, Limits, PROBE, PluginEngine, PluginQuota, PluginState},
 };
 use crate::{
     agent::OnFailure,
-    capability::{Askable, Ceiling, Decision, Grant, Missing, Power},
-    change::Place,
+    capability::{CapabilityDecision, Ceiling, Grant, MissingCapability, Power, PromptableCapability},
+    change::ChangePath,
     chat::ToolSpec,
     error::Fault,
     event::{Event, EventSink, EventStream, RunCx},
-    kv::Stores,
+    kv::KvStores,
     limits,
     net::egress::{Credential, Egress, EgressLimits},
-    process::Programs,
+    process::AllowedPrograms,
 };
 
 /// What an agent's config says of a plugin.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct PluginSettings {
     /// The agent.
     pub agent: String,
     /// Where in the config it stands, for hints: `agents.helper.plugins.read-files`.
@@ -49,9 +49,9 @@ pub struct Settings {
     /// What the agent gives it.
     pub grant: Grant,
     /// The folders of the grant, and what the plugin sees each as.
-    pub mounts: Vec<Mount>,
+    pub mounts: Vec<FolderMount>,
     /// What a person may open to it while it works. Until then it reaches nothing of that.
-    pub ask: BTreeSet<Askable>,
+    pub ask: BTreeSet<PromptableCapability>,
     /// What a person has opened to it beyond the grant. Its folders are among the mounts.
     pub opened: Grant,
     /// What bounds the agent: its own `use`, and whatever it was started under.
@@ -63,14 +63,14 @@ pub struct Settings {
     /// What its failure as an effect or middleware means for a run; none: what its manifest says.
     pub on_failure: Option<OnFailure>,
     /// Where its key-value store is, if it is granted one.
-    pub stores: Stores,
+    pub stores: KvStores,
     /// The credentials that it is granted, as far as they are there.
     pub credentials: Vec<Arc<Credential>>,
     /// The programs that the config names: what it is granted is among them.
-    pub programs: Programs,
+    pub programs: AllowedPrograms,
 }
 
-impl Settings {
+impl PluginSettings {
     /// Says what a person writes in the config to grant this line of capabilities: `http: [https://example.com]`.
     pub fn granted_by(&self, line: &str) -> String {
         match (self.toolbox, self.place.rsplit_once('.')) {
@@ -103,22 +103,22 @@ impl Settings {
             params,
             limits: Limits::default(),
             on_failure: None,
-            stores: Stores::default(),
+            stores: KvStores::default(),
             credentials: Vec::new(),
-            programs: Programs::default(),
+            programs: AllowedPrograms::default(),
         }
     }
 
     /// What a plugin has got: what it wants, is given, and its agent may have.
-    pub fn granted(&self, manifest: &Manifest) -> Grant {
+    pub fn granted(&self, manifest: &PluginManifest) -> Grant {
         let opened = self.ceiling.narrow_opened(&self.opened.meet(&manifest.wants.grant()));
         self.ceiling.narrow(&self.offered(manifest)).join(&opened)
     }
 
     /// What it is linked to: what it has got, what reaches nothing until a person opens some of it, and files that it can do
     /// without, of which there are none.
-    pub(super) fn linked(&self, manifest: &Manifest) -> Grant {
-        let openable = Askable::most(&self.ask).meet(&manifest.wants.grant());
+    pub(super) fn linked(&self, manifest: &PluginManifest) -> Grant {
+        let openable = PromptableCapability::most(&self.ask).meet(&manifest.wants.grant());
         let mut linked = self.granted(manifest).join(&self.ceiling.narrow_opened(&openable));
         if manifest.files_are_optional {
             linked.files = linked.files.join(&manifest.wants.grant().files);
@@ -127,21 +127,22 @@ impl Settings {
     }
 
     /// What it wants and is given.
-    fn offered(&self, manifest: &Manifest) -> Grant {
+    fn offered(&self, manifest: &PluginManifest) -> Grant {
         self.grant.meet(&manifest.wants.grant())
     }
 
     /// What it wants and has not got: the place of the config that would have to give it, and the line there.
-    pub fn refused(&self, manifest: &Manifest) -> Vec<(Arc<str>, Missing)> {
+    pub fn refused(&self, manifest: &PluginManifest) -> Vec<(Arc<str>, MissingCapability)> {
         let place: Arc<str> = self.place.as_str().into();
         let missing = self.grant.missing(&manifest.wants).into_iter().map(|missing| (Arc::clone(&place), missing));
         missing.chain(self.ceiling.withheld(&self.offered(manifest))).collect()
     }
 
     /// Of each capability that it wants, whether it has got it.
-    pub fn decisions(&self, manifest: &Manifest) -> Vec<Decision> {
+    pub fn decisions(&self, manifest: &PluginManifest) -> Vec<CapabilityDecision> {
         let plugin: Arc<str> = manifest.id.as_str().into();
-        let decision = |allowed, capability, rule| Decision { plugin: Arc::clone(&plugin), capability, allowed, rule };
+        let decision =
+            |allowed, capability, rule| CapabilityDecision { plugin: Arc::clone(&plugin), capability, allowed, rule };
         let place: Arc<str> = self.place.as_str().into();
         let allowed = Grant::default().lacking(&self.granted(manifest)).into_iter();
         let allowed = allowed.map(|given| decision(true, given.line, Arc::clone(&place)));
@@ -151,7 +152,7 @@ impl Settings {
 
     /// What a plugin wants and is not granted, in words for a person. What a ceiling withholds is withheld on purpose, and
     /// is among the [decisions](Self::decisions).
-    pub fn lacking(&self, manifest: &Manifest) -> Vec<String> {
+    pub fn lacking(&self, manifest: &PluginManifest) -> Vec<String> {
         let (id, place) = (&manifest.id, &self.place);
         let missing = self.grant.missing(&manifest.wants).into_iter();
         let optional = [
@@ -160,16 +161,16 @@ impl Settings {
             ("credentials", manifest.credentials_are_optional),
         ];
         // A person is asked for these when they are needed.
-        let asked = |missing: &Missing| self.ask.iter().any(|one| one.capability() == missing.capability);
-        let is_optional = |missing: &Missing| {
+        let asked = |missing: &MissingCapability| self.ask.iter().any(|one| one.capability() == missing.capability);
+        let is_optional = |missing: &MissingCapability| {
             manifest.wants_are_optional || optional.contains(&(missing.capability.as_str(), true)) || asked(missing)
         };
         let missing = missing.filter(|missing| !is_optional(missing));
         // What stands under `plugins` is given no power unless it is named; under `effects` one that comes with the host is.
         let agent = place.strip_suffix(&format!(".plugins.{id}"));
         let is_effect =
-            manifest.kinds.contains(&Kind::Effect) && !manifest.kinds.iter().any(|kind| kind.is_middleware());
-        let lacking = missing.map(|Missing { capability, line }| {
+            manifest.kinds.contains(&PluginKind::Effect) && !manifest.kinds.iter().any(|kind| kind.is_middleware());
+        let lacking = missing.map(|MissingCapability { capability, line }| {
             if let Some(agent) = agent.filter(|_| capability == "powers" && is_effect) {
                 return format!(
                     "plugin `{id}` is an effect and may do less here than it wants, perhaps nothing: move it from `plugins` to \
@@ -186,7 +187,7 @@ impl Settings {
     }
 
     /// What is set for a plugin that has no use for it, in words for a person.
-    pub fn in_vain(&self, manifest: &Manifest) -> Vec<String> {
+    pub fn in_vain(&self, manifest: &PluginManifest) -> Vec<String> {
         let place = &self.place;
         let unwanted = self.grant.unwanted(&manifest.wants).into_iter();
         let mut in_vain: Vec<_> = unwanted
@@ -213,7 +214,7 @@ impl Settings {
 }
 
 /// To offer tools an effect needs the power `provide-tools`.
-fn offers_tools(manifest: &Manifest, grant: &Grant) -> bool {
+fn offers_tools(manifest: &PluginManifest, grant: &Grant) -> bool {
     !manifest.is_effect_with_tools() || grant.powers.contains(&Power::ProvideTools)
 }
 
@@ -221,9 +222,9 @@ fn offers_tools(manifest: &Manifest, grant: &Grant) -> bool {
 pub struct Plugin {
     pub(super) id: Arc<str>,
     pub(super) package: Arc<PluginPackage>,
-    settings: Arc<Settings>,
+    settings: Arc<PluginSettings>,
     pub(super) grant: Grant,
-    pub(super) reach: Reach,
+    pub(super) reach: PluginToolConcurrency,
     pub(super) on_failure: OnFailure,
     pub(super) engine: Arc<PluginEngine>,
     /// The engine keeps it for others as long as somebody has it.
@@ -232,10 +233,10 @@ pub struct Plugin {
     pub(super) kinds: KindIndices,
     pub(super) config: Arc<str>,
     pub(super) limits: Arc<Limits>,
-    pub(super) share: Arc<Share>,
+    pub(super) share: Arc<PluginQuota>,
     /// The places among all calls that one call takes.
     pub(super) places: u32,
-    pub(super) files: Folders,
+    pub(super) files: PreopenedFolders,
     pub(super) kv: Option<Arc<KvBinding>>,
     egress: Option<Egress>,
     specs: Arc<[Arc<ToolSpec>]>,
@@ -244,7 +245,7 @@ pub struct Plugin {
 }
 
 /// Where in a component its own functions are; found once.
-pub(super) type FunctionIndices = BTreeMap<functions::Path, ComponentExportIndex>;
+pub(super) type FunctionIndices = BTreeMap<functions::FunctionPath, ComponentExportIndex>;
 
 /// Where in the component the functions of each kind are; found once.
 pub(super) struct KindIndices {
@@ -258,22 +259,24 @@ pub(super) struct KindIndices {
 }
 
 impl KindIndices {
-    fn find(pre: &InstancePre<PluginState>, kinds: &[Kind]) -> wasmtime::Result<Self> {
+    fn find(pre: &InstancePre<PluginState>, kinds: &[PluginKind]) -> wasmtime::Result<Self> {
         let has = |kind| kinds.contains(&kind);
         Ok(Self {
-            tool: has(Kind::Tool).then(|| exports::tool::GuestIndices::new(pre)).transpose()?,
-            effect: has(Kind::Effect).then(|| exports::effect::GuestIndices::new(pre)).transpose()?,
-            run_middleware: has(Kind::RunMiddleware)
+            tool: has(PluginKind::Tool).then(|| exports::tool::GuestIndices::new(pre)).transpose()?,
+            effect: has(PluginKind::Effect).then(|| exports::effect::GuestIndices::new(pre)).transpose()?,
+            run_middleware: has(PluginKind::RunMiddleware)
                 .then(|| exports::run_middleware::GuestIndices::new(pre))
                 .transpose()?,
-            model_middleware: has(Kind::ModelMiddleware)
+            model_middleware: has(PluginKind::ModelMiddleware)
                 .then(|| exports::model_middleware::GuestIndices::new(pre))
                 .transpose()?,
-            tool_middleware: has(Kind::ToolMiddleware)
+            tool_middleware: has(PluginKind::ToolMiddleware)
                 .then(|| exports::tool_middleware::GuestIndices::new(pre))
                 .transpose()?,
-            provider: has(Kind::Provider).then(|| exports::provider::GuestIndices::new(pre)).transpose()?,
-            coordinator: has(Kind::Coordinator).then(|| exports::coordinator::GuestIndices::new(pre)).transpose()?,
+            provider: has(PluginKind::Provider).then(|| exports::provider::GuestIndices::new(pre)).transpose()?,
+            coordinator: has(PluginKind::Coordinator)
+                .then(|| exports::coordinator::GuestIndices::new(pre))
+                .transpose()?,
         })
     }
 
@@ -302,7 +305,7 @@ impl Plugin {
     pub async fn load(
         engine: &Arc<PluginEngine>,
         package: &Arc<PluginPackage>,
-        settings: &Settings,
+        settings: &PluginSettings,
     ) -> Result<Self, PluginError> {
         check_grant(package, settings)?;
         let component = compile(engine, package).await?;
@@ -315,7 +318,7 @@ impl Plugin {
     fn bind(
         engine: &Arc<PluginEngine>,
         package: &Arc<PluginPackage>,
-        settings: Arc<Settings>,
+        settings: Arc<PluginSettings>,
         component: &Arc<Component>,
     ) -> Result<Self, PluginError> {
         let not_runnable = |error| not_runnable(package, &error);
@@ -327,7 +330,7 @@ impl Plugin {
         Ok(Self {
             id: package.manifest.id.as_str().into(),
             package: Arc::clone(package),
-            reach: Reach::of(package, &settings),
+            reach: PluginToolConcurrency::of(package, &settings),
             on_failure: settings.on_failure.unwrap_or(package.manifest.on_failure),
             engine: Arc::clone(engine),
             kinds: KindIndices::find(&pre, &package.manifest.kinds).map_err(not_runnable)?,
@@ -354,7 +357,8 @@ impl Plugin {
     /// [`PluginError::NotGranted`] if it cannot do without what is taken away, [`PluginError::NoFolder`] if a folder has
     /// gone.
     pub fn under(self: &Arc<Self>, ceiling: &Ceiling) -> Result<Arc<Self>, PluginError> {
-        let settings = Settings { ceiling: self.settings.ceiling.meet(ceiling), ..Settings::clone(&self.settings) };
+        let settings =
+            PluginSettings { ceiling: self.settings.ceiling.meet(ceiling), ..PluginSettings::clone(&self.settings) };
         // One to which something may be opened must know under which ceiling.
         if settings.ask.is_empty() && settings.granted(&self.package.manifest) == self.grant {
             return Ok(Arc::clone(self));
@@ -372,8 +376,8 @@ impl Plugin {
     /// # Errors
     ///
     /// [`PluginError::NoFolder`] if a folder has gone.
-    pub fn with_opened(self: &Arc<Self>, opened: &Grant, mounts: &[Mount]) -> Result<Arc<Self>, PluginError> {
-        let mut settings = Settings::clone(&self.settings);
+    pub fn with_opened(self: &Arc<Self>, opened: &Grant, mounts: &[FolderMount]) -> Result<Arc<Self>, PluginError> {
+        let mut settings = PluginSettings::clone(&self.settings);
         settings.opened = settings.opened.join(opened);
         settings.mounts.extend(mounts.iter().cloned());
         let mut wider = Self::bind(&self.engine, &self.package, Arc::new(settings), &self.component)?;
@@ -384,20 +388,20 @@ impl Plugin {
     }
 
     /// Who sends the requests of one of its calls; nobody if it may send none.
-    pub(super) fn asker(&self, cx: &RunCx) -> Option<Asker> {
+    pub(super) fn asker(&self, cx: &RunCx) -> Option<PluginHttpClient> {
         let (cx, plugin) = (cx.clone(), Arc::clone(&self.id));
         let egress = self.egress.clone()?;
-        Some(Asker { egress, cx, plugin, idle: None, nobody_listens: Arc::default() })
+        Some(PluginHttpClient { egress, cx, plugin, idle: None, nobody_listens: Arc::default() })
     }
 
     /// The programs that one of its calls may have run.
-    pub(super) fn programs(&self) -> Option<Programs> {
+    pub(super) fn programs(&self) -> Option<AllowedPrograms> {
         let granted = &self.grant.programs;
         (!granted.is_empty()).then(|| self.settings.programs.only(|name| granted.contains(name)))
     }
 
     /// Where a path is that it names in a proposal, if it may propose anything.
-    pub(super) fn place(&self, path: &str) -> Result<Place, Fault> {
+    pub(super) fn place(&self, path: &str) -> Result<ChangePath, Fault> {
         if !self.grant.powers.contains(&Power::ProposeFiles) {
             let place = &self.settings.place;
             let message = format!(
@@ -421,7 +425,7 @@ impl Plugin {
     }
 
     /// What it was given, and by whom.
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &PluginSettings {
         &self.settings
     }
 
@@ -487,7 +491,7 @@ impl Plugin {
         let (asked, log) = tokio::join!(asking, last_logged(stream));
         let asked = asked.map_err(|fault| PluginError::Probe { id: id(), fault, log })?.map_err(not_runnable)?;
         // The same component may stand in two folders, whose manifests make other tools of its functions.
-        if self.package.manifest.kinds.contains(&Kind::Functions) {
+        if self.package.manifest.kinds.contains(&PluginKind::Functions) {
             return Ok(self.package.offer.specs());
         }
         if let Some(known) = known {
@@ -514,7 +518,7 @@ async fn last_logged(mut stream: EventStream) -> Vec<String> {
 }
 
 /// The way out of a plugin: to what it has got, which may be nothing yet.
-fn egress(granted: &Grant, settings: &Settings, limits: &Limits) -> Egress {
+fn egress(granted: &Grant, settings: &PluginSettings, limits: &Limits) -> Egress {
     let is_granted = |credential: &&Arc<Credential>| granted.credentials.contains(credential.name());
     let credentials = || settings.credentials.iter().filter(is_granted).cloned().collect();
     let limits = EgressLimits {
@@ -528,8 +532,8 @@ fn egress(granted: &Grant, settings: &Settings, limits: &Limits) -> Egress {
 
 /// Where the functions are that are tools.
 fn find_functions(package: &PluginPackage, component: &Component) -> wasmtime::Result<FunctionIndices> {
-    let calls = package.offer.tools.iter().filter(|tool| matches!(tool.function.act, Act::Call));
-    let index = |path: &functions::Path| {
+    let calls = package.offer.tools.iter().filter(|tool| matches!(tool.function.act, FunctionAction::Call));
+    let index = |path: &functions::FunctionPath| {
         let interface = path.interface.as_ref().map(|name| component.get_export_index(None, &**name));
         component.get_export_index(interface.flatten().as_ref(), &*path.function).ok_or_else(|| no_function(path))
     };
@@ -537,12 +541,12 @@ fn find_functions(package: &PluginPackage, component: &Component) -> wasmtime::R
 }
 
 /// The engine does not see a function that the component exports.
-pub(super) fn no_function(path: &functions::Path) -> wasmtime::Error {
+pub(super) fn no_function(path: &functions::FunctionPath) -> wasmtime::Error {
     wasmtime::format_err!("it exports no function `{path}`")
 }
 
 /// Everything that the component imports was granted: told here, because the engine's own message misleads.
-fn check_grant(package: &PluginPackage, settings: &Settings) -> Result<(), PluginError> {
+fn check_grant(package: &PluginPackage, settings: &PluginSettings) -> Result<(), PluginError> {
     let manifest = &package.manifest;
     let linked = settings.linked(manifest);
     for import in &package.anatomy.imports {

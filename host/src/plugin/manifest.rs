@@ -7,17 +7,17 @@ use std::{collections::BTreeMap, io, path::Path};
 use serde::Serialize;
 
 use super::{
-    anatomy::{Anatomy, Kind},
+    anatomy::{Anatomy, PluginKind},
     error::PluginError,
-    functions::{Lifetime, OnFunction, Said},
-    imports::{self, Need},
+    functions::{FunctionOverrides, FunctionsManifest, InstanceLifetime},
+    imports::{self, ImportRequirement},
     unread::read_inside,
 };
-use file::{File, FileEffect, FileFiles, FileHttp, FileKv, FileWants};
+use file::{ManifestEffect, ManifestFile, ManifestFilesAccess, ManifestHttpAccess, ManifestKvAccess, ManifestWants};
 
 use crate::{
-    agent::{OnFailure, Phase},
-    capability::{Access, Http, KvScope, Power, Powers, Wants},
+    agent::{EffectPhase, OnFailure},
+    capability::{FileAccess, HttpGrant, KvScope, Power, Powers, RequestedCapabilities},
     limits,
 };
 
@@ -26,7 +26,7 @@ pub const FILE: &str = "plugin.toml";
 
 /// What a plugin says of itself; checked against the component when it is found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Manifest {
+pub struct PluginManifest {
     /// 1 to 64 of `a-z 0-9 -`: unique among the plugins of a run.
     pub id: String,
     /// Its own version.
@@ -36,16 +36,16 @@ pub struct Manifest {
     /// The component's file name, in the same folder.
     pub component: String,
     /// What it is; equals what the component exports.
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<PluginKind>,
     /// What it asks for.
-    pub wants: Wants,
+    pub wants: RequestedCapabilities,
     /// Whether the base of WASI is linked, in which nothing has any power that is not granted: runtimes of other languages
     /// import it whatever they do.
     pub wasi: bool,
     /// Whether it can do without all that it wants: nobody has said that it needs it.
     pub wants_are_optional: bool,
     /// When its effect wants to be called.
-    pub phases: Vec<Phase>,
+    pub phases: Vec<EffectPhase>,
     /// Whether its effect shortens the conversation: such effects come before all others of an agent.
     pub shortens: bool,
     /// Whether its run middleware looks at tasks alone: it is not called after a run, so that nothing waits for it.
@@ -63,10 +63,10 @@ pub struct Manifest {
     /// The names of its params, if it says them: a config that names another is refused before anything runs.
     pub params: Option<Vec<String>>,
     /// Of kind `functions`: how its functions become tools.
-    pub functions: Said,
+    pub functions: FunctionsManifest,
 }
 
-impl Manifest {
+impl PluginManifest {
     /// Reads the manifest of a plugin folder.
     ///
     /// # Errors
@@ -99,19 +99,20 @@ impl Manifest {
     pub(super) fn of_anatomy(id: String, component: String, anatomy: &Anatomy) -> Self {
         let needs = |need| anatomy.imports.iter().any(|import| imports::need_of_import(import) == Some(need));
         // Clocks and streams of WASI without what takes types from them are there to be used.
-        let takes_types = needs(Need::Files) || needs(Need::Http);
-        let is_read = needs(Need::WasiClock) || needs(Need::Streams);
-        let wasi = needs(Need::WasiBase) || needs(Need::WasiRandom) || is_read && !takes_types;
-        let wants = Wants {
-            files: needs(Need::Files).then_some(Access::Read),
-            clock: needs(Need::Clock) || wasi && needs(Need::WasiClock),
-            random: needs(Need::Random) || needs(Need::WasiRandom),
-            chat: needs(Need::Chat) && !imports::has_chat(&anatomy.kinds),
-            kv: needs(Need::Kv),
+        let takes_types = needs(ImportRequirement::Files) || needs(ImportRequirement::Http);
+        let is_read = needs(ImportRequirement::WasiClock) || needs(ImportRequirement::Streams);
+        let wasi =
+            needs(ImportRequirement::WasiBase) || needs(ImportRequirement::WasiRandom) || is_read && !takes_types;
+        let wants = RequestedCapabilities {
+            files: needs(ImportRequirement::Files).then_some(FileAccess::Read),
+            clock: needs(ImportRequirement::Clock) || wasi && needs(ImportRequirement::WasiClock),
+            random: needs(ImportRequirement::Random) || needs(ImportRequirement::WasiRandom),
+            chat: needs(ImportRequirement::Chat) && !imports::has_chat(&anatomy.kinds),
+            kv: needs(ImportRequirement::Kv),
             models: false,
-            http: Http::default(),
+            http: HttpGrant::default(),
             credentials: false,
-            programs: needs(Need::Programs),
+            programs: needs(ImportRequirement::Programs),
             powers: if offers_tools_as_effect(&anatomy.kinds) { [Power::ProvideTools].into() } else { Powers::new() },
         };
         let (version, description, kinds) = (String::new(), String::new(), anatomy.kinds.clone());
@@ -134,12 +135,12 @@ impl Manifest {
             credentials_are_optional: false,
             files_are_optional: false,
             params: None,
-            functions: Said::default(),
+            functions: FunctionsManifest::default(),
         }
     }
 
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        let file: File = toml::from_str(text).map_err(|error| {
+        let file: ManifestFile = toml::from_str(text).map_err(|error| {
             let error = error.to_string();
             // They stood there once.
             let error = error
@@ -163,24 +164,24 @@ impl Manifest {
             .kinds
             .iter()
             .map(|kind| kind.parse())
-            .collect::<Result<Vec<Kind>, _>>()
+            .collect::<Result<Vec<PluginKind>, _>>()
             .map_err(|e| format!("kinds: {e}"))?;
         kinds.sort();
         kinds.dedup();
         if kinds.is_empty() {
             return Err("kinds: name at least one kind that the component exports".into());
         }
-        let is_effect = kinds.contains(&Kind::Effect);
-        let FileEffect { phases, shortens } = match file.effect {
+        let is_effect = kinds.contains(&PluginKind::Effect);
+        let ManifestEffect { phases, shortens } = match file.effect {
             Some(_) if !is_effect => return Err("[effect] is only for a plugin of kind `effect`".into()),
             Some(effect) if effect.phases.is_empty() => return Err("effect.phases: name at least one phase".into()),
             Some(effect) => effect,
             None if is_effect => {
                 return Err("an effect needs [effect] with its phases, such as `phases = [\"before-model\"]`".into());
             }
-            None => FileEffect { phases: Vec::new(), shortens: false },
+            None => ManifestEffect { phases: Vec::new(), shortens: false },
         };
-        if file.run_middleware.is_some() && !kinds.contains(&Kind::RunMiddleware) {
+        if file.run_middleware.is_some() && !kinds.contains(&PluginKind::RunMiddleware) {
             return Err("[run-middleware] is only for a plugin of kind `run-middleware`".into());
         }
         if file.on_failure.is_some() && !kinds.iter().any(|kind| kind.is_step()) {
@@ -189,15 +190,15 @@ impl Manifest {
         let functions = said(file.only, file.leave_out, file.instance, file.functions, &kinds)?;
         check_chat(&file.wants, &kinds)?;
         check_network(&file.wants, &kinds)?;
-        let FileWants { files, clock, random, chat, kv, models, http, credentials, powers, programs, wasi } =
+        let ManifestWants { files, clock, random, chat, kv, models, http, credentials, powers, programs, wasi } =
             file.wants;
         let (http, (models, models_are_optional)) = (http.wanted()?, models.wanted());
         let (credentials, credentials_are_optional) = credentials.wanted();
-        let files_are_optional = matches!(files, FileFiles::Optional);
+        let files_are_optional = matches!(files, ManifestFilesAccess::Optional);
         let files = files.wanted();
         let (kv, scope) = match kv {
-            FileKv::Any(wanted) => (wanted, KvScope::Session),
-            FileKv::One(scope) => (true, scope),
+            ManifestKvAccess::Any(wanted) => (wanted, KvScope::Session),
+            ManifestKvAccess::One(scope) => (true, scope),
         };
         Ok(Self {
             id: file.id,
@@ -205,7 +206,18 @@ impl Manifest {
             description: file.description,
             component: file.component,
             kinds,
-            wants: Wants { files, clock, random, chat, kv, models, http, credentials, powers, programs },
+            wants: RequestedCapabilities {
+                files,
+                clock,
+                random,
+                chat,
+                kv,
+                models,
+                http,
+                credentials,
+                powers,
+                programs,
+            },
             wasi: wasi.is_some(),
             wants_are_optional: false,
             phases,
@@ -242,10 +254,10 @@ pub(super) fn id_of_file(stem: &str) -> String {
 fn said(
     only: Option<Vec<String>>,
     leave_out: Option<Vec<String>>,
-    instance: Option<Lifetime>,
-    functions: Option<BTreeMap<String, OnFunction>>,
-    kinds: &[Kind],
-) -> Result<Said, String> {
+    instance: Option<InstanceLifetime>,
+    functions: Option<BTreeMap<String, FunctionOverrides>>,
+    kinds: &[PluginKind],
+) -> Result<FunctionsManifest, String> {
     let set = [
         ("only", only.is_some()),
         ("leave_out", leave_out.is_some()),
@@ -253,10 +265,10 @@ fn said(
         ("functions", functions.is_some()),
     ];
     match set.into_iter().find(|(_, is_set)| *is_set) {
-        Some((key, _)) if !kinds.contains(&Kind::Functions) => {
+        Some((key, _)) if !kinds.contains(&PluginKind::Functions) => {
             Err(format!("{key}: only a plugin of kind `functions` has functions that are tools"))
         }
-        _ => Ok(Said {
+        _ => Ok(FunctionsManifest {
             only,
             leave_out: leave_out.unwrap_or_default(),
             instance: instance.unwrap_or_default(),
@@ -266,9 +278,9 @@ fn said(
 }
 
 /// Whoever sees the conversation has one, and says what it sees of it and what it does to it.
-fn check_chat(wants: &FileWants, kinds: &[Kind]) -> Result<(), String> {
+fn check_chat(wants: &ManifestWants, kinds: &[PluginKind]) -> Result<(), String> {
     let has = |kind| kinds.contains(&kind);
-    let (is_around_requests, sees_unasked) = (has(Kind::ModelMiddleware), imports::has_chat(kinds));
+    let (is_around_requests, sees_unasked) = (has(PluginKind::ModelMiddleware), imports::has_chat(kinds));
     if wants.chat && !imports::reads_chat(kinds) {
         return Err("chat: only a plugin of kind `effect`, `tool` or `coordinator` reads the chat".into());
     }
@@ -279,10 +291,10 @@ fn check_chat(wants: &FileWants, kinds: &[Kind]) -> Result<(), String> {
     }
     let users = |power: Power| {
         [
-            (Kind::Effect, "effects", power.is_for_effects()),
-            (Kind::ModelMiddleware, "model middlewares", power.is_for_requests()),
-            (Kind::Tool, "tools", power.is_for_tools()),
-            (Kind::Coordinator, "coordinators", power.is_for_coordinators()),
+            (PluginKind::Effect, "effects", power.is_for_effects()),
+            (PluginKind::ModelMiddleware, "model middlewares", power.is_for_requests()),
+            (PluginKind::Tool, "tools", power.is_for_tools()),
+            (PluginKind::Coordinator, "coordinators", power.is_for_coordinators()),
         ]
         .into_iter()
         .filter(|(.., has_use)| *has_use)
@@ -313,26 +325,26 @@ fn check_chat(wants: &FileWants, kinds: &[Kind]) -> Result<(), String> {
 }
 
 /// A step that waits for somebody else's server, or for a program, holds up the run: what it needs from there a tool or a model gets.
-fn check_network(wants: &FileWants, kinds: &[Kind]) -> Result<(), String> {
-    let sends = !matches!(wants.http, FileHttp::Any(false));
+fn check_network(wants: &ManifestWants, kinds: &[PluginKind]) -> Result<(), String> {
+    let sends = !matches!(wants.http, ManifestHttpAccess::Any(false));
     if sends && !HTTP_KINDS.iter().any(|kind| kinds.contains(kind)) {
         return Err("http: only a plugin of kind `tool`, `functions` or `provider` sends requests".into());
     }
     if wants.credentials.wanted().0 && !sends {
         return Err("credentials: they go into requests: ask for `http` too".into());
     }
-    if wants.programs && !kinds.contains(&Kind::Tool) && !kinds.contains(&Kind::Functions) {
+    if wants.programs && !kinds.contains(&PluginKind::Tool) && !kinds.contains(&PluginKind::Functions) {
         return Err("programs: only a plugin of kind `tool` or `functions` has programs run".into());
     }
     Ok(())
 }
 
 /// The kinds that may send HTTP requests.
-const HTTP_KINDS: [Kind; 3] = [Kind::Tool, Kind::Functions, Kind::Provider];
+const HTTP_KINDS: [PluginKind; 3] = [PluginKind::Tool, PluginKind::Functions, PluginKind::Provider];
 
 /// Whether they are tools that an effect offers: that takes the power `provide-tools`.
-fn offers_tools_as_effect(kinds: &[Kind]) -> bool {
-    [Kind::Effect, Kind::Tool].iter().all(|kind| kinds.contains(kind))
+fn offers_tools_as_effect(kinds: &[PluginKind]) -> bool {
+    [PluginKind::Effect, PluginKind::Tool].iter().all(|kind| kinds.contains(kind))
 }
 
 /// The message with the line that it is about, if it begins with the name of a key that the text sets.
@@ -352,7 +364,7 @@ mod tests {
 
     #[test]
     fn a_manifest_is_read() {
-        let manifest = Manifest::parse(
+        let manifest = PluginManifest::parse(
             r#"
             id = "guard"
             component = "guard.wasm"
@@ -362,8 +374,8 @@ mod tests {
             "#,
         )
         .unwrap();
-        assert_eq!(manifest.kinds, [Kind::Tool, Kind::Effect]);
-        assert_eq!(manifest.wants.files, Some(Access::Read));
+        assert_eq!(manifest.kinds, [PluginKind::Tool, PluginKind::Effect]);
+        assert_eq!(manifest.wants.files, Some(FileAccess::Read));
         assert_eq!(manifest.wants.powers, [Power::Note, Power::ProvideTools].into());
     }
 
@@ -371,19 +383,19 @@ mod tests {
     fn what_it_asks_of_files_is_read() {
         for (wants, expected) in [
             ("", (None, false)),
-            ("files = \"read\"", (Some(Access::Read), false)),
-            ("files = \"write\"", (Some(Access::Write), false)),
-            ("files = \"optional\"", (Some(Access::Read), true)),
+            ("files = \"read\"", (Some(FileAccess::Read), false)),
+            ("files = \"write\"", (Some(FileAccess::Write), false)),
+            ("files = \"optional\"", (Some(FileAccess::Read), true)),
         ] {
             let text = format!("id = \"a\"\ncomponent = \"a.wasm\"\nkinds = [\"tool\"]\nwants = {{ {wants} }}");
-            let Manifest { wants, files_are_optional, .. } = Manifest::parse(&text).unwrap();
+            let PluginManifest { wants, files_are_optional, .. } = PluginManifest::parse(&text).unwrap();
             assert_eq!((wants.files, files_are_optional), expected, "{text}");
         }
     }
 
     #[test]
     fn what_is_said_of_functions_is_read() {
-        let manifest = Manifest::parse(
+        let manifest = PluginManifest::parse(
             r#"
             id = "calc"
             component = "calc.wasm"
@@ -398,7 +410,7 @@ mod tests {
             "#,
         );
         let said = manifest.unwrap().functions;
-        assert_eq!((said.only, said.leave_out, said.instance), (None, vec!["debug".into()], Lifetime::Run));
+        assert_eq!((said.only, said.leave_out, said.instance), (None, vec!["debug".into()], InstanceLifetime::Run));
         let add = &said.functions["add"];
         assert_eq!((add.tool.as_deref(), add.description.as_deref()), (Some("plus"), Some("Adds.")));
         let hints = add.tool_hints();
@@ -424,15 +436,19 @@ mod tests {
     #[test]
     fn what_it_asks_of_the_network_is_read() {
         for (wants, expected, credentials) in [
-            ("http = true", Http::all(), (false, false)),
-            ("http = false", Http::default(), (false, false)),
-            ("http = [\"https://*.example.com/v1\"]", Http::place("https://*.example.com/v1").unwrap(), (false, false)),
-            ("http = true, credentials = true", Http::all(), (true, false)),
-            ("http = true, credentials = \"optional\"", Http::all(), (true, true)),
+            ("http = true", HttpGrant::all(), (false, false)),
+            ("http = false", HttpGrant::default(), (false, false)),
+            (
+                "http = [\"https://*.example.com/v1\"]",
+                HttpGrant::place("https://*.example.com/v1").unwrap(),
+                (false, false),
+            ),
+            ("http = true, credentials = true", HttpGrant::all(), (true, false)),
+            ("http = true, credentials = \"optional\"", HttpGrant::all(), (true, true)),
         ] {
             for kind in ["tool", "provider"] {
                 let text = format!("id = \"a\"\ncomponent = \"a.wasm\"\nkinds = [\"{kind}\"]\nwants = {{ {wants} }}");
-                let Manifest { wants, credentials_are_optional, .. } = Manifest::parse(&text).unwrap();
+                let PluginManifest { wants, credentials_are_optional, .. } = PluginManifest::parse(&text).unwrap();
                 assert_eq!((&wants.http, wants.credentials), (&expected, credentials.0), "{text}");
                 assert_eq!(credentials_are_optional, credentials.1, "{text}");
             }
@@ -525,7 +541,7 @@ mod tests {
             ("id = \"a\"\nkinds = [\"tool\"]".into(), "missing field `component`"),
             ("id = ".into(), "line 1"),
         ] {
-            let error = Manifest::parse(&text).unwrap_err();
+            let error = PluginManifest::parse(&text).unwrap_err();
             assert!(error.contains(says), "{text}\n--- {error}");
         }
     }

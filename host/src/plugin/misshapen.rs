@@ -3,15 +3,15 @@
 use wasmparser::{BinaryReaderError, ComponentExternalKind, Parser, Payload, Validator, WasmFeatures};
 
 use super::{
-    anatomy::{CONTRACT, Kind},
-    functions::{Docs, Exported},
+    anatomy::{CONTRACT, PluginKind},
+    functions::{ExportedFunctions, WitDocs},
 };
 use crate::limits;
 
 /// Why bytes are not a plugin's component.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
-pub enum Misshapen {
+pub enum ComponentError {
     /// It is no binary of WebAssembly.
     #[error("it is {what}")]
     NotWasm { what: String, mend: &'static str },
@@ -46,7 +46,7 @@ pub enum Misshapen {
     Parametric,
 }
 
-impl Misshapen {
+impl ComponentError {
     /// What its author, or whoever laid it there, can do about it.
     pub fn mend(&self) -> String {
         match self {
@@ -70,7 +70,7 @@ impl Misshapen {
                 "leave out what it does not need; a plugin of many parts is better several plugins".into()
             }
             Self::NoKind => {
-                let kinds = Kind::ALL.into_iter().filter(|kind| *kind != Kind::Functions).map(Kind::name);
+                let kinds = PluginKind::ALL.into_iter().filter(|kind| *kind != PluginKind::Functions).map(PluginKind::name);
                 let kinds = kinds.collect::<Vec<_>>().join(", ");
                 format!("export functions, or a kind of `shelly:plugin`: {kinds}")
             }
@@ -111,20 +111,20 @@ const OTHER_FILES: [(&[u8], &str, &str); 9] = [
 ];
 
 /// Refuses what is no binary of WebAssembly, or of another version of it. A core module passes.
-pub fn check_header(bytes: &[u8]) -> Result<(), Misshapen> {
+pub fn check_header(bytes: &[u8]) -> Result<(), ComponentError> {
     let Some(rest) = bytes.strip_prefix(MAGIC) else { return Err(not_wasm(bytes)) };
     let Some([version, more, layer, above]) = rest.first_chunk().copied() else {
-        return Err(Misshapen::CutOff { offset: MAGIC.len(), said: 4, there: rest.len() });
+        return Err(ComponentError::CutOff { offset: MAGIC.len(), said: 4, there: rest.len() });
     };
     match (u16::from_le_bytes([version, more]), u16::from_le_bytes([layer, above])) {
         CORE | COMPONENT => Ok(()),
-        (version, layer) => Err(Misshapen::OtherFormat { version, layer }),
+        (version, layer) => Err(ComponentError::OtherFormat { version, layer }),
     }
 }
 
-fn not_wasm(bytes: &[u8]) -> Misshapen {
+fn not_wasm(bytes: &[u8]) -> ComponentError {
     if bytes.is_empty() {
-        return Misshapen::NotWasm { what: "empty".into(), mend: "build or copy it again" };
+        return ComponentError::NotWasm { what: "empty".into(), mend: "build or copy it again" };
     }
     // Texts may begin with lines that say nothing.
     let mut text = bytes.trim_ascii_start();
@@ -134,19 +134,19 @@ fn not_wasm(bytes: &[u8]) -> Misshapen {
     }
     let is_it = |(start, ..): &&(&[u8], &str, &str)| bytes.starts_with(start) || text.starts_with(start);
     match OTHER_FILES.iter().find(is_it) {
-        Some(&(_, what, mend)) => Misshapen::NotWasm { what: what.into(), mend },
+        Some(&(_, what, mend)) => ComponentError::NotWasm { what: what.into(), mend },
         None => {
             let start = bytes[..bytes.len().min(8)].escape_ascii();
             let what = format!("not WebAssembly: it begins with \"{start}\"");
-            Misshapen::NotWasm { what, mend: FOR_WASM }
+            ComponentError::NotWasm { what, mend: FOR_WASM }
         }
     }
 }
 
 /// What bytes are that cannot be read or validated, whatever features are on.
-pub fn broken(bytes: &[u8], error: &BinaryReaderError) -> Misshapen {
+pub fn broken(bytes: &[u8], error: &BinaryReaderError) -> ComponentError {
     cut_off(bytes)
-        .unwrap_or_else(|| Misshapen::Invalid { message: in_one_line(error.message()), offset: error.offset() })
+        .unwrap_or_else(|| ComponentError::Invalid { message: in_one_line(error.message()), offset: error.offset() })
 }
 
 /// What a component is that the engine refuses.
@@ -155,7 +155,7 @@ pub fn refused(
     imports: &[String],
     exports: &[(String, ComponentExternalKind)],
     error: &BinaryReaderError,
-) -> Misshapen {
+) -> ComponentError {
     const CONCURRENT: WasmFeatures = WasmFeatures::CM_ASYNC
         .union(WasmFeatures::CM_ASYNC_STACKFUL)
         .union(WasmFeatures::CM_MORE_ASYNC_BUILTINS)
@@ -165,19 +165,19 @@ pub fn refused(
         Ok(types) => types,
         Err(error) => return broken(bytes, &error),
     };
-    let feature = || Misshapen::Feature { message: in_one_line(error.message()) };
+    let feature = || ComponentError::Feature { message: in_one_line(error.message()) };
     let missing = error.missing_wasm_feature().unwrap_or(WasmFeatures::empty());
     if !missing.intersects(CONCURRENT) {
         return feature();
     }
     let exports: Vec<_> = exports.iter().map(|(name, _)| name.clone()).collect();
-    let exported = Exported::read(types.as_ref(), imports, &exports, &Docs::default()).unwrap_or_default();
+    let exported = ExportedFunctions::read(types.as_ref(), imports, &exports, &WitDocs::default()).unwrap_or_default();
     let functions: Vec<_> = exported.concurrent().map(str::to_owned).collect();
     // Parts of a runtime for `async` functions, and without those features of their own.
     if functions.is_empty() && missing.intersects(WasmFeatures::CM_ERROR_CONTEXT.union(WasmFeatures::CM_THREADING)) {
         return feature();
     }
-    Misshapen::Async { functions }
+    ComponentError::Async { functions }
 }
 
 /// A message with what it stands in before it, in one line.
@@ -187,18 +187,18 @@ fn in_one_line(message: &str) -> String {
 }
 
 /// Where a file ends before the end of its last section, if it does.
-fn cut_off(bytes: &[u8]) -> Option<Misshapen> {
+fn cut_off(bytes: &[u8]) -> Option<ComponentError> {
     let mut at = 8;
     while at < bytes.len() {
         // Each section has a number and its length.
         let Some((said, digits)) = leb128(&bytes[at + 1..]) else {
             let there = bytes.len() - at;
-            return (there <= 5).then_some(Misshapen::CutOff { offset: at, said: there + 1, there });
+            return (there <= 5).then_some(ComponentError::CutOff { offset: at, said: there + 1, there });
         };
         let start = at + 1 + digits;
         let there = bytes.len().saturating_sub(start);
         if said > there {
-            return Some(Misshapen::CutOff { offset: start, said, there });
+            return Some(ComponentError::CutOff { offset: start, said, there });
         }
         at = start + said;
     }
@@ -218,7 +218,7 @@ fn leb128(bytes: &[u8]) -> Option<(usize, usize)> {
 }
 
 /// What a core module lacks to be a component.
-pub fn core_module(bytes: &[u8]) -> Misshapen {
+pub fn core_module(bytes: &[u8]) -> ComponentError {
     let (mut has_wit, mut is_wasi, mut is_of_javascript) = (false, false, false);
     for payload in Parser::new(0).parse_all(bytes).map_while(Result::ok) {
         match payload {
@@ -248,15 +248,15 @@ pub fn core_module(bytes: &[u8]) -> Misshapen {
              new IN -o OUT`"
         }
     };
-    Misshapen::CoreModule { mend }
+    ComponentError::CoreModule { mend }
 }
 
 /// What a valid component is that exports nothing that can be called.
-pub fn no_kind(exports: &[(String, ComponentExternalKind)]) -> Misshapen {
+pub fn no_kind(exports: &[(String, ComponentExternalKind)]) -> ComponentError {
     let is_wit =
         |kind: ComponentExternalKind| matches!(kind, ComponentExternalKind::Type | ComponentExternalKind::Component);
     match !exports.is_empty() && exports.iter().all(|(_, kind)| is_wit(*kind)) {
-        true => Misshapen::WitPackage,
-        false => Misshapen::NoKind,
+        true => ComponentError::WitPackage,
+        false => ComponentError::NoKind,
     }
 }

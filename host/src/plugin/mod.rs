@@ -1,6 +1,6 @@
 //! Plugins: WebAssembly components behind the contract in `wit/`. The only module that knows wasmtime and WIT types.
 //!
-//! A plugin's way: [`PluginCatalog`] finds its folder, reads its [`Manifest`] and looks into the component without
+//! A plugin's way: [`PluginCatalog`] finds its folder, reads its [`PluginManifest`] and looks into the component without
 //! running it ([`Anatomy`]), once a [`ComponentCompiler`] has found it valid: the command line's does that, and compiles, in
 //! a process of its own for each component. [`Plugin::load`] binds it to one agent: it compares the imports with the [`Grant`],
 //! links those that were granted and no others, compiles (or takes the code from the cache), and asks it once for its
@@ -34,24 +34,24 @@ mod unread;
 /// What paths of grants are made of before they are compared.
 pub use crate::files::resolved;
 pub use adapter::{
-    PluginCoordinator, PluginEffect, PluginMiddleware, PluginModel, PluginModelMiddleware, PluginTool,
+    PluginCoordinator, PluginEffect, PluginModel, PluginModelMiddleware, PluginRunMiddleware, PluginTool,
     PluginToolMiddleware,
 };
-pub use anatomy::{Anatomy, Kind};
-pub use catalog::{CatalogEntry, Digest, PluginCatalog, PluginDirs, PluginPackage, Sealed};
-pub use certificate::{Certificate, CertifiedFunction, Host, Import, ImportState};
+pub use anatomy::{Anatomy, PluginKind};
+pub use catalog::{CatalogEntry, ComponentDescriptor, ComponentDigest, PluginCatalog, PluginDirs, PluginPackage};
+pub use certificate::{Certificate, CertifiedFunction, CertifiedImport, HostBuildInfo, ImportState};
 #[doc(hidden)]
 pub use compile::wall;
 pub use compile::{
-    COMPILE_WORKER, CompileConfig, CompileFailure, CompileLimits, CompileSite, CompileStep, CompileWorker,
-    ComponentCompiler, Walls,
+    COMPILE_WORKER, CompileConfig, CompileFailure, CompileLimits, CompileSandboxStatus, CompileSite, CompileStep,
+    CompileWorker, ComponentCompiler,
 };
 pub use error::PluginError;
-pub use folders::Mount;
-pub use functions::{FunctionTool, Offer, Said};
-pub use loader::{Plugin, Settings};
-pub use manifest::Manifest;
-pub use misshapen::Misshapen;
+pub use folders::FolderMount;
+pub use functions::{FunctionTool, FunctionToolset, FunctionsManifest};
+pub use loader::{Plugin, PluginSettings};
+pub use manifest::PluginManifest;
+pub use misshapen::ComponentError;
 pub use runtime::{GuestMemoryUse, Limits, MemorySource, PluginEngine, engine_config};
 pub use shipped::{INSTALLED, SHIPPED_PLUGINS, how_to_install, lies_in};
 pub(crate) use unread::read_bounded;

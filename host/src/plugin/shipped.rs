@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{catalog::Digest, manifest::Manifest, unread::read_bounded};
+use super::{catalog::ComponentDigest, manifest::PluginManifest, unread::read_bounded};
 use crate::{files::resolved, limits};
 
 /// The ids of all plugins that come with the host.
@@ -52,12 +52,12 @@ pub const SHIPPED_PLUGINS: [&str; 41] = [
 
 /// Returns `true` if a plugin in a folder is that of its id in one of these directories to the byte: the same component, and a
 /// manifest that says the same.
-pub(super) fn is_copy(manifest: &Manifest, digest: Digest, directories: &[PathBuf]) -> bool {
+pub(super) fn is_copy(manifest: &PluginManifest, digest: ComponentDigest, directories: &[PathBuf]) -> bool {
     directories.iter().any(|directory| {
         let folder = directory.join(&manifest.id);
-        let says_the_same = || Manifest::read(&folder).is_ok_and(|original| original == *manifest);
+        let says_the_same = || PluginManifest::read(&folder).is_ok_and(|original| original == *manifest);
         let component = || read_bounded(&folder.join(&manifest.component), limits::COMPONENT_BYTES);
-        says_the_same() && component().is_ok_and(|bytes| Digest::of(&bytes) == digest)
+        says_the_same() && component().is_ok_and(|bytes| ComponentDigest::of(&bytes) == digest)
     })
 }
 

@@ -8,31 +8,31 @@ use std::{
 };
 
 use super::{
-    anatomy::{Anatomy, Survey},
-    catalog::{Digest, PluginPackage, file_id},
+    anatomy::{Anatomy, ComponentSurvey},
+    catalog::{ComponentDigest, PluginPackage, file_id},
     compile::{CompileStep, ComponentCompiler},
     error::PluginError,
-    manifest::Manifest,
+    manifest::PluginManifest,
 };
 use crate::{files, limits};
 
 /// A plugin whose component has not been looked into.
-pub(super) struct Unread<'a> {
+pub(super) struct PluginCandidate<'a> {
     /// `None` for a component alone.
-    pub manifest: Option<Cow<'a, Manifest>>,
+    pub manifest: Option<Cow<'a, PluginManifest>>,
     /// The folder, or the component alone.
     pub place: &'a Path,
 }
 
 /// The bytes of a component.
-pub(super) struct Component {
+pub(super) struct ComponentBytes {
     pub bytes: Vec<u8>,
-    pub digest: Digest,
+    pub digest: ComponentDigest,
 }
 
-impl<'a> Unread<'a> {
+impl<'a> PluginCandidate<'a> {
     pub fn of_folder(folder: &'a Path) -> Result<Self, PluginError> {
-        Ok(Self { manifest: Some(Cow::Owned(Manifest::read(folder)?)), place: folder })
+        Ok(Self { manifest: Some(Cow::Owned(PluginManifest::read(folder)?)), place: folder })
     }
 
     /// Returns the plugin of the folder around `path` if the folder's manifest names this file as its component.
@@ -56,17 +56,17 @@ impl<'a> Unread<'a> {
         self.manifest.as_ref().map_or_else(|| self.place.to_owned(), |manifest| self.place.join(&manifest.component))
     }
 
-    pub fn read(&self) -> Result<Component, PluginError> {
+    pub fn read(&self) -> Result<ComponentBytes, PluginError> {
         let bytes = match self.manifest {
             Some(_) => read_inside(&self.path(), self.place, limits::COMPONENT_BYTES),
             None => read_bounded(self.place, limits::COMPONENT_BYTES),
         }?;
-        Ok(Component { digest: Digest::of(&bytes), bytes })
+        Ok(ComponentBytes { digest: ComponentDigest::of(&bytes), bytes })
     }
 
     /// Refuses a component that is too much work before a compiler is started for it.
-    fn count(&self, component: &Component) -> Result<(), PluginError> {
-        let counted = Survey::of(&component.bytes).map(drop);
+    fn count(&self, component: &ComponentBytes) -> Result<(), PluginError> {
+        let counted = ComponentSurvey::of(&component.bytes).map(drop);
         counted.map_err(|source| PluginError::Component { path: self.path(), source })
     }
 
@@ -79,7 +79,7 @@ impl<'a> Unread<'a> {
     /// Has a compiler find the component valid.
     async fn admit(
         &self,
-        component: &Component,
+        component: &ComponentBytes,
         compiler: &ComponentCompiler,
         step: CompileStep,
     ) -> Result<(), PluginError> {
@@ -91,7 +91,7 @@ impl<'a> Unread<'a> {
         admitted.map_err(|refused| refused.of_plugin(self.id(), self.path()))
     }
 
-    pub fn admit_blocking(&self, component: &Component, compiler: &ComponentCompiler) -> Result<(), PluginError> {
+    pub fn admit_blocking(&self, component: &ComponentBytes, compiler: &ComponentCompiler) -> Result<(), PluginError> {
         if compiler.is_admitted(component.digest) {
             return Ok(());
         }
@@ -101,14 +101,14 @@ impl<'a> Unread<'a> {
     }
 
     /// Validates the component in this process and checks it against the manifest.
-    pub fn look_into(&self, component: &Component) -> Result<PluginPackage, PluginError> {
+    pub fn look_into(&self, component: &ComponentBytes) -> Result<PluginPackage, PluginError> {
         let path = self.path();
         let anatomy = Anatomy::of_file(&path, &component.bytes)?;
         if let Some(manifest) = &self.manifest {
-            return PluginPackage::checked(Manifest::clone(manifest), anatomy, self.place, component, false);
+            return PluginPackage::checked(PluginManifest::clone(manifest), anatomy, self.place, component, false);
         }
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let manifest = Manifest::of_anatomy(self.id(), name, &anatomy);
+        let manifest = PluginManifest::of_anatomy(self.id(), name, &anatomy);
         PluginPackage::checked(manifest, anatomy, folder_of(&path), component, true)
     }
 }

@@ -7,7 +7,9 @@ use std::{
     time::Duration,
 };
 
-use super::{ArgsPattern, Ended, FindError, Finder, Job, Places, options, shown_words};
+use super::{
+    ArgsPattern, ProcessOutput, ProcessSlots, ProcessSpec, ProgramFindError, ProgramFinder, options, shown_words,
+};
 use crate::{
     error::{Fault, cut, seconds},
     limits,
@@ -15,20 +17,20 @@ use crate::{
 
 /// What all programs of a project run on. Clones share the places.
 #[derive(Debug, Clone, Default)]
-pub struct Ground {
+pub struct ExecContext {
     /// Where they are looked for.
-    pub finder: Finder,
+    pub finder: ProgramFinder,
     /// The folder of the project.
     pub root: PathBuf,
     /// What every program has of the environment that no config names: [`INHERITED`](Self::INHERITED), as far as it is set.
     pub environment: Vec<(String, String)>,
     /// How many run at once.
-    pub places: Places,
+    pub places: ProcessSlots,
 }
 
 /// A program that a config names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct AllowedProgram {
     /// Its name, or its path, which may be relative to the project's folder.
     pub command: String,
     /// The lists of arguments that it may be run with.
@@ -43,7 +45,7 @@ pub struct Entry {
 
 /// How a program is to be run.
 #[derive(Debug, Clone, Default)]
-pub struct Wish {
+pub struct ProgramRequest {
     /// One word each.
     pub args: Vec<String>,
     /// The folder to work in, below the one that it has; none: that one.
@@ -54,7 +56,7 @@ pub struct Wish {
     pub time: Option<Duration>,
 }
 
-impl Ground {
+impl ExecContext {
     /// What hardly any program can do without. What else stands in the environment, credentials among it, is for those to
     /// which a config gives it.
     pub const INHERITED: [&str; 7] = ["PATH", "HOME", "USER", "LANG", "LC_ALL", "TMPDIR", "TZ"];
@@ -64,8 +66,8 @@ impl Ground {
     /// # Errors
     ///
     /// A [`Fault`]: there is no such program or no such folder, or it would work outside of the project.
-    pub fn job(&self, command: &str, wish: Wish) -> Result<Job, Fault> {
-        let entry = Entry {
+    pub fn job(&self, command: &str, wish: ProgramRequest) -> Result<ProcessSpec, Fault> {
+        let entry = AllowedProgram {
             command: command.into(),
             args: Vec::new(),
             folder: self.root.clone(),
@@ -73,10 +75,10 @@ impl Ground {
             time: limits::PROCESS_TIME_CEILING,
         };
         let time = wish.time.unwrap_or(limits::PROCESS_TIME);
-        self.job_of(&entry, Wish { time: Some(time), ..wish })
+        self.job_of(&entry, ProgramRequest { time: Some(time), ..wish })
     }
 
-    fn job_of(&self, entry: &Entry, wish: Wish) -> Result<Job, Fault> {
+    fn job_of(&self, entry: &AllowedProgram, wish: ProgramRequest) -> Result<ProcessSpec, Fault> {
         let program = self.finder.find(&entry.command, &self.root);
         let program = program.map_err(|error| Fault::NotFound { message: error.to_string() })?;
         let folder = below(&entry.folder, wish.folder.as_deref())?;
@@ -84,8 +86,8 @@ impl Ground {
         if time.is_zero() {
             return Err(Fault::invalid("it is to take no time at all: give it some, or leave the time out"));
         }
-        let Wish { args, stdin, .. } = wish;
-        Ok(Job { program, args, folder, environment: entry.environment.clone(), stdin, time })
+        let ProgramRequest { args, stdin, .. } = wish;
+        Ok(ProcessSpec { program, args, folder, environment: entry.environment.clone(), stdin, time })
     }
 
     /// Runs it to its end.
@@ -93,7 +95,7 @@ impl Ground {
     /// # Errors
     ///
     /// A [`Fault`]: it did not run, or what it came to is not known.
-    pub async fn run(&self, job: Job) -> Result<Ended, Fault> {
+    pub async fn run(&self, job: ProcessSpec) -> Result<ProcessOutput, Fault> {
         self.places.run(job).await.map_err(|error| error.fault())
     }
 }
@@ -115,14 +117,14 @@ fn below(base: &Path, name: Option<&str>) -> Result<PathBuf, Fault> {
 
 /// The programs that a config names, by their names there. Clones are the same.
 #[derive(Debug, Clone, Default)]
-pub struct Programs {
-    ground: Ground,
-    entries: Arc<BTreeMap<String, Entry>>,
+pub struct AllowedPrograms {
+    ground: ExecContext,
+    entries: Arc<BTreeMap<String, AllowedProgram>>,
 }
 
-impl Programs {
+impl AllowedPrograms {
     /// These on this ground.
-    pub fn new(ground: Ground, entries: impl IntoIterator<Item = (String, Entry)>) -> Self {
+    pub fn new(ground: ExecContext, entries: impl IntoIterator<Item = (String, AllowedProgram)>) -> Self {
         Self { ground, entries: Arc::new(entries.into_iter().collect()) }
     }
 
@@ -139,18 +141,18 @@ impl Programs {
     }
 
     /// What they run on.
-    pub fn ground(&self) -> &Ground {
+    pub fn ground(&self) -> &ExecContext {
         &self.ground
     }
 
     /// Each, sorted by its name.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &Entry)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &AllowedProgram)> {
         self.entries.iter().map(|(name, entry)| (name.as_str(), entry))
     }
 
     /// Returns why each of the programs that are not there cannot be run, by its name in the config.
-    pub fn missing(&self) -> impl Iterator<Item = (&str, FindError)> {
-        let find = |entry: &Entry| self.ground.finder.find(&entry.command, &self.ground.root);
+    pub fn missing(&self) -> impl Iterator<Item = (&str, ProgramFindError)> {
+        let find = |entry: &AllowedProgram| self.ground.finder.find(&entry.command, &self.ground.root);
         self.entries.iter().filter_map(move |(name, entry)| Some((name.as_str(), find(entry).err()?)))
     }
 
@@ -159,7 +161,7 @@ impl Programs {
     /// # Errors
     ///
     /// A [`Fault`] that says what there is: no such program, other arguments than it may have, a folder outside of its own.
-    pub fn job(&self, name: &str, wish: Wish) -> Result<Job, Fault> {
+    pub fn job(&self, name: &str, wish: ProgramRequest) -> Result<ProcessSpec, Fault> {
         let shown = |text: &str| cut(text, limits::NAME_SHOWN_CHARS).escape_debug().to_string();
         let Some(entry) = self.entries.get(name) else {
             let known: Vec<_> = self.entries.keys().map(String::as_str).take(limits::NAMES_SHOWN).collect();
@@ -195,13 +197,13 @@ impl Programs {
     ///
     /// # Errors
     ///
-    /// As [`Programs::job`]; [`Fault::Timeout`] if its time was over.
-    pub async fn run(&self, name: &str, wish: Wish) -> Result<Ended, Fault> {
+    /// As [`AllowedPrograms::job`]; [`Fault::Timeout`] if its time was over.
+    pub async fn run(&self, name: &str, wish: ProgramRequest) -> Result<ProcessOutput, Fault> {
         let job = self.job(name, wish)?;
         let time = job.time;
         let ended = self.ground.run(job).await?;
         match ended.exit {
-            super::Exit::Time => {
+            super::ProcessExit::Time => {
                 Err(Fault::Timeout { message: format!("`{name}` took longer than {}", seconds(time)) })
             }
             _ => Ok(ended),
@@ -215,11 +217,11 @@ mod tests {
 
     use super::*;
 
-    fn wish(args: &[&str]) -> Wish {
-        Wish { args: args.iter().map(|arg| (*arg).to_owned()).collect(), ..Wish::default() }
+    fn wish(args: &[&str]) -> ProgramRequest {
+        ProgramRequest { args: args.iter().map(|arg| (*arg).to_owned()).collect(), ..ProgramRequest::default() }
     }
 
-    fn world() -> (tempfile::TempDir, Programs) {
+    fn world() -> (tempfile::TempDir, AllowedPrograms) {
         let world = tempfile::tempdir().unwrap();
         let root = world.path().join("project");
         for folder in ["project/sub/deep", "project-other", "other"] {
@@ -229,9 +231,9 @@ mod tests {
         let pattern = |words: &[&str]| {
             ArgsPattern::new(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>()).unwrap()
         };
-        let finder = Finder::new("/usr/bin:/bin");
-        let ground = Ground { finder, root: root.clone(), ..Ground::default() };
-        let entry = |command: &str, args| Entry {
+        let finder = ProgramFinder::new("/usr/bin:/bin");
+        let ground = ExecContext { finder, root: root.clone(), ..ExecContext::default() };
+        let entry = |command: &str, args| AllowedProgram {
             command: command.into(),
             args,
             folder: root.clone(),
@@ -256,7 +258,7 @@ mod tests {
                 ),
             ),
         ];
-        (world, Programs::new(ground, entries))
+        (world, AllowedPrograms::new(ground, entries))
     }
 
     #[cfg(unix)]
@@ -307,7 +309,7 @@ mod tests {
             ("env", &[], Some("file"), Err("there is no folder `file` to work in")),
             ("env", &[], Some("a\0b"), Err("there is no folder `a\\0b` to work in")),
         ] {
-            let job = programs.job(name, Wish { folder: folder.map(str::to_owned), ..wish(args) });
+            let job = programs.job(name, ProgramRequest { folder: folder.map(str::to_owned), ..wish(args) });
             match (job, says) {
                 (Ok(job), Ok(below)) => assert_eq!(job.folder, root.join(below).canonicalize().unwrap()),
                 (Err(fault), Err(says)) => assert!(fault.to_string().contains(says), "{name} {args:?}: {fault}"),
@@ -316,10 +318,10 @@ mod tests {
         }
         let times = [(None, 5), (Some(2), 2), (Some(60), 5)];
         for (time, lasts) in times {
-            let job = programs.job("env", Wish { time: time.map(Duration::from_secs), ..wish(&[]) }).unwrap();
+            let job = programs.job("env", ProgramRequest { time: time.map(Duration::from_secs), ..wish(&[]) }).unwrap();
             assert_eq!(job.time, Duration::from_secs(lasts));
         }
-        let none = programs.job("env", Wish { time: Some(Duration::ZERO), ..wish(&[]) });
+        let none = programs.job("env", ProgramRequest { time: Some(Duration::ZERO), ..wish(&[]) });
         assert!(matches!(none, Err(Fault::Invalid { .. })), "{none:?}");
         let fewer = programs.only(|name| name == "env");
         assert!(fewer.job("say", wish(&["hello", "x"])).is_err() && fewer.job("env", wish(&[])).is_ok());

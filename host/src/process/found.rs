@@ -7,14 +7,14 @@ use std::{
 
 /// Looks for programs in folders, and where they are named by their path.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Finder {
+pub struct ProgramFinder {
     folders: Vec<PathBuf>,
 }
 
 /// Why a program is not there.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields are the facts in the sentence above them")]
-pub enum FindError {
+pub enum ProgramFindError {
     /// What was said is no name of one.
     #[error("`{}` is no name of a program: write its name, and each of its arguments by itself", name.escape_debug())]
     NoName { name: String },
@@ -26,7 +26,7 @@ pub enum FindError {
     NoProgram { path: PathBuf },
 }
 
-impl Finder {
+impl ProgramFinder {
     /// The folders of a `PATH`. Those that are not named from the root on are passed over: which they are depends on where
     /// one stands, and that may be a folder of somebody else.
     pub fn new(path: &str) -> Self {
@@ -38,18 +38,18 @@ impl Finder {
     ///
     /// # Errors
     ///
-    /// [`FindError`].
-    pub fn find(&self, name: &str, base: &Path) -> Result<PathBuf, FindError> {
+    /// [`ProgramFindError`].
+    pub fn find(&self, name: &str, base: &Path) -> Result<PathBuf, ProgramFindError> {
         if name.trim().is_empty() || name.contains('\0') || matches!(name, "." | "..") {
-            return Err(FindError::NoName { name: name.into() });
+            return Err(ProgramFindError::NoName { name: name.into() });
         }
         if name.contains(std::path::is_separator) {
             let path = base.join(name);
-            return if is_program(&path) { Ok(path) } else { Err(FindError::NoProgram { path }) };
+            return if is_program(&path) { Ok(path) } else { Err(ProgramFindError::NoProgram { path }) };
         }
         let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
         let mut all = self.folders.iter().flat_map(|folder| [folder.join(name), folder.join(&file)]);
-        all.find(|path| is_program(path)).ok_or_else(|| FindError::NotInPath { name: name.into() })
+        all.find(|path| is_program(path)).ok_or_else(|| ProgramFindError::NotInPath { name: name.into() })
     }
 }
 
@@ -83,7 +83,7 @@ mod tests {
         let only_two = file("two/plain", 0o755);
         fs::create_dir_all(world.path().join("one/folder")).unwrap();
         let (one, two, base) = (world.path().join("one"), world.path().join("two"), world.path().join("project"));
-        let finder = Finder::new(&format!("project:.::{}:{}", one.display(), two.display()));
+        let finder = ProgramFinder::new(&format!("project:.::{}:{}", one.display(), two.display()));
         assert_eq!(finder.find("tool", &base), Ok(first), "the first");
         assert_eq!(finder.find("plain", &base), Ok(only_two), "{} may not be run", plain.display());
         for relative in ["./run.sh", "../project/run.sh"] {
@@ -92,10 +92,10 @@ mod tests {
         assert_eq!(finder.find(&own.to_string_lossy(), &two), Ok(own));
         assert_eq!(finder.find(&second.to_string_lossy(), &base), Ok(second));
         for name in ["folder", "run.sh", "none"] {
-            assert_eq!(finder.find(name, &base), Err(FindError::NotInPath { name: name.into() }));
+            assert_eq!(finder.find(name, &base), Err(ProgramFindError::NotInPath { name: name.into() }));
         }
         for name in ["", " ", ".", "..", "a\0b"] {
-            assert_eq!(finder.find(name, &base), Err(FindError::NoName { name: name.into() }));
+            assert_eq!(finder.find(name, &base), Err(ProgramFindError::NoName { name: name.into() }));
         }
         let none = finder.find("./none", &base).unwrap_err();
         assert!(

@@ -11,11 +11,11 @@ mod run;
 mod started;
 mod words;
 
-pub use entry::{Entry, Ground, Programs, Wish};
-pub use found::{FindError, Finder};
-pub use pattern::{ArgsPattern, PatternError};
-pub use run::{Ended, Exit, Job, Places, RunError};
+pub use entry::{AllowedProgram, AllowedPrograms, ExecContext, ProgramRequest};
+pub use found::{ProgramFindError, ProgramFinder};
+pub use pattern::{ArgsPattern, ArgsPatternError};
+pub use run::{ProcessError, ProcessExit, ProcessOutput, ProcessSlots, ProcessSpec};
 pub use words::shown_words;
 
-pub(crate) use pipe::{Beyond, Heard, feed};
-pub(crate) use started::Process;
+pub(crate) use pipe::{PipeOutput, PipeOverflow, feed};
+pub(crate) use started::ProcessGroup;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 /// What is known of a program's options.
-struct Known {
+struct KnownOptions {
     /// The names that the program has.
     names: &'static [&'static str],
     /// Options of several letters, with their dashes.
@@ -15,8 +15,8 @@ struct Known {
 }
 
 /// Programs that configs allow with any options because they only look, and their options that do more.
-const KNOWN: [Known; 6] = [
-    Known {
+const KNOWN: [KnownOptions; 6] = [
+    KnownOptions {
         names: &["git"],
         long: &[
             "--output",
@@ -33,16 +33,26 @@ const KNOWN: [Known; 6] = [
         short: &['o', 'O'],
         abbreviates: true,
     },
-    Known {
+    KnownOptions {
         names: &["find", "gfind"],
         long: &["-exec", "-execdir", "-ok", "-okdir", "-delete", "-fls", "-fprint", "-fprint0", "-fprintf"],
         short: &[],
         abbreviates: false,
     },
-    Known { names: &["fd", "fdfind"], long: &["--exec", "--exec-batch"], short: &['x', 'X'], abbreviates: false },
-    Known { names: &["rg"], long: &["--pre", "--hostname-bin"], short: &[], abbreviates: false },
-    Known { names: &["sort", "gsort"], long: &["--output", "--compress-program"], short: &['o'], abbreviates: true },
-    Known { names: &["tree"], long: &[], short: &['o'], abbreviates: false },
+    KnownOptions {
+        names: &["fd", "fdfind"],
+        long: &["--exec", "--exec-batch"],
+        short: &['x', 'X'],
+        abbreviates: false,
+    },
+    KnownOptions { names: &["rg"], long: &["--pre", "--hostname-bin"], short: &[], abbreviates: false },
+    KnownOptions {
+        names: &["sort", "gsort"],
+        long: &["--output", "--compress-program"],
+        short: &['o'],
+        abbreviates: true,
+    },
+    KnownOptions { names: &["tree"], long: &[], short: &['o'], abbreviates: false },
 ];
 
 /// Subcommands of git whose `-o` and `-O` write and run nothing.
@@ -91,7 +101,7 @@ fn git_subcommand(args: &[String]) -> usize {
     at.min(args.len())
 }
 
-impl Known {
+impl KnownOptions {
     fn is_among(&self, arg: &str, subcommand: Option<&str>) -> bool {
         let name = arg.split_once('=').map_or(arg, |(name, _)| name);
         let stands_for = |long: &&str| {

@@ -14,7 +14,7 @@ pub struct ArgsPattern {
 /// Why a list of words is no pattern.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields are the facts in the sentence above them")]
-pub enum PatternError {
+pub enum ArgsPatternError {
     /// `**` stands before its end.
     #[error("`**` is for what follows: it can only be the last word")]
     RestWithin,
@@ -28,18 +28,18 @@ impl ArgsPattern {
     ///
     /// # Errors
     ///
-    /// [`PatternError`].
-    pub fn new(words: &[String]) -> Result<Self, PatternError> {
+    /// [`ArgsPatternError`].
+    pub fn new(words: &[String]) -> Result<Self, ArgsPatternError> {
         let (words, has_rest) = match words.split_last() {
             Some((last, before)) if last == REST => (before, true),
             _ => (words, false),
         };
         if words.iter().any(|word| word == REST) {
-            return Err(PatternError::RestWithin);
+            return Err(ArgsPatternError::RestWithin);
         }
         let unended = |word: &&String| word.chars().rev().take_while(|c| *c == '\\').count() % 2 == 1;
         match words.iter().find(unended) {
-            Some(word) => Err(PatternError::Unended { word: word.clone() }),
+            Some(word) => Err(ArgsPatternError::Unended { word: word.clone() }),
             None => Ok(Self { words: words.to_vec(), has_rest }),
         }
     }
@@ -52,7 +52,7 @@ impl ArgsPattern {
 
     /// Returns `true` if the argument at this position stands in the pattern letter by letter.
     pub fn spells_out(&self, at: usize) -> bool {
-        let is_letter = |piece: &Piece| matches!(piece, Piece::Is(_));
+        let is_letter = |piece: &ArgsPatternToken| matches!(piece, ArgsPatternToken::Is(_));
         self.words.get(at).is_some_and(|word| pieces(word).iter().all(is_letter))
     }
 }
@@ -70,13 +70,13 @@ fn fits(word: &str, arg: &str) -> bool {
     let (mut at, mut piece, mut retry) = (0, 0, None);
     while at < arg.len() {
         match pieces.get(piece) {
-            Some(Piece::Any) => {
+            Some(ArgsPatternToken::Any) => {
                 retry = Some((at, piece + 1));
                 piece += 1;
                 continue;
             }
-            Some(Piece::One) => (at, piece) = (at + 1, piece + 1),
-            Some(Piece::Is(c)) if *c == arg[at] => (at, piece) = (at + 1, piece + 1),
+            Some(ArgsPatternToken::One) => (at, piece) = (at + 1, piece + 1),
+            Some(ArgsPatternToken::Is(c)) if *c == arg[at] => (at, piece) = (at + 1, piece + 1),
             _ => match &mut retry {
                 Some((from, after)) => {
                     *from += 1;
@@ -86,11 +86,11 @@ fn fits(word: &str, arg: &str) -> bool {
             },
         }
     }
-    pieces[piece..].iter().all(|piece| *piece == Piece::Any)
+    pieces[piece..].iter().all(|piece| *piece == ArgsPatternToken::Any)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Piece {
+enum ArgsPatternToken {
     /// Any characters.
     Any,
     /// Any one.
@@ -99,15 +99,15 @@ enum Piece {
     Is(char),
 }
 
-fn pieces(word: &str) -> Vec<Piece> {
+fn pieces(word: &str) -> Vec<ArgsPatternToken> {
     let mut chars = word.chars();
     let mut pieces = Vec::new();
     while let Some(c) = chars.next() {
         pieces.push(match c {
-            '*' => Piece::Any,
-            '?' => Piece::One,
-            '\\' => Piece::Is(chars.next().unwrap_or('\\')),
-            c => Piece::Is(c),
+            '*' => ArgsPatternToken::Any,
+            '?' => ArgsPatternToken::One,
+            '\\' => ArgsPatternToken::Is(chars.next().unwrap_or('\\')),
+            c => ArgsPatternToken::Is(c),
         });
     }
     pieces
@@ -170,8 +170,8 @@ mod tests {
 
     #[test]
     fn what_is_no_pattern_is_said() {
-        assert_eq!(ArgsPattern::new(&words(&["**", "x"])), Err(PatternError::RestWithin));
-        assert_eq!(ArgsPattern::new(&words(&["a\\"])), Err(PatternError::Unended { word: "a\\".into() }));
+        assert_eq!(ArgsPattern::new(&words(&["**", "x"])), Err(ArgsPatternError::RestWithin));
+        assert_eq!(ArgsPattern::new(&words(&["a\\"])), Err(ArgsPatternError::Unended { word: "a\\".into() }));
         assert!(ArgsPattern::new(&words(&["a\\\\"])).is_ok());
         assert_eq!(ArgsPattern::new(&words(&["run", "a b", "**"])).unwrap().to_string(), r#"["run", "a b", "**"]"#);
     }
@@ -185,13 +185,13 @@ mod tests {
     proptest! {
         #[test]
         fn it_fits_as_the_plain_way_has_it(word in "[ab*?]{0,6}", arg in "[ab]{0,6}") {
-            fn plain(pieces: &[Piece], arg: &[char]) -> bool {
+            fn plain(pieces: &[ArgsPatternToken], arg: &[char]) -> bool {
                 match (pieces.split_first(), arg.split_first()) {
                     (None, None) => true,
-                    (Some((Piece::Any, rest)), _) if plain(rest, arg) => true,
-                    (Some((Piece::Any, _)), Some((_, beyond))) => plain(pieces, beyond),
-                    (Some((Piece::One, rest)), Some((_, beyond))) => plain(rest, beyond),
-                    (Some((Piece::Is(c), rest)), Some((d, beyond))) => c == d && plain(rest, beyond),
+                    (Some((ArgsPatternToken::Any, rest)), _) if plain(rest, arg) => true,
+                    (Some((ArgsPatternToken::Any, _)), Some((_, beyond))) => plain(pieces, beyond),
+                    (Some((ArgsPatternToken::One, rest)), Some((_, beyond))) => plain(rest, beyond),
+                    (Some((ArgsPatternToken::Is(c), rest)), Some((d, beyond))) => c == d && plain(rest, beyond),
                     _ => false,
                 }
             }

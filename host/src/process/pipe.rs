@@ -7,7 +7,7 @@ pub(crate) use unix::feed;
 
 /// What is done with what comes beyond a bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Beyond {
+pub(crate) enum PipeOverflow {
     /// The pipe is closed.
     HangUp,
     /// It is read and dropped: a full pipe would stop the program.
@@ -16,13 +16,13 @@ pub(crate) enum Beyond {
 
 /// What a program has written to one of its pipes so far.
 #[derive(Debug, Default)]
-pub(crate) struct Heard {
+pub(crate) struct PipeOutput {
     pub bytes: Vec<u8>,
     /// Whether more than was wanted came.
     pub is_cut: bool,
 }
 
-impl Heard {
+impl PipeOutput {
     /// Takes in a part.
     fn take(&mut self, part: &[u8], most: usize) {
         let room = most - self.bytes.len();
@@ -41,23 +41,23 @@ mod unix {
         net::unix::pipe,
     };
 
-    use super::{Beyond, Heard};
+    use super::{PipeOutput, PipeOverflow};
     use crate::limits;
 
-    impl Heard {
+    impl PipeOutput {
         /// Listens to a pipe to its end, and keeps its first `most` bytes. Where this is dropped, what has come so far is
         /// there.
         ///
         /// # Errors
         ///
         /// The pipe cannot be waited for.
-        pub async fn listen(&mut self, pipe: impl Into<OwnedFd>, most: usize, beyond: Beyond) -> io::Result<()> {
+        pub async fn listen(&mut self, pipe: impl Into<OwnedFd>, most: usize, beyond: PipeOverflow) -> io::Result<()> {
             let mut pipe = pipe::Receiver::from_owned_fd(pipe.into())?;
             let mut part = vec![0; limits::PROCESS_PART_BYTES];
             // What came before an error is what there is.
             while let Ok(count @ 1..) = pipe.read(&mut part).await {
                 self.take(&part[..count], most);
-                if self.is_cut && beyond == Beyond::HangUp {
+                if self.is_cut && beyond == PipeOverflow::HangUp {
                     break;
                 }
             }
@@ -83,17 +83,17 @@ mod elsewhere {
 
     use tokio::sync::{mpsc, oneshot};
 
-    use super::{Beyond, Heard};
+    use super::{PipeOutput, PipeOverflow};
     use crate::limits;
 
-    impl Heard {
+    impl PipeOutput {
         /// Listens to a pipe to its end, and keeps its first `most` bytes. Where this is dropped, what has come so far is
         /// there.
         pub async fn listen(
             &mut self,
             mut pipe: impl Read + Send + 'static,
             most: usize,
-            beyond: Beyond,
+            beyond: PipeOverflow,
         ) -> io::Result<()> {
             let (sender, mut parts) = mpsc::channel::<Vec<u8>>(1);
             thread::spawn(move || {
@@ -106,7 +106,7 @@ mod elsewhere {
             });
             while let Some(part) = parts.recv().await {
                 self.take(&part, most);
-                if self.is_cut && beyond == Beyond::HangUp {
+                if self.is_cut && beyond == PipeOverflow::HangUp {
                     break;
                 }
             }

@@ -11,7 +11,7 @@ use std::{
 
 use tokio::{select, sync::Semaphore, time::timeout, try_join};
 
-use super::{Beyond, Heard, Process, pipe::feed};
+use super::{PipeOutput, PipeOverflow, ProcessGroup, pipe::feed};
 use crate::{
     error::{Fault, why_unreadable},
     limits,
@@ -19,7 +19,7 @@ use crate::{
 
 /// What is to be run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Job {
+pub struct ProcessSpec {
     /// The file.
     pub program: PathBuf,
     /// One word each; there is no shell.
@@ -36,7 +36,7 @@ pub struct Job {
 
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Exit {
+pub enum ProcessExit {
     /// By itself, with this status.
     Status(i32),
     /// By a signal, as a crash does.
@@ -47,9 +47,9 @@ pub enum Exit {
 
 /// What came of a run.
 #[derive(Debug)]
-pub struct Ended {
+pub struct ProcessOutput {
     /// How it ended.
-    pub exit: Exit,
+    pub exit: ProcessExit,
     /// The first [`limits::PROCESS_OUTPUT_BYTES`] of what it wrote to its standard output.
     pub stdout: Vec<u8>,
     /// The same of its standard error.
@@ -61,7 +61,7 @@ pub struct Ended {
 /// Why a program did not run, or what it came to is not known.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields are the facts in the sentence above them")]
-pub enum RunError {
+pub enum ProcessError {
     /// As many run already as may.
     #[error("{most} programs are running already: try again when some of them have ended")]
     Busy { most: usize },
@@ -73,7 +73,7 @@ pub enum RunError {
     Wait { program: PathBuf, error: io::Error },
 }
 
-impl RunError {
+impl ProcessError {
     /// As a model or a plugin reads it.
     pub fn fault(&self) -> Fault {
         let message = self.to_string();
@@ -89,39 +89,39 @@ impl RunError {
 
 /// Places for programs that run at once, [`limits::PROCESSES`] of them. Clones are the same places.
 #[derive(Debug, Clone)]
-pub struct Places(Arc<Semaphore>);
+pub struct ProcessSlots(Arc<Semaphore>);
 
-impl Default for Places {
+impl Default for ProcessSlots {
     fn default() -> Self {
         Self(Arc::new(Semaphore::new(limits::PROCESSES)))
     }
 }
 
-impl Places {
+impl ProcessSlots {
     /// Runs a program to its end, without a terminal and in a session of its own. What it has started and left in that
     /// session ends with it; dropping the future ends all of it too.
     ///
     /// # Errors
     ///
-    /// [`RunError`]. That it failed, crashed or took too long is none, and stands in what came of it.
-    pub async fn run(&self, job: Job) -> Result<Ended, RunError> {
+    /// [`ProcessError`]. That it failed, crashed or took too long is none, and stands in what came of it.
+    pub async fn run(&self, job: ProcessSpec) -> Result<ProcessOutput, ProcessError> {
         let most = limits::PROCESSES;
         let place = timeout(limits::PROCESS_PLACE_WAIT, self.0.acquire()).await;
-        let _place = place.ok().and_then(Result::ok).ok_or(RunError::Busy { most })?;
-        let start = |error| RunError::Start { program: job.program.clone(), error };
-        let wait = |error| RunError::Wait { program: job.program.clone(), error };
+        let _place = place.ok().and_then(Result::ok).ok_or(ProcessError::Busy { most })?;
+        let start = |error| ProcessError::Start { program: job.program.clone(), error };
+        let wait = |error| ProcessError::Wait { program: job.program.clone(), error };
 
         let mut command = Command::new(&job.program);
         command.args(&job.args).current_dir(&job.folder).env_clear();
         command.envs(job.environment.iter().map(|(name, value)| (name, value)));
         command.stdin(if job.stdin.is_empty() { Stdio::null() } else { Stdio::piped() });
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut process = Process::start_apart(&mut command).map_err(start)?;
+        let mut process = ProcessGroup::start_apart(&mut command).map_err(start)?;
         let child = process.child();
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
 
         let most = limits::PROCESS_OUTPUT_BYTES;
-        let (mut said, mut complained) = (Heard::default(), Heard::default());
+        let (mut said, mut complained) = (PipeOutput::default(), PipeOutput::default());
         let (in_time, status) = {
             let fed = async {
                 match stdin {
@@ -131,15 +131,15 @@ impl Places {
             };
             let heard = async {
                 let (Some(stdout), Some(stderr)) = (stdout, stderr) else { return Ok(()) };
-                let said = said.listen(stdout, most, Beyond::Forget);
-                try_join!(said, complained.listen(stderr, most, Beyond::Forget)).map(drop)
+                let said = said.listen(stdout, most, PipeOverflow::Forget);
+                try_join!(said, complained.listen(stderr, most, PipeOverflow::Forget)).map(drop)
             };
             let mut talking = pin!(async { try_join!(fed, heard).map(drop) });
             let mut has_talked = false;
             let ended = async {
                 loop {
                     select! {
-                        () = process.has_ended() => return Ok::<_, RunError>(()),
+                        () = process.has_ended() => return Ok::<_, ProcessError>(()),
                         talked = &mut talking, if !has_talked => {
                             talked.map_err(wait)?;
                             has_talked = true;
@@ -155,34 +155,34 @@ impl Places {
             }
             (in_time, status)
         };
-        let exit = if in_time { exit(status) } else { Exit::Time };
+        let exit = if in_time { exit(status) } else { ProcessExit::Time };
         let is_cut = said.is_cut || complained.is_cut;
-        Ok(Ended { exit, stdout: said.bytes, stderr: complained.bytes, is_cut })
+        Ok(ProcessOutput { exit, stdout: said.bytes, stderr: complained.bytes, is_cut })
     }
 }
 
 #[cfg(unix)]
-fn exit(status: ExitStatus) -> Exit {
+fn exit(status: ExitStatus) -> ProcessExit {
     use std::os::unix::process::ExitStatusExt;
     match (status.code(), status.signal()) {
-        (Some(code), _) => Exit::Status(code),
-        (None, signal) => Exit::Signal(signal.unwrap_or_default()),
+        (Some(code), _) => ProcessExit::Status(code),
+        (None, signal) => ProcessExit::Signal(signal.unwrap_or_default()),
     }
 }
 
 #[cfg(not(unix))]
-fn exit(status: ExitStatus) -> Exit {
-    Exit::Status(status.code().unwrap_or_default())
+fn exit(status: ExitStatus) -> ProcessExit {
+    ProcessExit::Status(status.code().unwrap_or_default())
 }
 
-impl Ended {
+impl ProcessOutput {
     /// Whether it ended by itself and says that all is well.
     pub fn is_success(&self) -> bool {
-        self.exit == Exit::Status(0)
+        self.exit == ProcessExit::Status(0)
     }
 }
 
-impl fmt::Display for Exit {
+impl fmt::Display for ProcessExit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Status(code) => write!(f, "exit status {code}"),

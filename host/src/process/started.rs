@@ -11,15 +11,15 @@ use crate::limits;
 
 /// A program in a process group of its own. When this is dropped it is ended, and with it whatever it has started that is
 /// still in its group, or, where it has one, in its session.
-pub(crate) struct Process {
+pub(crate) struct ProcessGroup {
     child: Child,
     has_session: bool,
     ended: bool,
 }
 
-impl Process {
+impl ProcessGroup {
     /// Starts it in the session of this program: it can ask the person at its terminal. Its pipes are in
-    /// [`Process::child`].
+    /// [`ProcessGroup::child`].
     pub fn start(command: &mut Command) -> io::Result<Self> {
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(command, 0);
@@ -55,7 +55,7 @@ impl Process {
         }
     }
 
-    /// Waits until it has ended, and leaves it where it is: [`Process::stop`] then says how, and ends what it has started.
+    /// Waits until it has ended, and leaves it where it is: [`ProcessGroup::stop`] then says how, and ends what it has started.
     pub async fn has_ended(&mut self) {
         // Most programs that a tool runs are quick.
         let mut pause = limits::PROCESS_FIRST_PAUSE;
@@ -102,7 +102,7 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl Drop for ProcessGroup {
     fn drop(&mut self) {
         if !self.ended {
             let _ = self.stop();

@@ -1,9 +1,9 @@
 use std::{collections::BTreeSet, fs, io, path::PathBuf};
 
-use super::{IndexBounds, Layout, structural_index};
+use super::{IndexBounds, ProjectLayout, structural_index};
 use crate::{
     error::acts_on_terminal,
-    files::{self, Start},
+    files::{self, FileHead},
     limits,
     trust::InstructionFile,
 };
@@ -47,7 +47,7 @@ pub struct ProjectContext {
 }
 
 /// One thing to tell, and where it comes from.
-struct Piece {
+struct ContextPiece {
     path: String,
     from: &'static str,
     text: String,
@@ -57,8 +57,8 @@ impl ProjectContext {
     /// Reads it: files of other tools (`CLAUDE.md`, `AGENTS.md`, `.cursorrules`, `.cursor/rules/*.mdc`), then
     /// `.shelly/*.md` without their comments, the names of `.shelly/knowledge/*.md`, then the structural index. What cannot be read is left out, with a warning; what is there
     /// twice is told once. Links that lead out of the project are not followed.
-    pub fn read(layout: &Layout, options: &ContextOptions) -> Self {
-        let mut reader = Reader {
+    pub fn read(layout: &ProjectLayout, options: &ContextOptions) -> Self {
+        let mut reader = ContextReader {
             layout,
             most: options.max_external_file_size,
             pieces: Vec::new(),
@@ -79,30 +79,30 @@ impl ProjectContext {
             reader.add(&name, "curated", without_comments);
         }
         let knowledge = reader.names(".shelly/knowledge", ".md");
-        let Reader { mut pieces, mut warnings, files, .. } = reader;
+        let ContextReader { mut pieces, mut warnings, files, .. } = reader;
         if !knowledge.is_empty() {
             let names = knowledge.iter().map(|name| format!("\n- {}", shown(name)));
             let text = "Read these files when you need to know more:".to_owned() + &names.collect::<String>();
-            pieces.push(Piece { path: ".shelly/knowledge".into(), from: "generated", text });
+            pieces.push(ContextPiece { path: ".shelly/knowledge".into(), from: "generated", text });
         }
         let index = structural_index(layout.root(), &options.index);
         if !index.is_empty() {
-            pieces.push(Piece { path: ".".into(), from: "generated", text: index });
+            pieces.push(ContextPiece { path: ".".into(), from: "generated", text: index });
         }
         let text = joined(&pieces, &mut warnings);
         Self { text, warnings, files }
     }
 }
 
-struct Reader<'a> {
-    layout: &'a Layout,
+struct ContextReader<'a> {
+    layout: &'a ProjectLayout,
     most: u64,
-    pieces: Vec<Piece>,
+    pieces: Vec<ContextPiece>,
     warnings: Vec<String>,
     files: Vec<InstructionFile>,
 }
 
-impl Reader<'_> {
+impl ContextReader<'_> {
     /// The paths of a folder's files with this ending, sorted, as many as are taken.
     fn names(&mut self, folder: &str, ending: &str) -> Vec<String> {
         let entries = match fs::read_dir(self.layout.root().join(folder)) {
@@ -138,7 +138,7 @@ impl Reader<'_> {
         if fs::symlink_metadata(&path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
             return;
         }
-        let Start { text, is_whole } = match files::read_start(&path, self.layout.root(), self.most) {
+        let FileHead { text, is_whole } = match files::read_start(&path, self.layout.root(), self.most) {
             Ok(start) => start,
             Err(error) => return self.left_out(name, &error.to_string()),
         };
@@ -154,7 +154,7 @@ impl Reader<'_> {
             let most = self.most;
             self.warnings.push(format!("project context: {} has more than {most} bytes, the rest is cut", shown(name)));
         }
-        self.pieces.push(Piece { path: name.to_owned(), from, text });
+        self.pieces.push(ContextPiece { path: name.to_owned(), from, text });
     }
 
     fn left_out(&mut self, name: &str, why: &str) {
@@ -163,7 +163,7 @@ impl Reader<'_> {
 }
 
 /// The pieces under one another, each between tags that say where it comes from, up to the bound.
-fn joined(pieces: &[Piece], warnings: &mut Vec<String>) -> String {
+fn joined(pieces: &[ContextPiece], warnings: &mut Vec<String>) -> String {
     if pieces.is_empty() {
         return String::new();
     }
@@ -203,7 +203,7 @@ fn joined(pieces: &[Piece], warnings: &mut Vec<String>) -> String {
     text
 }
 
-impl Piece {
+impl ContextPiece {
     fn tags(&self) -> (String, String) {
         let path: String =
             shown(&self.path).chars().map(|c| if matches!(c, '"' | '<' | '>') { '_' } else { c }).collect();
@@ -237,14 +237,14 @@ fn shown(name: &str) -> String {
 mod tests {
     use super::*;
 
-    fn project(files: &[(&str, &str)]) -> (tempfile::TempDir, Layout) {
+    fn project(files: &[(&str, &str)]) -> (tempfile::TempDir, ProjectLayout) {
         let root = tempfile::tempdir().unwrap();
         for (name, text) in files {
             let path = root.path().join(name);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
-        let layout = Layout::new(root.path());
+        let layout = ProjectLayout::new(root.path());
         (root, layout)
     }
 

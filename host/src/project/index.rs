@@ -92,7 +92,7 @@ impl Default for IndexBounds {
 /// Hidden and generated folders and what `.gitignore` names are left out; links are named, not followed. The same
 /// project gives the same text, unless time runs out. A project without files has an empty index.
 pub fn structural_index(root: &Path, bounds: &IndexBounds) -> String {
-    let tree = Tree::walk(root, bounds);
+    let tree = FolderTree::walk(root, bounds);
     if tree.folders[0].files.is_empty() && tree.folders[0].below.is_empty() {
         return String::new();
     }
@@ -105,13 +105,13 @@ pub fn structural_index(root: &Path, bounds: &IndexBounds) -> String {
 }
 
 /// What was found, from the root down, level by level: where a bound ends the walk, what is near the root is there.
-struct Tree {
-    folders: Vec<Folder>,
+struct FolderTree {
+    folders: Vec<IndexedFolder>,
     /// What ended the walk before all was seen.
     ended: Option<String>,
 }
 
-struct Folder {
+struct IndexedFolder {
     name: String,
     depth: usize,
     /// The names of its files, in order.
@@ -123,14 +123,14 @@ struct Folder {
 }
 
 /// The lines of a `.gitignore`, and of those above it.
-struct Rules {
+struct IgnoreRules {
     own: Gitignore,
-    above: Option<Arc<Rules>>,
+    above: Option<Arc<IgnoreRules>>,
 }
 
-impl Rules {
+impl IgnoreRules {
     /// The rules in a folder. `below` is its path below the root, which patterns are matched against.
-    fn of(folder: &Path, below: &Path, above: Option<Arc<Rules>>) -> Option<Arc<Rules>> {
+    fn of(folder: &Path, below: &Path, above: Option<Arc<IgnoreRules>>) -> Option<Arc<IgnoreRules>> {
         let Ok(text) = files::read(&folder.join(".gitignore"), folder, limits::IGNORE_FILE_BYTES) else { return above };
         let mut builder = GitignoreBuilder::new(below);
         for line in text.lines() {
@@ -138,14 +138,14 @@ impl Rules {
             let _ = builder.add_line(None, line);
         }
         match builder.build() {
-            Ok(own) if !own.is_empty() => Some(Arc::new(Rules { own, above })),
+            Ok(own) if !own.is_empty() => Some(Arc::new(IgnoreRules { own, above })),
             _ => above,
         }
     }
 
     fn ignore(&self, below: &Path, is_folder: bool) -> bool {
         let mut rules = Some(self);
-        while let Some(Rules { own, above }) = rules {
+        while let Some(IgnoreRules { own, above }) = rules {
             match own.matched(below, is_folder) {
                 Match::None => rules = above.as_deref(),
                 Match::Ignore(_) => return true,
@@ -156,12 +156,13 @@ impl Rules {
     }
 }
 
-impl Tree {
+impl FolderTree {
     fn walk(root: &Path, bounds: &IndexBounds) -> Self {
-        let folder = |name: String, depth| Folder { name, depth, files: Vec::new(), below: Vec::new(), unknown: None };
+        let folder =
+            |name: String, depth| IndexedFolder { name, depth, files: Vec::new(), below: Vec::new(), unknown: None };
         let mut tree = Self { folders: vec![folder(String::new(), 0)], ended: None };
         let (started, mut left) = (Instant::now(), bounds.entries);
-        let mut waiting = VecDeque::from([(0, PathBuf::new(), None::<Arc<Rules>>)]);
+        let mut waiting = VecDeque::from([(0, PathBuf::new(), None::<Arc<IgnoreRules>>)]);
         while let Some((at, below, rules)) = waiting.pop_front() {
             let depth = tree.folders[at].depth;
             if tree.ended.is_none() && started.elapsed() >= bounds.time {
@@ -183,7 +184,7 @@ impl Tree {
             }
             left -= found.len();
             found.sort_by_key(fs::DirEntry::file_name);
-            let rules = Rules::of(&path, &below, rules);
+            let rules = IgnoreRules::of(&path, &below, rules);
             for entry in found {
                 let (name, below) = (entry.file_name(), below.join(entry.file_name()));
                 let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
@@ -281,7 +282,7 @@ impl Tree {
     }
 }
 
-impl Folder {
+impl IndexedFolder {
     /// The names of its files, or how many there are of each ending and the notable ones.
     fn own_files(&self, named: usize) -> String {
         if self.files.len() <= named {

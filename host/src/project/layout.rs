@@ -3,7 +3,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Permissions, ProjectError};
+use super::{ProjectError, ProjectPermissions};
 use crate::{
     error::{why_unreadable, without_number},
     files,
@@ -13,11 +13,11 @@ use crate::{
 ///
 /// What is below `local/` belongs to one person's copy of the project and is not for git; the rest is shared.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Layout {
+pub struct ProjectLayout {
     root: PathBuf,
 }
 
-impl Layout {
+impl ProjectLayout {
     /// The layout of the project in this folder. Nothing is looked at.
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
@@ -103,7 +103,7 @@ impl Layout {
     ///
     /// # Errors
     ///
-    /// As [`Layout::bootstrap`].
+    /// As [`ProjectLayout::bootstrap`].
     pub fn make_local(&self) -> Result<(), ProjectError> {
         self.check_root()?;
         for folder in [self.dir(), self.local()] {
@@ -111,14 +111,14 @@ impl Layout {
         }
         let ignore = self.local().join(".gitignore");
         files::create(&ignore, b"*\n").map(drop).map_err(|error| unwritable(ignore, &error))?;
-        Permissions::migrate(self).map(drop)
+        ProjectPermissions::migrate(self).map(drop)
     }
 
     /// Makes the folder for what plugins keep, if it is missing.
     ///
     /// # Errors
     ///
-    /// As [`Layout::bootstrap`].
+    /// As [`ProjectLayout::bootstrap`].
     pub fn make_kv(&self) -> Result<(), ProjectError> {
         if fs::symlink_metadata(self.kv()).is_ok_and(|there| there.is_dir()) {
             return Ok(());
@@ -163,17 +163,17 @@ impl Layout {
             note(folder, is_new)?;
         }
         note(self.gitignore(), files::create(&self.gitignore(), b"local/\n"))?;
-        if Permissions::migrate(self)? {
+        if ProjectPermissions::migrate(self)? {
             note(self.permissions(), Ok(true))?;
         } else {
-            let nothing = Permissions::default().to_json();
+            let nothing = ProjectPermissions::default().to_json();
             note(self.permissions(), files::create(&self.permissions(), nothing.as_bytes()))?;
         }
         Ok(made)
     }
 }
 
-impl Layout {
+impl ProjectLayout {
     /// Whether there is anything in `.shelly` but what runs wrote down and plugins kept.
     pub fn holds_more_than_sessions(&self) -> bool {
         let others = |folder: &Path, own: &[&str]| {
@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn what_is_missing_is_made_and_what_is_there_stays() {
         let root = tempfile::tempdir().unwrap();
-        let layout = Layout::new(root.path());
+        let layout = ProjectLayout::new(root.path());
         let made = layout.bootstrap().unwrap();
         let below = |path: &PathBuf| path.strip_prefix(root.path()).unwrap().display().to_string();
         assert_eq!(
@@ -236,11 +236,11 @@ mod tests {
     #[test]
     fn a_project_that_is_not_there_is_not_made() {
         let root = tempfile::tempdir().unwrap();
-        let layout = Layout::new(root.path().join("none"));
+        let layout = ProjectLayout::new(root.path().join("none"));
         assert!(matches!(layout.bootstrap(), Err(ProjectError::NoRoot { .. })));
         assert!(!layout.root().exists());
         fs::write(root.path().join(".shelly"), "a file").unwrap();
-        let report = Layout::new(root.path()).bootstrap().unwrap_err().report();
+        let report = ProjectLayout::new(root.path()).bootstrap().unwrap_err().report();
         assert!(report.to_string().ends_with(": a file stands in its place"), "{report}");
     }
 
@@ -250,7 +250,7 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
         let root = tempfile::tempdir().unwrap();
         let elsewhere = tempfile::tempdir().unwrap();
-        let layout = Layout::new(root.path());
+        let layout = ProjectLayout::new(root.path());
         fs::create_dir(layout.dir()).unwrap();
         std::os::unix::fs::symlink(elsewhere.path(), layout.local()).unwrap();
         assert!(matches!(layout.bootstrap(), Err(ProjectError::Unwritable { path, .. }) if path == layout.local()));

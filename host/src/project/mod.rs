@@ -11,8 +11,8 @@ mod staleness;
 
 pub use context::{ContextOptions, ProjectContext};
 pub use index::{IndexBounds, structural_index};
-pub use layout::Layout;
-pub use permissions::Permissions;
+pub use layout::ProjectLayout;
+pub use permissions::ProjectPermissions;
 pub use staleness::{Staleness, staleness};
 
 use std::path::PathBuf;

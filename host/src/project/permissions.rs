@@ -3,16 +3,16 @@ use std::{fs, io, path::PathBuf};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Layout, ProjectError, layout::unwritable};
+use super::{ProjectError, ProjectLayout, layout::unwritable};
 use crate::{
-    files::{self, ReadError},
+    files::{self, FileReadError},
     limits,
 };
 
 /// What a person has allowed for a project, for good. It is kept in `.shelly/local/permissions.json`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Permissions {
+pub struct ProjectPermissions {
     /// Folders that may be read and changed, with all below them.
     #[serde(deserialize_with = "list")]
     pub fs_directories: Vec<PathBuf>,
@@ -35,21 +35,21 @@ fn list<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Resu
     Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
-impl Permissions {
+impl ProjectPermissions {
     /// Reads the permissions of a project. Where there are none yet, those of the place where they once stood; without
     /// those, none.
     ///
     /// # Errors
     ///
     /// [`ProjectError`]: the file cannot be read, is too large or damaged.
-    pub fn load(layout: &Layout) -> Result<Self, ProjectError> {
+    pub fn load(layout: &ProjectLayout) -> Result<Self, ProjectError> {
         let path = match layout.permissions() {
             path if fs::symlink_metadata(&path).is_ok() => path,
             _ => layout.legacy_permissions(),
         };
         let text = match files::read(&path, &layout.dir(), limits::PERMISSIONS_BYTES) {
             Ok(text) => text,
-            Err(ReadError::Io(error)) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
+            Err(FileReadError::Io(error)) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
             Err(error) => return Err(ProjectError::Unreadable { path, reason: error.to_string() }),
         };
         Self::parse(&text).map_err(|reason| ProjectError::Damaged { path, reason })
@@ -72,7 +72,7 @@ impl Permissions {
     /// # Errors
     ///
     /// [`ProjectError`]: they cannot be written, or are more than can be read again.
-    pub fn save(&self, layout: &Layout) -> Result<(), ProjectError> {
+    pub fn save(&self, layout: &ProjectLayout) -> Result<(), ProjectError> {
         let (path, json) = (layout.permissions(), self.to_json());
         if json.len() as u64 > limits::PERMISSIONS_BYTES {
             let reason = format!("they have {} bytes, at most {} are kept", json.len(), limits::PERMISSIONS_BYTES);
@@ -86,8 +86,8 @@ impl Permissions {
     ///
     /// # Errors
     ///
-    /// [`ProjectError`]: as [`Permissions::load`] and [`Permissions::save`].
-    pub fn change(layout: &Layout, change: impl FnOnce(&mut Self)) -> Result<(), ProjectError> {
+    /// [`ProjectError`]: as [`ProjectPermissions::load`] and [`ProjectPermissions::save`].
+    pub fn change(layout: &ProjectLayout, change: impl FnOnce(&mut Self)) -> Result<(), ProjectError> {
         let local = layout.local();
         let locked = files::create_folder(&local).and_then(|_| files::lock_folder(&local));
         let _lock = locked.map_err(|error| unwritable(local, &error))?;
@@ -105,7 +105,7 @@ impl Permissions {
 
     /// Moves the permissions from where they once stood, unless there are some in their place. Says whether it did. The
     /// folder `.shelly/local` must be there.
-    pub(super) fn migrate(layout: &Layout) -> Result<bool, ProjectError> {
+    pub(super) fn migrate(layout: &ProjectLayout) -> Result<bool, ProjectError> {
         if !Self::is_due(layout) {
             return Ok(false);
         }
@@ -114,7 +114,7 @@ impl Permissions {
         Self::migrate_locked(layout)
     }
 
-    fn migrate_locked(layout: &Layout) -> Result<bool, ProjectError> {
+    fn migrate_locked(layout: &ProjectLayout) -> Result<bool, ProjectError> {
         // Another program may have moved them meanwhile.
         if !Self::is_due(layout) {
             return Ok(false);
@@ -127,7 +127,7 @@ impl Permissions {
     }
 
     /// Returns `true` if there are permissions where they once stood, and none in their place.
-    fn is_due(layout: &Layout) -> bool {
+    fn is_due(layout: &ProjectLayout) -> bool {
         let is_there = |path: &PathBuf| fs::symlink_metadata(path).is_ok();
         !is_there(&layout.permissions()) && is_there(&layout.legacy_permissions())
     }
@@ -137,9 +137,9 @@ impl Permissions {
 mod tests {
     use super::*;
 
-    fn project() -> (tempfile::TempDir, Layout) {
+    fn project() -> (tempfile::TempDir, ProjectLayout) {
         let root = tempfile::tempdir().unwrap();
-        let layout = Layout::new(root.path());
+        let layout = ProjectLayout::new(root.path());
         fs::create_dir_all(layout.local()).unwrap();
         (root, layout)
     }
@@ -147,23 +147,23 @@ mod tests {
     #[test]
     fn every_shape_that_a_file_had() {
         let (_root, layout) = project();
-        assert_eq!(Permissions::load(&layout).unwrap(), Permissions::default());
-        let folders = |names: &[&str]| Permissions {
+        assert_eq!(ProjectPermissions::load(&layout).unwrap(), ProjectPermissions::default());
+        let folders = |names: &[&str]| ProjectPermissions {
             fs_directories: names.iter().map(PathBuf::from).collect(),
-            ..Permissions::default()
+            ..ProjectPermissions::default()
         };
         for (text, expected) in [
-            ("", Permissions::default()),
-            ("{}", Permissions::default()),
+            ("", ProjectPermissions::default()),
+            ("{}", ProjectPermissions::default()),
             (r#"["/a", "/b"]"#, folders(&["/a", "/b"])),
             (r#"{"fs_directories": ["/a"], "trusted_commands": null}"#, folders(&["/a"])),
         ] {
             fs::write(layout.permissions(), text).unwrap();
-            assert_eq!(Permissions::load(&layout).unwrap(), expected, "{text}");
+            assert_eq!(ProjectPermissions::load(&layout).unwrap(), expected, "{text}");
         }
         for text in ["{", "[1]", r#"{"trusted_tools": "all"}"#, "null"] {
             fs::write(layout.permissions(), text).unwrap();
-            let report = Permissions::load(&layout).unwrap_err().report();
+            let report = ProjectPermissions::load(&layout).unwrap_err().report();
             assert!(report.message.ends_with("local/permissions.json are damaged"), "{text}: {report}");
             assert!(report.to_string().contains("line 1"), "{text}: {report}");
         }
@@ -173,10 +173,10 @@ mod tests {
     fn what_is_saved_is_read_again_with_what_is_unknown() {
         let (_root, layout) = project();
         fs::write(layout.permissions(), r#"{"trusted_commands": ["git"], "later": {"x": [1]}}"#).unwrap();
-        let mut permissions = Permissions::load(&layout).unwrap();
+        let mut permissions = ProjectPermissions::load(&layout).unwrap();
         permissions.trusted_tools.push("fetch".into());
         permissions.save(&layout).unwrap();
-        assert_eq!(Permissions::load(&layout).unwrap(), permissions);
+        assert_eq!(ProjectPermissions::load(&layout).unwrap(), permissions);
         let text = fs::read_to_string(layout.permissions()).unwrap();
         assert!(text.contains(r#""later""#) && text.contains(r#""fs_directories": []"#), "{text}");
         #[cfg(unix)]
@@ -189,29 +189,29 @@ mod tests {
     #[test]
     fn they_are_bounded() {
         let (_root, layout) = project();
-        let mut permissions = Permissions::default();
+        let mut permissions = ProjectPermissions::default();
         permissions.trusted_tools.push("x".repeat(limits::PERMISSIONS_BYTES as usize));
         assert!(matches!(permissions.save(&layout), Err(ProjectError::Unwritable { .. })));
         fs::write(layout.permissions(), permissions.to_json()).unwrap();
-        assert!(matches!(Permissions::load(&layout), Err(ProjectError::Unreadable { .. })));
+        assert!(matches!(ProjectPermissions::load(&layout), Err(ProjectError::Unreadable { .. })));
     }
 
     #[test]
     fn of_many_who_change_them_at_once_each_keeps_what_the_others_wrote() {
         let (_root, layout) = project();
         fs::remove_dir(layout.local()).unwrap();
-        Permissions::change(&layout, |_| {}).unwrap();
+        ProjectPermissions::change(&layout, |_| {}).unwrap();
         assert!(!layout.permissions().exists(), "nothing was changed");
         let names: Vec<_> = (0..32).map(|at| format!("p/t{at}")).collect();
         std::thread::scope(|scope| {
             for name in &names {
                 let layout = &layout;
                 scope.spawn(move || {
-                    Permissions::change(layout, |there| there.trusted_tools.push(name.clone())).unwrap();
+                    ProjectPermissions::change(layout, |there| there.trusted_tools.push(name.clone())).unwrap();
                 });
             }
         });
-        let mut kept = Permissions::load(&layout).unwrap().trusted_tools;
+        let mut kept = ProjectPermissions::load(&layout).unwrap().trusted_tools;
         kept.sort_by_key(|name| names.iter().position(|known| known == name));
         assert_eq!(kept, names);
         assert_eq!(fs::read_dir(layout.local()).unwrap().count(), 1, "nothing is left beside it");
@@ -221,15 +221,15 @@ mod tests {
     fn they_move_only_where_there_are_none() {
         let (_root, layout) = project();
         fs::write(layout.legacy_permissions(), r#"["/old"]"#).unwrap();
-        assert_eq!(Permissions::load(&layout).unwrap().fs_directories, [PathBuf::from("/old")]);
+        assert_eq!(ProjectPermissions::load(&layout).unwrap().fs_directories, [PathBuf::from("/old")]);
         assert!(!layout.permissions().exists(), "reading writes nothing");
         assert!(layout.bootstrap().unwrap().contains(&layout.permissions()));
         assert!(!layout.legacy_permissions().exists());
-        assert_eq!(Permissions::load(&layout).unwrap().fs_directories, [PathBuf::from("/old")]);
+        assert_eq!(ProjectPermissions::load(&layout).unwrap().fs_directories, [PathBuf::from("/old")]);
 
         fs::write(layout.legacy_permissions(), r#"["/older"]"#).unwrap();
         layout.bootstrap().unwrap();
-        assert_eq!(Permissions::load(&layout).unwrap().fs_directories, [PathBuf::from("/old")]);
+        assert_eq!(ProjectPermissions::load(&layout).unwrap().fs_directories, [PathBuf::from("/old")]);
         assert!(layout.legacy_permissions().exists(), "it is left for a person to look at");
 
         fs::remove_file(layout.permissions()).unwrap();
@@ -241,10 +241,11 @@ mod tests {
     #[test]
     fn old_permissions_move_with_a_run_or_an_answer() {
         let old = r#"["/a"]"#;
-        let moves: [fn(&Layout); 2] = [
+        let moves: [fn(&ProjectLayout); 2] = [
             |layout| layout.make_local().unwrap(),
             |layout| {
-                Permissions::change(layout, |permissions| permissions.trusted_commands.push("git".into())).unwrap()
+                ProjectPermissions::change(layout, |permissions| permissions.trusted_commands.push("git".into()))
+                    .unwrap()
             },
         ];
         for moves in moves {
@@ -252,12 +253,12 @@ mod tests {
             fs::write(layout.legacy_permissions(), old).unwrap();
             moves(&layout);
             assert!(!layout.legacy_permissions().exists(), "two files would say two things");
-            assert_eq!(Permissions::load(&layout).unwrap().fs_directories, [PathBuf::from("/a")]);
+            assert_eq!(ProjectPermissions::load(&layout).unwrap().fs_directories, [PathBuf::from("/a")]);
             // What stands in its place stays.
             fs::write(layout.legacy_permissions(), r#"["/b"]"#).unwrap();
             moves(&layout);
             assert!(layout.legacy_permissions().exists());
-            assert_eq!(Permissions::load(&layout).unwrap().fs_directories, [PathBuf::from("/a")]);
+            assert_eq!(ProjectPermissions::load(&layout).unwrap().fs_directories, [PathBuf::from("/a")]);
         }
         // What is damaged is not moved, and does not get lost.
         let (_root, layout) = project();

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use super::Layout;
+use super::ProjectLayout;
 use crate::{files, limits};
 
 /// Whether what agents are told of a project keeps up with it.
@@ -22,7 +22,7 @@ pub enum Staleness {
 
 /// Compares `context.md` with the last move of the git repository's HEAD: a commit, a checkout, a merge. One that is
 /// missing is stale; without a repository, or where it cannot be read, one that is there is not.
-pub fn staleness(layout: &Layout) -> Staleness {
+pub fn staleness(layout: &ProjectLayout) -> Staleness {
     let stale = |reason: &str| Staleness::Stale { reason: reason.into() };
     let Ok(written) = fs::metadata(layout.context()).and_then(|metadata| metadata.modified()) else {
         return stale(".shelly/context.md is missing");
@@ -108,15 +108,15 @@ mod tests {
     }
 
     /// A project whose context was written at second 1,000.
-    fn project() -> (tempfile::TempDir, Layout) {
+    fn project() -> (tempfile::TempDir, ProjectLayout) {
         let root = tempfile::tempdir().unwrap();
-        let layout = Layout::new(root.path().join("project"));
+        let layout = ProjectLayout::new(root.path().join("project"));
         write(layout.context(), "c");
         set_time(layout.context(), 1_000);
         (root, layout)
     }
 
-    fn is_stale(layout: &Layout) -> bool {
+    fn is_stale(layout: &ProjectLayout) -> bool {
         staleness(layout) != Staleness::Fresh
     }
 

@@ -5,12 +5,15 @@ use serde_json::{Map, Value};
 use tokio::time::Instant;
 use url::Url;
 
-use super::incoming::Source;
+use super::incoming::ReplySource;
 use crate::{
     error::Fault,
     limits,
-    model::{CompletionRequest, ModelInfo, Price, RateLimit, shorter},
-    net::{Auth, HttpClient, Reply, Request, Retries, RetryObserver, Secret, WebSocket, endpoint, header_name, origin},
+    model::{CompletionRequest, ModelInfo, Price, ProviderRateLimiter, shorter},
+    net::{
+        AuthHeader, HttpClient, HttpRequest, Retries, RetryObserver, Secret, SuccessResponse, WebSocket, endpoint,
+        header_name, origin,
+    },
 };
 
 /// How a model is reached, whatever its server speaks.
@@ -23,7 +26,7 @@ pub struct AdapterConfig {
     /// The vendor's name for it.
     pub model: String,
     /// The credential; local servers need none.
-    pub auth: Option<Auth>,
+    pub auth: Option<AuthHeader>,
     /// Headers beside those that the API wants.
     pub headers: Vec<(String, Secret)>,
     /// Fields of each request beside those that the host writes.
@@ -43,7 +46,7 @@ pub struct AdapterConfig {
     /// The longest silence in the middle of a reply.
     pub idle: Duration,
     /// The limit that it is asked within, which pauses where the server says that nothing is left; none: there is none.
-    pub limit: Option<Arc<RateLimit>>,
+    pub limit: Option<Arc<ProviderRateLimiter>>,
 }
 
 impl AdapterConfig {
@@ -146,8 +149,8 @@ impl ModelAdapter {
     }
 
     /// Who answers, for messages.
-    pub fn source(&self) -> Source<'_> {
-        Source { origin: &self.origin, model: &self.info.model, secrets: &self.secrets }
+    pub fn source(&self) -> ReplySource<'_> {
+        ReplySource { origin: &self.origin, model: &self.info.model, secrets: &self.secrets }
     }
 
     /// Posts JSON, as [`ModelAdapter::json`] makes it.
@@ -155,7 +158,7 @@ impl ModelAdapter {
     /// # Errors
     ///
     /// What the server's answer means, or why there is none.
-    pub async fn post(&self, url: Url, json: Vec<u8>) -> Result<Reply, Fault> {
+    pub async fn post(&self, url: Url, json: Vec<u8>) -> Result<SuccessResponse, Fault> {
         let observer = RetryObserver::default();
         self.post_until(Instant::now() + self.config.total, self.config.retries, observer, url, json).await
     }
@@ -168,9 +171,9 @@ impl ModelAdapter {
         observer: RetryObserver,
         url: Url,
         json: Vec<u8>,
-    ) -> Result<Reply, Fault> {
+    ) -> Result<SuccessResponse, Fault> {
         let total = deadline.saturating_duration_since(Instant::now());
-        let request = Request { total, retries: Retries::times(retries), observer, ..request(&self.config, url) };
+        let request = HttpRequest { total, retries: Retries::times(retries), observer, ..request(&self.config, url) };
         let reply = self.client.post(&request, json).await?;
         if let (Some(limit), Some(time)) = (&self.config.limit, reply.rate_limits().used_up()) {
             limit.pause(time);
@@ -192,7 +195,7 @@ impl ModelAdapter {
     /// # Errors
     ///
     /// [`Fault::Unavailable`] if it is something else or cut off, [`Fault::TooLarge`] beyond [`limits::REPLY_BYTES`].
-    pub(super) async fn read_json<T: DeserializeOwned>(&self, reply: Reply) -> Result<T, Fault> {
+    pub(super) async fn read_json<T: DeserializeOwned>(&self, reply: SuccessResponse) -> Result<T, Fault> {
         let bytes = reply.read(limits::REPLY_BYTES).await?;
         serde_json::from_slice(&bytes).map_err(|error| self.source().garbled(&error))
     }
@@ -227,7 +230,7 @@ impl ModelAdapter {
     }
 
     /// A request with the credential, the headers and the bounds of the config.
-    pub(super) fn request(&self, url: Url) -> Request {
+    pub(super) fn request(&self, url: Url) -> HttpRequest {
         request(&self.config, url)
     }
 
@@ -271,10 +274,10 @@ impl ModelAdapter {
     }
 }
 
-fn request(config: &AdapterConfig, url: Url) -> Request {
+fn request(config: &AdapterConfig, url: Url) -> HttpRequest {
     let AdapterConfig { auth, headers, retries, total, idle, .. } = config;
     let (auth, headers, retries) = (auth.clone(), headers.clone(), Retries::times(*retries));
-    Request { auth, headers, retries, total: *total, idle: *idle, ..Request::new(url) }
+    HttpRequest { auth, headers, retries, total: *total, idle: *idle, ..HttpRequest::new(url) }
 }
 
 /// About as many bytes as a request has as JSON, so that a long one is not copied while it is written.
@@ -295,7 +298,7 @@ mod tests {
     async fn a_socket_is_asked_for_with_the_credential_and_the_headers() {
         let server = TestServer::start(vec![answer("401 Unauthorized", "", "who are you?")]).await;
         let config = AdapterConfig {
-            auth: Some(Auth::header("x-own-key", Secret::new("sk-secret"))),
+            auth: Some(AuthHeader::header("x-own-key", Secret::new("sk-secret"))),
             headers: vec![("x-team".into(), Secret::new("birds"))],
             ..AdapterConfig::new(&server.url, "m")
         };

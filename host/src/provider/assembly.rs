@@ -3,23 +3,23 @@
 use serde::de::IgnoredAny;
 
 use super::{
-    incoming::{Source, too_large},
-    names::Names,
-    printed::{Printed, Rest},
-    think::{Apart, ThinkTags},
+    incoming::{ReplySource, too_large},
+    names::ToolNames,
+    printed::{PrintedCallFilter, PrintedTextRemainder},
+    think::{ThinkSplit, ThinkTags},
 };
 use crate::{
-    chat::{Part, Thinking, ToolCall, UNREAD_CALL},
+    chat::{Part, ThinkingPart, ToolCall, UNREAD_CALL},
     error::Fault,
     limits,
-    model::{Completion, Delta, DeltaSink, StopReason, Usage},
+    model::{Completion, DeltaSink, ReplyDelta, StopReason, Usage},
 };
 
 /// What has come of a reply so far. Pieces go to whoever watches as they come.
-pub struct Assembly<'a> {
-    names: &'a Names,
+pub struct ReplyAssembly<'a> {
+    names: &'a ToolNames,
     sink: &'a DeltaSink,
-    pieces: Vec<Piece>,
+    pieces: Vec<ReplyPiece>,
     /// The piece that grows.
     at: usize,
     calls: Vec<ToolCall>,
@@ -29,7 +29,7 @@ pub struct Assembly<'a> {
     /// Grows with all that moves the reply on.
     progress: u64,
     think_tags: Option<ThinkTags>,
-    printed: Option<Printed<'a>>,
+    printed: Option<PrintedCallFilter<'a>>,
     /// Text that is in the reply, and has yet to be shown.
     unsent: String,
     /// Why the text is no call though it looks like one.
@@ -40,18 +40,18 @@ pub struct Assembly<'a> {
 const BYTES_PER_TOKEN: usize = 4;
 
 /// A piece of the reply, in the model's order.
-enum Piece {
+enum ReplyPiece {
     Text(String),
-    Thinking(Thinking),
+    Thinking(ThinkingPart),
     /// One of the calls.
     Call(usize),
     /// The place of one that has yet to come: it belongs to none before.
     Break,
 }
 
-impl<'a> Assembly<'a> {
+impl<'a> ReplyAssembly<'a> {
     /// Nothing has come yet. `names` are those of the tools that were sent.
-    pub fn new(names: &'a Names, sink: &'a DeltaSink) -> Self {
+    pub fn new(names: &'a ToolNames, sink: &'a DeltaSink) -> Self {
         Self {
             names,
             sink,
@@ -71,7 +71,7 @@ impl<'a> Assembly<'a> {
 
     /// Takes calls of offered tools, and thoughts, out of the text where the model printed them there.
     pub fn reading_text(self, calls: bool, thoughts: bool) -> Self {
-        let printed = (calls && self.names.offers_any()).then(|| Printed::new(self.names));
+        let printed = (calls && self.names.offers_any()).then(|| PrintedCallFilter::new(self.names));
         Self { printed, think_tags: thoughts.then(ThinkTags::default), ..self }
     }
 
@@ -85,7 +85,7 @@ impl<'a> Assembly<'a> {
         self.progress += text.len() as u64;
         let text = match &mut self.think_tags {
             Some(tags) => {
-                let Apart { thought, text } = tags.take(&text)?;
+                let ThinkSplit { thought, text } = tags.take(&text)?;
                 self.thinking(thought).await?;
                 text
             }
@@ -106,8 +106,8 @@ impl<'a> Assembly<'a> {
         }
         self.grow(text.len())?;
         match self.pieces.get_mut(self.at) {
-            Some(Piece::Text(before)) => before.push_str(text),
-            _ => self.begin(Piece::Text(text.to_owned())),
+            Some(ReplyPiece::Text(before)) => before.push_str(text),
+            _ => self.begin(ReplyPiece::Text(text.to_owned())),
         }
         self.unsent.push_str(text);
         Ok(())
@@ -115,13 +115,13 @@ impl<'a> Assembly<'a> {
 
     async fn show_text(&mut self) {
         if !self.unsent.is_empty() {
-            self.sink.emit(Delta::Text(std::mem::take(&mut self.unsent))).await;
+            self.sink.emit(ReplyDelta::Text(std::mem::take(&mut self.unsent))).await;
         }
     }
 
     /// Something else than text comes next: what was held back as a call comes before it, and is none.
     fn interrupt(&mut self) -> Result<(), Fault> {
-        let held = self.printed.as_mut().map(Printed::interrupt).unwrap_or_default();
+        let held = self.printed.as_mut().map(PrintedCallFilter::interrupt).unwrap_or_default();
         self.add_text(&held)
     }
 
@@ -137,7 +137,7 @@ impl<'a> Assembly<'a> {
         self.interrupt()?;
         self.show_text().await;
         self.add_thought(&text)?;
-        self.sink.emit(Delta::Thinking(text)).await;
+        self.sink.emit(ReplyDelta::Thinking(text)).await;
         Ok(())
     }
 
@@ -147,8 +147,8 @@ impl<'a> Assembly<'a> {
         }
         self.grow(text.len())?;
         match self.pieces.get_mut(self.at) {
-            Some(Piece::Thinking(before)) => before.text.push_str(text),
-            _ => self.begin(Piece::Thinking(Thinking { text: text.to_owned(), opaque: None })),
+            Some(ReplyPiece::Thinking(before)) => before.text.push_str(text),
+            _ => self.begin(ReplyPiece::Thinking(ThinkingPart { text: text.to_owned(), opaque: None })),
         }
         Ok(())
     }
@@ -162,15 +162,15 @@ impl<'a> Assembly<'a> {
         self.interrupt()?;
         self.grow(opaque.len())?;
         match self.pieces.get_mut(self.at) {
-            Some(Piece::Thinking(thought)) => thought.opaque.get_or_insert_default().push_str(opaque),
-            _ => self.begin(Piece::Thinking(Thinking { text: String::new(), opaque: Some(opaque.into()) })),
+            Some(ReplyPiece::Thinking(thought)) => thought.opaque.get_or_insert_default().push_str(opaque),
+            _ => self.begin(ReplyPiece::Thinking(ThinkingPart { text: String::new(), opaque: Some(opaque.into()) })),
         }
         Ok(())
     }
 
     /// What comes next begins a piece of its own. Returns its place, for wires whose pieces grow in turns.
     pub fn split(&mut self) -> usize {
-        self.push(Piece::Break);
+        self.push(ReplyPiece::Break);
         self.at
     }
 
@@ -187,7 +187,7 @@ impl<'a> Assembly<'a> {
     /// [`Fault::TooLarge`] beyond [`limits::CALLS_IN_REPLY`].
     pub fn begin_call(&mut self) -> Result<usize, Fault> {
         if let Some(mut tags) = self.think_tags.take() {
-            let Apart { thought, text } = tags.finish();
+            let ThinkSplit { thought, text } = tags.finish();
             self.add_thought(&thought)?;
             self.add_text(&text)?;
         }
@@ -204,7 +204,7 @@ impl<'a> Assembly<'a> {
         }
         self.progress += 1;
         self.calls.push(ToolCall { id: String::new(), name: String::new(), arguments: String::new(), meta: vec![] });
-        self.push(Piece::Call(at));
+        self.push(ReplyPiece::Call(at));
         Ok(at)
     }
 
@@ -243,7 +243,7 @@ impl<'a> Assembly<'a> {
         let call = &mut self.calls[at];
         if call.name.is_empty() && !name.is_empty() {
             call.name = self.names.host(name);
-            self.sink.emit(Delta::ToolCall(call.name.clone())).await;
+            self.sink.emit(ReplyDelta::ToolCall(call.name.clone())).await;
         }
         Ok(())
     }
@@ -275,12 +275,12 @@ impl<'a> Assembly<'a> {
         if self.usage != Some(usage) {
             self.usage = Some(usage);
             self.progress += 1;
-            self.sink.emit(Delta::Usage(usage)).await;
+            self.sink.emit(ReplyDelta::Usage(usage)).await;
         }
     }
 
     /// The model that answers, as the vendor names it; the first name counts.
-    pub fn model(&mut self, source: &Source<'_>, model: &str) {
+    pub fn model(&mut self, source: &ReplySource<'_>, model: &str) {
         if self.model.is_none() && !model.is_empty() {
             self.model = Some(source.word(model));
         }
@@ -290,10 +290,10 @@ impl<'a> Assembly<'a> {
     pub async fn estimate_usage(&mut self) {
         if self.usage.is_none() {
             let bytes = self.pieces.iter().map(|piece| match piece {
-                Piece::Text(text) => text.len(),
-                Piece::Thinking(thought) => thought.text.len(),
-                Piece::Call(at) => self.calls[*at].name.len() + self.calls[*at].arguments.len(),
-                Piece::Break => 0,
+                ReplyPiece::Text(text) => text.len(),
+                ReplyPiece::Thinking(thought) => thought.text.len(),
+                ReplyPiece::Call(at) => self.calls[*at].name.len() + self.calls[*at].arguments.len(),
+                ReplyPiece::Break => 0,
             });
             let output_tokens = u64::try_from(bytes.sum::<usize>().div_ceil(BYTES_PER_TOKEN)).unwrap_or(u64::MAX);
             self.usage(Usage { output_tokens, ..Usage::default() }).await;
@@ -303,7 +303,7 @@ impl<'a> Assembly<'a> {
     /// The text is at its end; what was cut by a bound may look like a call and be none.
     async fn end_text(&mut self, is_whole: bool) -> Result<(), Fault> {
         if let Some(mut tags) = self.think_tags.take() {
-            let Apart { thought, text } = tags.finish();
+            let ThinkSplit { thought, text } = tags.finish();
             self.thinking(thought).await?;
             self.text(text).await?;
         }
@@ -311,7 +311,7 @@ impl<'a> Assembly<'a> {
         let Some(mut printed) = self.printed.take() else { return Ok(()) };
         let rest = match is_whole {
             true => printed.finish(),
-            false => Rest { text: printed.interrupt(), ..Rest::default() },
+            false => PrintedTextRemainder { text: printed.interrupt(), ..PrintedTextRemainder::default() },
         };
         self.add_text(&rest.text)?;
         self.show_text().await;
@@ -330,7 +330,7 @@ impl<'a> Assembly<'a> {
     /// # Errors
     ///
     /// [`Fault::Unavailable`] for a tool call without a name, and for one that was broken off.
-    pub async fn finish(mut self, stop: StopReason, source: &Source<'_>) -> Result<Completion, Fault> {
+    pub async fn finish(mut self, stop: StopReason, source: &ReplySource<'_>) -> Result<Completion, Fault> {
         self.end_text(matches!(stop, StopReason::EndTurn | StopReason::ToolCalls)).await?;
         let stop = if stop == StopReason::EndTurn && !self.calls.is_empty() { StopReason::ToolCalls } else { stop };
         if self.calls.iter().any(|call| call.name.is_empty()) {
@@ -344,10 +344,10 @@ impl<'a> Assembly<'a> {
         }
         let mut calls: Vec<_> = self.calls.into_iter().map(Some).collect();
         let part = |piece| match piece {
-            Piece::Text(text) => Some(Part::Text(text)),
-            Piece::Thinking(thought) => Some(Part::Thinking(thought)),
-            Piece::Call(at) => calls[at].take().map(|call| Part::ToolCall(with_arguments(call))),
-            Piece::Break => None,
+            ReplyPiece::Text(text) => Some(Part::Text(text)),
+            ReplyPiece::Thinking(thought) => Some(Part::Thinking(thought)),
+            ReplyPiece::Call(at) => calls[at].take().map(|call| Part::ToolCall(with_arguments(call))),
+            ReplyPiece::Break => None,
         };
         Ok(Completion {
             parts: self.pieces.into_iter().filter_map(part).collect(),
@@ -359,14 +359,14 @@ impl<'a> Assembly<'a> {
     }
 
     /// Puts a piece where one was to come, else at the end.
-    fn begin(&mut self, piece: Piece) {
+    fn begin(&mut self, piece: ReplyPiece) {
         match self.pieces.get_mut(self.at) {
-            Some(place @ Piece::Break) => *place = piece,
+            Some(place @ ReplyPiece::Break) => *place = piece,
             _ => self.push(piece),
         }
     }
 
-    fn push(&mut self, piece: Piece) {
+    fn push(&mut self, piece: ReplyPiece) {
         self.at = self.pieces.len();
         // Counted where the next bytes come.
         self.bytes += limits::REPLY_PIECE_BYTES;
@@ -392,12 +392,12 @@ fn with_arguments(mut call: ToolCall) -> ToolCall {
 mod tests {
     use super::*;
 
-    const SOURCE: Source<'_> = Source { origin: "host", model: "m", secrets: &[] };
+    const SOURCE: ReplySource<'_> = ReplySource { origin: "host", model: "m", secrets: &[] };
 
     #[tokio::test]
     async fn many_small_pieces_are_too_large() {
-        let (names, sink) = (Names::default(), DeltaSink::none());
-        let mut assembly = Assembly::new(&names, &sink);
+        let (names, sink) = (ToolNames::default(), DeltaSink::none());
+        let mut assembly = ReplyAssembly::new(&names, &sink);
         let outcome = loop {
             if let Err(fault) = assembly.text("a".into()).await {
                 break fault;
@@ -412,7 +412,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_call_that_was_broken_off_is_none_without_arguments() {
-        let (names, sink) = (Names::default(), DeltaSink::none());
+        let (names, sink) = (ToolNames::default(), DeltaSink::none());
         let gave_up = || StopReason::Other("abort".into());
         for (arguments, stop, is_call) in [
             ("", StopReason::ToolCalls, true),
@@ -420,7 +420,7 @@ mod tests {
             ("{\"path\":", gave_up(), false),
             ("{}", gave_up(), true),
         ] {
-            let mut assembly = Assembly::new(&names, &sink);
+            let mut assembly = ReplyAssembly::new(&names, &sink);
             let at = assembly.begin_call().unwrap();
             assembly.calls[at].name = "read".into();
             assembly.arguments(at, arguments).unwrap();

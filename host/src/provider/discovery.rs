@@ -31,7 +31,7 @@ pub fn local_servers_in_words() -> String {
 
 /// A model that was found.
 #[derive(Debug, Clone)]
-pub struct Found {
+pub struct DiscoveredModel {
     /// Whose it is.
     pub vendor: Vendor,
     /// How to reach it, and how much it takes, if its server or its vendor says so.
@@ -48,7 +48,7 @@ pub async fn discover(
     client: &HttpClient,
     environment: &(dyn Fn(&str) -> Option<String> + Sync),
     model: Option<&str>,
-) -> Option<Found> {
+) -> Option<DiscoveredModel> {
     let set = |name: &str| environment(name).filter(|value| !value.is_empty());
     for vendor in Vendor::ALL {
         let preset = vendor.preset();
@@ -66,7 +66,7 @@ pub async fn discover(
             Some(_) => config,
             None => with_preferred_model(client, vendor, config).await,
         };
-        return Some(Found { vendor, config, because: format!("{variable} is set"), served: None });
+        return Some(DiscoveredModel { vendor, config, because: format!("{variable} is set"), served: None });
     }
     let servers = Vendor::ALL.into_iter().filter(|vendor| vendor.is_local());
     let found = servers.map(async |vendor| {
@@ -75,7 +75,7 @@ pub async fn discover(
         let models = vendor.list_models(client, &config, limits::DISCOVERY_TIME).await.ok()?;
         let model = model.map(str::to_owned).or_else(|| models.into_iter().next().map(|model| model.id))?;
         let because = format!("{} answers at {}", preset.name, preset.base_url);
-        Some(Found { vendor, config: AdapterConfig::new(preset.base_url, model), because, served: None })
+        Some(DiscoveredModel { vendor, config: AdapterConfig::new(preset.base_url, model), because, served: None })
     });
     let mut found = join_all(found).await.into_iter().flatten().next()?;
     if let Some(probe) = WindowProbe::new(client, found.vendor, &found.config) {
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
     use crate::net::test_server::{TestServer, answer};
 
-    async fn found(variables: &[(&str, &str)], model: Option<&str>) -> Found {
+    async fn found(variables: &[(&str, &str)], model: Option<&str>) -> DiscoveredModel {
         let environment = |name: &str| {
             let found = variables.iter().find(|(variable, _)| *variable == name);
             found.map(|(_, value)| (*value).to_owned())

@@ -5,19 +5,19 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use futures_util::{StreamExt, stream};
 
-use super::{Incoming, Names, Source, Wire};
+use super::{IncomingReply, ReplySource, ToolNames, WireProtocol};
 use crate::{
     error::Fault,
-    model::{Completion, Delta, DeltaSink, DeltaTarget},
+    model::{Completion, DeltaSink, DeltaTarget, ReplyDelta},
     net::Secret,
 };
 
 #[derive(Default)]
-struct Seen(Mutex<Vec<Delta>>);
+struct DeltaRecorder(Mutex<Vec<ReplyDelta>>);
 
 #[async_trait]
-impl DeltaTarget for Seen {
-    async fn take(&self, delta: Delta) {
+impl DeltaTarget for DeltaRecorder {
+    async fn take(&self, delta: ReplyDelta) {
         self.0.lock().unwrap().push(delta);
     }
 }
@@ -25,15 +25,15 @@ impl DeltaTarget for Seen {
 /// What a reply becomes over this wire, and the pieces of it that whoever watches has seen. The server is `host`, the model that
 /// was asked `asked`, the key `sk-secret`.
 pub async fn heard(
-    wire: &impl Wire,
-    names: &Names,
+    wire: &impl WireProtocol,
+    names: &ToolNames,
     pieces: Vec<Result<Vec<u8>, Fault>>,
-) -> (Result<Completion, Fault>, Vec<Delta>) {
-    let seen = Arc::new(Seen::default());
+) -> (Result<Completion, Fault>, Vec<ReplyDelta>) {
+    let seen = Arc::new(DeltaRecorder::default());
     let key = Secret::new("sk-secret");
-    let source = Source { origin: "host", model: "asked", secrets: std::slice::from_ref(&key) };
+    let source = ReplySource { origin: "host", model: "asked", secrets: std::slice::from_ref(&key) };
     let sink = DeltaSink::new(seen.clone());
-    let completion = match Incoming::of(stream::iter(pieces).boxed(), &source).await {
+    let completion = match IncomingReply::of(stream::iter(pieces).boxed(), &source).await {
         Ok(reply) => wire.read(reply, &source, names, &sink).await,
         Err(fault) => Err(fault),
     };

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
 
-use super::sse::Events;
+use super::sse::SseEventStream;
 use crate::{
     error::Fault,
     limits,
@@ -13,7 +13,7 @@ use crate::{
 
 /// Whom a reply comes from.
 #[derive(Clone, Copy)]
-pub struct Source<'a> {
+pub struct ReplySource<'a> {
     /// The server, for messages.
     pub origin: &'a str,
     /// The model that was asked.
@@ -22,7 +22,7 @@ pub struct Source<'a> {
     pub secrets: &'a [Secret],
 }
 
-impl Source<'_> {
+impl ReplySource<'_> {
     /// The server failed at it; it may pass.
     pub fn unavailable(&self, what: &str) -> Fault {
         Fault::Unavailable { message: format!("{} {what}", self.origin), after: None }
@@ -47,21 +47,21 @@ impl Source<'_> {
 }
 
 /// The beginning of a reply.
-pub enum Incoming {
+pub enum IncomingReply {
     /// A stream of events.
-    Events(Box<Events>),
+    Events(Box<SseEventStream>),
     /// All of it, JSON.
     Json(Vec<u8>),
 }
 
-impl Incoming {
+impl IncomingReply {
     /// Looks at the first byte. The content type is not asked: some servers send either kind under the other's name.
     ///
     /// # Errors
     ///
     /// [`Fault::Unavailable`] if there is nothing, [`Fault::TooLarge`] for too much, [`Fault::Other`] for a web page, and what
     /// the stream fails with.
-    pub async fn of(mut stream: ByteStream, source: &Source<'_>) -> Result<Self, Fault> {
+    pub async fn of(mut stream: ByteStream, source: &ReplySource<'_>) -> Result<Self, Fault> {
         let (mut start, mut blank): (Vec<u8>, usize) = (Vec::new(), 0);
         let first = loop {
             if let Some(at) = start.iter().position(|byte| !byte.is_ascii_whitespace()) {
@@ -94,7 +94,7 @@ impl Incoming {
                 let page = "answered with a web page: is this the base URL of an API?";
                 Err(Fault::other(format!("{} {page}", source.origin)))
             }
-            _ => Ok(Self::Events(Box::new(Events::new(stream, limits::STREAM_EVENT_BYTES)))),
+            _ => Ok(Self::Events(Box::new(SseEventStream::new(stream, limits::STREAM_EVENT_BYTES)))),
         }
     }
 

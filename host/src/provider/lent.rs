@@ -5,16 +5,16 @@ use serde::Deserialize;
 /// Text that a server sent, borrowed from the event unless something in it is escaped. A [`Cow`] by itself is copied where it
 /// may be left out.
 #[derive(Debug, Clone, Default, Deserialize)]
-pub struct Lent<'a>(#[serde(borrow)] Cow<'a, str>);
+pub struct BorrowedText<'a>(#[serde(borrow)] Cow<'a, str>);
 
-impl Lent<'_> {
+impl BorrowedText<'_> {
     /// A copy that stays.
     pub fn into_owned(self) -> String {
         self.0.into_owned()
     }
 }
 
-impl Deref for Lent<'_> {
+impl Deref for BorrowedText<'_> {
     type Target = str;
 
     fn deref(&self) -> &str {
@@ -29,7 +29,7 @@ mod tests {
     #[derive(Deserialize)]
     struct Wire<'a> {
         #[serde(borrow)]
-        word: Option<Lent<'a>>,
+        word: Option<BorrowedText<'a>>,
     }
 
     #[test]
@@ -42,7 +42,7 @@ mod tests {
         ] {
             let wire: Wire = serde_json::from_str(json).unwrap();
             assert_eq!(wire.word.as_deref(), expected, "{json}");
-            assert_eq!(matches!(wire.word, Some(Lent(Cow::Borrowed(_)))), is_borrowed, "{json}");
+            assert_eq!(matches!(wire.word, Some(BorrowedText(Cow::Borrowed(_)))), is_borrowed, "{json}");
         }
     }
 }

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{AdapterConfig, Anthropic, Api, Vendor, Wire, anthropic};
+use super::{AdapterConfig, Anthropic, Vendor, WireApi, WireProtocol, anthropic};
 use crate::{
     error::Fault,
     limits,
-    net::{HttpClient, Request, Retries, endpoint, origin},
+    net::{HttpClient, HttpRequest, Retries, endpoint, origin},
 };
 
 /// A model that a server offers.
@@ -42,22 +42,23 @@ impl Vendor {
     ) -> Result<Vec<ListedModel>, Fault> {
         let mut config = config.clone();
         let url = match self.preset().api {
-            Api::Messages => {
+            WireApi::Messages => {
                 config.add_headers(Anthropic::default().headers());
                 let mut url = anthropic::below_version(&config.base_url, &["models"])?;
                 url.query_pairs_mut().append_pair("limit", PAGE);
                 url
             }
-            Api::GenerateContent => {
+            WireApi::GenerateContent => {
                 let mut url = endpoint(&config.base_url, &["models"])?;
                 url.query_pairs_mut().append_pair("pageSize", PAGE);
                 url
             }
-            Api::Chat | Api::Responses => endpoint(&config.base_url, &["models"])?,
+            WireApi::Chat | WireApi::Responses => endpoint(&config.base_url, &["models"])?,
         };
         let origin = origin(&url);
         let (auth, headers) = (config.auth, config.headers);
-        let request = Request { auth, headers, retries: Retries::NONE, total: time, idle: time, ..Request::new(url) };
+        let request =
+            HttpRequest { auth, headers, retries: Retries::NONE, total: time, idle: time, ..HttpRequest::new(url) };
         let body = client.get(&request).await?.read(limits::STREAM_EVENT_BYTES).await?;
         let list: Value = serde_json::from_slice(&body).unwrap_or_default();
         let entries = list.get("data").or_else(|| list.get("models"));

@@ -3,7 +3,7 @@
 use base64::{Engine, display::Base64Display, prelude::BASE64_STANDARD};
 use serde::{Serialize, Serializer};
 
-use crate::chat::{Media, Source};
+use crate::chat::{Media, MediaData};
 
 /// Bytes that are base64 in JSON, written without a copy of their own.
 pub struct Base64<'a>(pub &'a [u8]);
@@ -25,7 +25,7 @@ pub fn data_uri(media_type: &str, bytes: &[u8]) -> String {
 pub fn placeholder(media: &Media) -> String {
     let name = media.name.as_deref().unwrap_or("attachment");
     match &media.source {
-        Source::Url(url) => format!("[{name}, {}: {url}]", media.media_type),
-        Source::Bytes(bytes) => format!("[{name}, {}, {} bytes: cannot be shown]", media.media_type, bytes.len()),
+        MediaData::Url(url) => format!("[{name}, {}: {url}]", media.media_type),
+        MediaData::Bytes(bytes) => format!("[{name}, {}, {} bytes: cannot be shown]", media.media_type, bytes.len()),
     }
 }

@@ -26,16 +26,16 @@ mod wire;
 
 pub use adapter::{AdapterConfig, ModelAdapter};
 pub use anthropic::Anthropic;
-pub use batch::{BatchWire, Entry, HttpBatches, Outcome, Results};
-pub use discovery::{Found, discover, key_variables, key_variables_in_words, local_servers_in_words};
+pub use batch::{BatchProtocol, BatchResultCollector, HttpBatchEntry, HttpBatchOutcome, HttpBatches};
+pub use discovery::{DiscoveredModel, discover, key_variables, key_variables_in_words, local_servers_in_words};
 pub use gemini::Gemini;
-pub use incoming::{Incoming, Source};
+pub use incoming::{IncomingReply, ReplySource};
 pub use listing::ListedModel;
-pub use names::{NameRule, Names};
+pub use names::{ToolNameRule, ToolNames};
 pub use openai::{ChatCompletions, MaxTokensField};
-pub use responses::Responses;
-pub use served::{Served, ServedWindow, WindowProbe};
-pub use vendor::{Api, Preset, Vendor, WireOptions};
-pub use wire::{HttpModel, Wire};
+pub use responses::ResponsesApi;
+pub use served::{ProbedModel, ServedWindow, WindowProbe};
+pub use vendor::{Vendor, VendorPreset, WireApi, WireOptions};
+pub use wire::{HttpModel, WireProtocol};
 
 pub(crate) use crate::net::sse;

@@ -8,7 +8,7 @@ use crate::chat::{ToolSpec, name_with_digest};
 
 /// What a vendor takes as the name of a tool.
 #[derive(Debug, Clone, Copy)]
-pub struct NameRule {
+pub struct ToolNameRule {
     /// Bytes of the longest name; more than ten.
     pub longest: usize,
     /// Whether a name may begin with a digit or `-`.
@@ -16,9 +16,9 @@ pub struct NameRule {
 }
 
 /// What OpenAI, Anthropic and nearly all compatible servers take: 1 to 64 of `A-Z a-z 0-9 _ -`.
-pub const COMMON: NameRule = NameRule { longest: 64, any_first: true };
+pub const COMMON: ToolNameRule = ToolNameRule { longest: 64, any_first: true };
 
-impl NameRule {
+impl ToolNameRule {
     fn takes(&self, name: &str) -> bool {
         let is_first = |byte: u8| self.any_first || byte.is_ascii_alphabetic() || byte == b'_';
         (1..=self.longest).contains(&name.len())
@@ -44,16 +44,16 @@ fn is_taken(byte: u8) -> bool {
 
 /// The tools of a request, as the vendor and as the host names them.
 #[derive(Debug, Default)]
-pub struct Names {
+pub struct ToolNames {
     /// Names of the host by those of the vendor, where they differ.
     renamed: HashMap<String, String>,
     /// The schemas of those that may be called, by the names of both.
     offered: HashMap<String, Arc<RawValue>>,
 }
 
-impl Names {
+impl ToolNames {
     /// Of these tools.
-    pub fn of<'a>(rule: &NameRule, tools: impl IntoIterator<Item = &'a ToolSpec>) -> Self {
+    pub fn of<'a>(rule: &ToolNameRule, tools: impl IntoIterator<Item = &'a ToolSpec>) -> Self {
         let mut names = Self::default();
         for tool in tools {
             if let Cow::Owned(wire) = rule.wire(&tool.name) {
@@ -95,7 +95,7 @@ impl Names {
         found.all(|other| other == first).then(|| first.clone())
     }
 
-    /// Whether an offered name, or what [`Names::find`] takes for one, begins so.
+    /// Whether an offered name, or what [`ToolNames::find`] takes for one, begins so.
     pub fn may_become_one(&self, beginning: &str) -> bool {
         let begins = |name: &str| name.starts_with(beginning);
         "functions.".starts_with(beginning)
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn what_a_vendor_refuses_is_renamed_and_found_again() {
-        let strict = NameRule { longest: 20, any_first: false };
+        let strict = ToolNameRule { longest: 20, any_first: false };
         let long = "a".repeat(65);
         for (rule, name, expected) in [
             (COMMON, "read_file-2", "read_file-2"),
@@ -149,7 +149,7 @@ mod tests {
                 hints: ToolHints::default(),
                 property_names: PropertyNames::default(),
             };
-            let names = Names::of(&rule, [&tool]);
+            let names = ToolNames::of(&rule, [&tool]);
             assert!(names.offers(&wire) && names.offers(name) && !names.offers("other"));
             assert_eq!(names.host(wire.clone().into_owned()), name);
             let names = names.not_offered();
@@ -157,6 +157,6 @@ mod tests {
             assert_eq!(names.host(wire.into_owned()), name);
         }
         assert_ne!(COMMON.wire("a.b"), COMMON.wire("a:b"));
-        assert_eq!(Names::default().host("made_up".into()), "made_up");
+        assert_eq!(ToolNames::default().host("made_up".into()), "made_up");
     }
 }

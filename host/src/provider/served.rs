@@ -15,7 +15,7 @@ use crate::{
     event::RunCx,
     limits,
     model::{Completer, Completion, CompletionRequest, DeltaSink, ModelInfo},
-    net::{HttpClient, Request, Retries, endpoint},
+    net::{HttpClient, HttpRequest, Retries, endpoint},
 };
 
 /// What a server says of the window of a model.
@@ -93,27 +93,27 @@ impl WindowProbe {
     }
 
     /// A request for what is beside the API that the base URL names.
-    fn request(&self, path: &[&str]) -> Option<Request> {
+    fn request(&self, path: &[&str]) -> Option<HttpRequest> {
         let base = self.config.base_url.trim_end_matches('/');
         let url: Url = endpoint(base.strip_suffix("/v1").unwrap_or(base), path).ok()?;
         let (auth, headers, time) = (self.config.auth.clone(), self.config.headers.clone(), limits::DISCOVERY_TIME);
-        Some(Request { auth, headers, retries: Retries::NONE, total: time, idle: time, ..Request::new(url) })
+        Some(HttpRequest { auth, headers, retries: Retries::NONE, total: time, idle: time, ..HttpRequest::new(url) })
     }
 }
 
-async fn read(reply: Result<crate::net::Reply, Fault>) -> Option<Value> {
+async fn read(reply: Result<crate::net::SuccessResponse, Fault>) -> Option<Value> {
     let bytes = reply.ok()?.read(limits::STREAM_EVENT_BYTES).await.ok()?;
     serde_json::from_slice(&bytes).ok()
 }
 
 /// Wraps a model whose window is known only once its server has loaded it: the server is asked again after the first reply.
-pub struct Served {
+pub struct ProbedModel {
     model: Arc<dyn Completer>,
     probe: WindowProbe,
     is_asked: AtomicBool,
 }
 
-impl Served {
+impl ProbedModel {
     /// The model, with a probe of its server.
     pub fn new(model: Arc<dyn Completer>, probe: WindowProbe) -> Self {
         Self { model, probe, is_asked: AtomicBool::new(false) }
@@ -121,7 +121,7 @@ impl Served {
 }
 
 #[async_trait]
-impl Completer for Served {
+impl Completer for ProbedModel {
     fn info(&self) -> &ModelInfo {
         self.model.info()
     }
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
     use crate::{
         chat::{Chat, Message},
-        net::test_server::{Answer, TestServer, answer},
+        net::test_server::{CannedResponse, TestServer, answer},
         provider::WireOptions,
     };
 
@@ -156,7 +156,7 @@ mod tests {
         WindowProbe::new(&HttpClient::new().unwrap(), vendor, &config).unwrap()
     }
 
-    fn ok(bodies: &[&str]) -> Vec<Answer> {
+    fn ok(bodies: &[&str]) -> Vec<CannedResponse> {
         bodies.iter().map(|body| answer("200 OK", "", body)).collect()
     }
 
@@ -206,7 +206,7 @@ mod tests {
             AdapterConfig { context_window: Some(40_960), ..AdapterConfig::new(format!("{}/v1", server.url), "m") };
         let client = HttpClient::new().unwrap();
         let model = Vendor::Ollama.completer(client, config, WireOptions::default()).unwrap();
-        let model = Served::new(model, probe(Vendor::Ollama, &server, "m"));
+        let model = ProbedModel::new(model, probe(Vendor::Ollama, &server, "m"));
         let chat = Chat::new();
         chat.append(Message::user("Hi")).unwrap();
         let request = CompletionRequest::new(chat.snapshot(), Arc::new([]));

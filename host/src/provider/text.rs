@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::chat::{Content, Message, Part, ToolResult};
+use crate::chat::{Message, Part, ToolResult, ToolResultContent};
 
 /// The text parts of a message, one after the other.
 pub fn of_message(message: &Message) -> Cow<'_, str> {
@@ -17,7 +17,7 @@ pub fn of_message(message: &Message) -> Cow<'_, str> {
 /// A result as text.
 pub fn of_result(result: &ToolResult) -> Cow<'_, str> {
     match result.content.as_slice() {
-        [Content::Text(text) | Content::Json(text)] => text.into(),
+        [ToolResultContent::Text(text) | ToolResultContent::Json(text)] => text.into(),
         _ => result.text().into(),
     }
 }
@@ -31,11 +31,11 @@ pub fn of_outcome(result: &ToolResult) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chat::{Role, Thinking};
+    use crate::chat::{Role, ThinkingPart};
 
     #[test]
     fn one_piece_is_borrowed_and_several_are_put_together() {
-        let thought = || Part::Thinking(Thinking { text: "so".into(), opaque: None });
+        let thought = || Part::Thinking(ThinkingPart { text: "so".into(), opaque: None });
         let text = |text: &str| Part::Text(text.into());
         for (parts, expected, is_borrowed) in [
             (vec![], "", true),
@@ -48,7 +48,8 @@ mod tests {
             assert_eq!((&*said, matches!(said, Cow::Borrowed(_))), (expected, is_borrowed));
             assert_eq!(said, message.text_content());
         }
-        let content = |texts: &[&str]| texts.iter().map(|text| Content::Text((*text).into())).collect::<Vec<_>>();
+        let content =
+            |texts: &[&str]| texts.iter().map(|text| ToolResultContent::Text((*text).into())).collect::<Vec<_>>();
         for (texts, is_error, expected, is_borrowed) in [
             (&[][..], false, "", false),
             (&["a"], false, "a", true),

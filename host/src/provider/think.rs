@@ -10,7 +10,7 @@ use crate::{error::Fault, limits};
 /// A text as it comes, taken apart.
 #[derive(Default)]
 pub struct ThinkTags {
-    at: At,
+    at: ThinkPosition,
     /// White space, then what may become a tag.
     held: String,
     /// Bytes of what may become a tag.
@@ -18,7 +18,7 @@ pub struct ThinkTags {
 }
 
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
-enum At {
+enum ThinkPosition {
     #[default]
     Beginning,
     Thought,
@@ -29,7 +29,7 @@ enum At {
 
 /// A piece taken apart: the thought comes first.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Apart {
+pub struct ThinkSplit {
     pub thought: String,
     pub text: String,
 }
@@ -40,15 +40,15 @@ impl ThinkTags {
     /// # Errors
     ///
     /// [`Fault::TooLarge`] if more than [`limits::REPLY_BYTES`] are held back.
-    pub fn take(&mut self, piece: &str) -> Result<Apart, Fault> {
-        let mut apart = Apart::default();
+    pub fn take(&mut self, piece: &str) -> Result<ThinkSplit, Fault> {
+        let mut apart = ThinkSplit::default();
         for (at, c) in piece.char_indices() {
             match self.at {
-                At::Beginning => self.beginning(c, &mut apart),
-                At::Thought => self.thought(c, &mut apart),
-                At::Gap if c.is_whitespace() => {}
-                At::Gap | At::Text => {
-                    self.at = At::Text;
+                ThinkPosition::Beginning => self.beginning(c, &mut apart),
+                ThinkPosition::Thought => self.thought(c, &mut apart),
+                ThinkPosition::Gap if c.is_whitespace() => {}
+                ThinkPosition::Gap | ThinkPosition::Text => {
+                    self.at = ThinkPosition::Text;
                     apart.text.push_str(&piece[at..]);
                     break;
                 }
@@ -58,27 +58,27 @@ impl ThinkTags {
     }
 
     /// The text is at its end, or something else comes next: what is held back is what it is.
-    pub fn finish(&mut self) -> Apart {
+    pub fn finish(&mut self) -> ThinkSplit {
         let held = self.release();
-        match std::mem::replace(&mut self.at, At::Text) {
-            At::Thought => Apart { thought: held, ..Apart::default() },
-            _ => Apart { text: held, ..Apart::default() },
+        match std::mem::replace(&mut self.at, ThinkPosition::Text) {
+            ThinkPosition::Thought => ThinkSplit { thought: held, ..ThinkSplit::default() },
+            _ => ThinkSplit { text: held, ..ThinkSplit::default() },
         }
     }
 
-    fn beginning(&mut self, c: char, apart: &mut Apart) {
+    fn beginning(&mut self, c: char, apart: &mut ThinkSplit) {
         self.hold(c);
         let tag = self.tag();
         if tag == OPEN {
             self.release();
-            self.at = At::Thought;
+            self.at = ThinkPosition::Thought;
         } else if !OPEN.starts_with(tag) {
             apart.text.push_str(&self.release());
-            self.at = At::Text;
+            self.at = ThinkPosition::Text;
         }
     }
 
-    fn thought(&mut self, c: char, apart: &mut Apart) {
+    fn thought(&mut self, c: char, apart: &mut ThinkSplit) {
         let fits = match self.tag() {
             "" => c.is_whitespace() || c == '<',
             tag => CLOSE[tag.len()..].starts_with(c),
@@ -93,7 +93,7 @@ impl ThinkTags {
         }
         if self.tag() == CLOSE {
             self.release();
-            self.at = At::Gap;
+            self.at = ThinkPosition::Gap;
         }
     }
 
@@ -121,7 +121,7 @@ mod tests {
 
     fn of_pieces<'a>(pieces: impl IntoIterator<Item = &'a str>) -> (String, String) {
         let (mut tags, mut thought, mut text) = (ThinkTags::default(), String::new(), String::new());
-        let mut add = |apart: Apart| {
+        let mut add = |apart: ThinkSplit| {
             assert!(apart.thought.is_empty() || text.is_empty(), "a thought after the text");
             thought += &apart.thought;
             text += &apart.text;

@@ -6,12 +6,13 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use super::{
-    AdapterConfig, Anthropic, ChatCompletions, Gemini, HttpBatches, HttpModel, MaxTokensField, Responses, Wire,
+    AdapterConfig, Anthropic, ChatCompletions, Gemini, HttpBatches, HttpModel, MaxTokensField, ResponsesApi,
+    WireProtocol,
 };
 use crate::{
     error::Fault,
     model::{BatchSubmitter, Completer},
-    net::{Auth, HttpClient, Secret, is_loopback},
+    net::{AuthHeader, HttpClient, Secret, is_loopback},
 };
 
 /// Whose API a model is behind.
@@ -40,7 +41,7 @@ pub enum Vendor {
 
 /// What a vendor's API is like, and where it is unless the config says otherwise.
 #[derive(Debug)]
-pub struct Preset {
+pub struct VendorPreset {
     /// Its name in a config.
     pub word: &'static str,
     /// Its name for people.
@@ -52,7 +53,7 @@ pub struct Preset {
     /// Another variable that says where its API begins.
     pub base_url_variable: Option<&'static str>,
     /// What it speaks.
-    pub api: Api,
+    pub api: WireApi,
     /// The header for the key and the word before it.
     pub auth: (&'static str, &'static str),
     /// Tokens that its usual models can take.
@@ -64,7 +65,7 @@ pub struct Preset {
 /// Which API a server speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Api {
+pub enum WireApi {
     /// Chat Completions, of OpenAI and of nearly everyone else.
     Chat,
     /// Responses, of OpenAI and some others.
@@ -76,12 +77,12 @@ pub enum Api {
     GenerateContent,
 }
 
-impl Api {
+impl WireApi {
     /// Fields of a request that the host writes itself: in the body of a config they would be there twice.
     pub fn fields(self) -> &'static [&'static str] {
         match self {
             Self::Chat => ChatCompletions::FIELDS,
-            Self::Responses => Responses::FIELDS,
+            Self::Responses => ResponsesApi::FIELDS,
             Self::Messages => Anthropic::FIELDS,
             Self::GenerateContent => Gemini::FIELDS,
         }
@@ -92,7 +93,7 @@ impl Api {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct WireOptions {
     /// Which API.
-    pub api: Option<Api>,
+    pub api: Option<WireApi>,
     /// Chat Completions: how the longest reply is named; none: as the host of the base URL wants it.
     pub max_tokens_field: Option<MaxTokensField>,
     /// All but Google's: whether calls and thoughts that a model prints as text are found; none: on servers of one's own, by
@@ -106,9 +107,9 @@ pub struct WireOptions {
 }
 
 /// An API, as a config wants it spoken.
-enum Spoken {
+enum ConfiguredProtocol {
     Chat(ChatCompletions),
-    Responses(Responses),
+    Responses(ResponsesApi),
     Messages(Anthropic),
     GenerateContent(Gemini),
 }
@@ -116,44 +117,44 @@ enum Spoken {
 /// Header and word of `Authorization: Bearer …`.
 const BEARER: (&str, &str) = ("authorization", "Bearer");
 
-const ANTHROPIC: Preset = Preset {
+const ANTHROPIC: VendorPreset = VendorPreset {
     word: "anthropic",
     name: "Anthropic",
     base_url: "https://api.anthropic.com",
     key_variable: Some("ANTHROPIC_API_KEY"),
     base_url_variable: Some("ANTHROPIC_BASE_URL"),
-    api: Api::Messages,
+    api: WireApi::Messages,
     auth: ("x-api-key", ""),
     context_window: Some(200_000),
     models: &["claude-sonnet-4-5", "claude-haiku-4-5"],
 };
 
-const GEMINI: Preset = Preset {
+const GEMINI: VendorPreset = VendorPreset {
     word: "gemini",
     name: "Google",
     base_url: "https://generativelanguage.googleapis.com/v1beta",
     key_variable: Some("GEMINI_API_KEY"),
     base_url_variable: None,
-    api: Api::GenerateContent,
+    api: WireApi::GenerateContent,
     auth: ("x-goog-api-key", ""),
     context_window: Some(1_048_576),
     models: &["gemini-2.5-flash", "gemini-2.5-pro"],
 };
 
-const OPENAI: Preset = Preset {
+const OPENAI: VendorPreset = VendorPreset {
     word: "openai",
     name: "OpenAI",
     base_url: "https://api.openai.com/v1",
     key_variable: Some("OPENAI_API_KEY"),
     // What OpenAI's own clients read.
     base_url_variable: Some("OPENAI_BASE_URL"),
-    api: Api::Chat,
+    api: WireApi::Chat,
     auth: BEARER,
     context_window: Some(128_000),
     models: &["gpt-5-mini", "gpt-4.1-mini", "gpt-4o-mini"],
 };
 
-const GROK: Preset = Preset {
+const GROK: VendorPreset = VendorPreset {
     word: "grok",
     name: "xAI",
     base_url: "https://api.x.ai/v1",
@@ -164,7 +165,7 @@ const GROK: Preset = Preset {
     ..OPENAI
 };
 
-const OPENROUTER: Preset = Preset {
+const OPENROUTER: VendorPreset = VendorPreset {
     word: "openrouter",
     name: "OpenRouter",
     base_url: "https://openrouter.ai/api/v1",
@@ -176,15 +177,15 @@ const OPENROUTER: Preset = Preset {
 };
 
 /// A server on this machine. What its model can take depends on how it was started.
-const fn local(word: &'static str, name: &'static str, base_url: &'static str) -> Preset {
+const fn local(word: &'static str, name: &'static str, base_url: &'static str) -> VendorPreset {
     let (key_variable, base_url_variable, context_window) = (None, None, None);
-    Preset { word, name, base_url, key_variable, base_url_variable, context_window, models: &[], ..OPENAI }
+    VendorPreset { word, name, base_url, key_variable, base_url_variable, context_window, models: &[], ..OPENAI }
 }
 
-const OLLAMA: Preset = local("ollama", "Ollama", "http://127.0.0.1:11434/v1");
-const LLAMACPP: Preset = local("llamacpp", "llama.cpp", "http://127.0.0.1:8080/v1");
-const VLLM: Preset = local("vllm", "vLLM", "http://127.0.0.1:8000/v1");
-const LMSTUDIO: Preset = local("lmstudio", "LM Studio", "http://127.0.0.1:1234/v1");
+const OLLAMA: VendorPreset = local("ollama", "Ollama", "http://127.0.0.1:11434/v1");
+const LLAMACPP: VendorPreset = local("llamacpp", "llama.cpp", "http://127.0.0.1:8080/v1");
+const VLLM: VendorPreset = local("vllm", "vLLM", "http://127.0.0.1:8000/v1");
+const LMSTUDIO: VendorPreset = local("lmstudio", "LM Studio", "http://127.0.0.1:1234/v1");
 
 impl Vendor {
     /// All of them, those with keys first, in the order in which a model is looked for.
@@ -201,7 +202,7 @@ impl Vendor {
     ];
 
     /// What is known of it.
-    pub const fn preset(self) -> &'static Preset {
+    pub const fn preset(self) -> &'static VendorPreset {
         match self {
             Self::Anthropic => &ANTHROPIC,
             Self::Openai => &OPENAI,
@@ -216,9 +217,9 @@ impl Vendor {
     }
 
     /// Its key as it is sent.
-    pub fn auth(self, key: Secret) -> Auth {
+    pub fn auth(self, key: Secret) -> AuthHeader {
         let (header, scheme) = self.preset().auth;
-        Auth { header: header.into(), scheme: scheme.into(), key }
+        AuthHeader { header: header.into(), scheme: scheme.into(), key }
     }
 
     /// A model of it.
@@ -233,10 +234,10 @@ impl Vendor {
         options: WireOptions,
     ) -> Result<Arc<dyn Completer>, Fault> {
         Ok(match self.speaks(options, &config.base_url) {
-            Spoken::Chat(wire) => Arc::new(HttpModel::new(client, config, wire)?),
-            Spoken::Responses(wire) => Arc::new(HttpModel::new(client, config, wire)?),
-            Spoken::Messages(wire) => Arc::new(HttpModel::new(client, config, wire)?),
-            Spoken::GenerateContent(wire) => Arc::new(HttpModel::new(client, config, wire)?),
+            ConfiguredProtocol::Chat(wire) => Arc::new(HttpModel::new(client, config, wire)?),
+            ConfiguredProtocol::Responses(wire) => Arc::new(HttpModel::new(client, config, wire)?),
+            ConfiguredProtocol::Messages(wire) => Arc::new(HttpModel::new(client, config, wire)?),
+            ConfiguredProtocol::GenerateContent(wire) => Arc::new(HttpModel::new(client, config, wire)?),
         })
     }
 
@@ -255,10 +256,10 @@ impl Vendor {
             return Ok(None);
         }
         Ok(Some(match self.speaks(options, &config.base_url) {
-            Spoken::Chat(wire) => Arc::new(HttpBatches::new(client, config, wire)?),
-            Spoken::Responses(wire) => Arc::new(HttpBatches::new(client, config, wire)?),
-            Spoken::Messages(wire) => Arc::new(HttpBatches::new(client, config, wire)?),
-            Spoken::GenerateContent(wire) => Arc::new(HttpBatches::new(client, config, wire)?),
+            ConfiguredProtocol::Chat(wire) => Arc::new(HttpBatches::new(client, config, wire)?),
+            ConfiguredProtocol::Responses(wire) => Arc::new(HttpBatches::new(client, config, wire)?),
+            ConfiguredProtocol::Messages(wire) => Arc::new(HttpBatches::new(client, config, wire)?),
+            ConfiguredProtocol::GenerateContent(wire) => Arc::new(HttpBatches::new(client, config, wire)?),
         }))
     }
 
@@ -267,18 +268,21 @@ impl Vendor {
         matches!(self, Self::Openai | Self::Anthropic | Self::Gemini)
     }
 
-    fn speaks(self, options: WireOptions, base_url: &str) -> Spoken {
+    fn speaks(self, options: WireOptions, base_url: &str) -> ConfiguredProtocol {
         let printed_calls = options.printed_calls.unwrap_or_else(|| self.prints_calls(base_url));
         match options.api.unwrap_or(self.preset().api) {
-            Api::Chat => {
+            WireApi::Chat => {
                 let max_tokens_field = options.max_tokens_field;
-                Spoken::Chat(ChatCompletions { max_tokens_field, printed_calls, think_tags: printed_calls })
+                ConfiguredProtocol::Chat(ChatCompletions { max_tokens_field, printed_calls, think_tags: printed_calls })
             }
-            Api::Responses => {
-                Spoken::Responses(Responses { encrypted_reasoning: options.encrypted_reasoning, printed_calls })
+            WireApi::Responses => ConfiguredProtocol::Responses(ResponsesApi {
+                encrypted_reasoning: options.encrypted_reasoning,
+                printed_calls,
+            }),
+            WireApi::Messages => {
+                ConfiguredProtocol::Messages(Anthropic { cache: options.prompt_cache.unwrap_or(true), printed_calls })
             }
-            Api::Messages => Spoken::Messages(Anthropic { cache: options.prompt_cache.unwrap_or(true), printed_calls }),
-            Api::GenerateContent => Spoken::GenerateContent(Gemini),
+            WireApi::GenerateContent => ConfiguredProtocol::GenerateContent(Gemini),
         }
     }
 
@@ -310,10 +314,12 @@ mod tests {
             (Vendor::Openai, "no address", false),
         ] {
             assert_eq!(vendor.prints_calls(base_url), expected, "{vendor:?} {base_url}");
-            let Spoken::Chat(wire) = vendor.speaks(WireOptions::default(), base_url) else { panic!("{vendor:?}") };
+            let ConfiguredProtocol::Chat(wire) = vendor.speaks(WireOptions::default(), base_url) else {
+                panic!("{vendor:?}")
+            };
             assert_eq!((wire.printed_calls, wire.think_tags), (expected, expected), "{vendor:?} {base_url}");
             let off = WireOptions { printed_calls: Some(!expected), ..WireOptions::default() };
-            let Spoken::Chat(wire) = vendor.speaks(off, base_url) else { panic!("{vendor:?}") };
+            let ConfiguredProtocol::Chat(wire) = vendor.speaks(off, base_url) else { panic!("{vendor:?}") };
             assert_eq!(wire.printed_calls, !expected, "what the config says holds");
         }
     }

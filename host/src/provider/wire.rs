@@ -6,21 +6,21 @@ use url::Url;
 
 use super::{
     adapter::{AdapterConfig, ModelAdapter},
-    incoming::{Incoming, Source},
-    names::{NameRule, Names},
+    incoming::{IncomingReply, ReplySource},
+    names::{ToolNameRule, ToolNames},
 };
 use crate::{
     error::Fault,
     event::RunCx,
     model::{Completer, Completion, CompletionRequest, DeltaSink, ModelInfo, ToolChoice, Usage},
-    net::{Failed, HttpClient, Reply, Retries, RetryObserver},
+    net::{FailedAttempt, HttpClient, Retries, RetryObserver, SuccessResponse},
 };
 
 /// What a vendor's API is like, as far as it differs from the others.
 #[async_trait]
-pub trait Wire: Send + Sync {
+pub trait WireProtocol: Send + Sync {
     /// What the vendor takes as the name of a tool.
-    const NAMES: NameRule;
+    const NAMES: ToolNameRule;
 
     /// Headers that each request wants. One of the same name in the config takes the place of it.
     fn headers(&self) -> &'static [(&'static str, &'static str)] {
@@ -52,9 +52,9 @@ pub trait Wire: Send + Sync {
     /// of it is, and whatever an error inside it means.
     async fn read(
         &self,
-        reply: Incoming,
-        source: &Source<'_>,
-        names: &Names,
+        reply: IncomingReply,
+        source: &ReplySource<'_>,
+        names: &ToolNames,
         sink: &DeltaSink,
     ) -> Result<Completion, Fault>;
 }
@@ -66,7 +66,7 @@ pub struct HttpModel<W> {
     wire: W,
 }
 
-impl<W: Wire> HttpModel<W> {
+impl<W: WireProtocol> HttpModel<W> {
     /// A model; nothing is sent yet.
     ///
     /// # Errors
@@ -77,16 +77,16 @@ impl<W: Wire> HttpModel<W> {
         Ok(Self { adapter: ModelAdapter::new(client, config)?, wire })
     }
 
-    async fn read(&self, reply: Reply, names: &Names, sink: &DeltaSink) -> Result<Completion, Fault> {
+    async fn read(&self, reply: SuccessResponse, names: &ToolNames, sink: &DeltaSink) -> Result<Completion, Fault> {
         let source = self.adapter.source();
         let incoming =
-            Incoming::of(reply.into_stream(), &source).await?.with_idle_time(self.adapter.idle_events_time());
+            IncomingReply::of(reply.into_stream(), &source).await?.with_idle_time(self.adapter.idle_events_time());
         self.wire.read(incoming, &source, names, sink).await
     }
 }
 
 #[async_trait]
-impl<W: Wire> Completer for HttpModel<W> {
+impl<W: WireProtocol> Completer for HttpModel<W> {
     fn info(&self) -> &ModelInfo {
         self.adapter.info()
     }
@@ -98,7 +98,7 @@ impl<W: Wire> Completer for HttpModel<W> {
         let (retries, lost) = (self.adapter.retries(), AtomicUsize::new(0));
         let attempt = || async {
             // What fails before a reply begins was tried again already.
-            let at_once = |fault| Failed { fault, again: false };
+            let at_once = |fault| FailedAttempt { fault, again: false };
             let left = retries.saturating_sub(lost.fetch_add(1, Ordering::Relaxed));
             let body = self.wire.body(&self.adapter, request).map_err(at_once)?;
             let url = self.wire.url(&self.adapter).map_err(at_once)?;
@@ -106,7 +106,7 @@ impl<W: Wire> Completer for HttpModel<W> {
             let (sink, seen) = sink.observed();
             // Servers that are overloaded say so in a stream, too. Where some of the reply was seen or counted, whoever
             // pays for it decides.
-            self.read(reply, &names, &sink).await.map_err(|fault| Failed { fault, again: !seen.is_set() })
+            self.read(reply, &names, &sink).await.map_err(|fault| FailedAttempt { fault, again: !seen.is_set() })
         };
         let mut completion = Retries::times(retries).repeat("a reply", deadline, &observer, attempt).await?;
         let Usage { input_tokens, output_tokens, cache_read_tokens, cache_write_tokens } = completion.usage;
@@ -119,8 +119,8 @@ impl<W: Wire> Completer for HttpModel<W> {
 }
 
 /// The tools of a request as the vendor names them.
-pub(super) fn names<W: Wire>(request: &CompletionRequest) -> Names {
-    let names = Names::of(&W::NAMES, request.tools.iter().map(AsRef::as_ref));
+pub(super) fn names<W: WireProtocol>(request: &CompletionRequest) -> ToolNames {
+    let names = ToolNames::of(&W::NAMES, request.tools.iter().map(AsRef::as_ref));
     if request.tool_choice == ToolChoice::Never { names.not_offered() } else { names }
 }
 
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
     use crate::{
         chat::{Chat, Message},
-        model::{RateLimit, RateLimitConfig, RateLimited},
+        model::{ProviderRateLimiter, RateLimitConfig, RateLimitedCompleter},
         net::test_server::{TestServer, answer},
         provider::ChatCompletions,
     };
@@ -163,10 +163,10 @@ mod tests {
         let headers = "x-ratelimit-remaining-requests: 0\r\nx-ratelimit-reset-requests: 300ms\r\n";
         let reply = r#"{"choices":[{"message":{"content":"Hi"},"finish_reason":"stop"}]}"#;
         let server = TestServer::start(vec![answer("200 OK", headers, reply), answer("200 OK", "", reply)]).await;
-        let limit = Arc::new(RateLimit::new(RateLimitConfig::default()));
+        let limit = Arc::new(ProviderRateLimiter::new(RateLimitConfig::default()));
         let config = AdapterConfig { limit: Some(limit.clone()), ..AdapterConfig::new(&server.url, "m") };
         let model = HttpModel::new(HttpClient::new().unwrap(), config, ChatCompletions::default()).unwrap();
-        let model = RateLimited::new(Arc::new(model), limit);
+        let model = RateLimitedCompleter::new(Arc::new(model), limit);
         let chat = Chat::new();
         chat.append(Message::user("Hi")).unwrap();
         let request = CompletionRequest::new(chat.snapshot(), Arc::new([]));

@@ -6,48 +6,48 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use serde::Serialize;
 
 use super::{
-    Digest, Secrets,
-    format::{Own, Reference, members},
+    Secrets, Sha256Digest,
+    format::{AttachmentRef, SessionRecord, members},
 };
-use crate::{agent::journal::Record, limits};
+use crate::{agent::journal::JournalRecord, limits};
 
 /// A file to be written.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Attachment {
-    pub digest: Digest,
+pub(super) struct JournalAttachment {
+    pub digest: Sha256Digest,
     pub bytes: Vec<u8>,
 }
 
 /// What a line says, without its envelope.
 #[derive(Debug, Default)]
-pub(super) struct Body {
+pub(super) struct JournalLineBody {
     /// The members of its JSON object.
     pub members: Vec<u8>,
     /// What it refers to.
-    pub attachments: Vec<Attachment>,
+    pub attachments: Vec<JournalAttachment>,
 }
 
 /// The places of strings that stand in files.
-type Attached = BTreeMap<String, Reference>;
+type AttachedStrings = BTreeMap<String, AttachmentRef>;
 
-impl Body {
+impl JournalLineBody {
     /// Of a record. An error is the reason why it cannot be written.
-    pub fn of(record: &Record, secrets: &Secrets) -> Result<Self, String> {
-        let mut attached = Attached::new();
+    pub fn of(record: &JournalRecord, secrets: &Secrets) -> Result<Self, String> {
+        let mut attached = AttachedStrings::new();
         let mut attachments = Vec::new();
         let mut record = Cow::Borrowed(record);
-        if let Record::Began { prompt, .. } = &*record
+        if let JournalRecord::Began { prompt, .. } = &*record
             && prompt.len() > limits::SESSION_INLINE_PROMPT_BYTES
         {
             let bytes = secrets.clean(prompt.as_bytes()).into_owned();
             attach(&mut attached, &mut attachments, "/prompt", bytes, false);
             let mut without = record.into_owned();
-            if let Record::Began { prompt, .. } = &mut without {
+            if let JournalRecord::Began { prompt, .. } = &mut without {
                 *prompt = "".into();
             }
             record = Cow::Owned(without);
         }
-        let is_record = |json: &[u8]| serde_json::from_slice::<Record>(json).is_ok();
+        let is_record = |json: &[u8]| serde_json::from_slice::<JournalRecord>(json).is_ok();
         let json = secrets.clean_json(to_json(&*record)?, is_record);
         let json = match json.len() > limits::SESSION_INLINE_LINE_BYTES {
             true => detach(json, secrets, &mut attached, &mut attachments),
@@ -62,7 +62,7 @@ impl Body {
     }
 
     /// Of what the session itself writes.
-    pub fn own(own: &Own) -> Result<Self, String> {
+    pub fn own(own: &SessionRecord) -> Result<Self, String> {
         Ok(Self { members: members(&to_json(own)?).to_vec(), attachments: Vec::new() })
     }
 
@@ -76,14 +76,25 @@ fn to_json(value: &impl Serialize) -> Result<Vec<u8>, String> {
     serde_json::to_vec(value).map_err(|error| format!("it has no JSON form: {error}"))
 }
 
-fn attach(attached: &mut Attached, to: &mut Vec<Attachment>, place: &str, bytes: Vec<u8>, is_base64: bool) {
-    let digest = Digest::of(&bytes);
-    attached.insert(place.to_owned(), Reference { digest, is_base64 });
-    to.push(Attachment { digest, bytes });
+fn attach(
+    attached: &mut AttachedStrings,
+    to: &mut Vec<JournalAttachment>,
+    place: &str,
+    bytes: Vec<u8>,
+    is_base64: bool,
+) {
+    let digest = Sha256Digest::of(&bytes);
+    attached.insert(place.to_owned(), AttachmentRef { digest, is_base64 });
+    to.push(JournalAttachment { digest, bytes });
 }
 
 /// Takes the long strings out of a JSON text that we wrote.
-fn detach(json: Vec<u8>, secrets: &Secrets, attached: &mut Attached, to: &mut Vec<Attachment>) -> Vec<u8> {
+fn detach(
+    json: Vec<u8>,
+    secrets: &Secrets,
+    attached: &mut AttachedStrings,
+    to: &mut Vec<JournalAttachment>,
+) -> Vec<u8> {
     let Ok(text) = std::str::from_utf8(&json) else { return json };
     let (mut rest, mut copied) = (Vec::new(), 0);
     for_each_string(text, |place, token| {
@@ -109,8 +120,8 @@ fn detach(json: Vec<u8>, secrets: &Secrets, attached: &mut Attached, to: &mut Ve
 /// `wrong`.
 pub(super) fn restore<E>(
     text: &str,
-    attached: &Attached,
-    mut load: impl FnMut(&Digest) -> Result<Vec<u8>, E>,
+    attached: &AttachedStrings,
+    mut load: impl FnMut(&Sha256Digest) -> Result<Vec<u8>, E>,
     wrong: impl Fn(String) -> E,
 ) -> Result<String, E> {
     let mut places = Vec::new();
@@ -148,7 +159,7 @@ pub(super) fn restore<E>(
 /// with its quotes.
 pub(super) fn for_each_string(json: &str, mut each: impl FnMut(&str, Range<usize>)) {
     /// The length of the path to what it is in; in a list, the place of what comes.
-    struct Level(usize, Option<usize>);
+    struct JsonLevel(usize, Option<usize>);
     let bytes = json.as_bytes();
     let (mut path, mut levels, mut is_key, mut at) = (String::new(), Vec::new(), false, 0);
     while let Some(byte) = bytes.get(at) {
@@ -158,7 +169,7 @@ pub(super) fn for_each_string(json: &str, mut each: impl FnMut(&str, Range<usize
                 if is_key {
                     is_key = false;
                     let key: String = serde_json::from_str(&json[at..end]).unwrap_or_default();
-                    path.truncate(levels.last().map_or(0, |Level(path, _)| *path));
+                    path.truncate(levels.last().map_or(0, |JsonLevel(path, _)| *path));
                     path.push('/');
                     path.push_str(&key.replace('~', "~0").replace('/', "~1"));
                 } else {
@@ -168,15 +179,15 @@ pub(super) fn for_each_string(json: &str, mut each: impl FnMut(&str, Range<usize
                 continue;
             }
             b'{' => {
-                levels.push(Level(path.len(), None));
+                levels.push(JsonLevel(path.len(), None));
                 is_key = true;
             }
             b'[' => {
-                levels.push(Level(path.len(), Some(0)));
+                levels.push(JsonLevel(path.len(), Some(0)));
                 path.push_str("/0");
             }
             b',' => match levels.last_mut() {
-                Some(Level(before, Some(place))) => {
+                Some(JsonLevel(before, Some(place))) => {
                     *place += 1;
                     path.truncate(*before);
                     path.push_str(&format!("/{place}"));
@@ -185,7 +196,7 @@ pub(super) fn for_each_string(json: &str, mut each: impl FnMut(&str, Range<usize
             },
             b'}' | b']' => {
                 is_key = false;
-                path.truncate(levels.pop().map_or(0, |Level(path, _)| path));
+                path.truncate(levels.pop().map_or(0, |JsonLevel(path, _)| path));
             }
             _ => {}
         }
@@ -212,8 +223,8 @@ mod tests {
 
     use super::*;
     use crate::{
-        agent::journal::Record,
-        chat::{Media, Message, Part, Role, Source},
+        agent::journal::JournalRecord,
+        chat::{Media, MediaData, Message, Part, Role},
     };
 
     #[test]
@@ -241,19 +252,19 @@ mod tests {
         }
     }
 
-    fn message(parts: Vec<Part>) -> Record {
+    fn message(parts: Vec<Part>) -> JournalRecord {
         let message = Message { sender: "ü".into(), role: Role::User, parts, meta: Vec::new() };
-        Record::Sent { message }
+        JournalRecord::Sent { message }
     }
 
     fn picture(bytes: Vec<u8>) -> Part {
-        let source = Source::Bytes(bytes.into());
+        let source = MediaData::Bytes(bytes.into());
         Part::Media(Media { media_type: "image/png".into(), name: None, source })
     }
 
-    fn began(prompt: &str) -> Record {
+    fn began(prompt: &str) -> JournalRecord {
         let (agent, prompt): (Arc<str>, Arc<str>) = ("a".into(), prompt.into());
-        Record::Began {
+        JournalRecord::Began {
             instance: agent.clone(),
             agent,
             model: String::new(),
@@ -282,27 +293,27 @@ mod tests {
             (began(&prompt), 0),
             (began(&format!("{prompt}ü")), 1),
         ] {
-            let body = Body::of(&record, &Secrets::default()).unwrap();
+            let body = JournalLineBody::of(&record, &Secrets::default()).unwrap();
             assert_eq!(body.attachments.len(), attachments, "{record:?}");
-            let files: HashMap<Digest, Vec<u8>> =
+            let files: HashMap<Sha256Digest, Vec<u8>> =
                 body.attachments.iter().map(|file| (file.digest, file.bytes.clone())).collect();
             assert!(!body.attachments.iter().any(|file| file.bytes.len() == bytes.len() && file.bytes != bytes));
             let text = format!("{{{}}}", String::from_utf8(body.members).unwrap());
             #[derive(serde::Deserialize)]
             struct Of {
                 #[serde(default)]
-                attached: Attached,
+                attached: AttachedStrings,
             }
             let Of { attached } = serde_json::from_str(&text).unwrap();
             let whole = restore(&text, &attached, |digest| Ok(files[digest].clone()), |why| why).unwrap();
-            assert_eq!(serde_json::from_str::<Record>(&whole).unwrap(), record);
+            assert_eq!(serde_json::from_str::<JournalRecord>(&whole).unwrap(), record);
         }
     }
 
     #[test]
     fn a_line_that_has_no_place_for_an_attachment_is_refused() {
-        let reference = Reference { digest: Digest::of(b"x"), is_base64: false };
-        let attached = |place: &str| Attached::from([(place.to_owned(), reference)]);
+        let reference = AttachmentRef { digest: Sha256Digest::of(b"x"), is_base64: false };
+        let attached = |place: &str| AttachedStrings::from([(place.to_owned(), reference)]);
         for (text, place, bytes, result) in [
             (r#"{"a":""}"#, "/a", &b"x"[..], Ok(r#"{"a":"x"}"#)),
             (r#"{"a":""}"#, "/b", b"x", Err("no place")),

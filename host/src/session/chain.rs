@@ -3,7 +3,7 @@
 
 use sha2::{Digest as _, Sha256};
 
-use super::{format::split_code, own::Maker};
+use super::{format::split_code, own::SessionAuthor};
 use crate::trust::DerivedKey;
 
 /// The purpose of the key from which marks and codes are made.
@@ -41,7 +41,7 @@ impl LineChain {
 /// The mark of a session: who made it, under which name, and with which first lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SessionMark {
-    pub maker: Maker,
+    pub maker: SessionAuthor,
     /// Number of lines that the mark covers itself, the first one among them.
     pub lines: u64,
     code: [u8; 32],
@@ -49,7 +49,7 @@ pub(super) struct SessionMark {
 
 impl SessionMark {
     /// Makes the mark of a session of this name whose first lines, with their ends, have this digest.
-    pub fn new(key: &DerivedKey, maker: Maker, name: &str, lines: u64, digest: Sha256) -> Self {
+    pub fn new(key: &DerivedKey, maker: SessionAuthor, name: &str, lines: u64, digest: Sha256) -> Self {
         let code = key.code(&[
             b"mark",
             &[maker as u8],
@@ -77,9 +77,9 @@ impl SessionMark {
         let mut words = head.split(' ');
         let (version, maker, lines) = (words.next()?, words.next()?, words.next()?);
         let mark = Self {
-            maker: Maker::of_word(maker)?,
+            maker: SessionAuthor::of_word(maker)?,
             lines: lines.parse().ok().filter(|lines| *lines > 0)?,
-            code: super::Digest::of_hex(code)?.0,
+            code: super::Sha256Digest::of_hex(code)?.0,
         };
         (version == "2" && words.next().is_none() && mark.text() == text).then_some(mark)
     }
@@ -91,13 +91,13 @@ pub(super) enum JournalVerifier {
     /// There is no mark, or none that is right for the session's name and first lines.
     Unmarked,
     /// The mark is one of an earlier release, and is right for the first line.
-    FirstLine(Maker),
+    FirstLine(SessionAuthor),
     /// The lines that the mark covers are being read.
     Covered { key: DerivedKey, name: String, mark: SessionMark, seen: Sha256 },
     /// All lines so far are those that were written.
-    Chained(Maker, LineChain),
+    Chained(SessionAuthor, LineChain),
     /// The mark is right, and this line is not one that was written.
-    Altered { maker: Maker, line: u64 },
+    Altered { maker: SessionAuthor, line: u64 },
 }
 
 impl JournalVerifier {
@@ -129,7 +129,7 @@ impl JournalVerifier {
     }
 
     /// Who made the session, by its mark; `None` where it has none that is right.
-    pub fn maker(&self) -> Option<Maker> {
+    pub fn maker(&self) -> Option<SessionAuthor> {
         match self {
             Self::Unmarked | Self::Covered { .. } => None,
             Self::FirstLine(maker) | Self::Chained(maker, _) | Self::Altered { maker, .. } => Some(*maker),
@@ -189,18 +189,18 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{session::format, trust::OwnKey};
+    use crate::{session::format, trust::UserKey};
 
     fn key() -> DerivedKey {
         let home = tempfile::tempdir().unwrap();
-        OwnKey::new(Some(home.path().join("key"))).derived_or_made(PURPOSE).unwrap()
+        UserKey::new(Some(home.path().join("key"))).derived_or_made(PURPOSE).unwrap()
     }
 
     /// A session of this name with so many further lines, and its mark.
     fn session(key: &DerivedKey, name: &str, lines: u64) -> (SessionMark, Vec<Vec<u8>>) {
         let header = b"the first line".to_vec();
         let digest = Sha256::new_with_prefix(&header).chain_update(b"\n");
-        let mark = SessionMark::new(key, Maker::Person, name, 1, digest);
+        let mark = SessionMark::new(key, SessionAuthor::Person, name, 1, digest);
         let mut chain = mark.chain(key.clone());
         let mut all = vec![header];
         for n in 2..lines + 2 {
@@ -221,7 +221,7 @@ mod tests {
     #[test]
     fn mark_is_read_as_it_was_written() {
         let key = key();
-        for maker in [Maker::Person, Maker::Other] {
+        for maker in [SessionAuthor::Person, SessionAuthor::Other] {
             let mark = SessionMark::new(&key, maker, "a", 7, Sha256::new());
             let text = mark.text();
             assert_eq!(SessionMark::parse(&text), Some(mark));
@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(authorship(&self::key(), "a", &mark, &lines), Authorship::Unmarked, "another person");
         let other = [vec![b"another first line".to_vec()], lines[1..].to_vec()].concat();
         assert_eq!(authorship(&key, "a", &mark, &other), Authorship::Unmarked);
-        let adopted = SessionMark { maker: Maker::Other, ..mark };
+        let adopted = SessionMark { maker: SessionAuthor::Other, ..mark };
         assert_eq!(authorship(&key, "a", &adopted, &lines), Authorship::Unmarked, "another maker");
         assert_eq!(
             authorship(&key, "a", &SessionMark { lines: 9, ..adopted }, &lines),

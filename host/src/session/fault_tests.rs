@@ -5,20 +5,20 @@ use super::{
     *,
 };
 use crate::{
-    agent::journal::{Lost, Record, Recorder},
+    agent::journal::{JournalRecord, JournalWriteError, Recorder},
     limits,
 };
 
 /// What a scenario wrote, and how much of it was told to be kept.
 #[derive(Default)]
-struct Told {
-    written: Vec<(u64, Record)>,
+struct ScenarioLog {
+    written: Vec<(u64, JournalRecord)>,
     kept: usize,
     was_made: bool,
 }
 
-impl Told {
-    async fn write(&mut self, session: &Session, run: u64, record: Record) -> Result<(), Lost> {
+impl ScenarioLog {
+    async fn write(&mut self, session: &Session, run: u64, record: JournalRecord) -> Result<(), JournalWriteError> {
         let mark = session.write(run, &record);
         self.written.push((run, record));
         session.kept(mark).await?;
@@ -28,7 +28,7 @@ impl Told {
 }
 
 /// A session that is begun, left and gone on with; some records have attachments, some come together.
-async fn scenario(disk: &MemoryDisk, told: &mut Told) -> Result<(), Box<dyn std::error::Error>> {
+async fn scenario(disk: &MemoryDisk, told: &mut ScenarioLog) -> Result<(), Box<dyn std::error::Error>> {
     let store = store(disk);
     let session = store.create(named("s"))?;
     told.was_made = true;
@@ -43,7 +43,7 @@ async fn scenario(disk: &MemoryDisk, told: &mut Told) -> Result<(), Box<dyn std:
     told.write(&session, 2, said("x".repeat(limits::SESSION_INLINE_LINE_BYTES + 1))).await?;
     session.close().await?;
     drop(session);
-    let opened = store.open("s", Opening::default())?;
+    let opened = store.open("s", SessionOpenOptions::default())?;
     told.write(&opened.session, 2, said("y".repeat(limits::SESSION_INLINE_LINE_BYTES + 1))).await?;
     told.write(&opened.session, 1, ended(false)).await?;
     opened.session.close().await?;
@@ -51,9 +51,9 @@ async fn scenario(disk: &MemoryDisk, told: &mut Told) -> Result<(), Box<dyn std:
 }
 
 /// What was told to be kept is there, nothing was made up, and the session goes on.
-async fn check(disk: &MemoryDisk, told: &Told, what: &str) {
+async fn check(disk: &MemoryDisk, told: &ScenarioLog, what: &str) {
     let store = store(disk);
-    let opened = match store.open("s", Opening::default()) {
+    let opened = match store.open("s", SessionOpenOptions::default()) {
         Err(SessionError::NotFound { .. }) if !told.was_made => return,
         opened => opened.unwrap_or_else(|error| panic!("{what}: {:?}", error.report())),
     };
@@ -64,7 +64,7 @@ async fn check(disk: &MemoryDisk, told: &Told, what: &str) {
     let mark = opened.session.write(9, &more);
     opened.session.kept(mark).await.unwrap_or_else(|lost| panic!("{what}: {lost}"));
     drop(opened);
-    let again = store.open("s", Opening::default()).unwrap();
+    let again = store.open("s", SessionOpenOptions::default()).unwrap();
     assert_eq!(again.records.len(), count + 1, "{what}");
     assert_eq!(again.records[count], (9, more), "{what}");
     assert_eq!(again.warnings, [] as [&str; 0], "{what}");
@@ -81,7 +81,7 @@ async fn whatever_operation_fails_what_is_kept_stays() {
         (DiskFault::Short, true),
     ] {
         for nth in 1.. {
-            let (disk, mut told) = (MemoryDisk::new(), Told::default());
+            let (disk, mut told) = (MemoryDisk::new(), ScenarioLog::default());
             disk.fail(nth, fault, for_ever);
             let done = scenario(&disk, &mut told).await;
             let was_hit = disk.mend();
@@ -100,7 +100,7 @@ async fn whatever_operation_fails_what_is_kept_stays() {
 #[tokio::test]
 async fn whenever_the_power_fails_what_is_kept_stays() {
     for nth in 1.. {
-        let (disk, mut told) = (MemoryDisk::new(), Told::default());
+        let (disk, mut told) = (MemoryDisk::new(), ScenarioLog::default());
         disk.fail(nth, DiskFault::Broken, true);
         let _ = scenario(&disk, &mut told).await;
         for chance in 0..8 {
@@ -109,7 +109,7 @@ async fn whenever_the_power_fails_what_is_kept_stays() {
             // And once more, while it is opened.
             let left = disk.after_power_loss(nth * 8 + chance);
             left.fail(nth % 40 + 1, DiskFault::Broken, true);
-            let _ = store(&left).open("s", Opening::default());
+            let _ = store(&left).open("s", SessionOpenOptions::default());
             check(&left.after_power_loss(chance), &told, &format!("power lost twice at {nth}, {chance}")).await;
         }
         if !disk.mend() {
@@ -138,25 +138,25 @@ async fn a_full_disk_is_told_with_what_to_do() {
     assert_eq!(session.kept(kept).await, Ok(()), "what was kept is");
     assert_eq!(session.close().await, Err(lost));
     drop(session);
-    assert_eq!(store(&disk).open("s", Opening::default()).unwrap().records, [(1, said("a"))]);
+    assert_eq!(store(&disk).open("s", SessionOpenOptions::default()).unwrap().records, [(1, said("a"))]);
 }
 
 #[tokio::test]
 async fn faults_leave_no_half_copies() {
     for nth in 1.. {
         let disk = MemoryDisk::new();
-        let mut told = Told::default();
+        let mut told = ScenarioLog::default();
         scenario(&disk, &mut told).await.unwrap();
         let store = store(&disk);
         disk.fail(nth, DiskFault::Full, true);
         let forked = store.fork("s", None);
         let was_hit = disk.mend();
         match forked {
-            Ok(id) => assert_eq!(store.open(&id, Opening::default()).unwrap().records, told.written),
+            Ok(id) => assert_eq!(store.open(&id, SessionOpenOptions::default()).unwrap().records, told.written),
             Err(_) => assert!(store.names().unwrap().len() <= 2),
         }
         for id in store.names().unwrap() {
-            assert_eq!(store.open(&id, Opening::default()).unwrap().records, told.written, "{id} at {nth}");
+            assert_eq!(store.open(&id, SessionOpenOptions::default()).unwrap().records, told.written, "{id} at {nth}");
         }
         if !was_hit {
             break;

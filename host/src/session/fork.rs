@@ -1,15 +1,15 @@
 use std::{collections::HashSet, io, path::Path, sync::Arc, time::SystemTime};
 
 use super::{
-    Authorship, Digest, Fork, Header, Journal, Kind, SessionError, Store,
+    Authorship, ForkOrigin, JournalReader, SessionError, SessionHeader, SessionStore, Sha256Digest, StorageEntryKind,
     error::disk,
-    own::Maker,
+    own::SessionAuthor,
     writer::{ATTACHMENTS, JOURNAL},
 };
 
-impl Store {
+impl SessionStore {
     /// Copies a session up to a line, that one included, or all of it; somebody may write to it. Returns the copy's name.
-    /// The copy is [this person's own](Store::is_own), and [made here](Store::is_made_here), if the session is.
+    /// The copy is [this person's own](SessionStore::is_own), and [made here](SessionStore::is_made_here), if the session is.
     ///
     /// # Errors
     ///
@@ -18,12 +18,12 @@ impl Store {
         let from = self.resolve(given)?;
         let (last, maker) = self.last_of(&from, at)?;
         let made = self.make(None, |folder, id| {
-            let mut journal = Journal::open(Arc::clone(&self.storage), self.folder.join(&from))?;
-            let header = Header {
+            let mut journal = JournalReader::open(Arc::clone(&self.storage), self.folder.join(&from))?;
+            let header = SessionHeader {
                 id: id.to_owned(),
                 created: SystemTime::now(),
                 host: env!("CARGO_PKG_VERSION").into(),
-                forked_from: Some(Fork { id: from.clone(), at: last }),
+                forked_from: Some(ForkOrigin { id: from.clone(), at: last }),
                 ..journal.header().clone()
             };
             let start = self.write_header(folder, &header)?;
@@ -38,9 +38,9 @@ impl Store {
     }
 
     /// The number of the last line that is copied, and who made the session if all up to there is this person's.
-    fn last_of(&self, id: &str, at: Option<u64>) -> Result<(u64, Option<Maker>), SessionError> {
+    fn last_of(&self, id: &str, at: Option<u64>) -> Result<(u64, Option<SessionAuthor>), SessionError> {
         let mut journal =
-            self.watched(id).or_else(|_| Journal::open(Arc::clone(&self.storage), self.folder.join(id)))?;
+            self.watched(id).or_else(|_| JournalReader::open(Arc::clone(&self.storage), self.folder.join(id)))?;
         while at.is_none_or(|at| at == 0 || journal.line() < at) {
             if journal.next_checked()?.is_none() {
                 break;
@@ -62,7 +62,13 @@ impl Store {
     }
 
     /// Copies lines as they are, and returns where the last one ends: their numbers and checksums hold in the copy too.
-    fn copy_lines(&self, journal: &mut Journal, last: u64, folder: &Path, mut end: u64) -> Result<u64, SessionError> {
+    fn copy_lines(
+        &self,
+        journal: &mut JournalReader,
+        last: u64,
+        folder: &Path,
+        mut end: u64,
+    ) -> Result<u64, SessionError> {
         const AT_ONCE: usize = 1 << 20;
         let path = folder.join(JOURNAL);
         let file = self.storage.open(&path).map_err(disk("write", &path))?;
@@ -89,16 +95,16 @@ impl Store {
     /// Gives the same file a second name, or copies it where that cannot be.
     fn copy_attachment(
         &self,
-        journal: &Journal,
+        journal: &JournalReader,
         (line, byte): (u64, u64),
-        digest: &Digest,
+        digest: &Sha256Digest,
         folder: &Path,
     ) -> Result<(), SessionError> {
         let from = journal.path().with_file_name(ATTACHMENTS).join(digest.hex());
         let to = folder.join(ATTACHMENTS).join(digest.hex());
         let damaged = |reason: String| SessionError::Damaged { path: journal.path(), line, byte, reason };
         match self.storage.entry(&from) {
-            Ok(entry) if entry.kind == Kind::File => {}
+            Ok(entry) if entry.kind == StorageEntryKind::File => {}
             Ok(_) => return Err(damaged(format!("its attachment {digest} is no file"))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(damaged(format!("its attachment {digest} is missing")));

@@ -9,7 +9,7 @@ pub const VERSION: u64 = 1;
 
 /// The first line of a journal: what a list of sessions shows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Header {
+pub struct SessionHeader {
     /// The session's name: its folder has it too.
     pub id: String,
     /// When it began.
@@ -25,20 +25,20 @@ pub struct Header {
     pub title: String,
     /// The session that it is a copy of the beginning of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub forked_from: Option<Fork>,
+    pub forked_from: Option<ForkOrigin>,
     /// The session whose conversation it goes on with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub follows: Option<String>,
     /// What it was run with.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub parts: Vec<Part>,
+    pub parts: Vec<SessionPart>,
     /// What the command line named when it began.
     #[serde(default, skip_serializing_if = "LaunchOptions::is_empty")]
     pub options: LaunchOptions,
 }
 
 /// The options of the command line that began a session. They choose files, so they are acted on only if the session
-/// [was made here](super::Store::is_made_here).
+/// [was made here](super::SessionStore::is_made_here).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaunchOptions {
     /// The config, relative to the folder that holds the project's `.shelly` where it is below it.
@@ -66,7 +66,7 @@ impl LaunchOptions {
 
 /// Where a session was copied from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Fork {
+pub struct ForkOrigin {
     /// The other session.
     pub id: String,
     /// The last line that was copied.
@@ -75,19 +75,19 @@ pub struct Fork {
 
 /// Something that a session was run with, so that a change of it can be noticed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Part {
+pub struct SessionPart {
     /// What it is.
-    pub kind: PartKind,
+    pub kind: SessionPartKind,
     /// Its name.
     pub name: String,
     /// The digest of its content.
-    pub digest: Digest,
+    pub digest: Sha256Digest,
 }
 
-/// What a [`Part`] is.
+/// What a [`SessionPart`] is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum PartKind {
+pub enum SessionPartKind {
     /// An agent, as it is configured.
     Agent,
     /// A team, as it is configured.
@@ -98,7 +98,7 @@ pub enum PartKind {
     Model,
 }
 
-impl PartKind {
+impl SessionPartKind {
     /// The word for it, as in JSON.
     pub fn word(self) -> &'static str {
         match self {
@@ -112,9 +112,9 @@ impl PartKind {
 
 /// A SHA-256 digest; as text `sha256:` and 64 hexadecimal digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Digest(pub [u8; 32]);
+pub struct Sha256Digest(pub [u8; 32]);
 
-impl Digest {
+impl Sha256Digest {
     /// The digest of these bytes.
     pub fn of(bytes: &[u8]) -> Self {
         use sha2::Digest as _;
@@ -122,7 +122,7 @@ impl Digest {
     }
 }
 
-impl fmt::Display for Digest {
+impl fmt::Display for Sha256Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{SHA256}{}", self.hex())
     }
@@ -132,7 +132,7 @@ const SHA256: &str = "sha256:";
 /// Before the digest of an attachment whose bytes stand in the record as base64.
 const BASE64: &str = "base64:";
 
-impl Digest {
+impl Sha256Digest {
     /// The 64 digits alone.
     pub fn hex(&self) -> String {
         self.0.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -158,13 +158,13 @@ impl Digest {
     }
 }
 
-impl Serialize for Digest {
+impl Serialize for Sha256Digest {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-impl<'de> Deserialize<'de> for Digest {
+impl<'de> Deserialize<'de> for Sha256Digest {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let text = Cow::<'de, str>::deserialize(from)?;
         Self::parse(&text).ok_or_else(|| D::Error::custom("it is not `sha256:` and 64 hexadecimal digits"))
@@ -173,24 +173,24 @@ impl<'de> Deserialize<'de> for Digest {
 
 /// Where a string of a line is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Reference {
+pub(super) struct AttachmentRef {
     /// Of the file's bytes.
-    pub digest: Digest,
+    pub digest: Sha256Digest,
     /// Whether the string is the base64 of the bytes, and not the bytes themselves.
     pub is_base64: bool,
 }
 
-impl Serialize for Reference {
+impl Serialize for AttachmentRef {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(&format_args!("{}{}", if self.is_base64 { BASE64 } else { "" }, self.digest))
     }
 }
 
-impl<'de> Deserialize<'de> for Reference {
+impl<'de> Deserialize<'de> for AttachmentRef {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let text = Cow::<'de, str>::deserialize(from)?;
         let (is_base64, digest) = text.strip_prefix(BASE64).map_or((false, &*text), |digest| (true, digest));
-        let digest = Digest::parse(digest).ok_or_else(|| D::Error::custom("it names no attachment"))?;
+        let digest = Sha256Digest::parse(digest).ok_or_else(|| D::Error::custom("it names no attachment"))?;
         Ok(Self { digest, is_base64 })
     }
 }
@@ -198,17 +198,17 @@ impl<'de> Deserialize<'de> for Reference {
 /// What the session itself writes.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub(super) enum Own {
+pub(super) enum SessionRecord {
     /// A process goes on with it.
-    Opened { pid: u32, host: String, parts: Vec<Part> },
+    Opened { pid: u32, host: String, parts: Vec<SessionPart> },
 }
 
-/// The kinds of [`Own`].
+/// The kinds of [`SessionRecord`].
 pub(super) const OPENED: &str = "opened";
 
 /// What every line but the first begins with.
 #[derive(Debug, Deserialize)]
-pub(super) struct Envelope<'a> {
+pub(super) struct LineEnvelope<'a> {
     pub n: u64,
     pub t: u64,
     pub run: u64,
@@ -219,7 +219,7 @@ pub(super) struct Envelope<'a> {
     pub kind: Cow<'a, str>,
     /// Strings that stand in files, by their places (JSON pointers).
     #[serde(default)]
-    pub attached: BTreeMap<String, Reference>,
+    pub attached: BTreeMap<String, AttachmentRef>,
 }
 
 /// What every line begins with; the digits are the checksum of all that follows up to the end of the line.
@@ -292,7 +292,7 @@ pub(super) fn members(object: &[u8]) -> &[u8] {
 }
 
 /// The first line.
-pub(super) fn header_line(header: &Header) -> Vec<u8> {
+pub(super) fn header_line(header: &SessionHeader) -> Vec<u8> {
     let mut line = Vec::new();
     // Texts and numbers alone: it can always be written.
     let json = serde_json::to_vec(header).unwrap_or_default();
@@ -302,7 +302,7 @@ pub(super) fn header_line(header: &Header) -> Vec<u8> {
 
 /// Why a header is none.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum NoHeader {
+pub(super) enum SessionHeaderError {
     /// A later release wrote it.
     Newer(u64),
     /// It is not what was written.
@@ -310,19 +310,19 @@ pub(super) enum NoHeader {
 }
 
 /// The header in the first line, without the line's end. Each version that there ever was has its own reading here.
-pub(super) fn read_header(line: &[u8]) -> Result<Header, NoHeader> {
+pub(super) fn read_header(line: &[u8]) -> Result<SessionHeader, SessionHeaderError> {
     #[derive(Deserialize)]
-    struct Version {
+    struct FormatVersion {
         shelly_session: u64,
     }
-    let damaged = |why: String| NoHeader::Damaged(why);
+    let damaged = |why: String| SessionHeaderError::Damaged(why);
     let text = checked(line).map_err(|why| damaged(why.into()))?;
     let unreadable = |error: serde_json::Error| damaged(format!("it is no header: {error}"));
-    let Version { shelly_session: version } = serde_json::from_str(text).map_err(unreadable)?;
+    let FormatVersion { shelly_session: version } = serde_json::from_str(text).map_err(unreadable)?;
     match version {
         1 => serde_json::from_str(text).map_err(unreadable),
         0 => Err(damaged("there is no version 0".into())),
-        newer => Err(NoHeader::Newer(newer)),
+        newer => Err(SessionHeaderError::Newer(newer)),
     }
 }
 
@@ -349,17 +349,17 @@ mod tests {
 
     use super::*;
 
-    pub fn header() -> Header {
-        Header {
+    pub fn header() -> SessionHeader {
+        SessionHeader {
             id: "a".into(),
             created: SystemTime::UNIX_EPOCH + Duration::from_millis(1_700_000_000_123),
             host: "0.1.0".into(),
             agent: "ada".into(),
             model: "m".into(),
             title: "Say \"hi\".\n".into(),
-            forked_from: Some(Fork { id: "b".into(), at: 7 }),
+            forked_from: Some(ForkOrigin { id: "b".into(), at: 7 }),
             follows: None,
-            parts: vec![Part { kind: PartKind::Plugin, name: "p".into(), digest: Digest::of(b"") }],
+            parts: vec![SessionPart { kind: SessionPartKind::Plugin, name: "p".into(), digest: Sha256Digest::of(b"") }],
             options: LaunchOptions { config: Some("a.yaml".into()), plugins: vec!["p".into()], model: None },
         }
     }
@@ -404,14 +404,14 @@ mod tests {
 
     #[test]
     fn digests_and_references_are_texts_of_one_form() {
-        let digest = Digest::of(b"");
-        for reference in [Reference { digest, is_base64: true }, Reference { digest, is_base64: false }] {
+        let digest = Sha256Digest::of(b"");
+        for reference in [AttachmentRef { digest, is_base64: true }, AttachmentRef { digest, is_base64: false }] {
             let json = serde_json::to_string(&reference).unwrap();
-            assert_eq!(serde_json::from_str::<Reference>(&json).unwrap(), reference, "{json}");
+            assert_eq!(serde_json::from_str::<AttachmentRef>(&json).unwrap(), reference, "{json}");
         }
         let hex = digest.hex();
         for wrong in [String::new(), hex.clone(), format!("sha256:{}", hex.to_uppercase()), format!("sha256:{hex}0")] {
-            assert_eq!(Digest::parse(&wrong), None, "{wrong}");
+            assert_eq!(Sha256Digest::parse(&wrong), None, "{wrong}");
         }
     }
 }

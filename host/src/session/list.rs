@@ -3,9 +3,9 @@ use std::{collections::BTreeMap, io, path::Path, time::SystemTime};
 use serde::{Deserialize, de::IgnoredAny};
 
 use super::{
-    Header, Kind, SessionError, Store, StoredFile,
+    SessionError, SessionHeader, SessionStore, StorageEntryKind, StoredFile,
     error::disk,
-    format::{Envelope, checked},
+    format::{LineEnvelope, checked},
     reader,
     writer::{ATTACHMENTS, JOURNAL, LOCK},
 };
@@ -13,7 +13,7 @@ use crate::{error::without_number, limits};
 
 /// A session in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Summary {
+pub struct SessionSummary {
     /// Its name.
     pub id: String,
     /// When something was last written.
@@ -25,12 +25,12 @@ pub struct Summary {
     /// Whether somebody writes to it.
     pub in_use: bool,
     /// What is in it, or why that cannot be told.
-    pub content: Result<(Header, Status), String>,
+    pub content: Result<(SessionHeader, SessionStatus), String>,
 }
 
 /// How far the last run that a person started has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Status {
+pub enum SessionStatus {
     /// No run has begun.
     Empty,
     /// It is under way, or was interrupted.
@@ -43,7 +43,7 @@ pub enum Status {
 
 /// What the sessions take.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Usage {
+pub struct SessionDiskUsage {
     /// How many there are.
     pub sessions: usize,
     /// Their bytes, attachments included, as far as that can be told. What several sessions share is counted for each.
@@ -51,19 +51,19 @@ pub struct Usage {
 }
 
 /// A session's name and what the system says of its journal.
-pub(super) struct Found {
+pub(super) struct JournalStat {
     pub id: String,
     pub modified: SystemTime,
     pub journal_bytes: u64,
 }
 
-impl Store {
+impl SessionStore {
     /// The newest sessions, at most `most`, the newest first. Of each the beginning and the end are read, no more.
     ///
     /// # Errors
     ///
     /// [`SessionError`]: the folder cannot be read. A session that cannot be read is in the list and says so.
-    pub fn list(&self, most: usize) -> Result<Vec<Summary>, SessionError> {
+    pub fn list(&self, most: usize) -> Result<Vec<SessionSummary>, SessionError> {
         let newest = self.newest()?;
         Ok(newest.into_iter().take(most).map(|found| self.summary(found)).collect())
     }
@@ -73,8 +73,8 @@ impl Store {
     /// # Errors
     ///
     /// [`SessionError`]: the folder cannot be read.
-    pub fn usage(&self) -> Result<Usage, SessionError> {
-        let mut usage = Usage::default();
+    pub fn usage(&self) -> Result<SessionDiskUsage, SessionError> {
+        let mut usage = SessionDiskUsage::default();
         for id in self.names()? {
             usage.sessions += 1;
             usage.bytes += self.bytes_of(&id);
@@ -83,12 +83,12 @@ impl Store {
     }
 
     /// All sessions, the newest first, those that cannot be read among them.
-    pub(super) fn newest(&self) -> Result<Vec<Found>, SessionError> {
+    pub(super) fn newest(&self) -> Result<Vec<JournalStat>, SessionError> {
         let mut all = Vec::new();
         for id in self.names()? {
             let path = self.folder.join(&id).join(JOURNAL);
             let (modified, journal_bytes) = match self.storage.entry(&path) {
-                Ok(entry) if entry.kind == Kind::File => (entry.modified, entry.len),
+                Ok(entry) if entry.kind == StorageEntryKind::File => (entry.modified, entry.len),
                 Ok(entry) => (entry.modified, 0),
                 // Something else has a folder here, or it was removed in this moment.
                 Err(error) if is_absent(&error) => continue,
@@ -97,14 +97,14 @@ impl Store {
                     Err(_) => continue,
                 },
             };
-            all.push(Found { id, modified, journal_bytes });
+            all.push(JournalStat { id, modified, journal_bytes });
         }
         all.sort_by(|a, b| (b.modified, &b.id).cmp(&(a.modified, &a.id)));
         Ok(all)
     }
 
-    fn summary(&self, found: Found) -> Summary {
-        let Found { id, modified, journal_bytes } = found;
+    fn summary(&self, found: JournalStat) -> SessionSummary {
+        let JournalStat { id, modified, journal_bytes } = found;
         let path = self.folder.join(&id).join(JOURNAL);
         let content = self.storage.open(&path).map_err(disk("read", &path)).and_then(|file| {
             self.has_its_folder(&id)?;
@@ -114,14 +114,14 @@ impl Store {
             Ok((header, status))
         });
         let content = content.map_err(|error| without_number(&error.report().to_string()));
-        Summary { in_use: self.is_in_use(&id), bytes: self.bytes_of(&id), id, modified, journal_bytes, content }
+        SessionSummary { in_use: self.is_in_use(&id), bytes: self.bytes_of(&id), id, modified, journal_bytes, content }
     }
 
     /// Whether nothing else stands in the place of a session's attachments.
     fn has_its_folder(&self, id: &str) -> Result<(), SessionError> {
         let path = self.folder.join(id).join(ATTACHMENTS);
         match self.storage.entry(&path) {
-            Ok(entry) if entry.kind != Kind::Folder => {
+            Ok(entry) if entry.kind != StorageEntryKind::Folder => {
                 Err(SessionError::NotOurs { path, reason: "a link or a file stands where a folder should be".into() })
             }
             Err(error) if !is_absent(&error) => Err(disk("read", &path)(error)),
@@ -134,7 +134,7 @@ impl Store {
         let path = self.folder.join(id).join(JOURNAL);
         let file = self.storage.open(&path).ok();
         let status = file.and_then(|file| status(&*file, reader::header(&*file, &path).ok()?.1).ok());
-        status == Some(Status::Unfinished) && !self.is_in_use(id)
+        status == Some(SessionStatus::Unfinished) && !self.is_in_use(id)
     }
 
     /// Whether somebody writes to a session. What cannot be told is no.
@@ -151,9 +151,9 @@ impl Store {
     fn bytes_below(&self, folder: &Path, deep: u32) -> u64 {
         let entries = self.storage.entries(folder, limits::SESSION_FILES).unwrap_or_default();
         let bytes = entries.into_iter().map(|entry| match entry.kind {
-            Kind::File => entry.len,
-            Kind::Folder if deep > 0 => self.bytes_below(&folder.join(entry.name), deep - 1),
-            Kind::Folder | Kind::Other => 0,
+            StorageEntryKind::File => entry.len,
+            StorageEntryKind::Folder if deep > 0 => self.bytes_below(&folder.join(entry.name), deep - 1),
+            StorageEntryKind::Folder | StorageEntryKind::Other => 0,
         });
         bytes.sum()
     }
@@ -164,7 +164,7 @@ fn is_absent(error: &io::Error) -> bool {
 }
 
 /// How far the session has come, by the end of its journal, whose header ends at `start`.
-fn status(file: &dyn StoredFile, start: u64) -> io::Result<Status> {
+fn status(file: &dyn StoredFile, start: u64) -> io::Result<SessionStatus> {
     let end = file.len()?;
     // Once more with a longer piece if nothing was found: the end of a run is one of the longer lines.
     for most in [limits::SESSION_TAIL_BYTES, 16 * limits::SESSION_TAIL_BYTES] {
@@ -174,11 +174,11 @@ fn status(file: &dyn StoredFile, start: u64) -> io::Result<Status> {
         let last = lines_from_the_end(&tail[..read]).find_map(of_line);
         match last {
             Some(status) => return Ok(status),
-            None if from == start => return Ok(Status::Empty),
+            None if from == start => return Ok(SessionStatus::Empty),
             None => {}
         }
     }
-    Ok(Status::Unfinished)
+    Ok(SessionStatus::Unfinished)
 }
 
 /// The lines of a text, the last one first.
@@ -193,20 +193,21 @@ fn lines_from_the_end(text: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// What a line tells, if it is the beginning or the end of a run that a person started.
-fn of_line(line: &[u8]) -> Option<Status> {
+fn of_line(line: &[u8]) -> Option<SessionStatus> {
     #[derive(Deserialize)]
-    struct Ended {
+    struct RunEndLine {
         outcome: BTreeMap<String, IgnoredAny>,
     }
     // Most lines are not parsed.
     memchr::memmem::find(line, b"\"top\":true")?;
     let text = checked(line).ok()?;
-    let envelope: Envelope<'_> = serde_json::from_str(text).ok().filter(|envelope: &Envelope<'_>| envelope.top)?;
+    let envelope: LineEnvelope<'_> =
+        serde_json::from_str(text).ok().filter(|envelope: &LineEnvelope<'_>| envelope.top)?;
     match &*envelope.kind {
         "ended" => {
-            let Ended { outcome } = serde_json::from_str(text).ok()?;
-            Some(if outcome.contains_key("failed") { Status::Failed } else { Status::Finished })
+            let RunEndLine { outcome } = serde_json::from_str(text).ok()?;
+            Some(if outcome.contains_key("failed") { SessionStatus::Failed } else { SessionStatus::Finished })
         }
-        _ => Some(Status::Unfinished),
+        _ => Some(SessionStatus::Unfinished),
     }
 }

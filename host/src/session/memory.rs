@@ -8,14 +8,14 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use super::{Entry, Kind, Storage, StoredFile};
+use super::{SessionStorage, StorageEntry, StorageEntryKind, StoredFile};
 
 /// A disk in memory. Clones are the same disk. Its root folder is there.
 ///
 /// It tells what is safe from what is not: a file's bytes are after [`StoredFile::sync`], names after
-/// [`Storage::sync_folder`]. [`MemoryDisk::after_power_loss`] is what would be found then.
+/// [`SessionStorage::sync_folder`]. [`MemoryDisk::after_power_loss`] is what would be found then.
 #[derive(Clone)]
-pub struct MemoryDisk(Arc<Mutex<State>>);
+pub struct MemoryDisk(Arc<Mutex<MemoryDiskState>>);
 
 /// How an operation of a [`MemoryDisk`] fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,8 +28,8 @@ pub enum DiskFault {
     Short,
 }
 
-struct State {
-    nodes: HashMap<u64, Node>,
+struct MemoryDiskState {
+    nodes: HashMap<u64, MemoryDiskNode>,
     next: u64,
     operations: u64,
     /// The operation that fails, how, and whether all after it do too.
@@ -39,16 +39,16 @@ struct State {
 }
 
 #[derive(Clone)]
-enum Node {
+enum MemoryDiskNode {
     File { bytes: Vec<u8>, safe: Vec<u8>, modified: u64 },
-    Folder { names: Names, safe: Names, changes: Vec<Change> },
+    Folder { names: MemoryDiskNames, safe: MemoryDiskNames, changes: Vec<UnsyncedChange> },
 }
 
-type Names = BTreeMap<String, u64>;
+type MemoryDiskNames = BTreeMap<String, u64>;
 
 /// A change of a folder that is not safe yet: they become so in their order.
 #[derive(Clone)]
-enum Change {
+enum UnsyncedChange {
     Added(String, u64),
     Removed(String),
     Renamed(String, String),
@@ -58,9 +58,9 @@ const ROOT: u64 = 0;
 
 impl Default for MemoryDisk {
     fn default() -> Self {
-        let nodes = HashMap::from([(ROOT, Node::folder())]);
+        let nodes = HashMap::from([(ROOT, MemoryDiskNode::folder())]);
         let (next, operations, fault, locked, reads) = (1, 0, None, HashSet::new(), 0);
-        Self(Arc::new(Mutex::new(State { nodes, next, operations, fault, locked, reads })))
+        Self(Arc::new(Mutex::new(MemoryDiskState { nodes, next, operations, fault, locked, reads })))
     }
 }
 
@@ -95,45 +95,45 @@ impl MemoryDisk {
 
     /// What would be found if the power failed now: what is safe, and of the rest as much as `chance` leaves.
     pub fn after_power_loss(&self, chance: u64) -> Self {
-        let mut chance = Chance(chance);
+        let mut chance = LcgRandom(chance);
         let state = self.state();
         let nodes = state.nodes.iter().map(|(id, node)| (*id, node.after_power_loss(&mut chance))).collect();
         let (next, operations, fault, locked, reads) = (state.next, 0, None, HashSet::new(), 0);
-        Self(Arc::new(Mutex::new(State { nodes, next, operations, fault, locked, reads })))
+        Self(Arc::new(Mutex::new(MemoryDiskState { nodes, next, operations, fault, locked, reads })))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, MemoryDiskState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Counts an operation, which may have to fail.
-    fn begin(&self) -> io::Result<MutexGuard<'_, State>> {
+    fn begin(&self) -> io::Result<MutexGuard<'_, MemoryDiskState>> {
         let mut state = self.state();
         state.count().map_or(Ok(()), |fault| fault.map_or(Ok(()), Err))?;
         Ok(state)
     }
 
     fn file(&self, id: u64) -> Box<dyn StoredFile> {
-        Box::new(MemoryFile { disk: self.clone(), id, holds: Mutex::new(false) })
+        Box::new(MemoryDiskFile { disk: self.clone(), id, holds: Mutex::new(false) })
     }
 }
 
 /// Numbers that look like chance (a linear congruential generator).
-struct Chance(u64);
+struct LcgRandom(u64);
 
-impl Chance {
+impl LcgRandom {
     fn below(&mut self, most: usize) -> usize {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         usize::try_from(self.0 >> 33).unwrap_or_default() % most.max(1)
     }
 }
 
-impl Node {
+impl MemoryDiskNode {
     fn folder() -> Self {
-        Self::Folder { names: Names::new(), safe: Names::new(), changes: Vec::new() }
+        Self::Folder { names: MemoryDiskNames::new(), safe: MemoryDiskNames::new(), changes: Vec::new() }
     }
 
-    fn after_power_loss(&self, chance: &mut Chance) -> Self {
+    fn after_power_loss(&self, chance: &mut LcgRandom) -> Self {
         match self {
             Self::File { bytes, safe, modified } => {
                 let mut left = match chance.below(3) {
@@ -164,8 +164,8 @@ impl Node {
     }
 }
 
-impl Change {
-    fn apply(&self, names: &mut Names) {
+impl UnsyncedChange {
+    fn apply(&self, names: &mut MemoryDiskNames) {
         match self {
             Self::Added(name, id) => {
                 names.insert(name.clone(), *id);
@@ -182,7 +182,7 @@ impl Change {
     }
 }
 
-impl State {
+impl MemoryDiskState {
     /// Counts an operation, and says how it fails: with an error, or as a short write.
     fn count(&mut self) -> Option<Option<io::Error>> {
         self.operations += 1;
@@ -205,9 +205,9 @@ impl State {
         })
     }
 
-    fn names(&self, folder: u64) -> io::Result<&Names> {
+    fn names(&self, folder: u64) -> io::Result<&MemoryDiskNames> {
         match self.nodes.get(&folder) {
-            Some(Node::Folder { names, .. }) => Ok(names),
+            Some(MemoryDiskNode::Folder { names, .. }) => Ok(names),
             _ => Err(io::ErrorKind::NotADirectory.into()),
         }
     }
@@ -218,9 +218,9 @@ impl State {
         Ok((self.find(path.parent().unwrap_or(Path::new("")))?, name))
     }
 
-    fn change(&mut self, folder: u64, change: Change) -> io::Result<()> {
+    fn change(&mut self, folder: u64, change: UnsyncedChange) -> io::Result<()> {
         match self.nodes.get_mut(&folder) {
-            Some(Node::Folder { names, changes, .. }) => {
+            Some(MemoryDiskNode::Folder { names, changes, .. }) => {
                 change.apply(names);
                 changes.push(change);
                 Ok(())
@@ -229,18 +229,18 @@ impl State {
         }
     }
 
-    fn add(&mut self, path: &Path, node: Node) -> io::Result<u64> {
+    fn add(&mut self, path: &Path, node: MemoryDiskNode) -> io::Result<u64> {
         let (folder, name) = self.place(path)?;
         let id = self.next;
         self.next += 1;
         self.nodes.insert(id, node);
-        self.change(folder, Change::Added(name, id)).map(|()| id)
+        self.change(folder, UnsyncedChange::Added(name, id)).map(|()| id)
     }
 
     fn bytes(&mut self, id: u64) -> io::Result<&mut Vec<u8>> {
         let now = self.operations;
         match self.nodes.get_mut(&id) {
-            Some(Node::File { bytes, modified, .. }) => {
+            Some(MemoryDiskNode::File { bytes, modified, .. }) => {
                 *modified = now;
                 Ok(bytes)
             }
@@ -248,21 +248,23 @@ impl State {
         }
     }
 
-    fn entry(&self, name: &str, id: u64) -> Entry {
+    fn entry(&self, name: &str, id: u64) -> StorageEntry {
         let (kind, len, at) = match self.nodes.get(&id) {
-            Some(Node::File { bytes, modified, .. }) => (Kind::File, bytes.len() as u64, *modified),
-            _ => (Kind::Folder, 0, 0),
+            Some(MemoryDiskNode::File { bytes, modified, .. }) => {
+                (StorageEntryKind::File, bytes.len() as u64, *modified)
+            }
+            _ => (StorageEntryKind::Folder, 0, 0),
         };
-        Entry { name: name.to_owned(), kind, len, modified: SystemTime::UNIX_EPOCH + Duration::from_secs(at) }
+        StorageEntry { name: name.to_owned(), kind, len, modified: SystemTime::UNIX_EPOCH + Duration::from_secs(at) }
     }
 }
 
-impl Storage for MemoryDisk {
+impl SessionStorage for MemoryDisk {
     fn create_folder(&self, path: &Path) -> io::Result<bool> {
         let mut state = self.begin()?;
         match state.find(path) {
             Ok(id) => state.names(id).map(|_| false),
-            Err(_) => state.add(path, Node::folder()).map(|_| true),
+            Err(_) => state.add(path, MemoryDiskNode::folder()).map(|_| true),
         }
     }
 
@@ -280,18 +282,18 @@ impl Storage for MemoryDisk {
         let modified = state.operations;
         let id = match state.find(path) {
             Ok(id) => id,
-            Err(_) => state.add(path, Node::File { bytes: Vec::new(), safe: Vec::new(), modified })?,
+            Err(_) => state.add(path, MemoryDiskNode::File { bytes: Vec::new(), safe: Vec::new(), modified })?,
         };
         Ok(self.file(id))
     }
 
-    fn entries(&self, folder: &Path, most: usize) -> io::Result<Vec<Entry>> {
+    fn entries(&self, folder: &Path, most: usize) -> io::Result<Vec<StorageEntry>> {
         let state = self.begin()?;
         let names = state.names(state.find(folder)?)?;
         Ok(names.iter().take(most).map(|(name, id)| state.entry(name, *id)).collect())
     }
 
-    fn entry(&self, path: &Path) -> io::Result<Entry> {
+    fn entry(&self, path: &Path) -> io::Result<StorageEntry> {
         let state = self.begin()?;
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         Ok(state.entry(&name, state.find(path)?))
@@ -307,13 +309,13 @@ impl Storage for MemoryDisk {
         if state.find(to).is_ok_and(|id| state.names(id).is_ok_and(|names| !names.is_empty())) {
             return Err(io::ErrorKind::DirectoryNotEmpty.into());
         }
-        state.change(folder, Change::Renamed(from, name))
+        state.change(folder, UnsyncedChange::Renamed(from, name))
     }
 
     fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
         let mut state = self.begin()?;
         let (id, (folder, name)) = (state.find(from)?, state.place(to)?);
-        state.change(folder, Change::Added(name, id))
+        state.change(folder, UnsyncedChange::Added(name, id))
     }
 
     fn remove_file(&self, path: &Path) -> io::Result<()> {
@@ -321,7 +323,7 @@ impl Storage for MemoryDisk {
         let id = state.find(path)?;
         state.bytes(id)?;
         let (folder, name) = state.place(path)?;
-        state.change(folder, Change::Removed(name))
+        state.change(folder, UnsyncedChange::Removed(name))
     }
 
     fn remove_folder(&self, path: &Path) -> io::Result<()> {
@@ -331,14 +333,14 @@ impl Storage for MemoryDisk {
             return Err(io::ErrorKind::DirectoryNotEmpty.into());
         }
         let (folder, name) = state.place(path)?;
-        state.change(folder, Change::Removed(name))
+        state.change(folder, UnsyncedChange::Removed(name))
     }
 
     fn sync_folder(&self, path: &Path) -> io::Result<()> {
         let mut state = self.begin()?;
         let id = state.find(path)?;
         match state.nodes.get_mut(&id) {
-            Some(Node::Folder { names, safe, changes }) => {
+            Some(MemoryDiskNode::Folder { names, safe, changes }) => {
                 safe.clone_from(names);
                 changes.clear();
                 Ok(())
@@ -354,14 +356,14 @@ impl fmt::Debug for MemoryDisk {
     }
 }
 
-struct MemoryFile {
+struct MemoryDiskFile {
     disk: MemoryDisk,
     id: u64,
     /// Whether it holds the lock.
     holds: Mutex<bool>,
 }
 
-impl StoredFile for MemoryFile {
+impl StoredFile for MemoryDiskFile {
     fn len(&self) -> io::Result<u64> {
         let state = self.disk.begin()?;
         Ok(state.entry("", self.id).len)
@@ -370,7 +372,7 @@ impl StoredFile for MemoryFile {
     fn read_at(&self, buffer: &mut [u8], at: u64) -> io::Result<usize> {
         let mut state = self.disk.begin()?;
         state.reads += 1;
-        let Some(Node::File { bytes, .. }) = state.nodes.get(&self.id) else { return Ok(0) };
+        let Some(MemoryDiskNode::File { bytes, .. }) = state.nodes.get(&self.id) else { return Ok(0) };
         let from = bytes.get(usize::try_from(at).unwrap_or(usize::MAX)..).unwrap_or_default();
         let count = from.len().min(buffer.len());
         buffer[..count].copy_from_slice(&from[..count]);
@@ -397,7 +399,7 @@ impl StoredFile for MemoryFile {
 
     fn sync(&self) -> io::Result<()> {
         let mut state = self.disk.begin()?;
-        if let Some(Node::File { bytes, safe, .. }) = state.nodes.get_mut(&self.id) {
+        if let Some(MemoryDiskNode::File { bytes, safe, .. }) = state.nodes.get_mut(&self.id) {
             safe.clone_from(bytes);
         }
         Ok(())
@@ -411,7 +413,7 @@ impl StoredFile for MemoryFile {
     }
 }
 
-impl Drop for MemoryFile {
+impl Drop for MemoryDiskFile {
     fn drop(&mut self) {
         if *self.holds.get_mut().unwrap_or_else(PoisonError::into_inner) {
             self.disk.state().locked.remove(&self.id);

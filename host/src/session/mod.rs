@@ -1,6 +1,6 @@
 //! Sessions on disk: a journal of what the agents did, written as it happens, so that they go on after a crash.
 //!
-//! A [`Store`] is the folder that holds all sessions of a project. A [`Session`] is one that is open for writing: it is
+//! A [`SessionStore`] is the folder that holds all sessions of a project. A [`Session`] is one that is open for writing: it is
 //! the [`Recorder`](crate::agent::journal::Recorder) of its runs. What is on disk is described, for whoever wants to
 //! read it without us, in `host/docs/sessions.md`.
 //!
@@ -66,18 +66,18 @@ mod writer;
 pub use chain::Authorship;
 pub use error::SessionError;
 pub(crate) use format::line_of;
-pub use format::{Digest, Fork, Header, LaunchOptions, Part, PartKind, VERSION};
-pub use list::{Status, Summary, Usage};
+pub use format::{ForkOrigin, LaunchOptions, SessionHeader, SessionPart, SessionPartKind, Sha256Digest, VERSION};
+pub use list::{SessionDiskUsage, SessionStatus, SessionSummary};
 pub use memory::{DiskFault, MemoryDisk};
 pub use own::SessionReview;
-pub use prune::{Policy, Pruned};
-pub use reader::{Journal, Line, What};
-pub use search::{Found, Searched};
+pub use prune::{PrunePolicy, PruneReport};
+pub use reader::{JournalLine, JournalLineContent, JournalReader};
+pub use search::{SessionSearchHit, SessionSearchResults};
 pub use secrets::{SecretStream, Secrets};
 pub use session::Session;
-pub use storage::{Disk, Entry, Kind, Storage, StoredFile};
-pub use store::{New, Opened, Opening, Options, Store};
-pub use transcript::{RunTranscript, Said, Transcript};
+pub use storage::{DiskStorage, SessionStorage, StorageEntry, StorageEntryKind, StoredFile};
+pub use store::{NewSession, OpenedSession, SessionOpenOptions, SessionStore, SessionStoreOptions};
+pub use transcript::{RunTranscript, Transcript, TranscriptMessage};
 
 #[cfg(test)]
 mod fault_tests;

@@ -10,9 +10,9 @@ use crate::{agent::journal::Recorder, limits};
 
 /// The disk, on which nobody may look into one folder: whoever tests may be one to whom nothing is forbidden.
 #[derive(Debug)]
-struct Forbidding(&'static str);
+struct ForbiddingStorage(&'static str);
 
-impl Forbidding {
+impl ForbiddingStorage {
     fn check(&self, path: &Path) -> io::Result<()> {
         match path.parent().into_iter().flat_map(Path::components).any(|part| part.as_os_str() == self.0) {
             true => Err(io::ErrorKind::PermissionDenied.into()),
@@ -21,49 +21,49 @@ impl Forbidding {
     }
 }
 
-impl Storage for Forbidding {
+impl SessionStorage for ForbiddingStorage {
     fn create_folder(&self, path: &Path) -> io::Result<bool> {
-        self.check(path).and_then(|()| Disk.create_folder(path))
+        self.check(path).and_then(|()| DiskStorage.create_folder(path))
     }
 
     fn open(&self, path: &Path) -> io::Result<Box<dyn StoredFile>> {
-        self.check(path).and_then(|()| Disk.open(path))
+        self.check(path).and_then(|()| DiskStorage.open(path))
     }
 
     fn open_or_create(&self, path: &Path) -> io::Result<Box<dyn StoredFile>> {
-        self.check(path).and_then(|()| Disk.open_or_create(path))
+        self.check(path).and_then(|()| DiskStorage.open_or_create(path))
     }
 
-    fn entries(&self, folder: &Path, most: usize) -> io::Result<Vec<Entry>> {
-        self.check(&folder.join("any")).and_then(|()| Disk.entries(folder, most))
+    fn entries(&self, folder: &Path, most: usize) -> io::Result<Vec<StorageEntry>> {
+        self.check(&folder.join("any")).and_then(|()| DiskStorage.entries(folder, most))
     }
 
-    fn entry(&self, path: &Path) -> io::Result<Entry> {
-        self.check(path).and_then(|()| Disk.entry(path))
+    fn entry(&self, path: &Path) -> io::Result<StorageEntry> {
+        self.check(path).and_then(|()| DiskStorage.entry(path))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.check(from).and_then(|()| Disk.rename(from, to))
+        self.check(from).and_then(|()| DiskStorage.rename(from, to))
     }
 
     fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.check(from).and_then(|()| Disk.link(from, to))
+        self.check(from).and_then(|()| DiskStorage.link(from, to))
     }
 
     fn remove_file(&self, path: &Path) -> io::Result<()> {
-        self.check(path).and_then(|()| Disk.remove_file(path))
+        self.check(path).and_then(|()| DiskStorage.remove_file(path))
     }
 
     fn remove_folder(&self, path: &Path) -> io::Result<()> {
-        self.check(path).and_then(|()| Disk.remove_folder(path))
+        self.check(path).and_then(|()| DiskStorage.remove_folder(path))
     }
 
     fn sync_folder(&self, path: &Path) -> io::Result<()> {
-        self.check(&path.join("any")).and_then(|()| Disk.sync_folder(path))
+        self.check(&path.join("any")).and_then(|()| DiskStorage.sync_folder(path))
     }
 }
 
-fn write(store: &Store, id: &str) {
+fn write(store: &SessionStore, id: &str) {
     let session = store.create(named(id)).unwrap();
     session.write(1, &began(None));
     session.write(1, &said("a needle"));
@@ -81,8 +81,9 @@ fn one_odd_session_keeps_no_other_from_being_used() {
     let (folder, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let precious = elsewhere.path().join("precious");
     fs::write(&precious, "kept").unwrap();
-    let store = Store::new(Arc::new(Forbidding("forbidden")), folder.path(), Options::default());
-    let whole = Store::new(Arc::new(Disk), folder.path(), Options::default());
+    let store =
+        SessionStore::new(Arc::new(ForbiddingStorage("forbidden")), folder.path(), SessionStoreOptions::default());
+    let whole = SessionStore::new(Arc::new(DiskStorage), folder.path(), SessionStoreOptions::default());
     let at = |path: &str| folder.path().join(path);
     for id in ["fine", "forbidden", "linked", "filed", "journal-linked", "lock-folder", "foreign", "deep", "empty"] {
         write(&whole, id);
@@ -124,12 +125,12 @@ fn one_odd_session_keeps_no_other_from_being_used() {
     }
     assert_eq!(list.len(), 10, "what has no journal is no session");
 
-    let Searched { found, mut left_out } = store.search("needle", 99).unwrap();
+    let SessionSearchResults { found, mut left_out } = store.search("needle", 99).unwrap();
     left_out.sort_by(|(a, _), (b, _)| a.cmp(b));
     assert_eq!(found.len(), 6, "{found:?}");
     assert_eq!(names(&left_out), ["empty", "filed", "forbidden", "journal-linked", "linked"], "{left_out:?}");
 
-    let pruned = store.prune(&Policy { keep: Some(0), unfinished: true, ..Policy::default() }).unwrap();
+    let pruned = store.prune(&PrunePolicy { keep: Some(0), unfinished: true, ..PrunePolicy::default() }).unwrap();
     let mut failed = names(&pruned.failed);
     failed.sort_unstable();
     assert_eq!(failed, ["deep", "forbidden"]);
@@ -139,7 +140,7 @@ fn one_odd_session_keeps_no_other_from_being_used() {
     assert!(matches!(store.remove("forbidden"), Err(SessionError::Disk { .. })));
 
     // What is left of the deep one is told of again, and keeps nothing else.
-    let again = store.prune(&Policy::default()).unwrap();
+    let again = store.prune(&PrunePolicy::default()).unwrap();
     assert!(names(&again.failed).iter().all(|name| name.starts_with(".gone-")) && again.failed.len() == 1);
     assert!(again.failed[0].1.to_string().contains("too many folders below one another"), "{again:?}");
 }
@@ -147,7 +148,7 @@ fn one_odd_session_keeps_no_other_from_being_used() {
 #[test]
 fn what_is_gone_meanwhile_is_no_failure() {
     let folder = tempfile::tempdir().unwrap();
-    let store = Store::new(Arc::new(Disk), folder.path(), Options::default());
+    let store = SessionStore::new(Arc::new(DiskStorage), folder.path(), SessionStoreOptions::default());
     for id in ["a", "ab", "c"] {
         write(&store, id);
     }
@@ -162,7 +163,7 @@ fn what_is_gone_meanwhile_is_no_failure() {
     for n in 0..40 {
         write(&store, &format!("s{n}"));
     }
-    let everything = Policy { keep: Some(0), ..Policy::default() };
+    let everything = PrunePolicy { keep: Some(0), ..PrunePolicy::default() };
     let all: Vec<_> = std::thread::scope(|scope| {
         let at_once: Vec<_> = (0..4).map(|_| scope.spawn(|| store.prune(&everything).unwrap())).collect();
         at_once.into_iter().map(|pruned| pruned.join().unwrap()).collect()
@@ -188,7 +189,7 @@ fn a_name_that_is_taken_says_whether_it_is_in_use() {
 #[test]
 fn hints_name_what_works() {
     let folder = tempfile::tempdir().unwrap();
-    let store = Store::new(Arc::new(Disk), folder.path(), Options::default());
+    let store = SessionStore::new(Arc::new(DiskStorage), folder.path(), SessionStoreOptions::default());
     write(&store, "s");
     let journal = folder.path().join("s/journal.jsonl");
     let text = fs::read_to_string(&journal).unwrap();
@@ -202,10 +203,10 @@ fn hints_name_what_works() {
         ),
     ] {
         fs::write(&journal, journal_is).unwrap();
-        let report = store.open("s", Opening::default()).unwrap_err().report();
+        let report = store.open("s", SessionOpenOptions::default()).unwrap_err().report();
         assert_eq!(report.hint.as_deref(), Some(hint), "{report}");
     }
-    let Searched { found, left_out } = store.search("Do it", 9).unwrap();
+    let SessionSearchResults { found, left_out } = store.search("Do it", 9).unwrap();
     assert_eq!((found.len(), names(&left_out)), (1, vec!["s"]), "the title stands before the damage");
     let full = SessionError::TooMany { there: 1, most: 1 }.report();
     assert_eq!(full.hint.unwrap(), "remove some: `shelly-host session prune --keep 20 --dry-run` shows which");
@@ -230,7 +231,7 @@ fn a_thousand_sessions_are_removed_with_one_wait_for_the_disk() {
     let removed_with = |many: usize| {
         (0..many).for_each(|n| drop(store.create(named(&format!("s{n}"))).unwrap()));
         let before = disk.operations();
-        assert_eq!(store.prune(&Policy { keep: Some(0), ..Policy::default() }).unwrap().removed.len(), many);
+        assert_eq!(store.prune(&PrunePolicy { keep: Some(0), ..PrunePolicy::default() }).unwrap().removed.len(), many);
         disk.operations() - before
     };
     let (one, many) = (removed_with(1), removed_with(101));

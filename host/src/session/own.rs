@@ -7,7 +7,7 @@ use std::{io, path::Path, sync::Arc};
 use sha2::{Digest as _, Sha256};
 
 use super::{
-    Authorship, Header, Journal, Kind, SessionError, Store,
+    Authorship, JournalReader, SessionError, SessionHeader, SessionStore, StorageEntryKind,
     chain::{JournalVerifier, LineChain, PURPOSE, SessionMark},
     error::disk,
     writer::{JOURNAL, write_new},
@@ -19,14 +19,14 @@ const MARK: &str = "mark";
 
 /// Who made a session that this person goes on with. Each has marks of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Maker {
+pub(super) enum SessionAuthor {
     /// This person, here.
     Person,
     /// Somebody else; this person has said that it may be gone on with.
     Other,
 }
 
-impl Maker {
+impl SessionAuthor {
     /// Label of the marks of earlier releases, which cover the session's first line.
     fn marked(self) -> &'static str {
         match self {
@@ -69,7 +69,7 @@ impl SessionReview {
 /// Bytes of a mark that are looked at: more than any has.
 const MARK_BYTES: usize = 128;
 
-impl Store {
+impl SessionStore {
     /// Tells whose the lines of a session are: all of it is read, up to damage. Where the project is does not matter, and
     /// neither does whether somebody writes to it.
     ///
@@ -84,7 +84,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// The errors of [`Store::authorship`].
+    /// The errors of [`SessionStore::authorship`].
     pub fn review(&self, given: &str) -> Result<SessionReview, SessionError> {
         let id = self.resolve(given)?;
         let journal = self.read_marked(&id)?;
@@ -94,60 +94,62 @@ impl Store {
     }
 
     /// Reads the session of this name up to damage: before damage it can be gone on with.
-    fn read_marked(&self, id: &str) -> Result<Journal, SessionError> {
+    fn read_marked(&self, id: &str) -> Result<JournalReader, SessionError> {
         let mut journal = self.watched(id)?;
         while journal.next_before_damage()?.is_some() {}
         Ok(journal)
     }
 
-    /// Returns `true` if the session may go on unasked for the person whose key [`Options`](super::Options) names: its lines are
+    /// Returns `true` if the session may go on unasked for the person whose key [`Options`](super::SessionStoreOptions) names: its lines are
     /// [`Authorship::Own`].
     ///
     /// # Errors
     ///
-    /// The errors of [`Store::authorship`].
+    /// The errors of [`SessionStore::authorship`].
     pub fn is_own(&self, given: &str) -> Result<bool, SessionError> {
         self.authorship(given).map(Authorship::is_own)
     }
 
-    /// Returns `true` if the person whose key [`Options`](super::Options) names made the session here: what its header names may be
+    /// Returns `true` if the person whose key [`Options`](super::SessionStoreOptions) names made the session here: what its header names may be
     /// acted on. Returns `false` for a session of somebody else that this person accepted. Only the lines that the mark covers
     /// are read.
     ///
     /// # Errors
     ///
-    /// The errors of [`Store::authorship`].
+    /// The errors of [`SessionStore::authorship`].
     pub fn is_made_here(&self, given: &str) -> Result<bool, SessionError> {
-        self.maker(given).map(|maker| maker == Some(Maker::Person))
+        self.maker(given).map(|maker| maker == Some(SessionAuthor::Person))
     }
 
     /// Returns `true` if the session has a mark of this person that is right for its name and the lines that it covers. Whether
-    /// somebody else has written to it since is told by [`Store::authorship`].
+    /// somebody else has written to it since is told by [`SessionStore::authorship`].
     ///
     /// # Errors
     ///
-    /// The errors of [`Store::authorship`].
+    /// The errors of [`SessionStore::authorship`].
     pub fn is_marked(&self, given: &str) -> Result<bool, SessionError> {
         self.maker(given).map(|maker| maker.is_some())
     }
 
-    fn maker(&self, given: &str) -> Result<Option<Maker>, SessionError> {
+    fn maker(&self, given: &str) -> Result<Option<SessionAuthor>, SessionError> {
         let mut journal = self.watched(&self.resolve(given)?)?;
         while journal.next_covered()? {}
         Ok(journal.watch().maker())
     }
 
     /// Opens the journal of the session of this name so that its mark is compared with what is read.
-    pub(super) fn watched(&self, id: &str) -> Result<Journal, SessionError> {
+    pub(super) fn watched(&self, id: &str) -> Result<JournalReader, SessionError> {
         let folder = self.folder.join(id);
         let mark = self.mark_in(&folder)?;
-        Journal::open_watched(Arc::clone(&self.storage), folder, |header, line| self.watch(id, header, line, mark))
+        JournalReader::open_watched(Arc::clone(&self.storage), folder, |header, line| {
+            self.watch(id, header, line, mark)
+        })
     }
 
     fn watch(
         &self,
         id: &str,
-        header: &Header,
+        header: &SessionHeader,
         line: &[u8],
         mark: Option<String>,
     ) -> Result<JournalVerifier, SessionError> {
@@ -156,7 +158,7 @@ impl Store {
             let key = self.options.own.derived(PURPOSE)?;
             return Ok(key.map_or(JournalVerifier::Unmarked, |key| JournalVerifier::new(key, id, mark)));
         }
-        for maker in [Maker::Person, Maker::Other] {
+        for maker in [SessionAuthor::Person, SessionAuthor::Other] {
             // A folder of another name may be another session in its place.
             if header.id == id && self.options.own.has_marked(maker.marked(), line, text.trim_end())? {
                 return Ok(JournalVerifier::FirstLine(maker));
@@ -169,7 +171,7 @@ impl Store {
     fn mark_in(&self, folder: &Path) -> Result<Option<String>, SessionError> {
         let path = folder.join(MARK);
         match self.storage.entry(&path) {
-            Ok(entry) if entry.kind == Kind::File => {}
+            Ok(entry) if entry.kind == StorageEntryKind::File => {}
             Ok(_) => return Ok(None),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(disk("read", &path)(error)),
@@ -185,7 +187,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// The errors of [`Store::authorship`]; there is no place for a key; somebody writes to the session; its reviewed lines
+    /// The errors of [`SessionStore::authorship`]; there is no place for a key; somebody writes to the session; its reviewed lines
     /// have changed since.
     pub fn make_own(&self, review: &SessionReview) -> Result<(), SessionError> {
         let SessionReview { id, authorship, lines, bytes, digest } = review;
@@ -201,7 +203,7 @@ impl Store {
         }
         // Who began it may be known from its first line.
         let begun = (*authorship == Authorship::FirstLine).then(|| self.maker(id)).transpose()?.flatten();
-        self.mark_with(&folder, id, begun.unwrap_or(Maker::Other), *lines, found)?;
+        self.mark_with(&folder, id, begun.unwrap_or(SessionAuthor::Other), *lines, found)?;
         self.storage.sync_folder(&folder).map_err(disk("write", &folder))
     }
 
@@ -216,7 +218,7 @@ impl Store {
         &self,
         folder: &Path,
         id: &str,
-        maker: Maker,
+        maker: SessionAuthor,
         (lines, bytes): (u64, u64),
     ) -> Result<LineChain, SessionError> {
         let digest = self.digest_of_lines(folder, bytes)?;
@@ -228,7 +230,7 @@ impl Store {
         &self,
         folder: &Path,
         id: &str,
-        maker: Maker,
+        maker: SessionAuthor,
         lines: u64,
         digest: Sha256,
     ) -> Result<LineChain, SessionError> {
@@ -275,16 +277,16 @@ mod tests {
     use crate::{
         agent::journal::Recorder,
         session::{
-            Disk, Opening, Options,
+            DiskStorage, SessionOpenOptions, SessionStoreOptions,
             tests::{named, said},
         },
-        trust::OwnKey,
+        trust::UserKey,
     };
 
     /// The sessions of a project, for a person whose key is in this file.
-    fn store(project: &Path, key: Option<&Path>) -> Store {
-        let own = OwnKey::new(key.map(Path::to_owned));
-        Store::new(Arc::new(Disk), project, Options { own, ..Options::default() })
+    fn store(project: &Path, key: Option<&Path>) -> SessionStore {
+        let own = UserKey::new(key.map(Path::to_owned));
+        SessionStore::new(Arc::new(DiskStorage), project, SessionStoreOptions { own, ..SessionStoreOptions::default() })
     }
 
     fn copy(from: &Path, to: &Path) {
@@ -310,7 +312,7 @@ mod tests {
         assert_eq!(made.not_marked(), None);
         drop(made);
         assert!(here.is_own("a").unwrap());
-        drop(here.open("a", Opening::default()).unwrap());
+        drop(here.open("a", SessionOpenOptions::default()).unwrap());
         assert!(here.is_made_here("a").unwrap(), "also when more was written");
         let fork = here.fork("a", None).unwrap();
         assert!(here.is_own(&fork).unwrap() && here.is_made_here(&fork).unwrap());
@@ -335,7 +337,7 @@ mod tests {
     }
 
     /// A session of so many further lines, written by the person with this key.
-    fn written(store: &Store, id: &str, lines: usize) -> PathBuf {
+    fn written(store: &SessionStore, id: &str, lines: usize) -> PathBuf {
         let session = store.create(named(id)).unwrap();
         for n in 0..lines {
             let _ = session.write(1, &said(n.to_string()));
@@ -369,13 +371,13 @@ mod tests {
             let expected = line.map_or(Authorship::Own, |line| Authorship::Altered { line });
             assert_eq!(here.authorship("a").unwrap(), expected, "{case}");
             assert!(here.is_made_here("a").unwrap(), "{case}: what its first line names is this person's");
-            let opened = here.open("a", Opening { must_be_own: true, ..Opening::default() });
+            let opened = here.open("a", SessionOpenOptions { must_be_own: true, ..SessionOpenOptions::default() });
             assert_eq!(opened.is_ok(), line.is_none(), "{case}");
             if let Err(error) = opened {
                 assert!(error.to_string().contains(&format!("line {}", line.unwrap())), "{case}: {error}");
                 assert_eq!(fs::read_to_string(&path).unwrap(), altered, "{case}: it is left as it was");
                 // With a word of the person for once nothing is vouched for.
-                drop(here.open("a", Opening::default()).unwrap());
+                drop(here.open("a", SessionOpenOptions::default()).unwrap());
                 assert_eq!(here.authorship("a").unwrap(), expected, "{case}");
             } else {
                 drop(opened);
@@ -391,7 +393,7 @@ mod tests {
         accept(&here, "a").unwrap();
         assert_eq!(here.authorship("a").unwrap(), Authorship::Own, "the person said so");
         assert!(!here.is_made_here("a").unwrap());
-        drop(here.open("a", Opening { must_be_own: true, ..Opening::default() }).unwrap());
+        drop(here.open("a", SessionOpenOptions { must_be_own: true, ..SessionOpenOptions::default() }).unwrap());
         assert_eq!(here.authorship("a").unwrap(), Authorship::Own);
         fs::write(&path, &text).unwrap();
         assert_eq!(here.authorship("a").unwrap(), Authorship::Unmarked, "lines that were said yes to are gone");
@@ -408,7 +410,7 @@ mod tests {
         bytes[at] ^= 1;
         fs::write(&path, bytes).unwrap();
         assert_eq!(here.authorship("a").unwrap(), Authorship::Own);
-        let opening = Opening { must_be_own: true, up_to_damage: true, ..Opening::default() };
+        let opening = SessionOpenOptions { must_be_own: true, up_to_damage: true, ..SessionOpenOptions::default() };
         let opened = here.open("a", opening).unwrap();
         assert!(opened.warnings[0].contains("damaged at line 3"), "{:?}", opened.warnings);
         drop(opened);
@@ -416,12 +418,12 @@ mod tests {
     }
 
     /// Accepts a session as it is now.
-    fn accept(store: &Store, id: &str) -> Result<(), SessionError> {
+    fn accept(store: &SessionStore, id: &str) -> Result<(), SessionError> {
         store.make_own(&store.review(id)?)
     }
 
     /// Gives a session the mark that earlier releases made.
-    fn mark_first_line(store: &Store, id: &str, maker: Maker) {
+    fn mark_first_line(store: &SessionStore, id: &str, maker: SessionAuthor) {
         let journal = fs::read(store.folder.join(id).join(JOURNAL)).unwrap();
         let first = journal.split_inclusive(|byte| *byte == b'\n').next().unwrap();
         let mark = store.options.own.mark(maker.marked(), first).unwrap();
@@ -433,7 +435,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (key, project) = (folder.path().join("own.key"), folder.path().join("project"));
         let here = store(&project, Some(&key));
-        for (id, maker, is_made_here) in [("a", Maker::Person, true), ("b", Maker::Other, false)] {
+        for (id, maker, is_made_here) in [("a", SessionAuthor::Person, true), ("b", SessionAuthor::Other, false)] {
             written(&here, id, 2);
             // Also where somebody puts it in the place of a newer mark.
             mark_first_line(&here, id, maker);
@@ -441,9 +443,9 @@ mod tests {
             assert_eq!((here.is_own(id).unwrap(), here.is_made_here(id).unwrap()), (false, is_made_here));
             let fork = here.fork(id, None).unwrap();
             assert_eq!(here.authorship(&fork).unwrap(), Authorship::Unmarked);
-            let opening = || Opening { must_be_own: true, ..Opening::default() };
+            let opening = || SessionOpenOptions { must_be_own: true, ..SessionOpenOptions::default() };
             assert!(matches!(here.open(id, opening()), Err(SessionError::NotOwn { .. })));
-            drop(here.open(id, Opening::default()).unwrap());
+            drop(here.open(id, SessionOpenOptions::default()).unwrap());
             assert_eq!(here.authorship(id).unwrap(), Authorship::FirstLine, "opened once, it is not vouched for");
             accept(&here, id).unwrap();
             assert_eq!(here.authorship(id).unwrap(), Authorship::Own);

@@ -4,9 +4,9 @@ use std::{
 };
 
 use super::{
-    Kind, SessionError, Store,
+    SessionError, SessionStore, StorageEntryKind,
     error::disk,
-    list::Found,
+    list::JournalStat,
     storage::remove_all,
     store::{GONE, NEW},
     writer::LOCK,
@@ -15,7 +15,7 @@ use crate::{error::Report, limits};
 
 /// Which sessions are to go. All that is absent removes nothing.
 #[derive(Debug, Clone, Default)]
-pub struct Policy {
+pub struct PrunePolicy {
     /// The newest, which stay in any case. Alone: all others go.
     pub keep: Option<usize>,
     /// Those that were not written to for so long go.
@@ -30,7 +30,7 @@ pub struct Policy {
 
 /// What was removed, or would be.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Pruned {
+pub struct PruneReport {
     /// Sessions and their bytes, the oldest first.
     pub removed: Vec<(String, u64)>,
     /// The bytes of all of them.
@@ -43,7 +43,7 @@ pub struct Pruned {
     pub failed: Vec<(String, Report)>,
 }
 
-impl Store {
+impl SessionStore {
     /// Removes a session that nobody uses, by its full name, and returns the bytes that it took; none if it is gone.
     ///
     /// # Errors
@@ -60,9 +60,9 @@ impl Store {
         let removed = self.remove_unused(id);
         self.sync_after_removal();
         match removed? {
-            Removal::Done => Ok(Some(bytes)),
-            Removal::Gone => Ok(None),
-            Removal::InUse => Err(SessionError::InUse { id: id.to_owned() }),
+            RemovalOutcome::Done => Ok(Some(bytes)),
+            RemovalOutcome::Gone => Ok(None),
+            RemovalOutcome::InUse => Err(SessionError::InUse { id: id.to_owned() }),
         }
     }
 
@@ -72,24 +72,24 @@ impl Store {
     /// # Errors
     ///
     /// [`SessionError`]: the folder cannot be read.
-    pub fn prune(&self, policy: &Policy) -> Result<Pruned, SessionError> {
-        let mut pruned = Pruned::default();
+    pub fn prune(&self, policy: &PrunePolicy) -> Result<PruneReport, SessionError> {
+        let mut pruned = PruneReport::default();
         if !policy.dry_run {
             self.remove_leftovers(&mut pruned.failed)?;
         }
         for (id, bytes) in self.chosen(policy, &mut pruned.unfinished)? {
             let removal = match policy.dry_run {
-                true if self.is_in_use(&id) => Ok(Removal::InUse),
-                true => Ok(Removal::Done),
+                true if self.is_in_use(&id) => Ok(RemovalOutcome::InUse),
+                true => Ok(RemovalOutcome::Done),
                 false => self.remove_unused(&id),
             };
             match removal {
-                Ok(Removal::Done) => {
+                Ok(RemovalOutcome::Done) => {
                     pruned.freed += bytes;
                     pruned.removed.push((id, bytes));
                 }
-                Ok(Removal::InUse) => pruned.in_use.push(id),
-                Ok(Removal::Gone) => {}
+                Ok(RemovalOutcome::InUse) => pruned.in_use.push(id),
+                Ok(RemovalOutcome::Gone) => {}
                 Err(error) => pruned.failed.push((id, error.report())),
             }
         }
@@ -101,8 +101,8 @@ impl Store {
 
     /// The sessions that are to go and their bytes, the oldest first. Those that stay because they are unfinished are
     /// added to `stay`.
-    fn chosen(&self, policy: &Policy, stay: &mut Vec<String>) -> Result<Vec<(String, u64)>, SessionError> {
-        let Policy { keep, older_than, most_bytes, unfinished, dry_run: _ } = *policy;
+    fn chosen(&self, policy: &PrunePolicy, stay: &mut Vec<String>) -> Result<Vec<(String, u64)>, SessionError> {
+        let PrunePolicy { keep, older_than, most_bytes, unfinished, dry_run: _ } = *policy;
         let mut stays = |id: &str| {
             let stays = !unfinished && self.could_go_on(id);
             if stays {
@@ -111,7 +111,7 @@ impl Store {
             stays
         };
         let now = SystemTime::now();
-        let is_old = |found: &Found| match older_than {
+        let is_old = |found: &JournalStat| match older_than {
             Some(age) => now.duration_since(found.modified).is_ok_and(|since| since >= age),
             // `keep` alone removes all others, and `most_bytes` chooses by itself.
             None => keep.is_some() && most_bytes.is_none(),
@@ -139,24 +139,24 @@ impl Store {
     }
 
     /// Removes a session, if nobody uses it. It has no name any more before its first file goes.
-    fn remove_unused(&self, id: &str) -> Result<Removal, SessionError> {
+    fn remove_unused(&self, id: &str) -> Result<RemovalOutcome, SessionError> {
         let (folder, gone) = (self.folder.join(id), self.folder.join(format!("{GONE}{}", self.random(8)?)));
         let lock = match self.storage.entry(&folder.join(LOCK)) {
             // Nobody can hold what is no file.
-            Ok(entry) if entry.kind != Kind::File => None,
+            Ok(entry) if entry.kind != StorageEntryKind::File => None,
             _ => match self.lock(id) {
-                Ok(None) => return Ok(Removal::InUse),
-                Err(SessionError::NotFound { .. }) => return Ok(Removal::Gone),
+                Ok(None) => return Ok(RemovalOutcome::InUse),
+                Err(SessionError::NotFound { .. }) => return Ok(RemovalOutcome::Gone),
                 lock => lock?,
             },
         };
         match self.storage.rename(&folder, &gone) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Removal::Gone),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(RemovalOutcome::Gone),
             renamed => renamed.map_err(disk("remove", &folder))?,
         }
         drop(lock);
         let removed = remove_all(&*self.storage, &gone, limits::SESSION_FOLDERS_DEEP);
-        removed.map(|()| Removal::Done).map_err(disk("remove", &gone))
+        removed.map(|()| RemovalOutcome::Done).map_err(disk("remove", &gone))
     }
 
     /// Lets what was removed stay so if the power fails now, where that can be: else some would be back, and whole.
@@ -183,7 +183,7 @@ impl Store {
 }
 
 /// What came of a removal.
-enum Removal {
+enum RemovalOutcome {
     Done,
     InUse,
     /// Somebody else has removed it.

@@ -6,22 +6,22 @@ use std::{
 };
 
 use super::{
-    Digest, Header, Kind, Part, SessionError, Storage, StoredFile,
+    SessionError, SessionHeader, SessionPart, SessionStorage, Sha256Digest, StorageEntryKind, StoredFile,
     attachments::restore,
     chain::JournalVerifier,
     error::disk,
-    format::{Envelope, NoHeader, OPENED, Own, Reference, checked, read_header},
+    format::{AttachmentRef, LineEnvelope, OPENED, SessionHeaderError, SessionRecord, checked, read_header},
     writer::{ATTACHMENTS, JOURNAL},
 };
-use crate::{agent::journal::Record, limits};
+use crate::{agent::journal::JournalRecord, limits};
 
 /// A journal that is being read, line by line. A last line that was cut off is left out, with a warning. After an error
 /// there is nothing more.
-pub struct Journal {
-    storage: Arc<dyn Storage>,
+pub struct JournalReader {
+    storage: Arc<dyn SessionStorage>,
     folder: PathBuf,
     file: Box<dyn StoredFile>,
-    header: Header,
+    header: SessionHeader,
     /// What was read and not looked at, and where in the file its end is.
     buffer: Vec<u8>,
     looked_at: usize,
@@ -36,7 +36,7 @@ pub struct Journal {
 
 /// A line of a journal.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Line {
+pub struct JournalLine {
     /// Its number, from 2 on: the header is line 1.
     pub n: u64,
     /// When it was written, in milliseconds since 1970.
@@ -44,15 +44,15 @@ pub struct Line {
     /// The run that it is about; 0 is the session itself.
     pub run: u64,
     /// What it says.
-    pub what: What,
+    pub what: JournalLineContent,
 }
 
 /// What a line says.
 #[derive(Debug, Clone, PartialEq)]
 #[allow(clippy::large_enum_variant, reason = "nearly all of them are records")]
-pub enum What {
+pub enum JournalLineContent {
     /// Something happened in a run.
-    Record(Record),
+    Record(JournalRecord),
     /// A process went on with the session.
     Opened {
         /// Its number.
@@ -60,12 +60,12 @@ pub enum What {
         /// Its release.
         host: String,
         /// What it was run with.
-        parts: Vec<Part>,
+        parts: Vec<SessionPart>,
     },
 }
 
 /// A line that is what was written; what it says was not looked at.
-pub(super) struct Checked {
+pub(super) struct RawJournalLine {
     /// Where it begins.
     pub start: u64,
     /// Without its end.
@@ -74,15 +74,15 @@ pub(super) struct Checked {
     pub t: u64,
     pub run: u64,
     pub is_own: bool,
-    pub attached: BTreeMap<String, Reference>,
+    pub attached: BTreeMap<String, AttachmentRef>,
 }
 
 /// Bytes that are read at once.
 const CHUNK: usize = 256 << 10;
 
-impl Journal {
+impl JournalReader {
     /// Opens the journal in this folder and reads its first line.
-    pub(super) fn open(storage: Arc<dyn Storage>, folder: PathBuf) -> Result<Self, SessionError> {
+    pub(super) fn open(storage: Arc<dyn SessionStorage>, folder: PathBuf) -> Result<Self, SessionError> {
         let path = folder.join(JOURNAL);
         let file = storage.open(&path).map_err(disk("read", &path))?;
         let (header, end) = header(&*file, &path)?;
@@ -103,9 +103,9 @@ impl Journal {
 
     /// Opens the journal in this folder; whose its lines are is known once they are read.
     pub(super) fn open_watched(
-        storage: Arc<dyn Storage>,
+        storage: Arc<dyn SessionStorage>,
         folder: PathBuf,
-        watch: impl FnOnce(&Header, &[u8]) -> Result<JournalVerifier, SessionError>,
+        watch: impl FnOnce(&SessionHeader, &[u8]) -> Result<JournalVerifier, SessionError>,
     ) -> Result<Self, SessionError> {
         let mut journal = Self::open(storage, folder)?;
         let path = journal.path();
@@ -124,7 +124,7 @@ impl Journal {
     }
 
     /// The first line.
-    pub fn header(&self) -> &Header {
+    pub fn header(&self) -> &SessionHeader {
         &self.header
     }
 
@@ -156,7 +156,7 @@ impl Journal {
     }
 
     /// The next line; none at the end.
-    pub(super) fn next_checked(&mut self) -> Result<Option<Checked>, SessionError> {
+    pub(super) fn next_checked(&mut self) -> Result<Option<RawJournalLine>, SessionError> {
         if self.is_done {
             return Ok(None);
         }
@@ -166,7 +166,7 @@ impl Journal {
     }
 
     /// The next line; none at the end, and where damage begins.
-    pub(super) fn next_before_damage(&mut self) -> Result<Option<Checked>, SessionError> {
+    pub(super) fn next_before_damage(&mut self) -> Result<Option<RawJournalLine>, SessionError> {
         match self.next_checked() {
             Err(SessionError::Damaged { .. }) => Ok(None),
             line => line,
@@ -178,7 +178,7 @@ impl Journal {
         Ok(matches!(self.watch, JournalVerifier::Covered { .. }) && self.next_before_damage()?.is_some())
     }
 
-    fn advance(&mut self) -> Result<Option<Checked>, SessionError> {
+    fn advance(&mut self) -> Result<Option<RawJournalLine>, SessionError> {
         let (start, n) = (self.at(), self.n + 1);
         let Some(length) = self.find_end()? else {
             let rest = self.buffer.len() - self.looked_at;
@@ -204,18 +204,18 @@ impl Journal {
                 return Ok(None);
             }
         };
-        let envelope: Envelope<'_> = serde_json::from_str(&text)
+        let envelope: LineEnvelope<'_> = serde_json::from_str(&text)
             .map_err(|error| self.damaged(n, start, format!("it is no line of a session: {error}")))?;
         if envelope.n != n {
             return Err(self.damaged(n, start, format!("it says that it is line {}", envelope.n)));
         }
-        let Envelope { t, run, ref kind, .. } = envelope;
+        let LineEnvelope { t, run, ref kind, .. } = envelope;
         let is_own = kind == OPENED;
         let attached = envelope.attached;
         self.watch.see(n, text.as_bytes());
         self.looked_at += length + 1;
         self.n = n;
-        Ok(Some(Checked { start, text, n, t, run, is_own, attached }))
+        Ok(Some(RawJournalLine { start, text, n, t, run, is_own, attached }))
     }
 
     /// The length of the next line, without its end, which is in the buffer then; none if the file ends before that.
@@ -246,8 +246,8 @@ impl Journal {
     }
 
     /// What a line says, with its attachments.
-    pub(super) fn understood(&self, line: Checked) -> Result<Line, SessionError> {
-        let Checked { start, ref text, n, t, run, is_own, ref attached, .. } = line;
+    pub(super) fn understood(&self, line: RawJournalLine) -> Result<JournalLine, SessionError> {
+        let RawJournalLine { start, ref text, n, t, run, is_own, ref attached, .. } = line;
         let wrong = |reason: String| self.damaged(n, start, reason);
         let whole = match attached.is_empty() {
             true => None,
@@ -257,24 +257,28 @@ impl Journal {
         let unreadable = |error: serde_json::Error| wrong(format!("it is no record: {error}"));
         let what = match is_own {
             true => {
-                let Own::Opened { pid, host, parts } = serde_json::from_str(text).map_err(unreadable)?;
-                What::Opened { pid, host, parts }
+                let SessionRecord::Opened { pid, host, parts } = serde_json::from_str(text).map_err(unreadable)?;
+                JournalLineContent::Opened { pid, host, parts }
             }
-            false => What::Record(serde_json::from_str(text).map_err(unreadable)?),
+            false => JournalLineContent::Record(serde_json::from_str(text).map_err(unreadable)?),
         };
-        Ok(Line { n, t, run, what })
+        Ok(JournalLine { n, t, run, what })
     }
 
-    fn attachment(&self, digest: &Digest, wrong: &impl Fn(String) -> SessionError) -> Result<Vec<u8>, SessionError> {
+    fn attachment(
+        &self,
+        digest: &Sha256Digest,
+        wrong: &impl Fn(String) -> SessionError,
+    ) -> Result<Vec<u8>, SessionError> {
         attachment(&*self.storage, &self.folder, digest, wrong)
     }
 }
 
 /// Reads an attachment of the session in this folder; `wrong` makes an error of what is wrong with it.
 pub(super) fn attachment(
-    storage: &dyn Storage,
+    storage: &dyn SessionStorage,
     folder: &Path,
-    digest: &Digest,
+    digest: &Sha256Digest,
     wrong: &impl Fn(String) -> SessionError,
 ) -> Result<Vec<u8>, SessionError> {
     let path = folder.join(ATTACHMENTS).join(digest.hex());
@@ -283,7 +287,7 @@ pub(super) fn attachment(
             Err(wrong(format!("its attachment {digest} is missing")))
         }
         Err(error) => Err(disk("read", &path)(error)),
-        Ok(entry) if entry.kind != Kind::File || entry.len > limits::SESSION_RECORD_BYTES as u64 => {
+        Ok(entry) if entry.kind != StorageEntryKind::File || entry.len > limits::SESSION_RECORD_BYTES as u64 => {
             Err(wrong(format!("its attachment {digest} is no file of at most the bytes of a record")))
         }
         Ok(entry) => {
@@ -291,7 +295,7 @@ pub(super) fn attachment(
             let file = storage.open(&path).map_err(disk("read", &path))?;
             let read = file.read_full_at(&mut bytes, 0).map_err(disk("read", &path))?;
             bytes.truncate(read);
-            match Digest::of(&bytes) == *digest {
+            match Sha256Digest::of(&bytes) == *digest {
                 true => Ok(bytes),
                 false => Err(wrong(format!("its attachment {digest} is not what was written"))),
             }
@@ -299,8 +303,8 @@ pub(super) fn attachment(
     }
 }
 
-impl Iterator for Journal {
-    type Item = Result<Line, SessionError>;
+impl Iterator for JournalReader {
+    type Item = Result<JournalLine, SessionError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let line = match self.next_checked() {
@@ -314,7 +318,7 @@ impl Iterator for Journal {
 }
 
 /// The first line of a journal, and where the second one begins.
-pub(super) fn header(file: &dyn StoredFile, path: &Path) -> Result<(Header, u64), SessionError> {
+pub(super) fn header(file: &dyn StoredFile, path: &Path) -> Result<(SessionHeader, u64), SessionError> {
     let mut buffer = vec![0; 4 << 10];
     let mut read = file.read_full_at(&mut buffer, 0).map_err(disk("read", path))?;
     if memchr::memchr(b'\n', &buffer[..read]).is_none() && read == buffer.len() {
@@ -325,12 +329,12 @@ pub(super) fn header(file: &dyn StoredFile, path: &Path) -> Result<(Header, u64)
     let end = memchr::memchr(b'\n', &buffer[..read]).ok_or_else(|| damaged("the header has no end".into()))?;
     match read_header(&buffer[..end]) {
         Ok(header) => Ok((header, end as u64 + 1)),
-        Err(NoHeader::Newer(version)) => Err(SessionError::Newer { path: path.to_owned(), version }),
-        Err(NoHeader::Damaged(reason)) => Err(damaged(reason)),
+        Err(SessionHeaderError::Newer(version)) => Err(SessionError::Newer { path: path.to_owned(), version }),
+        Err(SessionHeaderError::Damaged(reason)) => Err(damaged(reason)),
     }
 }
 
-impl fmt::Debug for Journal {
+impl fmt::Debug for JournalReader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Journal").field("folder", &self.folder).field("n", &self.n).finish_non_exhaustive()
     }

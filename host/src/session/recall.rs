@@ -1,12 +1,12 @@
-use super::{SessionError, Store, What};
+use super::{JournalLineContent, SessionError, SessionStore};
 use crate::{
-    agent::journal::{Ended, Record},
+    agent::journal::{JournalRecord, RecordedRunEnd},
     chat::Message,
     error::cut,
     limits,
 };
 
-impl Store {
+impl SessionStore {
     /// What was asked in a session and what was answered, in short: for an agent that is to build on it.
     ///
     /// # Errors
@@ -18,16 +18,16 @@ impl Store {
         let mut top = std::collections::HashSet::new();
         for line in &mut journal {
             let line = line?;
-            let What::Record(record) = line.what else { continue };
+            let JournalLineContent::Record(record) = line.what else { continue };
             match record {
-                Record::Began { errand: None, input, .. } => {
+                JournalRecord::Began { errand: None, input, .. } => {
                     top.insert(line.run);
                     let tasks = input.iter().filter(|message| !message.is_note()).map(Message::text_content);
                     said.extend(tasks.map(|task| format!("Task: {}", cut(task.trim(), limits::RECALLED_TASK_CHARS))));
                 }
-                Record::Ended { outcome, .. } if top.contains(&line.run) => {
+                JournalRecord::Ended { outcome, .. } if top.contains(&line.run) => {
                     let answer = match &outcome {
-                        Ended::Failed { error, .. } => format!("none: {error}"),
+                        RecordedRunEnd::Failed { error, .. } => format!("none: {error}"),
                         ended => ended.message().map(Message::text_content).unwrap_or_default(),
                     };
                     said.push(format!("Answer: {}", cut(answer.trim(), limits::RECALLED_ANSWER_CHARS)));

@@ -1,16 +1,16 @@
 use std::sync::Arc;
 
-use super::{Journal, Line, SessionError, Store, What};
+use super::{JournalLine, JournalLineContent, JournalReader, SessionError, SessionStore};
 use crate::{
-    agent::journal::Record,
-    chat::{Change, Part, Role, Written},
+    agent::journal::JournalRecord,
+    chat::{ChatChange, ChatEntryRecord, Part, Role},
     error::{Report, cut},
     limits,
 };
 
 /// A message in which a text was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct SessionSearchHit {
     /// The session.
     pub id: String,
     /// Its title.
@@ -27,23 +27,23 @@ pub struct Found {
 
 /// What a search came to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Searched {
+pub struct SessionSearchResults {
     /// What was found, in the newest sessions first.
-    pub found: Vec<Found>,
+    pub found: Vec<SessionSearchHit>,
     /// Sessions that could not be read, or only up to a place, and why.
     pub left_out: Vec<(String, Report)>,
 }
 
-impl Store {
+impl SessionStore {
     /// Messages and titles with this text, in whatever case, in the newest sessions first; at most `most`. Only the
     /// first [`limits::SESSION_SEARCH_CHARS`] characters of the text are looked for.
     ///
     /// # Errors
     ///
     /// [`SessionError`]: the folder cannot be read. What is damaged is left out from there on, and told.
-    pub fn search(&self, text: &str, most: usize) -> Result<Searched, SessionError> {
+    pub fn search(&self, text: &str, most: usize) -> Result<SessionSearchResults, SessionError> {
         let wanted: Vec<char> = text.chars().take(limits::SESSION_SEARCH_CHARS).flat_map(char::to_lowercase).collect();
-        let (mut searched, word) = (Searched::default(), longest_word(&wanted));
+        let (mut searched, word) = (SessionSearchResults::default(), longest_word(&wanted));
         if wanted.is_empty() {
             return Ok(searched);
         }
@@ -70,11 +70,12 @@ impl Store {
         id: &str,
         (wanted, word): (&[char], &str),
         most: usize,
-        all: &mut Vec<Found>,
+        all: &mut Vec<SessionSearchHit>,
     ) -> Result<(), SessionError> {
-        let mut journal = Journal::open(Arc::clone(&self.storage), self.folder.join(id))?;
+        let mut journal = JournalReader::open(Arc::clone(&self.storage), self.folder.join(id))?;
         let title = journal.header().title.clone();
-        let found = |n, run, role, excerpt| Found { id: id.to_owned(), title: title.clone(), n, run, role, excerpt };
+        let found =
+            |n, run, role, excerpt| SessionSearchHit { id: id.to_owned(), title: title.clone(), n, run, role, excerpt };
         all.extend(excerpt(&title, wanted).map(|excerpt| found(1, 0, None, excerpt)));
         let mut done = Ok(());
         while all.len() < most {
@@ -87,7 +88,7 @@ impl Store {
                 continue;
             }
             match journal.understood(line) {
-                Ok(Line { n, run, what: What::Record(record), .. }) => {
+                Ok(JournalLine { n, run, what: JournalLineContent::Record(record), .. }) => {
                     for (role, texts) in said(&record) {
                         let hit = texts.iter().find_map(|text| excerpt(text, wanted));
                         all.extend(hit.map(|excerpt| found(n, run, Some(role), excerpt)));
@@ -119,19 +120,21 @@ fn may_hold(line: &str, word: &str) -> bool {
 }
 
 /// What came into a conversation: who said it, and its texts.
-fn said(record: &Record) -> Vec<(Role, Vec<String>)> {
-    let changes: &[Change] = match record {
-        Record::Turn { changes, .. }
-        | Record::Replied { changes, .. }
-        | Record::Looked { changes, .. }
-        | Record::Retried { changes, .. }
-        | Record::WentOn { changes, .. }
-        | Record::Ended { changes, .. } => changes,
-        Record::CallEnded { result, .. } => return vec![(Role::Tool, vec![result.text()])],
+fn said(record: &JournalRecord) -> Vec<(Role, Vec<String>)> {
+    let changes: &[ChatChange] = match record {
+        JournalRecord::Turn { changes, .. }
+        | JournalRecord::Replied { changes, .. }
+        | JournalRecord::Looked { changes, .. }
+        | JournalRecord::Retried { changes, .. }
+        | JournalRecord::WentOn { changes, .. }
+        | JournalRecord::Ended { changes, .. } => changes,
+        JournalRecord::CallEnded { result, .. } => return vec![(Role::Tool, vec![result.text()])],
         _ => &[],
     };
     let added = changes.iter().filter_map(|change| match change {
-        Change::Added(Written { message, .. }) => Some((message.role, message.parts.iter().map(text_of).collect())),
+        ChatChange::Added(ChatEntryRecord { message, .. }) => {
+            Some((message.role, message.parts.iter().map(text_of).collect()))
+        }
         _ => None,
     });
     added.collect()

@@ -174,7 +174,7 @@ impl fmt::Debug for Secrets {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{agent::journal::Record, chat::Message};
+    use crate::{agent::journal::JournalRecord, chat::Message};
 
     #[test]
     fn secrets_are_replaced_in_whatever_form_they_stand() {
@@ -203,8 +203,8 @@ mod tests {
 
     #[test]
     fn a_secret_that_is_a_word_of_the_format_does_not_damage_it() {
-        let record = Record::Sent { message: Message::text(crate::chat::Role::Assistant, "b", "the iteration") };
-        let valid = |json: &[u8]| serde_json::from_slice::<Record>(json).is_ok();
+        let record = JournalRecord::Sent { message: Message::text(crate::chat::Role::Assistant, "b", "the iteration") };
+        let valid = |json: &[u8]| serde_json::from_slice::<JournalRecord>(json).is_ok();
         for (secret, is_replaced) in [("assistant", false), ("message\"", false), ("iteration", true)] {
             let json = serde_json::to_vec(&record).unwrap();
             let clean = Secrets::new([("X", secret)]).clean_json(json.clone(), valid);

@@ -9,21 +9,21 @@ use std::{
 };
 
 use super::{
-    Header, Part, Secrets,
-    attachments::Body,
+    Secrets, SessionHeader, SessionPart,
+    attachments::JournalLineBody,
     chain::LineChain,
-    format::Own,
-    writer::{self, Place, Queue},
+    format::SessionRecord,
+    writer::{self, JournalQueue, JournalWriter},
 };
-use crate::agent::journal::{Lost, Mark, Record, Recorder};
+use crate::agent::journal::{JournalPosition, JournalRecord, JournalWriteError, Recorder};
 
 /// A session that is open for writing: nobody else writes to it as long as it is there. When it is dropped, all that was
 /// written goes to the disk first.
 #[derive(Debug)]
 pub struct Session {
-    header: Header,
+    header: SessionHeader,
     folder: PathBuf,
-    queue: Arc<Queue>,
+    queue: Arc<JournalQueue>,
     secrets: Secrets,
     /// Runs that a person started.
     top: Mutex<HashSet<u64>>,
@@ -34,15 +34,15 @@ pub struct Session {
 impl Session {
     /// Opens it, with its last line, the bytes of all of it, and those that it may have. Its lines go on with `chain`.
     pub(super) fn start(
-        header: Header,
-        place: Place,
+        header: SessionHeader,
+        place: JournalWriter,
         (last, total, most): (u64, u64, u64),
         chain: Option<LineChain>,
         secrets: Secrets,
         top: HashSet<u64>,
     ) -> io::Result<Self> {
         let folder = place.folder.clone();
-        let queue = Arc::new(Queue::new(last, total, most, chain));
+        let queue = Arc::new(JournalQueue::new(last, total, most, chain));
         let for_thread = Arc::clone(&queue);
         let thread = thread::Builder::new().name("journal".into()).spawn(move || writer::write(&for_thread, place))?;
         Ok(Self { header, folder, queue, secrets, top: Mutex::new(top), thread: Some(thread), not_marked: None })
@@ -54,12 +54,12 @@ impl Session {
     }
 
     /// The first line of its journal.
-    pub fn header(&self) -> &Header {
+    pub fn header(&self) -> &SessionHeader {
         &self.header
     }
 
     /// Why it could not be marked as this person's own when it was made, if that is so: see
-    /// [`Store::is_own`](super::Store::is_own).
+    /// [`Store::is_own`](super::SessionStore::is_own).
     pub fn not_marked(&self) -> Option<&str> {
         self.not_marked.as_deref()
     }
@@ -78,8 +78,8 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// [`Lost`] if something could not be written.
-    pub async fn close(&self) -> Result<(), Lost> {
+    /// [`JournalWriteError`] if something could not be written.
+    pub async fn close(&self) -> Result<(), JournalWriteError> {
         // What was refused before is lost too.
         let lost = self.queue.lost().filter(|lost| lost.reason != CLOSED);
         self.queue.close(CLOSED);
@@ -87,20 +87,20 @@ impl Session {
         lost.map_or(Ok(()), Err)
     }
 
-    pub(super) fn opened(&self, parts: Vec<Part>) {
-        let own = Own::Opened { pid: std::process::id(), host: env!("CARGO_PKG_VERSION").into(), parts };
-        self.queue.push(0, false, Body::own(&own));
+    pub(super) fn opened(&self, parts: Vec<SessionPart>) {
+        let own = SessionRecord::Opened { pid: std::process::id(), host: env!("CARGO_PKG_VERSION").into(), parts };
+        self.queue.push(0, false, JournalLineBody::own(&own));
     }
 
     /// Whether this begins or ends a run that a person started.
-    fn is_top(&self, run: u64, record: &Record) -> bool {
+    fn is_top(&self, run: u64, record: &JournalRecord) -> bool {
         let top = || self.top.lock().unwrap_or_else(PoisonError::into_inner);
         match record {
-            Record::Began { errand: None, .. } => {
+            JournalRecord::Began { errand: None, .. } => {
                 top().insert(run);
                 true
             }
-            Record::Ended { .. } => top().contains(&run),
+            JournalRecord::Ended { .. } => top().contains(&run),
             _ => false,
         }
     }
@@ -109,15 +109,15 @@ impl Session {
 const CLOSED: &str = "the session is closed";
 
 impl Recorder for Session {
-    fn write(&self, run: u64, record: &Record) -> Mark {
-        self.queue.push(run, self.is_top(run, record), Body::of(record, &self.secrets))
+    fn write(&self, run: u64, record: &JournalRecord) -> JournalPosition {
+        self.queue.push(run, self.is_top(run, record), JournalLineBody::of(record, &self.secrets))
     }
 
-    fn kept(&self, mark: Mark) -> Pin<Box<dyn Future<Output = Result<(), Lost>> + Send + '_>> {
+    fn kept(&self, mark: JournalPosition) -> Pin<Box<dyn Future<Output = Result<(), JournalWriteError>> + Send + '_>> {
         Box::pin(self.queue.kept(mark))
     }
 
-    fn lost(&self) -> Option<Lost> {
+    fn lost(&self) -> Option<JournalWriteError> {
         self.queue.lost()
     }
 }

@@ -9,9 +9,9 @@ use crate::files;
 /// Every operation on the disk that sessions are made of. Whoever embeds the host may bring one of their own, and tests
 /// bring those that fail.
 ///
-/// A path that a link stands in the place of is an error, in every operation but [`Storage::remove_file`], which removes
+/// A path that a link stands in the place of is an error, in every operation but [`SessionStorage::remove_file`], which removes
 /// the link. All of them block.
-pub trait Storage: Send + Sync + fmt::Debug {
+pub trait SessionStorage: Send + Sync + fmt::Debug {
     /// Makes a folder that only its owner may look into, in one that is there; `false` if there is one.
     fn create_folder(&self, path: &Path) -> io::Result<bool>;
 
@@ -22,10 +22,10 @@ pub trait Storage: Send + Sync + fmt::Debug {
     fn open_or_create(&self, path: &Path) -> io::Result<Box<dyn StoredFile>>;
 
     /// What stands in a folder, in any order: at most `most`. What goes away while it is read may be missing.
-    fn entries(&self, folder: &Path, most: usize) -> io::Result<Vec<Entry>>;
+    fn entries(&self, folder: &Path, most: usize) -> io::Result<Vec<StorageEntry>>;
 
     /// What stands there.
-    fn entry(&self, path: &Path) -> io::Result<Entry>;
+    fn entry(&self, path: &Path) -> io::Result<StorageEntry>;
 
     /// Gives a file or a folder another name. A file of that name is replaced.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
@@ -103,11 +103,11 @@ impl dyn StoredFile + '_ {
 
 /// Something in a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct StorageEntry {
     /// Its name, as far as that is UTF-8.
     pub name: String,
     /// What it is.
-    pub kind: Kind,
+    pub kind: StorageEntryKind,
     /// Bytes of a file.
     pub len: u64,
     /// When it was last changed.
@@ -116,7 +116,7 @@ pub struct Entry {
 
 /// What stands in a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum StorageEntryKind {
     /// A file.
     File,
     /// A folder.
@@ -127,9 +127,9 @@ pub enum Kind {
 
 /// The file system.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Disk;
+pub struct DiskStorage;
 
-impl Storage for Disk {
+impl SessionStorage for DiskStorage {
     fn create_folder(&self, path: &Path) -> io::Result<bool> {
         let is_new = files::create_folder(path)?;
         #[cfg(unix)]
@@ -166,7 +166,7 @@ impl Storage for Disk {
         Ok(Box::new(DiskFile(options.open(path)?)))
     }
 
-    fn entries(&self, folder: &Path, most: usize) -> io::Result<Vec<Entry>> {
+    fn entries(&self, folder: &Path, most: usize) -> io::Result<Vec<StorageEntry>> {
         folder_there(folder)?;
         let mut entries = Vec::new();
         for entry in fs::read_dir(folder)?.take(most) {
@@ -180,7 +180,7 @@ impl Storage for Disk {
         Ok(entries)
     }
 
-    fn entry(&self, path: &Path) -> io::Result<Entry> {
+    fn entry(&self, path: &Path) -> io::Result<StorageEntry> {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         Ok(described(name, &fs::symlink_metadata(path)?))
     }
@@ -211,13 +211,13 @@ impl Storage for Disk {
     }
 }
 
-fn described(name: String, metadata: &fs::Metadata) -> Entry {
+fn described(name: String, metadata: &fs::Metadata) -> StorageEntry {
     let kind = match metadata.file_type() {
-        kind if kind.is_file() => Kind::File,
-        kind if kind.is_dir() => Kind::Folder,
-        _ => Kind::Other,
+        kind if kind.is_file() => StorageEntryKind::File,
+        kind if kind.is_dir() => StorageEntryKind::Folder,
+        _ => StorageEntryKind::Other,
     };
-    Entry { name, kind, len: metadata.len(), modified: metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH) }
+    StorageEntry { name, kind, len: metadata.len(), modified: metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH) }
 }
 
 /// Whether a file is there. Looked at before it is opened: a link would be followed, and to open a pipe is to wait for
@@ -287,7 +287,7 @@ impl StoredFile for DiskFile {
 
 /// Removes a folder and all that is in it, as far as that can be: the first error is told. Links are removed, not followed.
 /// `deep` is how many folders below one another it may have. What somebody else removes meanwhile is removed.
-pub(super) fn remove_all(storage: &dyn Storage, path: &Path, deep: u32) -> io::Result<()> {
+pub(super) fn remove_all(storage: &dyn SessionStorage, path: &Path, deep: u32) -> io::Result<()> {
     const AT_ONCE: usize = 10_000;
     loop {
         let entries = match storage.entries(path, AT_ONCE) {
@@ -301,9 +301,11 @@ pub(super) fn remove_all(storage: &dyn Storage, path: &Path, deep: u32) -> io::R
         for entry in entries {
             let below: PathBuf = path.join(&entry.name);
             let removed = match entry.kind {
-                Kind::Folder if deep == 0 => Err(io::Error::other("it has too many folders below one another")),
-                Kind::Folder => remove_all(storage, &below, deep - 1),
-                Kind::File | Kind::Other => gone(storage.remove_file(&below)),
+                StorageEntryKind::Folder if deep == 0 => {
+                    Err(io::Error::other("it has too many folders below one another"))
+                }
+                StorageEntryKind::Folder => remove_all(storage, &below, deep - 1),
+                StorageEntryKind::File | StorageEntryKind::Other => gone(storage.remove_file(&below)),
             };
             done = done.and(removed);
         }

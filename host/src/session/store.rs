@@ -8,32 +8,33 @@ use std::{
 };
 
 use super::{
-    Header, Journal, Kind, LaunchOptions, Part, Secrets, Session, SessionError, Storage, StoredFile, What,
+    JournalLineContent, JournalReader, LaunchOptions, Secrets, Session, SessionError, SessionHeader, SessionPart,
+    SessionStorage, StorageEntryKind, StoredFile,
     chain::LineChain,
     error::disk,
     format::header_line,
-    own::Maker,
+    own::SessionAuthor,
     storage::remove_all,
-    writer::{ATTACHMENTS, JOURNAL, LOCK, Place, write_new},
+    writer::{ATTACHMENTS, JOURNAL, JournalWriter, LOCK, write_new},
 };
 use crate::{
-    agent::journal::Record,
+    agent::journal::JournalRecord,
     error::{cut, without_number},
     files, limits,
-    trust::OwnKey,
+    trust::UserKey,
 };
 
 /// The folder that holds all sessions of a project.
 #[derive(Debug, Clone)]
-pub struct Store {
-    pub(super) storage: Arc<dyn Storage>,
+pub struct SessionStore {
+    pub(super) storage: Arc<dyn SessionStorage>,
     pub(super) folder: PathBuf,
-    pub(super) options: Options,
+    pub(super) options: SessionStoreOptions,
 }
 
 /// What a store may use, and what it keeps out.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct SessionStoreOptions {
     /// A folder above the sessions: what is between the two must not be links, and is made if it is missing. None: the
     /// folder above the sessions is there, and is trusted.
     pub root: Option<PathBuf>,
@@ -46,10 +47,10 @@ pub struct Options {
     /// What is never written.
     pub secrets: Secrets,
     /// By which the sessions that are made here are known again.
-    pub own: OwnKey,
+    pub own: UserKey,
 }
 
-impl Default for Options {
+impl Default for SessionStoreOptions {
     fn default() -> Self {
         Self {
             root: None,
@@ -57,14 +58,14 @@ impl Default for Options {
             sessions_bytes: limits::SESSIONS_BYTES,
             session_bytes: limits::SESSION_BYTES,
             secrets: Secrets::default(),
-            own: OwnKey::default(),
+            own: UserKey::default(),
         }
     }
 }
 
 /// A session that is to be made.
 #[derive(Debug, Clone, Default)]
-pub struct New {
+pub struct NewSession {
     /// Its name; made up if there is none, from the time and chance.
     pub id: Option<String>,
     /// The agent that a person starts.
@@ -76,19 +77,19 @@ pub struct New {
     /// The session whose conversation it goes on with.
     pub follows: Option<String>,
     /// What it is run with.
-    pub parts: Vec<Part>,
+    pub parts: Vec<SessionPart>,
     /// What the command line names; left out of the header if it is longer than [`limits::SESSION_OPTIONS_BYTES`].
     pub options: LaunchOptions,
 }
 
 /// How a session is opened.
 #[derive(Debug, Clone, Default)]
-pub struct Opening {
+pub struct SessionOpenOptions {
     /// Whether a damaged session is opened up to the damage: all of its journal is kept beside it then, in
     /// `journal.damaged-1.jsonl` or with the next number that is free.
     pub up_to_damage: bool,
     /// What it is run with from now on.
-    pub parts: Vec<Part>,
+    pub parts: Vec<SessionPart>,
     /// `true`: a session that [is not own](super::Authorship::is_own) is refused. Otherwise it is opened all the same, and nobody
     /// vouches for what is written to it.
     pub must_be_own: bool,
@@ -96,20 +97,20 @@ pub struct Opening {
 
 /// A session that was opened, and what happened in it.
 #[derive(Debug)]
-pub struct Opened {
+pub struct OpenedSession {
     /// To be written on.
     pub session: Session,
     /// Every record, with its run, in order.
-    pub records: Vec<(u64, Record)>,
+    pub records: Vec<(u64, JournalRecord)>,
     /// What it was run with when it was last opened.
-    pub parts: Vec<Part>,
+    pub parts: Vec<SessionPart>,
     /// What was left out, for a person.
     pub warnings: Vec<String>,
 }
 
-impl Store {
+impl SessionStore {
     /// The sessions in this folder. Nothing is looked at.
-    pub fn new(storage: Arc<dyn Storage>, folder: impl Into<PathBuf>, options: Options) -> Self {
+    pub fn new(storage: Arc<dyn SessionStorage>, folder: impl Into<PathBuf>, options: SessionStoreOptions) -> Self {
         Self { storage, folder: folder.into(), options }
     }
 
@@ -130,7 +131,7 @@ impl Store {
         let path = self.folder.join(given);
         if self.is_there()? {
             match self.storage.entry(&path) {
-                Ok(entry) if entry.kind == Kind::Folder => return Ok(given.to_owned()),
+                Ok(entry) if entry.kind == StorageEntryKind::Folder => return Ok(given.to_owned()),
                 Ok(_) => return Err(SessionError::NotOurs { path, reason: "it is a link or a file".into() }),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(disk("read", &path)(error)),
@@ -153,12 +154,12 @@ impl Store {
     /// # Errors
     ///
     /// [`SessionError`]: the name cannot be one or is taken, the sessions fill what they may, the disk says no.
-    pub fn create(&self, new: New) -> Result<Session, SessionError> {
-        let New { id, agent, model, title, follows, parts, options } = new;
+    pub fn create(&self, new: NewSession) -> Result<Session, SessionError> {
+        let NewSession { id, agent, model, title, follows, parts, options } = new;
         let options = if options.size() > limits::SESSION_OPTIONS_BYTES { LaunchOptions::default() } else { options };
         let title = cut(&self.options.secrets.clean_text(title.trim()), limits::SESSION_TITLE_CHARS);
         let made = self.make(id, |folder, id| {
-            let header = Header {
+            let header = SessionHeader {
                 id: id.to_owned(),
                 created: SystemTime::now(),
                 host: env!("CARGO_PKG_VERSION").into(),
@@ -172,20 +173,20 @@ impl Store {
             };
             let end = self.write_header(folder, &header)?;
             // Without one it can be used: it is asked about when it is gone on with.
-            let marked = self.mark(folder, id, Maker::Person, (1, end)).map_err(|error| {
+            let marked = self.mark(folder, id, SessionAuthor::Person, (1, end)).map_err(|error| {
                 let report = error.report();
                 let hint = report.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
                 without_number(&report.to_string()) + &hint
             });
             Ok((header, end, marked))
         })?;
-        let Made { folder, lock, filled: (header, end, marked), .. } = made;
+        let CreatedSession { folder, lock, filled: (header, end, marked), .. } = made;
         let (chain, not_marked) = marked.map_or_else(|why| (None, Some(why)), |chain| (Some(chain), None));
         let path = folder.join(JOURNAL);
         let journal = self.storage.open(&path).map_err(disk("write", &path))?;
         let session = self.start(
             header,
-            Place {
+            JournalWriter {
                 storage: Arc::clone(&self.storage),
                 id: String::new(),
                 folder,
@@ -206,7 +207,7 @@ impl Store {
     /// # Errors
     ///
     /// [`SessionError`]: there is none, it is in use, it is damaged, the disk says no.
-    pub fn open(&self, given: &str, opening: Opening) -> Result<Opened, SessionError> {
+    pub fn open(&self, given: &str, opening: SessionOpenOptions) -> Result<OpenedSession, SessionError> {
         let id = self.resolve(given)?;
         let folder = self.folder.join(&id);
         let lock = self.lock(&id)?.ok_or_else(|| SessionError::InUse { id: id.clone() })?;
@@ -221,9 +222,9 @@ impl Store {
         for line in &mut journal {
             match line {
                 Ok(line) => match line.what {
-                    What::Opened { parts: newer, .. } => parts = newer,
-                    What::Record(record) => {
-                        if matches!(record, Record::Began { errand: None, .. }) {
+                    JournalLineContent::Opened { parts: newer, .. } => parts = newer,
+                    JournalLineContent::Record(record) => {
+                        if matches!(record, JournalRecord::Began { errand: None, .. }) {
                             top.insert(line.run);
                         }
                         records.push((line.run, record));
@@ -258,11 +259,18 @@ impl Store {
             file.truncate(end).and_then(|()| file.sync()).map_err(disk("write", &path))?;
         }
         let total = self.bytes_of(&id);
-        let place =
-            Place { storage: Arc::clone(&self.storage), id, folder, journal: file, end, kept: end, _lock: lock };
+        let place = JournalWriter {
+            storage: Arc::clone(&self.storage),
+            id,
+            folder,
+            journal: file,
+            end,
+            kept: end,
+            _lock: lock,
+        };
         let session = self.start(header, place, (last, total), chain, top)?;
         session.opened(opening.parts);
-        Ok(Opened { session, records, parts, warnings })
+        Ok(OpenedSession { session, records, parts, warnings })
     }
 
     /// Reads a session, which somebody may write to: up to what is there by now. Nothing is changed.
@@ -270,15 +278,15 @@ impl Store {
     /// # Errors
     ///
     /// [`SessionError`]: there is none, its header is damaged, the disk says no.
-    pub fn read(&self, given: &str) -> Result<Journal, SessionError> {
+    pub fn read(&self, given: &str) -> Result<JournalReader, SessionError> {
         let id = self.resolve(given)?;
-        Journal::open(Arc::clone(&self.storage), self.folder.join(id))
+        JournalReader::open(Arc::clone(&self.storage), self.folder.join(id))
     }
 
     fn start(
         &self,
-        header: Header,
-        mut place: Place,
+        header: SessionHeader,
+        mut place: JournalWriter,
         (last, total): (u64, u64),
         chain: Option<LineChain>,
         top: HashSet<u64>,
@@ -319,7 +327,7 @@ impl Store {
     }
 
     /// Writes a journal of one line, and returns its length.
-    pub(super) fn write_header(&self, folder: &Path, header: &Header) -> Result<u64, SessionError> {
+    pub(super) fn write_header(&self, folder: &Path, header: &SessionHeader) -> Result<u64, SessionError> {
         let path = folder.join(JOURNAL);
         let line = header_line(header);
         if line.len() > limits::SESSION_HEADER_BYTES {
@@ -335,7 +343,7 @@ impl Store {
         &self,
         id: Option<String>,
         fill: impl FnOnce(&Path, &str) -> Result<T, SessionError>,
-    ) -> Result<Made<T>, SessionError> {
+    ) -> Result<CreatedSession<T>, SessionError> {
         self.create_folders()?;
         let usage = self.usage()?;
         let most = self.options.sessions.min(limits::SESSIONS);
@@ -372,7 +380,7 @@ impl Store {
             }
         });
         match made {
-            Ok((lock, filled)) => Ok(Made { id: id.clone(), folder, lock, filled }),
+            Ok((lock, filled)) => Ok(CreatedSession { id: id.clone(), folder, lock, filled }),
             Err(error) => {
                 let _ = remove_all(&*self.storage, &beside, limits::SESSION_FOLDERS_DEEP);
                 Err(error)
@@ -452,7 +460,7 @@ impl Store {
     fn is_there(&self) -> Result<bool, SessionError> {
         for path in self.folders() {
             match self.storage.entry(path) {
-                Ok(entry) if entry.kind == Kind::Folder => {}
+                Ok(entry) if entry.kind == StorageEntryKind::Folder => {}
                 Ok(_) => {
                     let reason = "a link or a file stands where a folder should be".into();
                     return Err(SessionError::NotOurs { path: path.to_owned(), reason });
@@ -471,7 +479,7 @@ impl Store {
         }
         let most = 2 * limits::SESSIONS;
         let entries = self.storage.entries(&self.folder, most).map_err(disk("read", &self.folder))?;
-        Ok(entries.into_iter().filter(|entry| entry.kind == Kind::Folder).map(|entry| entry.name).collect())
+        Ok(entries.into_iter().filter(|entry| entry.kind == StorageEntryKind::Folder).map(|entry| entry.name).collect())
     }
 
     /// The names of all sessions, in any order.
@@ -498,7 +506,7 @@ impl Store {
 }
 
 /// A session that was made.
-pub(super) struct Made<T> {
+pub(super) struct CreatedSession<T> {
     pub id: String,
     pub folder: PathBuf,
     pub lock: Box<dyn StoredFile>,

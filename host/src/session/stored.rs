@@ -2,22 +2,22 @@
 
 use std::io;
 
-use super::{Digest, Kind, SessionError, Store, error::disk, reader, writer::ATTACHMENTS};
+use super::{SessionError, SessionStore, Sha256Digest, StorageEntryKind, error::disk, reader, writer::ATTACHMENTS};
 
-impl Store {
+impl SessionStore {
     /// The attachments of a session and their bytes, by their digests; at most `most`. Files that are none are left out.
     ///
     /// # Errors
     ///
     /// [`SessionError`]: there is no such session, its folder cannot be read.
-    pub fn attachments(&self, given: &str, most: usize) -> Result<Vec<(Digest, u64)>, SessionError> {
+    pub fn attachments(&self, given: &str, most: usize) -> Result<Vec<(Sha256Digest, u64)>, SessionError> {
         let folder = self.folder.join(self.resolve(given)?).join(ATTACHMENTS);
         let entries = match self.storage.entries(&folder, most) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             entries => entries.map_err(disk("read", &folder))?,
         };
-        let files = entries.into_iter().filter(|entry| entry.kind == Kind::File);
-        let mut files: Vec<_> = files.filter_map(|file| Some((Digest::of_hex(&file.name)?, file.len))).collect();
+        let files = entries.into_iter().filter(|entry| entry.kind == StorageEntryKind::File);
+        let mut files: Vec<_> = files.filter_map(|file| Some((Sha256Digest::of_hex(&file.name)?, file.len))).collect();
         files.sort_unstable_by_key(|(digest, _)| digest.0);
         Ok(files)
     }
@@ -26,8 +26,8 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// As [`Store::attachments`]; it is not what was written.
-    pub fn attachment(&self, given: &str, digest: &Digest) -> Result<Option<Vec<u8>>, SessionError> {
+    /// As [`SessionStore::attachments`]; it is not what was written.
+    pub fn attachment(&self, given: &str, digest: &Sha256Digest) -> Result<Option<Vec<u8>>, SessionError> {
         let folder = self.folder.join(self.resolve(given)?);
         let path = folder.join(ATTACHMENTS).join(digest.hex());
         match self.storage.entry(&path) {
@@ -45,23 +45,23 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::session::{Disk, New, Options};
+    use crate::session::{DiskStorage, NewSession, SessionStoreOptions};
 
     #[test]
     fn attachments_are_listed_and_read_as_they_were_written() {
         let folder = tempfile::tempdir().unwrap();
-        let options = Options { root: Some(folder.path().into()), ..Options::default() };
-        let store = Store::new(Arc::new(Disk), folder.path().join("sessions"), options);
-        let session = store.create(New { id: Some("one".into()), ..New::default() }).unwrap();
+        let options = SessionStoreOptions { root: Some(folder.path().into()), ..SessionStoreOptions::default() };
+        let store = SessionStore::new(Arc::new(DiskStorage), folder.path().join("sessions"), options);
+        let session = store.create(NewSession { id: Some("one".into()), ..NewSession::default() }).unwrap();
         assert_eq!(store.attachments("one", 9).unwrap(), []);
         let at = session.folder().join(ATTACHMENTS);
-        let [first, second] = [&b"first"[..], b"second"].map(|bytes| (Digest::of(bytes), bytes));
+        let [first, second] = [&b"first"[..], b"second"].map(|bytes| (Sha256Digest::of(bytes), bytes));
         for (digest, bytes) in [first, second] {
             std::fs::write(at.join(digest.hex()), bytes).unwrap();
         }
         std::fs::write(at.join("no digest"), "x").unwrap();
-        std::fs::write(at.join(Digest::of(b"third").hex()), "other").unwrap();
-        std::os::unix::fs::symlink("/etc/hostname", at.join(Digest::of(b"link").hex())).unwrap();
+        std::fs::write(at.join(Sha256Digest::of(b"third").hex()), "other").unwrap();
+        std::os::unix::fs::symlink("/etc/hostname", at.join(Sha256Digest::of(b"link").hex())).unwrap();
         let listed = store.attachments("one", 9).unwrap();
         assert!(listed.contains(&(first.0, 5)) && listed.contains(&(second.0, 6)) && listed.len() == 3, "{listed:?}");
         assert!(listed.is_sorted_by_key(|(digest, _)| digest.0));
@@ -69,9 +69,9 @@ mod tests {
         for (digest, bytes) in [first, second] {
             assert_eq!(store.attachment("one", &digest).unwrap().as_deref(), Some(bytes));
         }
-        assert_eq!(store.attachment("one", &Digest::of(b"none")).unwrap(), None);
+        assert_eq!(store.attachment("one", &Sha256Digest::of(b"none")).unwrap(), None);
         for changed in [&b"third"[..], b"link"] {
-            assert!(store.attachment("one", &Digest::of(changed)).is_err(), "it is not what was written");
+            assert!(store.attachment("one", &Sha256Digest::of(changed)).is_err(), "it is not what was written");
         }
         assert!(store.attachments("two", 9).is_err() && store.attachment("../one", &first.0).is_err());
     }

@@ -6,24 +6,30 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    agent::journal::{Ended, ErrandId, Record, Recorder},
-    chat::{Change, Message, ToolResult, Usage as Tokens, Written},
+    agent::journal::{DelegationId, JournalRecord, RecordedRunEnd, Recorder},
+    chat::{ChatChange, ChatEntryRecord, Message, ToolResult, Usage as Tokens},
     limits,
 };
 
-pub(super) fn store(disk: &MemoryDisk) -> Store {
-    Store::new(Arc::new(disk.clone()), "/sessions", Options::default())
+pub(super) fn store(disk: &MemoryDisk) -> SessionStore {
+    SessionStore::new(Arc::new(disk.clone()), "/sessions", SessionStoreOptions::default())
 }
 
-pub(super) fn named(id: &str) -> New {
-    New { id: Some(id.into()), agent: "ada".into(), model: "m".into(), title: " Do it. ".into(), ..New::default() }
+pub(super) fn named(id: &str) -> NewSession {
+    NewSession {
+        id: Some(id.into()),
+        agent: "ada".into(),
+        model: "m".into(),
+        title: " Do it. ".into(),
+        ..NewSession::default()
+    }
 }
 
-pub(super) fn began(of: Option<u64>) -> Record {
-    let errand = of.map(|run| ErrandId { run, call: "c".into(), task: 0 });
+pub(super) fn began(of: Option<u64>) -> JournalRecord {
+    let errand = of.map(|run| DelegationId { run, call: "c".into(), task: 0 });
     let prompt = "p".repeat(limits::SESSION_INLINE_PROMPT_BYTES + 1).into();
     let (agent, instance) = ("ada".into(), "ada".into());
-    Record::Began {
+    JournalRecord::Began {
         agent,
         instance,
         model: "m".into(),
@@ -37,25 +43,31 @@ pub(super) fn began(of: Option<u64>) -> Record {
     }
 }
 
-pub(super) fn said(text: impl Into<String>) -> Record {
+pub(super) fn said(text: impl Into<String>) -> JournalRecord {
     let message = Arc::new(Message::user(text));
-    let changes = vec![Change::Added(Written { id: 1, group: None, note: false, edited: false, message })];
-    Record::Looked { changes, effects: Vec::new() }
+    let changes = vec![ChatChange::Added(ChatEntryRecord { id: 1, group: None, note: false, edited: false, message })];
+    JournalRecord::Looked { changes, effects: Vec::new() }
 }
 
-pub(super) fn ended(failed: bool) -> Record {
+pub(super) fn ended(failed: bool) -> JournalRecord {
     let outcome = match failed {
-        true => Ended::Failed { error: "no".into(), exhausted: false, cancelled: false },
-        false => Ended::Answered { message: Message::user("Done.") },
+        true => RecordedRunEnd::Failed { error: "no".into(), exhausted: false, cancelled: false },
+        false => RecordedRunEnd::Answered { message: Message::user("Done.") },
     };
-    Record::Ended { changes: vec![], outcome, iterations: 1, usage: Tokens::default(), account: Default::default() }
+    JournalRecord::Ended {
+        changes: vec![],
+        outcome,
+        iterations: 1,
+        usage: Tokens::default(),
+        account: Default::default(),
+    }
 }
 
 #[tokio::test]
 async fn bounds_end_a_session_and_keep_what_was_written() {
     let disk = MemoryDisk::new();
-    let options = Options { session_bytes: 2_000, ..Options::default() };
-    let small = Store::new(Arc::new(disk.clone()), "/sessions", options);
+    let options = SessionStoreOptions { session_bytes: 2_000, ..SessionStoreOptions::default() };
+    let small = SessionStore::new(Arc::new(disk.clone()), "/sessions", options);
     let session = small.create(named("s")).unwrap();
     let first = session.write(1, &said("a"));
     let second = session.write(1, &said("b".repeat(2_000)));
@@ -64,15 +76,15 @@ async fn bounds_end_a_session_and_keep_what_was_written() {
     assert_eq!(session.kept(first).await, Ok(()));
     assert_eq!(session.close().await, Err(lost));
     drop(session);
-    assert_eq!(small.open("s", Opening::default()).unwrap().records.len(), 1);
+    assert_eq!(small.open("s", SessionOpenOptions::default()).unwrap().records.len(), 1);
 }
 
 #[test]
 fn sessions_are_bounded_in_number_and_bytes() {
     let disk = MemoryDisk::new();
     let with = |sessions, sessions_bytes| {
-        let options = Options { sessions, sessions_bytes, ..Options::default() };
-        Store::new(Arc::new(disk.clone()), "/sessions", options)
+        let options = SessionStoreOptions { sessions, sessions_bytes, ..SessionStoreOptions::default() };
+        SessionStore::new(Arc::new(disk.clone()), "/sessions", options)
     };
     drop(with(1, 1_000).create(named("a")).unwrap());
     assert!(matches!(with(1, 1_000).create(named("b")), Err(SessionError::TooMany { there: 1, most: 1 })));
@@ -86,26 +98,26 @@ fn a_header_is_bounded() {
     let disk = MemoryDisk::new();
     let store = store(&disk);
     let title = "ü".repeat(limits::SESSION_TITLE_CHARS);
-    let session = store.create(New { title: format!("{title}ü"), ..named("a") }).unwrap();
+    let session = store.create(NewSession { title: format!("{title}ü"), ..named("a") }).unwrap();
     assert_eq!(session.header().title, format!("{title}…"));
-    let part = Part { kind: PartKind::Plugin, name: "p".repeat(100), digest: Digest::of(b"p") };
+    let part = SessionPart { kind: SessionPartKind::Plugin, name: "p".repeat(100), digest: Sha256Digest::of(b"p") };
     let parts = |bytes: usize| vec![part.clone(); bytes / (serde_json::to_vec(&part).unwrap().len() + 1)];
-    let error = store.create(New { parts: parts(limits::SESSION_HEADER_BYTES), ..named("b") }).unwrap_err();
+    let error = store.create(NewSession { parts: parts(limits::SESSION_HEADER_BYTES), ..named("b") }).unwrap_err();
     assert!(error.report().to_string().ends_with("would have more than 262144 bytes"), "{}", error.report());
     assert_eq!(store.usage().unwrap().sessions, 1, "nothing is left behind");
     for (bytes, is_kept) in [(limits::SESSION_OPTIONS_BYTES, true), (limits::SESSION_OPTIONS_BYTES + 1, false)] {
         let options = LaunchOptions { plugins: vec!["p".repeat(bytes - 1), "q".into()], ..LaunchOptions::default() };
         let id = format!("with-{bytes}");
-        let made = store.create(New { options, ..named(&id) }).unwrap();
+        let made = store.create(NewSession { options, ..named(&id) }).unwrap();
         assert_eq!(!made.header().options.is_empty(), is_kept, "half of them would be other ones");
     }
     let parts = parts(limits::SESSION_HEADER_BYTES - 1_000);
-    drop(store.create(New { parts: parts.clone(), ..named("c") }).unwrap());
+    drop(store.create(NewSession { parts: parts.clone(), ..named("c") }).unwrap());
     assert_eq!(store.read("c").unwrap().header().parts, parts);
-    let opened = store.open("c", Opening::default()).unwrap();
+    let opened = store.open("c", SessionOpenOptions::default()).unwrap();
     assert_eq!(opened.parts, parts);
     drop(opened);
-    assert_eq!(store.open("c", Opening::default()).unwrap().parts, [], "what it was opened with last");
+    assert_eq!(store.open("c", SessionOpenOptions::default()).unwrap().parts, [], "what it was opened with last");
     let endless = Path::new("/sessions/a/journal.jsonl");
     drop(session);
     disk.open(endless).unwrap().write_all_at(&vec![b'x'; 2 * limits::SESSION_HEADER_BYTES], 0).unwrap();
@@ -116,11 +128,11 @@ fn a_header_is_bounded() {
 fn names_are_looked_for_by_their_beginnings_and_never_are_paths() {
     let disk = MemoryDisk::new();
     let store = store(&disk);
-    assert!(matches!(store.open("a", Opening::default()), Err(SessionError::NotFound { .. })));
+    assert!(matches!(store.open("a", SessionOpenOptions::default()), Err(SessionError::NotFound { .. })));
     for id in ["aa-1", "aa-2", "aa", "b.c"] {
         drop(store.create(named(id)).unwrap());
     }
-    let made = store.create(New::default()).unwrap();
+    let made = store.create(NewSession::default()).unwrap();
     let (day, rest) = made.id().split_at(8);
     assert!(day.bytes().all(|b| b.is_ascii_digit()) && rest.len() == 14 && rest.as_bytes()[7] == b'-', "{}", made.id());
     for (given, found) in [
@@ -148,15 +160,15 @@ fn names_are_looked_for_by_their_beginnings_and_never_are_paths() {
 #[test]
 fn one_alone_writes_and_everyone_reads() {
     let folder = tempfile::tempdir().unwrap();
-    let options = Options { root: Some(folder.path().into()), ..Options::default() };
-    let store = Store::new(Arc::new(Disk), folder.path().join("a/sessions"), options);
+    let options = SessionStoreOptions { root: Some(folder.path().into()), ..SessionStoreOptions::default() };
+    let store = SessionStore::new(Arc::new(DiskStorage), folder.path().join("a/sessions"), options);
     assert_eq!(store.list(9).unwrap(), []);
     let session = store.create(named("s")).unwrap();
-    assert!(matches!(store.open("s", Opening::default()), Err(SessionError::InUse { .. })));
+    assert!(matches!(store.open("s", SessionOpenOptions::default()), Err(SessionError::InUse { .. })));
     assert!(matches!(store.remove("s"), Err(SessionError::InUse { .. })));
     assert!(store.list(9).unwrap()[0].in_use);
     assert_eq!(store.read("s").unwrap().count(), 0);
-    let everything = Policy { keep: Some(0), ..Policy::default() };
+    let everything = PrunePolicy { keep: Some(0), ..PrunePolicy::default() };
     assert_eq!(store.prune(&everything).unwrap().in_use, ["s"]);
     session.write(1, &began(None));
     drop(session);
@@ -168,7 +180,7 @@ fn one_alone_writes_and_everyone_reads() {
         assert_eq!((mode("s/journal.jsonl") & !0o600, mode("s/lock") & !0o600), (0, 0));
     }
     assert!(!store.list(9).unwrap()[0].in_use);
-    let opened = store.open("s", Opening::default()).unwrap();
+    let opened = store.open("s", SessionOpenOptions::default()).unwrap();
     assert_eq!(opened.records, [(1, began(None))]);
     drop(opened);
     assert!(store.remove("s").unwrap().is_some());
@@ -181,8 +193,8 @@ fn links_are_refused() {
     use std::os::unix::fs::symlink;
     let (folder, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let at = |root: &Path| {
-        let options = Options { root: Some(root.into()), ..Options::default() };
-        Store::new(Arc::new(Disk), root.join("local/sessions"), options)
+        let options = SessionStoreOptions { root: Some(root.into()), ..SessionStoreOptions::default() };
+        SessionStore::new(Arc::new(DiskStorage), root.join("local/sessions"), options)
     };
     let other = at(elsewhere.path());
     drop(other.create(named("s")).unwrap());
@@ -190,18 +202,21 @@ fn links_are_refused() {
     let store = at(folder.path());
     assert!(matches!(store.list(9), Err(SessionError::NotOurs { .. })));
     assert!(matches!(store.resolve("s"), Err(SessionError::NotOurs { .. })));
-    assert!(matches!(store.prune(&Policy { keep: Some(0), ..Policy::default() }), Err(SessionError::NotOurs { .. })));
+    assert!(matches!(
+        store.prune(&PrunePolicy { keep: Some(0), ..PrunePolicy::default() }),
+        Err(SessionError::NotOurs { .. })
+    ));
     assert!(matches!(store.create(named("t")), Err(SessionError::Disk { doing: "make", .. })));
     fs::remove_file(folder.path().join("local")).unwrap();
     drop(store.create(named("t")).unwrap());
     symlink(other.folder().join("s"), store.folder().join("s")).unwrap();
-    assert!(matches!(store.open("s", Opening::default()), Err(SessionError::NotOurs { .. })));
+    assert!(matches!(store.open("s", SessionOpenOptions::default()), Err(SessionError::NotOurs { .. })));
     assert_eq!(store.names().unwrap(), ["t"]);
     let journal = store.folder().join("t/journal.jsonl");
     fs::remove_file(&journal).unwrap();
     symlink(other.folder().join("s/journal.jsonl"), &journal).unwrap();
     assert!(store.read("t").is_err());
-    assert!(store.open("t", Opening::default()).unwrap_err().report().to_string().contains("a link stands"));
+    assert!(store.open("t", SessionOpenOptions::default()).unwrap_err().report().to_string().contains("a link stands"));
 }
 
 #[test]
@@ -210,13 +225,13 @@ fn the_list_says_how_far_sessions_have_come_and_reads_little() {
     let store = store(&disk);
     let long = said("x".repeat(limits::SESSION_INLINE_STRING_BYTES));
     for (id, records, status) in [
-        ("empty", vec![], Status::Empty),
-        ("begun", vec![(1, began(None)), (1, said("a"))], Status::Unfinished),
-        ("child", vec![(1, began(None)), (2, began(Some(1))), (2, ended(false))], Status::Unfinished),
-        ("done", vec![(1, began(None)), (1, ended(false))], Status::Finished),
-        ("failed", vec![(1, began(None)), (1, ended(true)), (0, said("b"))], Status::Failed),
-        ("again", vec![(1, began(None)), (1, ended(true)), (2, began(None))], Status::Unfinished),
-        ("long", [vec![(1, began(None))], vec![(1, long.clone()); 500]].concat(), Status::Unfinished),
+        ("empty", vec![], SessionStatus::Empty),
+        ("begun", vec![(1, began(None)), (1, said("a"))], SessionStatus::Unfinished),
+        ("child", vec![(1, began(None)), (2, began(Some(1))), (2, ended(false))], SessionStatus::Unfinished),
+        ("done", vec![(1, began(None)), (1, ended(false))], SessionStatus::Finished),
+        ("failed", vec![(1, began(None)), (1, ended(true)), (0, said("b"))], SessionStatus::Failed),
+        ("again", vec![(1, began(None)), (1, ended(true)), (2, began(None))], SessionStatus::Unfinished),
+        ("long", [vec![(1, began(None))], vec![(1, long.clone()); 500]].concat(), SessionStatus::Unfinished),
     ] {
         let session = store.create(named(id)).unwrap();
         records.iter().for_each(|(run, record)| {
@@ -230,7 +245,7 @@ fn the_list_says_how_far_sessions_have_come_and_reads_little() {
         store.list(1).unwrap();
         assert!(disk.reads() - reads <= 8, "{id}: {} reads", disk.reads() - reads);
         // A process that went on with it and has done nothing yet changes nothing.
-        drop(store.open(id, Opening::default()).unwrap());
+        drop(store.open(id, SessionOpenOptions::default()).unwrap());
         assert_eq!(store.list(1).unwrap()[0].content.as_ref().unwrap().1, status, "{id}");
     }
 }
@@ -255,9 +270,9 @@ fn of_ten_thousand_sessions_only_those_that_are_shown_are_read() {
 }
 
 /// A session in a folder, its journal's bytes and the records of it.
-fn on_disk() -> (tempfile::TempDir, Store, Vec<u8>, Vec<(u64, Record)>) {
+fn on_disk() -> (tempfile::TempDir, SessionStore, Vec<u8>, Vec<(u64, JournalRecord)>) {
     let folder = tempfile::tempdir().unwrap();
-    let store = Store::new(Arc::new(Disk), folder.path(), Options::default());
+    let store = SessionStore::new(Arc::new(DiskStorage), folder.path(), SessionStoreOptions::default());
     let session = store.create(named("s")).unwrap();
     let records = [(1, began(None)), (1, said("ä")), (2, began(Some(1))), (2, said("{\"n\":3}\n")), (1, ended(false))];
     records.iter().for_each(|(run, record)| {
@@ -275,14 +290,14 @@ fn damage_is_told_with_its_place_and_opened_up_to_there_on_request() {
     let text = String::from_utf8(bytes.clone()).unwrap();
     let third: usize = text.split_inclusive('\n').take(2).map(str::len).sum();
     fs::write(&journal, text.replacen('ä', "ö", 1)).unwrap();
-    let error = store.open("s", Opening::default()).unwrap_err();
+    let error = store.open("s", SessionOpenOptions::default()).unwrap_err();
     assert_eq!(
         error.report().to_string(),
         format!("{} is damaged at line 3, byte {third}: its checksum is not that of its content", journal.display())
     );
     assert!(matches!(store.fork("s", None), Err(SessionError::Damaged { line: 3, .. })));
     assert_eq!(store.read(&store.fork("s", Some(2)).unwrap()).unwrap().count(), 1);
-    let up_to = || store.open("s", Opening { up_to_damage: true, ..Opening::default() }).unwrap();
+    let up_to = || store.open("s", SessionOpenOptions { up_to_damage: true, ..SessionOpenOptions::default() }).unwrap();
     let opened = up_to();
     assert_eq!(opened.records, records[..1]);
     assert!(opened.warnings[0].contains("damaged at line 3"), "{:?}", opened.warnings);
@@ -300,11 +315,11 @@ fn damage_is_told_with_its_place_and_opened_up_to_there_on_request() {
     let attachment = fs::read_dir(&attachments).unwrap().next().unwrap().unwrap().path();
     for change in [&b"x"[..], b""] {
         fs::write(&attachment, change).unwrap();
-        let error = store.open("s", Opening::default()).unwrap_err();
+        let error = store.open("s", SessionOpenOptions::default()).unwrap_err();
         assert!(matches!(&error, SessionError::Damaged { line: 2, reason, .. } if reason.contains("is not what was")));
     }
     fs::remove_file(&attachment).unwrap();
-    let error = store.open("s", Opening::default()).unwrap_err();
+    let error = store.open("s", SessionOpenOptions::default()).unwrap_err();
     assert!(
         matches!(&error, SessionError::Damaged { line: 2, reason, .. } if reason.contains("is missing")),
         "{error}"
@@ -315,7 +330,7 @@ fn damage_is_told_with_its_place_and_opened_up_to_there_on_request() {
     let header = text.lines().next().unwrap();
     let swapped: String = [header, text.lines().nth(2).unwrap(), text.lines().nth(1).unwrap(), ""].join("\n");
     fs::write(&journal, swapped).unwrap();
-    let error = store.open("s", Opening::default()).unwrap_err();
+    let error = store.open("s", SessionOpenOptions::default()).unwrap_err();
     assert!(
         matches!(&error, SessionError::Damaged { line: 2, reason, .. } if reason.contains("it is line 3")),
         "{error}"
@@ -323,7 +338,7 @@ fn damage_is_told_with_its_place_and_opened_up_to_there_on_request() {
     let mut line = Vec::new();
     format::append_line(&mut line, format_args!("\"shelly_session\":2"), b"", None);
     fs::write(&journal, line).unwrap();
-    let report = store.open("s", Opening::default()).unwrap_err().report();
+    let report = store.open("s", SessionOpenOptions::default()).unwrap_err().report();
     assert!(
         report.message.ends_with("needs a newer shelly-host: its format is 2, and this one reads up to 1"),
         "{report}"
@@ -346,7 +361,7 @@ proptest! {
             None => bytes.truncate(cut.index(bytes.len() + 1)),
         }
         fs::write(&journal, &bytes).unwrap();
-        match store.open("s", Opening::default()) {
+        match store.open("s", SessionOpenOptions::default()) {
             Ok(opened) => {
                 prop_assert!(records.starts_with(&opened.records));
                 prop_assert!(!opened.warnings.is_empty() || opened.records.len() == records.len() || flip.is_none());
@@ -370,13 +385,13 @@ async fn a_fork_is_the_session_up_to_a_line() {
     session.kept(session.write(1, &said("last"))).await.unwrap();
     for (at, there) in [(Some(1), 0), (Some(2), 1), (Some(3), 2), (Some(4), 3), (None, 4)] {
         let id = store.fork("s", at).unwrap();
-        let opened = store.open(&id, Opening::default()).unwrap();
+        let opened = store.open(&id, SessionOpenOptions::default()).unwrap();
         assert_eq!(opened.records.len(), there, "{at:?}");
         assert!(all.starts_with(&opened.records[..there.min(3)]));
         let from = opened.session.header().forked_from.clone().unwrap();
         assert_eq!((from.id.as_str(), from.at), ("s", at.unwrap_or(5)));
         drop(opened);
-        drop(store.open(&id, Opening::default()).unwrap());
+        drop(store.open(&id, SessionOpenOptions::default()).unwrap());
     }
     for at in [0, 6] {
         assert!(matches!(store.fork("s", Some(at)), Err(SessionError::NoLine { last: 5, .. })), "{at}");
@@ -385,7 +400,7 @@ async fn a_fork_is_the_session_up_to_a_line() {
     // Its attachments are its own.
     let id = store.fork("s", None).unwrap();
     store.remove("s").unwrap();
-    assert_eq!(store.open(&id, Opening::default()).unwrap().records.len(), 4);
+    assert_eq!(store.open(&id, SessionOpenOptions::default()).unwrap().records.len(), 4);
 }
 
 #[test]
@@ -411,12 +426,12 @@ fn what_goes_is_what_the_policy_says() {
         (Some(3), None, Some(0), &["a"]),
     ] {
         let store = made();
-        let policy = Policy { keep, older_than, most_bytes, dry_run: true, ..Policy::default() };
+        let policy = PrunePolicy { keep, older_than, most_bytes, dry_run: true, ..PrunePolicy::default() };
         let dry = store.prune(&policy).unwrap();
         assert_eq!(store.usage().unwrap().sessions, 4);
         assert_eq!(dry.removed.iter().map(|(id, _)| id.as_str()).collect::<Vec<_>>(), gone, "{policy:?}");
         let before = store.usage().unwrap().bytes;
-        assert_eq!(store.prune(&Policy { dry_run: false, ..policy }).unwrap(), dry);
+        assert_eq!(store.prune(&PrunePolicy { dry_run: false, ..policy }).unwrap(), dry);
         assert_eq!(before - store.usage().unwrap().bytes, dry.freed);
         assert_eq!(store.names().unwrap().len(), 4 - gone.len());
     }
@@ -437,18 +452,18 @@ fn what_could_go_on_stays_unless_it_is_said() {
         store
     };
     let all = made().usage().unwrap().bytes;
-    let (everything, too_much) = (Policy { keep: Some(0), ..Policy::default() }, |bytes| Policy {
+    let (everything, too_much) = (PrunePolicy { keep: Some(0), ..PrunePolicy::default() }, |bytes| PrunePolicy {
         most_bytes: Some(bytes),
-        ..Policy::default()
+        ..PrunePolicy::default()
     });
     for (policy, gone, stay) in [
         (everything.clone(), &["a", "c"][..], &["b"][..]),
-        (Policy { unfinished: true, ..everything.clone() }, &["a", "b", "c"], &[]),
-        (Policy { keep: Some(2), ..Policy::default() }, &["a"], &[]),
+        (PrunePolicy { unfinished: true, ..everything.clone() }, &["a", "b", "c"], &[]),
+        (PrunePolicy { keep: Some(2), ..PrunePolicy::default() }, &["a"], &[]),
         (too_much(all - 1), &["a"], &[]),
         // In its place the next one goes.
         (too_much(all / 2), &["a", "c"], &["b"]),
-        (Policy { unfinished: true, ..too_much(all / 2) }, &["a", "b"], &[]),
+        (PrunePolicy { unfinished: true, ..too_much(all / 2) }, &["a", "b"], &[]),
     ] {
         let pruned = made().prune(&policy).unwrap();
         assert_eq!(pruned.removed.iter().map(|(id, _)| id.as_str()).collect::<Vec<_>>(), gone, "{policy:?}");
@@ -467,9 +482,9 @@ fn what_a_crash_left_goes_with_the_next_prune() {
         disk.open_or_create(&folder.join("lock")).unwrap();
     }
     assert_eq!(store.usage().unwrap().sessions, 1);
-    store.prune(&Policy { dry_run: true, ..Policy::default() }).unwrap();
+    store.prune(&PrunePolicy { dry_run: true, ..PrunePolicy::default() }).unwrap();
     assert_eq!(store.all_names().unwrap().len(), 3);
-    store.prune(&Policy::default()).unwrap();
+    store.prune(&PrunePolicy::default()).unwrap();
     assert_eq!(store.all_names().unwrap(), ["a"]);
 }
 
@@ -477,36 +492,37 @@ fn what_a_crash_left_goes_with_the_next_prune() {
 fn what_was_said_is_found() {
     let disk = MemoryDisk::new();
     let store = store(&disk);
-    let session = store.create(New { title: "A Needle".into(), ..named("s") }).unwrap();
+    let session = store.create(NewSession { title: "A Needle".into(), ..named("s") }).unwrap();
     session.write(1, &said("nothing"));
     session.write(1, &said(format!("{}needle", "x".repeat(limits::SESSION_INLINE_LINE_BYTES))));
     session.write(2, &said("NEEDLE needle"));
     let result = ToolResult::error("c", "no needle");
-    session.write(2, &Record::CallEnded { result, control: None, counted: true });
+    session.write(2, &JournalRecord::CallEnded { result, control: None, counted: true });
     drop(session);
-    let Searched { found, left_out } = store.search("nEEdle", 9).unwrap();
+    let SessionSearchResults { found, left_out } = store.search("nEEdle", 9).unwrap();
     assert_eq!(left_out, []);
     let places: Vec<_> = found.iter().map(|found| (found.n, found.run, found.role.is_some())).collect();
     assert_eq!(places, [(1, 0, false), (3, 1, true), (4, 2, true), (5, 2, true)]);
     assert!(found[1].excerpt.starts_with("…xx") && found[1].excerpt.ends_with("needle"), "{}", found[1].excerpt);
     assert_eq!(store.search("needle", 2).unwrap().found.len(), 2);
-    assert_eq!(store.search("", 2).unwrap(), Searched::default());
+    assert_eq!(store.search("", 2).unwrap(), SessionSearchResults::default());
     let long = "x".repeat(limits::SESSION_SEARCH_CHARS);
     assert_eq!(
         store.search(&format!("{long}y"), 2).unwrap().found.len(),
         1,
         "what is beyond the bound is not looked for"
     );
-    assert_eq!(store.search("haystack", 2).unwrap(), Searched::default());
+    assert_eq!(store.search("haystack", 2).unwrap(), SessionSearchResults::default());
 }
 
 #[test]
 fn no_secret_comes_to_the_disk() {
     let disk = MemoryDisk::new();
     let secret = "sk-\"very\\secret\"";
-    let options = Options { secrets: Secrets::new([("API_KEY", secret)]), ..Options::default() };
-    let store = Store::new(Arc::new(disk.clone()), "/sessions", options);
-    let session = store.create(New { title: format!("Use {secret}."), ..named("s") }).unwrap();
+    let options =
+        SessionStoreOptions { secrets: Secrets::new([("API_KEY", secret)]), ..SessionStoreOptions::default() };
+    let store = SessionStore::new(Arc::new(disk.clone()), "/sessions", options);
+    let session = store.create(NewSession { title: format!("Use {secret}."), ..named("s") }).unwrap();
     let padding = "x".repeat(limits::SESSION_INLINE_LINE_BYTES);
     let json = serde_json::to_string(secret).unwrap();
     for text in [secret.to_owned(), format!("{padding}{secret}"), json] {
@@ -515,7 +531,9 @@ fn no_secret_comes_to_the_disk() {
     drop(session);
     let mut files = BTreeMap::new();
     for folder in ["/sessions/s", "/sessions/s/attachments"] {
-        for entry in disk.entries(Path::new(folder), 99).unwrap().iter().filter(|entry| entry.kind == Kind::File) {
+        for entry in
+            disk.entries(Path::new(folder), 99).unwrap().iter().filter(|entry| entry.kind == StorageEntryKind::File)
+        {
             let file = disk.open(&Path::new(folder).join(&entry.name)).unwrap();
             let mut bytes = vec![0; entry.len as usize];
             file.read_full_at(&mut bytes, 0).unwrap();
@@ -525,5 +543,5 @@ fn no_secret_comes_to_the_disk() {
     assert_eq!(files.len(), 3, "the journal, the lock and one attachment");
     assert!(files.values().all(|text| !text.contains("secret\\") && !text.contains("very")), "{files:?}");
     assert_eq!(files.values().map(|text| text.matches("[secret API_KEY]").count()).sum::<usize>(), 4);
-    assert_eq!(store.open("s", Opening::default()).unwrap().session.header().title, "Use [secret API_KEY].");
+    assert_eq!(store.open("s", SessionOpenOptions::default()).unwrap().session.header().title, "Use [secret API_KEY].");
 }

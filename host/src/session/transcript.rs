@@ -3,12 +3,12 @@ use std::{
     sync::Arc,
 };
 
-use super::{Line, What};
+use super::{JournalLine, JournalLineContent};
 use crate::{
-    agent::journal::{Ended, ErrandId, Record},
-    chat::{Change, Message, ToolCall, ToolResult, Written},
+    agent::journal::{DelegationId, JournalRecord, RecordedRunEnd},
+    chat::{ChatChange, ChatEntryRecord, Message, ToolCall, ToolResult},
     limits,
-    model::{Ledger, Tally, Usage},
+    model::{Ledger, Usage, UsageTally},
 };
 
 /// What was said in a session, run by run: each conversation as it stood when the run ended, or stands by now.
@@ -35,20 +35,20 @@ pub struct RunTranscript {
     /// When it began, in milliseconds since 1970.
     pub began: u64,
     /// Of whom it works for.
-    pub errand: Option<ErrandId>,
+    pub errand: Option<DelegationId>,
     /// The run whose conversation it goes on with: what was said there is not said here again.
     pub continues: Option<u64>,
     /// Its system prompt.
     pub prompt: Arc<str>,
     /// What it has used, without those that work for it.
-    pub spent: Tally,
+    pub spent: UsageTally,
     /// How it ended; none if it has not.
-    pub ended: Option<Ended>,
+    pub ended: Option<RecordedRunEnd>,
     /// The runs that work for it, and for which call, in the order in which they began.
     pub children: Vec<(String, u64)>,
     /// How many runs it stands below, at most [`limits::DELEGATION_DEPTH_CEILING`]: 0 for one that is nobody's child.
     level: u32,
-    said: Vec<Said>,
+    said: Vec<TranscriptMessage>,
     /// What it was given and has not read.
     input: Vec<Message>,
     sent: Vec<Message>,
@@ -59,7 +59,7 @@ pub struct RunTranscript {
 
 /// A message that was said.
 #[derive(Debug, Clone)]
-pub struct Said {
+pub struct TranscriptMessage {
     /// The line of the journal that says so.
     pub n: u64,
     /// What was said.
@@ -74,23 +74,23 @@ pub struct Said {
 
 impl Transcript {
     /// What these lines tell.
-    pub fn of(lines: impl IntoIterator<Item = Line>) -> Self {
+    pub fn of(lines: impl IntoIterator<Item = JournalLine>) -> Self {
         let mut transcript = Self::default();
         lines.into_iter().for_each(|line| transcript.add(line));
         transcript
     }
 
     /// Adds the next line.
-    pub fn add(&mut self, line: Line) {
-        let Line { n, t, run, what: What::Record(record) } = line else { return };
-        if let Record::Began { .. } = record {
+    pub fn add(&mut self, line: JournalLine) {
+        let JournalLine { n, t, run, what: JournalLineContent::Record(record) } = line else { return };
+        if let JournalRecord::Began { .. } = record {
             self.begin(run, (n, t), record);
             return;
         }
         let Some(there) = self.runs.get_mut(&run) else { return };
         let paid = match &record {
-            Record::Replied { usage, cost, .. } | Record::Wasted { usage, cost } => Some((*usage, *cost)),
-            Record::Asked { completion, cost, .. } => Some((completion.usage, *cost)),
+            JournalRecord::Replied { usage, cost, .. } | JournalRecord::Wasted { usage, cost } => Some((*usage, *cost)),
+            JournalRecord::Asked { completion, cost, .. } => Some((completion.usage, *cost)),
             _ => None,
         };
         // What a middleware answered in place of a model was not paid for.
@@ -123,8 +123,9 @@ impl Transcript {
         &self.ledger
     }
 
-    fn begin(&mut self, run: u64, (n, t): (u64, u64), record: Record) {
-        let Record::Began { agent, instance, model, errand, continues, input, prompt, changes, .. } = record else {
+    fn begin(&mut self, run: u64, (n, t): (u64, u64), record: JournalRecord) {
+        let JournalRecord::Began { agent, instance, model, errand, continues, input, prompt, changes, .. } = record
+        else {
             return;
         };
         // Whoever wrote the journal may be anyone: none is its own child, and none twice. Those that begin side by side
@@ -151,7 +152,7 @@ impl Transcript {
             errand,
             continues,
             prompt,
-            spent: Tally::default(),
+            spent: UsageTally::default(),
             ended: None,
             children: Vec::new(),
             level,
@@ -168,7 +169,7 @@ impl Transcript {
 
 impl RunTranscript {
     /// What was said in it, in order.
-    pub fn said(&self) -> impl Iterator<Item = &Said> {
+    pub fn said(&self) -> impl Iterator<Item = &TranscriptMessage> {
         self.said.iter().filter(|said| said.run == self.run)
     }
 
@@ -196,58 +197,60 @@ impl RunTranscript {
     }
 
     /// Its conversation, for the run that goes on with it.
-    fn hand_on(&mut self) -> Vec<Said> {
+    fn hand_on(&mut self) -> Vec<TranscriptMessage> {
         let own = self.said().cloned().collect();
         std::mem::replace(&mut self.said, own)
     }
 
-    fn add(&mut self, n: u64, record: Record) {
+    fn add(&mut self, n: u64, record: JournalRecord) {
         match record {
-            Record::Turn { changes, .. } | Record::Chose { changes, .. } => {
+            JournalRecord::Turn { changes, .. } | JournalRecord::Chose { changes, .. } => {
                 self.input.clear();
                 self.change(n, changes);
             }
-            Record::Replied { changes, .. } | Record::Looked { changes, .. } => self.change(n, changes),
-            Record::Passed { input, .. } => self.input = input.unwrap_or_else(|| std::mem::take(&mut self.input)),
-            Record::Retried { input, changes, .. } => {
+            JournalRecord::Replied { changes, .. } | JournalRecord::Looked { changes, .. } => self.change(n, changes),
+            JournalRecord::Passed { input, .. } => {
+                self.input = input.unwrap_or_else(|| std::mem::take(&mut self.input))
+            }
+            JournalRecord::Retried { input, changes, .. } => {
                 self.change(n, changes);
                 self.input = input;
             }
-            Record::WentOn { input, changes } => {
+            JournalRecord::WentOn { input, changes } => {
                 self.change(n, changes);
                 input.iter().for_each(|message| self.read(message));
                 self.input = input;
             }
-            Record::Ended { changes, outcome, .. } => {
+            JournalRecord::Ended { changes, outcome, .. } => {
                 self.change(n, changes);
                 self.ended = Some(outcome);
             }
-            Record::CallBegan { call, .. } => {
+            JournalRecord::CallBegan { call, .. } => {
                 self.begun.insert(call);
             }
-            Record::CallEnded { result, .. } => {
+            JournalRecord::CallEnded { result, .. } => {
                 self.results.insert(result.call_id.clone(), result);
             }
-            Record::Sent { message } => self.sent.push(message),
+            JournalRecord::Sent { message } => self.sent.push(message),
             // What these tell stands in the conversation too, in the calls and in their results.
-            Record::Delegated { .. }
-            | Record::Parked { .. }
-            | Record::Answered { .. }
-            | Record::Returned { .. }
-            | Record::Began { .. }
-            | Record::Asked { .. }
-            | Record::Wasted { .. }
-            | Record::Task { .. }
-            | Record::Blackboard { .. }
-            | Record::Decided { .. }
-            | Record::Given { .. } => {}
+            JournalRecord::Delegated { .. }
+            | JournalRecord::Parked { .. }
+            | JournalRecord::Answered { .. }
+            | JournalRecord::Returned { .. }
+            | JournalRecord::Began { .. }
+            | JournalRecord::Asked { .. }
+            | JournalRecord::Wasted { .. }
+            | JournalRecord::Task { .. }
+            | JournalRecord::Blackboard { .. }
+            | JournalRecord::Decided { .. }
+            | JournalRecord::Given { .. } => {}
         }
     }
 
-    fn change(&mut self, n: u64, changes: Vec<Change>) {
+    fn change(&mut self, n: u64, changes: Vec<ChatChange>) {
         for change in changes {
             match change {
-                Change::Added(written) => {
+                ChatChange::Added(written) => {
                     self.read(&written.message);
                     for result in written.message.tool_results() {
                         self.results.remove(&result.call_id);
@@ -255,16 +258,16 @@ impl RunTranscript {
                     let said = self.said_at(n, written);
                     self.said.push(said);
                 }
-                Change::Answered { id, call, .. } => {
+                ChatChange::Answered { id, call, .. } => {
                     let Some(result) = self.results.remove(&call) else { continue };
                     let message = Arc::new(Message::results(vec![result]));
-                    self.said.push(Said { n, message, note: false, edited: false, id, run: self.run });
+                    self.said.push(TranscriptMessage { n, message, note: false, edited: false, id, run: self.run });
                 }
-                Change::Waits(message) => {
+                ChatChange::Waits(message) => {
                     self.read(&message);
                     self.sent.push(Message::clone(&message));
                 }
-                Change::Replaced { first, last, by } => {
+                ChatChange::Replaced { first, last, by } => {
                     let position = |id| self.said.iter().position(|said| said.id == id);
                     let (Some(first), Some(last)) = (position(first), position(last)) else { continue };
                     if first <= last {
@@ -273,14 +276,14 @@ impl RunTranscript {
                     }
                 }
                 // The prompt is known, and what is kept beside the conversation nobody has said.
-                Change::Prompted { .. } | Change::Kept { .. } => {}
+                ChatChange::Prompted { .. } | ChatChange::Kept { .. } => {}
             }
         }
     }
 
-    fn said_at(&self, n: u64, written: Written) -> Said {
-        let Written { id, note, edited, message, .. } = written;
-        Said { n, note: note || message.is_note(), edited, message, id, run: self.run }
+    fn said_at(&self, n: u64, written: ChatEntryRecord) -> TranscriptMessage {
+        let ChatEntryRecord { id, note, edited, message, .. } = written;
+        TranscriptMessage { n, note: note || message.is_note(), edited, message, id, run: self.run }
     }
 
     /// This message waits no more.

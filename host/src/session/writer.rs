@@ -14,21 +14,21 @@ use std::{
 use tokio::sync::watch;
 
 use super::{
-    Digest, Kind, SessionError, Storage, StoredFile,
-    attachments::{Attachment, Body},
+    SessionError, SessionStorage, Sha256Digest, StorageEntryKind, StoredFile,
+    attachments::{JournalAttachment, JournalLineBody},
     chain::LineChain,
     error::disk,
     format::append_line,
 };
 use crate::{
-    agent::journal::{Lost, Mark},
+    agent::journal::{JournalPosition, JournalWriteError},
     error::without_number,
     limits,
 };
 
 /// Where a session stands on the disk.
-pub(super) struct Place {
-    pub storage: Arc<dyn Storage>,
+pub(super) struct JournalWriter {
+    pub storage: Arc<dyn SessionStorage>,
     pub id: String,
     /// Its folder.
     pub folder: PathBuf,
@@ -40,7 +40,7 @@ pub(super) struct Place {
     pub _lock: Box<dyn StoredFile>,
 }
 
-impl Place {
+impl JournalWriter {
     pub fn journal_path(&self) -> PathBuf {
         self.folder.join(JOURNAL)
     }
@@ -52,18 +52,18 @@ pub(super) const ATTACHMENTS: &str = "attachments";
 pub(super) const LOCK: &str = "lock";
 
 /// What callers and the thread share.
-pub(super) struct Queue {
-    pending: Mutex<Pending>,
+pub(super) struct JournalQueue {
+    pending: Mutex<PendingLines>,
     wake: Condvar,
-    progress: watch::Sender<Progress>,
+    progress: watch::Sender<WriterProgress>,
     /// Bytes that the session may have.
     most: u64,
 }
 
 #[derive(Default)]
-struct Pending {
+struct PendingLines {
     lines: Vec<u8>,
-    attachments: Vec<Attachment>,
+    attachments: Vec<JournalAttachment>,
     /// Bytes of both.
     bytes: usize,
     /// The number of the last line that was told.
@@ -73,43 +73,43 @@ struct Pending {
     /// Bytes of the whole session, what is pending included.
     total: u64,
     /// Attachments that were told once.
-    known: HashSet<Digest>,
+    known: HashSet<Sha256Digest>,
     /// By which lines are known as this person's; `None` where the session has no mark.
     chain: Option<LineChain>,
     /// Why nothing more is taken.
-    lost: Option<Lost>,
+    lost: Option<JournalWriteError>,
     is_asleep: bool,
 }
 
 /// What the thread has done.
 #[derive(Default)]
-struct Progress {
+struct WriterProgress {
     /// The last line that is kept.
     kept: u64,
     /// Why no further one will be.
-    lost: Option<Lost>,
+    lost: Option<JournalWriteError>,
 }
 
-impl Queue {
+impl JournalQueue {
     /// Of a session that has so many lines and bytes, whose lines go on with this chain.
     pub fn new(last: u64, total: u64, most: u64, chain: Option<LineChain>) -> Self {
         Self {
-            pending: Mutex::new(Pending { last, total, chain, ..Pending::default() }),
+            pending: Mutex::new(PendingLines { last, total, chain, ..PendingLines::default() }),
             wake: Condvar::new(),
-            progress: watch::Sender::new(Progress { kept: last, lost: None }),
+            progress: watch::Sender::new(WriterProgress { kept: last, lost: None }),
             most,
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Pending> {
+    fn lock(&self) -> MutexGuard<'_, PendingLines> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a line, or says why nothing more is taken: see [`Queue::lost`]. `is_top` as in the format.
-    pub fn push(&self, run: u64, is_top: bool, body: Result<Body, String>) -> Mark {
+    /// Takes a line, or says why nothing more is taken: see [`JournalQueue::lost`]. `is_top` as in the format.
+    pub fn push(&self, run: u64, is_top: bool, body: Result<JournalLineBody, String>) -> JournalPosition {
         let mut pending = self.lock();
         if pending.lost.is_some() {
-            return Mark(u64::MAX);
+            return JournalPosition(u64::MAX);
         }
         let added = match body {
             Ok(body)
@@ -122,9 +122,9 @@ impl Queue {
         };
         match added {
             Ok(()) => {}
-            Err(reason) => pending.lost = Some(Lost { reason }),
+            Err(reason) => pending.lost = Some(JournalWriteError { reason }),
         }
-        let mark = if pending.lost.is_some() { Mark(u64::MAX) } else { Mark(pending.last) };
+        let mark = if pending.lost.is_some() { JournalPosition(u64::MAX) } else { JournalPosition(pending.last) };
         if pending.is_asleep {
             self.wake.notify_one();
         }
@@ -132,15 +132,15 @@ impl Queue {
     }
 
     /// The number of the last line that was told.
-    pub fn last(&self) -> Mark {
-        Mark(self.lock().last)
+    pub fn last(&self) -> JournalPosition {
+        JournalPosition(self.lock().last)
     }
 
-    pub fn lost(&self) -> Option<Lost> {
+    pub fn lost(&self) -> Option<JournalWriteError> {
         self.lock().lost.clone()
     }
 
-    pub async fn kept(&self, mark: Mark) -> Result<(), Lost> {
+    pub async fn kept(&self, mark: JournalPosition) -> Result<(), JournalWriteError> {
         let mut progress = self.progress.subscribe();
         self.want(mark);
         let done = progress.wait_for(|progress| progress.kept >= mark.0 || progress.lost.is_some()).await;
@@ -153,7 +153,7 @@ impl Queue {
     }
 
     /// Has the thread make haste.
-    fn want(&self, mark: Mark) {
+    fn want(&self, mark: JournalPosition) {
         let mut pending = self.lock();
         pending.wanted = pending.wanted.max(mark.0.min(pending.last));
         if pending.is_asleep {
@@ -163,18 +163,18 @@ impl Queue {
 
     /// Nothing more is taken; what was told is still written.
     pub fn close(&self, reason: &str) {
-        self.lock().lost.get_or_insert_with(|| Lost { reason: reason.into() });
+        self.lock().lost.get_or_insert_with(|| JournalWriteError { reason: reason.into() });
         self.wake.notify_one();
     }
 }
 
-fn crashed() -> Lost {
-    Lost { reason: "what writes the session has crashed, a bug; what was written is kept".into() }
+fn crashed() -> JournalWriteError {
+    JournalWriteError { reason: "what writes the session has crashed, a bug; what was written is kept".into() }
 }
 
-impl Pending {
-    fn add(&mut self, run: u64, is_top: bool, body: Body, most: u64) -> Result<(), String> {
-        let Body { members, attachments } = body;
+impl PendingLines {
+    fn add(&mut self, run: u64, is_top: bool, body: JournalLineBody, most: u64) -> Result<(), String> {
+        let JournalLineBody { members, attachments } = body;
         let fresh: Vec<_> = attachments.into_iter().filter(|file| !self.known.contains(&file.digest)).collect();
         let files: usize = fresh.iter().map(|file| file.bytes.len()).sum();
         let (before, n) = (self.lines.len(), self.last + 1);
@@ -211,8 +211,8 @@ impl Pending {
 /// Writes until the queue is closed or something fails. What is written is there if the process is killed; what is synced is
 /// there if the power fails too. It is synced as soon as somebody waits for that, and else [a moment
 /// later](limits::SESSION_SYNC_DELAY).
-pub(super) fn write(queue: &Queue, mut place: Place) {
-    let _at_end = AtEnd(queue);
+pub(super) fn write(queue: &JournalQueue, mut place: JournalWriter) {
+    let _at_end = WriterEndGuard(queue);
     let mut lines = Vec::new();
     // A name that an earlier process made may not be on the disk yet.
     let mut is_folder_synced = false;
@@ -265,7 +265,7 @@ pub(super) fn write(queue: &Queue, mut place: Place) {
             // What is not whole goes, as far as the disk lets us; whoever reads it leaves it out in any case.
             let _ = place.journal.truncate(if due.is_some() { place.kept } else { place.end });
             let mut pending = queue.lock();
-            pending.lost = Some(Lost { reason: place.why(&error) });
+            pending.lost = Some(JournalWriteError { reason: place.why(&error) });
             pending.lines = Vec::new();
             pending.attachments = Vec::new();
             return;
@@ -276,17 +276,17 @@ pub(super) fn write(queue: &Queue, mut place: Place) {
 }
 
 /// Tells those who wait that nothing more will come, however the thread ends.
-struct AtEnd<'a>(&'a Queue);
+struct WriterEndGuard<'a>(&'a JournalQueue);
 
-impl Drop for AtEnd<'_> {
+impl Drop for WriterEndGuard<'_> {
     fn drop(&mut self) {
         let lost = self.0.lock().lost.get_or_insert_with(crashed).clone();
         self.0.progress.send_modify(|progress| progress.lost = Some(lost));
     }
 }
 
-impl Place {
-    fn put(&mut self, lines: &[u8], attachments: &[Attachment], synced: &mut bool) -> Result<(), SessionError> {
+impl JournalWriter {
+    fn put(&mut self, lines: &[u8], attachments: &[JournalAttachment], synced: &mut bool) -> Result<(), SessionError> {
         let folder = self.folder.join(ATTACHMENTS);
         for file in attachments {
             *synced &= !keep(&*self.storage, &folder, file)?;
@@ -320,10 +320,13 @@ impl Place {
 }
 
 /// Writes an attachment, if it is not there; whether a name was made.
-fn keep(storage: &dyn Storage, folder: &Path, file: &Attachment) -> Result<bool, SessionError> {
+fn keep(storage: &dyn SessionStorage, folder: &Path, file: &JournalAttachment) -> Result<bool, SessionError> {
     let path = folder.join(file.digest.hex());
     // It got its name when all of it was on the disk.
-    if storage.entry(&path).is_ok_and(|there| there.kind == Kind::File && there.len == file.bytes.len() as u64) {
+    if storage
+        .entry(&path)
+        .is_ok_and(|there| there.kind == StorageEntryKind::File && there.len == file.bytes.len() as u64)
+    {
         return Ok(false);
     }
     let beside = folder.join(format!(".{}", file.digest.hex()));
@@ -333,7 +336,7 @@ fn keep(storage: &dyn Storage, folder: &Path, file: &Attachment) -> Result<bool,
 }
 
 /// Writes a file beside the one that it is to be.
-pub(super) fn write_new(storage: &dyn Storage, path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub(super) fn write_new(storage: &dyn SessionStorage, path: &Path, bytes: &[u8]) -> io::Result<()> {
     let write = || {
         let file = storage.open_or_create(path)?;
         file.truncate(0)?;
@@ -345,7 +348,7 @@ pub(super) fn write_new(storage: &dyn Storage, path: &Path, bytes: &[u8]) -> io:
     })
 }
 
-impl fmt::Debug for Queue {
+impl fmt::Debug for JournalQueue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Queue").finish_non_exhaustive()
     }
@@ -355,10 +358,10 @@ impl fmt::Debug for Queue {
 mod tests {
     use super::*;
 
-    fn body(members: usize, attached: usize) -> Result<Body, String> {
-        let file = |bytes: Vec<u8>| Attachment { digest: Digest([0; 32]), bytes };
+    fn body(members: usize, attached: usize) -> Result<JournalLineBody, String> {
+        let file = |bytes: Vec<u8>| JournalAttachment { digest: Sha256Digest([0; 32]), bytes };
         let attachments = if attached > 0 { vec![file(vec![0; attached])] } else { Vec::new() };
-        Ok(Body { members: vec![b' '; members], attachments })
+        Ok(JournalLineBody { members: vec![b' '; members], attachments })
     }
 
     #[test]
@@ -372,9 +375,10 @@ mod tests {
             (vec![body(9, 2 * all), body(9, 0)], 1, "the disk is too slow"),
             (vec![body(9, 0), Err("so".into()), body(9, 0)], 1, "cannot be written down: so"),
         ] {
-            let queue = Queue::new(1, 0, u64::MAX, None);
+            let queue = JournalQueue::new(1, 0, u64::MAX, None);
             let marks: Vec<_> = pushed.into_iter().map(|body| queue.push(1, false, body)).collect();
-            let expected = (0..marks.len()).map(|at| Mark(if at < taken { at as u64 + 2 } else { u64::MAX }));
+            let expected =
+                (0..marks.len()).map(|at| JournalPosition(if at < taken { at as u64 + 2 } else { u64::MAX }));
             assert_eq!(marks, expected.collect::<Vec<_>>(), "{why}");
             assert!(queue.lost().is_some_and(|lost| lost.reason.contains(why)), "{:?}", queue.lost());
         }
@@ -382,7 +386,7 @@ mod tests {
 
     #[test]
     fn the_same_attachment_waits_once() {
-        let queue = Queue::new(1, 0, u64::MAX, None);
+        let queue = JournalQueue::new(1, 0, u64::MAX, None);
         for _ in 0..3 {
             queue.push(1, false, body(9, limits::SESSION_PENDING_BYTES / 2));
         }

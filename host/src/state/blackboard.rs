@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 use super::{
     named,
-    shared::{Hook, NotRestored, Shared},
+    shared::{StateChangeHook, StateRestoreError, WatchedValue},
 };
 use crate::{
     error::{Fault, acts_on_terminal},
@@ -18,19 +18,19 @@ use crate::{
 /// the whole board, from 1 on, so that no revision comes twice, not even under a key that was deleted in between.
 #[derive(Debug, Clone, Default)]
 pub struct Blackboard {
-    board: Arc<Shared<Board>>,
+    board: Arc<WatchedValue<BlackboardState>>,
 }
 
 /// A value on a [`Blackboard`].
 #[derive(Debug, Clone, Serialize)]
-pub struct Entry {
+pub struct BlackboardEntry {
     /// Names this state of the value; a later one has a larger number.
     pub revision: u64,
     /// The value as it was written.
     pub value: Arc<RawValue>,
 }
 
-impl Entry {
+impl BlackboardEntry {
     /// The value as a type of Rust.
     ///
     /// # Errors
@@ -110,7 +110,7 @@ impl Blackboard {
     /// Tells `hook`, instead of an earlier one, of each change from now on, in their order. It is told in the midst of them:
     /// it must not wait, and must not use the blackboard.
     pub fn on_change(&self, hook: Arc<dyn Fn(&BlackboardChange) + Send + Sync>) {
-        self.board.set(|board| board.hook = Hook::new(hook));
+        self.board.set(|board| board.hook = StateChangeHook::new(hook));
     }
 
     /// Makes the blackboard what these changes, in their order, had made of an empty one: what was on it is gone. Nobody is
@@ -118,14 +118,14 @@ impl Blackboard {
     ///
     /// # Errors
     ///
-    /// [`NotRestored`] if no blackboard can come to be so; nothing has changed then.
-    pub fn restore(&self, changes: impl IntoIterator<Item = BlackboardChange>) -> Result<(), NotRestored> {
-        let mut restored = Board::default();
+    /// [`StateRestoreError`] if no blackboard can come to be so; nothing has changed then.
+    pub fn restore(&self, changes: impl IntoIterator<Item = BlackboardChange>) -> Result<(), StateRestoreError> {
+        let mut restored = BlackboardState::default();
         for change in changes {
             let BlackboardChange { key, revision, value } = change;
             restored.make(&key, revision, value).map_err(|cause| {
                 let place = format!("revision {revision} of the blackboard, `{}`", named(&key).escape_debug());
-                NotRestored { place, cause }
+                StateRestoreError { place, cause }
             })?;
         }
         self.board.set(|board| {
@@ -136,7 +136,7 @@ impl Blackboard {
     }
 
     /// The value under a key.
-    pub fn get(&self, key: &str) -> Option<Entry> {
+    pub fn get(&self, key: &str) -> Option<BlackboardEntry> {
         self.board.read(|board| board.entries.get(key).cloned())
     }
 
@@ -183,19 +183,19 @@ impl Blackboard {
     }
 
     /// All keys and values as they are at one moment.
-    pub fn snapshot(&self) -> BTreeMap<String, Entry> {
+    pub fn snapshot(&self) -> BTreeMap<String, BlackboardEntry> {
         self.board.read(|board| board.entries.clone())
     }
 
     /// Waits until there is a value under the key.
-    pub async fn watch(&self, key: &str) -> Entry {
+    pub async fn watch(&self, key: &str) -> BlackboardEntry {
         self.board.until(|board| board.entries.get(key).cloned()).await
     }
 
     /// Waits until the value under the key is another one than that of revision `after`: none if it was deleted. With 0
     /// for "none was seen yet" it waits until there is one.
-    pub async fn changed(&self, key: &str, after: u64) -> Option<Entry> {
-        let look = |board: &Board| match board.entries.get(key) {
+    pub async fn changed(&self, key: &str, after: u64) -> Option<BlackboardEntry> {
+        let look = |board: &BlackboardState| match board.entries.get(key) {
             Some(entry) => (entry.revision > after).then(|| Some(entry.clone())),
             None => (after > 0).then_some(None),
         };
@@ -204,15 +204,15 @@ impl Blackboard {
 }
 
 #[derive(Debug, Default)]
-struct Board {
-    entries: BTreeMap<String, Entry>,
+struct BlackboardState {
+    entries: BTreeMap<String, BlackboardEntry>,
     /// Of all keys and values.
     bytes: usize,
     revision: u64,
-    hook: Hook<BlackboardChange>,
+    hook: StateChangeHook<BlackboardChange>,
 }
 
-impl Board {
+impl BlackboardState {
     /// Makes a change that was made before; else says why it cannot have been.
     fn make(&mut self, key: &str, revision: u64, value: Option<String>) -> Result<(), String> {
         let next = self.revision + 1;
@@ -245,11 +245,11 @@ impl Board {
             revision: self.revision,
             value: Some(value.get().to_owned()),
         });
-        self.entries.insert(key.into(), Entry { revision: self.revision, value });
+        self.entries.insert(key.into(), BlackboardEntry { revision: self.revision, value });
         Ok(self.revision)
     }
 
-    fn remove(&mut self, key: &str) -> Option<Entry> {
+    fn remove(&mut self, key: &str) -> Option<BlackboardEntry> {
         let gone = self.entries.remove(key)?;
         self.bytes -= bytes_of(key, &gone);
         self.revision += 1;
@@ -258,7 +258,7 @@ impl Board {
     }
 }
 
-fn bytes_of(key: &str, entry: &Entry) -> usize {
+fn bytes_of(key: &str, entry: &BlackboardEntry) -> usize {
     key.len() + entry.value.get().len()
 }
 
@@ -289,7 +289,7 @@ mod tests {
 
     use super::*;
 
-    fn value(entry: Option<Entry>) -> Option<Value> {
+    fn value(entry: Option<BlackboardEntry>) -> Option<Value> {
         entry.map(|entry| entry.parse().unwrap())
     }
 

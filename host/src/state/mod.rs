@@ -10,13 +10,13 @@ mod shared;
 mod tasks;
 mod tools;
 
-pub use blackboard::{Blackboard, BlackboardChange, BlackboardError, Entry};
-pub use notes::{NoteError, NoteList, NoteSummary, Notes};
-pub use reflections::Reflections;
-pub use shared::NotRestored;
+pub use blackboard::{Blackboard, BlackboardChange, BlackboardEntry, BlackboardError};
+pub use notes::{NoteError, NoteList, NoteStore, NoteSummary};
+pub use reflections::ReflectionStore;
+pub use shared::StateRestoreError;
 pub use tasks::{
-    Actor, Assignment, Blocker, Dependency, Metadata, NewTask, StatusReport, Task, TaskBoard, TaskError, TaskFilter,
-    TaskStatus, TaskUpdate,
+    ClaimedTask, NewTask, Task, TaskActor, TaskBlocker, TaskBoard, TaskDependency, TaskError, TaskFilter, TaskMetadata,
+    TaskStatus, TaskStatusReport, TaskUpdate,
 };
 pub use tools::{blackboard_tools, note_tools, task_tools};
 

@@ -21,12 +21,12 @@ use crate::{
 /// first note (mode 0750). Symbolic links are refused, as notes and as the folder. Other files in the folder are left
 /// alone.
 #[derive(Debug, Clone)]
-pub struct Notes {
-    folder: Arc<Folder>,
+pub struct NoteStore {
+    folder: Arc<NoteFolder>,
 }
 
 #[derive(Debug)]
-struct Folder {
+struct NoteFolder {
     path: Box<Path>,
     /// Held while a note is written, so that no two are the last that has room.
     writing: Mutex<()>,
@@ -94,10 +94,10 @@ impl From<NoteError> for Fault {
     }
 }
 
-impl Notes {
+impl NoteStore {
     /// The notes in this folder. Nothing is read or made yet.
     pub fn new(folder: impl AsRef<Path>) -> Self {
-        Self { folder: Arc::new(Folder { path: folder.as_ref().into(), writing: Mutex::default() }) }
+        Self { folder: Arc::new(NoteFolder { path: folder.as_ref().into(), writing: Mutex::default() }) }
     }
 
     /// Writes a note, over the one of that name if there is one. Once begun it is finished, even if this is dropped.
@@ -131,12 +131,12 @@ impl Notes {
     ///
     /// [`NoteError::Folder`].
     pub async fn list(&self) -> Result<NoteList, NoteError> {
-        self.blocking(Folder::list).await
+        self.blocking(NoteFolder::list).await
     }
 
     async fn blocking<R: Send + 'static>(
         &self,
-        work: impl FnOnce(&Folder) -> Result<R, NoteError> + Send + 'static,
+        work: impl FnOnce(&NoteFolder) -> Result<R, NoteError> + Send + 'static,
     ) -> Result<R, NoteError> {
         let folder = Arc::clone(&self.folder);
         let done = tokio::task::spawn_blocking(move || work(&folder)).await;
@@ -144,7 +144,7 @@ impl Notes {
     }
 }
 
-impl Folder {
+impl NoteFolder {
     fn write(&self, name: &str, content: &str) -> Result<(), NoteError> {
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         self.make()?;
@@ -287,9 +287,9 @@ fn folder_error(error: io::Error) -> NoteError {
 mod tests {
     use super::*;
 
-    fn folder() -> (tempfile::TempDir, Notes) {
+    fn folder() -> (tempfile::TempDir, NoteStore) {
         let parent = tempfile::tempdir().unwrap();
-        let notes = Notes::new(parent.path().join("local/notes"));
+        let notes = NoteStore::new(parent.path().join("local/notes"));
         (parent, notes)
     }
 
@@ -375,7 +375,7 @@ mod tests {
 
         symlink(&folder, parent.path().join("linked")).unwrap();
         for (path, cause) in [("linked", "symbolic link"), ("outside", "it is a file"), ("outside/below", "")] {
-            let notes = Notes::new(parent.path().join(path));
+            let notes = NoteStore::new(parent.path().join(path));
             for told in [notes.write("real", "x").await.unwrap_err(), notes.list().await.unwrap_err()] {
                 assert!(matches!(&told, NoteError::Folder { cause: found } if found.contains(cause)), "{told}");
             }

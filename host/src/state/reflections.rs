@@ -9,17 +9,17 @@ use std::{
 
 use crate::{
     files, limits,
-    tool::{Completed, CompletionStatus},
+    tool::{CompletionStatus, TaskCompletion},
 };
 
 /// What was learned from tasks that failed: a Markdown file each in one folder, found again by the words of later tasks.
 /// Clones are the same folder.
 #[derive(Debug, Clone)]
-pub struct Reflections {
+pub struct ReflectionStore {
     folder: Arc<Path>,
 }
 
-impl Reflections {
+impl ReflectionStore {
     /// Those in this folder, which is made when the first is written.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into().into() }
@@ -30,7 +30,7 @@ impl Reflections {
     /// # Errors
     ///
     /// Why it could not be written.
-    pub async fn write(&self, agent: &str, task: &str, completed: &Completed) -> io::Result<()> {
+    pub async fn write(&self, agent: &str, task: &str, completed: &TaskCompletion) -> io::Result<()> {
         let folder = Arc::clone(&self.folder);
         let (stem, text) = (file_stem(agent, SystemTime::now()), text(agent, task, completed));
         in_background(move || save(&folder, &stem, &text)).await
@@ -63,8 +63,8 @@ fn file_stem(agent: &str, now: SystemTime) -> String {
     format!("{agent}-{day}-{time}")
 }
 
-fn text(agent: &str, task: &str, completed: &Completed) -> String {
-    let Completed { status, summary, files_modified, tests_run, caveats } = completed;
+fn text(agent: &str, task: &str, completed: &TaskCompletion) -> String {
+    let TaskCompletion { status, summary, files_modified, tests_run, caveats } = completed;
     let status = match status {
         CompletionStatus::Completed => "completed",
         CompletionStatus::Failed => "failed",
@@ -153,8 +153,8 @@ fn words(task: &str) -> BTreeSet<String> {
 mod tests {
     use super::*;
 
-    fn failed(summary: &str) -> Completed {
-        Completed {
+    fn failed(summary: &str) -> TaskCompletion {
+        TaskCompletion {
             status: CompletionStatus::Failed,
             summary: summary.into(),
             files_modified: vec!["src/a.rs".into()],
@@ -166,7 +166,7 @@ mod tests {
     #[tokio::test]
     async fn failures_are_found_by_the_words_of_the_task() {
         let folder = tempfile::tempdir().unwrap();
-        let reflections = Reflections::new(folder.path().join("reflections"));
+        let reflections = ReflectionStore::new(folder.path().join("reflections"));
         assert_eq!(reflections.relevant("refactor the parser").await, None, "there is no folder yet");
         for n in 1..=limits::REFLECTIONS_TOLD + 2 {
             let summary = format!("attempt {n} broke the tokenizer");
@@ -187,7 +187,7 @@ mod tests {
     #[tokio::test]
     async fn what_is_told_is_bounded() {
         let folder = tempfile::tempdir().unwrap();
-        let reflections = Reflections::new(folder.path());
+        let reflections = ReflectionStore::new(folder.path());
         for _ in 0..4 {
             reflections.write("coder", "long story", &failed(&"ü".repeat(limits::REFLECTION_BYTES))).await.unwrap();
         }

@@ -7,12 +7,12 @@ use tokio::sync::watch;
 
 /// A value that many hold, and a revision that counts its changes and wakes whoever waits for one.
 #[derive(Debug, Default)]
-pub(super) struct Shared<T> {
+pub(super) struct WatchedValue<T> {
     value: Mutex<T>,
     revision: watch::Sender<u64>,
 }
 
-impl<T> Shared<T> {
+impl<T> WatchedValue<T> {
     /// Looks at it.
     pub(super) fn read<R>(&self, look: impl FnOnce(&T) -> R) -> R {
         look(&self.lock())
@@ -62,12 +62,12 @@ impl<T> Shared<T> {
 
 /// Who is told of changes; nobody by default. It is told under the lock, so that the order of what it is told is the order
 /// of the changes.
-pub(super) struct Hook<T>(Option<Arc<Told<T>>>);
+pub(super) struct StateChangeHook<T>(Option<Arc<StateChangeFn<T>>>);
 
-type Told<T> = dyn Fn(&T) + Send + Sync;
+type StateChangeFn<T> = dyn Fn(&T) + Send + Sync;
 
-impl<T> Hook<T> {
-    pub(super) fn new(hook: Arc<Told<T>>) -> Self {
+impl<T> StateChangeHook<T> {
+    pub(super) fn new(hook: Arc<StateChangeFn<T>>) -> Self {
         Self(Some(hook))
     }
 
@@ -79,13 +79,13 @@ impl<T> Hook<T> {
     }
 }
 
-impl<T> Default for Hook<T> {
+impl<T> Default for StateChangeHook<T> {
     fn default() -> Self {
         Self(None)
     }
 }
 
-impl<T> fmt::Debug for Hook<T> {
+impl<T> fmt::Debug for StateChangeHook<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.0.is_some() { "Hook(told)" } else { "Hook(untold)" })
     }
@@ -94,7 +94,7 @@ impl<T> fmt::Debug for Hook<T> {
 /// What was written down of a board does not make one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{place} cannot be restored: {cause}; what is written down of it was changed or is incomplete")]
-pub struct NotRestored {
+pub struct StateRestoreError {
     /// Which task, or which change of a blackboard.
     pub place: String,
     /// What is wrong with it.
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn no_change_is_missed_between_a_look_and_the_wait() {
-        let shared = Shared::<u32>::default();
+        let shared = WatchedValue::<u32>::default();
         let mut looks = 0;
         let seen = shared.until(|_| {
             looks += 1;
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn a_refused_change_wakes_nobody() {
-        let shared = Shared::<u32>::default();
+        let shared = WatchedValue::<u32>::default();
         assert_eq!(shared.change(|_| Err::<(), _>("no")), Err("no"));
         assert_eq!(shared.revision(), 0);
     }

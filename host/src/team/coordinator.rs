@@ -3,13 +3,13 @@ use std::sync::{Arc, LazyLock};
 use async_trait::async_trait;
 
 use crate::{
-    agent::Ask,
-    capability::Names,
-    chat::{Part, Snapshot},
+    agent::ModelQuery,
+    capability::NameSet,
+    chat::{ChatSnapshot, Part},
     error::Fault,
     event::RunCx,
     model::Completion,
-    tool::HandOver,
+    tool::TaskHandoff,
 };
 
 /// Decides who in a team works next: a pure step, whose state the host keeps.
@@ -19,7 +19,7 @@ pub trait Coordinator: Send + Sync {
     fn name(&self) -> &str;
 
     /// The models of the config that it may ask, beside the team's own.
-    fn models(&self) -> &Names {
+    fn models(&self) -> &NameSet {
         &NO_MODELS
     }
 
@@ -29,7 +29,7 @@ pub trait Coordinator: Send + Sync {
     }
 
     /// Returns `true` if it is told in the conversation that a member hands over, by a note of that member: for one that is not
-    /// told [`Fared::HandedOver`].
+    /// told [`MemberOutcome::HandedOver`].
     fn reads_hand_overs(&self) -> bool {
         false
     }
@@ -39,31 +39,31 @@ pub trait Coordinator: Send + Sync {
     /// # Errors
     ///
     /// A [`Fault`], which ends the team's run; [`Fault::Exhausted`] is the one for too many rounds.
-    async fn next(&self, cx: &RunCx, moment: &Moment<'_>, state: Vec<u8>) -> Result<Step, Fault>;
+    async fn next(&self, cx: &RunCx, moment: &CoordinatorInput<'_>, state: Vec<u8>) -> Result<CoordinatorStep, Fault>;
 }
 
-static NO_MODELS: LazyLock<Names> = LazyLock::new(Names::default);
+static NO_MODELS: LazyLock<NameSet> = LazyLock::new(NameSet::default);
 
 /// What a coordinator is told.
 #[derive(Debug)]
-pub struct Moment<'a> {
-    /// Steps before this one; calls for an [`Action::Ask`] do not count.
+pub struct CoordinatorInput<'a> {
+    /// Steps before this one; calls for an [`CoordinatorAction::Ask`] do not count.
     pub step: u32,
     /// The conversation that the team shares. It stands still during a call.
-    pub shared: &'a Snapshot,
+    pub shared: &'a ChatSnapshot,
     /// Who is there now, in order. Members may come and go between steps.
-    pub members: &'a [Profile],
+    pub members: &'a [MemberProfile],
     /// The last step, in order of selection.
-    pub reports: &'a [Report],
+    pub reports: &'a [MemberReport],
     /// The member that worked last, also in an earlier run of this team on this conversation.
     pub active: Option<&'a str>,
-    /// The answer to an [`Action::Ask`], only in the call that follows it.
+    /// The answer to an [`CoordinatorAction::Ask`], only in the call that follows it.
     pub reply: Option<Result<Completion, Fault>>,
 }
 
 /// One of the team, as its coordinator sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Profile {
+pub struct MemberProfile {
     /// Unique in the team.
     pub name: Arc<str>,
     /// What it is in the team; several may share one.
@@ -74,34 +74,34 @@ pub struct Profile {
 
 /// How a member of the last step fared.
 #[derive(Debug, Clone)]
-pub struct Report {
+pub struct MemberReport {
     /// Who.
     pub member: Arc<str>,
     /// How.
-    pub fared: Fared,
+    pub fared: MemberOutcome,
 }
 
 /// What a member's work came to.
 #[derive(Debug, Clone)]
-pub enum Fared {
+pub enum MemberOutcome {
     /// Its reply is in the chat.
     Replied,
     /// It wants another one to go on.
-    HandedOver(HandOver),
+    HandedOver(TaskHandoff),
     /// It failed, and the team goes on without its reply.
     Failed(Fault),
 }
 
 /// Who works.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Assignment {
-    /// A name out of [`Moment::members`].
+pub struct MemberAssignment {
+    /// A name out of [`CoordinatorInput::members`].
     pub member: Arc<str>,
     /// Put as a user message before that member alone. None: it just sees what is new in the shared chat.
     pub task: Option<String>,
 }
 
-impl Assignment {
+impl MemberAssignment {
     /// This member, without a task of its own.
     pub fn of(member: impl Into<Arc<str>>) -> Self {
         Self { member: member.into(), task: None }
@@ -110,29 +110,29 @@ impl Assignment {
 
 /// What to do.
 #[derive(Debug, Clone)]
-pub enum Action {
+pub enum CoordinatorAction {
     /// These work now, side by side. Nobody twice in a row ends the run as failed.
-    Run(Vec<Assignment>),
+    Run(Vec<MemberAssignment>),
     /// The team is done. None: with the last message of the chat.
     Done(Option<Vec<Part>>),
     /// Ask a model, then call again.
-    Ask(Box<Ask>),
+    Ask(Box<ModelQuery>),
 }
 
 /// The answer of a coordinator.
 #[derive(Debug, Clone)]
-pub struct Step {
+pub struct CoordinatorStep {
     /// For the next call; at most [`limits::STATE_BYTES`](crate::limits::STATE_BYTES).
     pub state: Vec<u8>,
     /// What to do.
-    pub action: Action,
+    pub action: CoordinatorAction,
     /// Why, in its own words, for people: told with the step.
     pub reasoning: Option<String>,
 }
 
-impl Step {
+impl CoordinatorStep {
     /// This action, and nothing to say.
-    pub fn new(state: Vec<u8>, action: Action) -> Self {
+    pub fn new(state: Vec<u8>, action: CoordinatorAction) -> Self {
         Self { state, action, reasoning: None }
     }
 }

@@ -3,7 +3,7 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
-use super::Profile;
+use super::MemberProfile;
 use crate::{agent::Runner, error::OnFailure, limits};
 
 /// One of a team.
@@ -55,9 +55,9 @@ impl Member {
         self
     }
 
-    pub(super) fn profile(&self) -> Profile {
+    pub(super) fn profile(&self) -> MemberProfile {
         let Self { name, role, description, .. } = self;
-        Profile { name: Arc::clone(name), role: Arc::clone(role), description: Arc::clone(description) }
+        MemberProfile { name: Arc::clone(name), role: Arc::clone(role), description: Arc::clone(description) }
     }
 }
 

@@ -12,10 +12,14 @@ mod team;
 mod transfer;
 mod work;
 
-pub use coordinator::{Action, Assignment, Coordinator, Fared, Moment, Profile, Report, Step};
+pub use coordinator::{
+    Coordinator, CoordinatorAction, CoordinatorInput, CoordinatorStep, MemberAssignment, MemberOutcome, MemberProfile,
+    MemberReport,
+};
 pub use coordinators::{
-    AtEnd, HandOff, Loop, ModelCoordinator, ModelOptions, RoleRoundRobin, RoundRobinUntil, Sequence, Until,
+    HandOffCoordinator, LoopCoordinator, ModelCoordinator, ModelCoordinatorOptions, OnRoundsEnd, RoleRoundRobin,
+    RoundRobinUntil, SequenceCoordinator, StopCondition,
 };
 pub use members::{JoinError, Member, Members};
 pub use team::Team;
-pub use work::Meeting;
+pub use work::TeamChatMode;

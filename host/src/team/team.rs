@@ -4,10 +4,10 @@ use futures_util::future::BoxFuture;
 
 use super::{
     Coordinator, JoinError, Member, Members,
-    work::{Meeting, run_as},
+    work::{TeamChatMode, run_as},
 };
 use crate::{
-    agent::{Answer, Crew, DEFAULT_PREFIX, Middleware, RunError, Runner, Start, may_replace_answers},
+    agent::{AgentGroup, DEFAULT_PREFIX, RunAnswer, RunError, RunMiddleware, RunParams, Runner, may_replace_answers},
     capability::{Budget, Ceiling},
     chat::{Chat, Message},
     model::Completer,
@@ -62,15 +62,15 @@ pub struct Team {
     /// Models beside it, by their names.
     pub models: Arc<BTreeMap<String, Arc<dyn Completer>>>,
     /// What stands around its runs, outermost first.
-    pub middleware: Vec<Arc<dyn Middleware>>,
+    pub middleware: Vec<Arc<dyn RunMiddleware>>,
     /// What one run may spend, that of its members included.
     pub budget: Budget,
     /// What its members may not exceed, nor those that they start.
     pub delegable: Ceiling,
     /// Those it works with; none: it works alone.
-    pub crew: Option<Arc<Crew>>,
+    pub crew: Option<Arc<AgentGroup>>,
     /// In which conversations its members work, and how they give way to each other.
-    pub meeting: Meeting,
+    pub meeting: TeamChatMode,
 }
 
 impl Team {
@@ -89,7 +89,7 @@ impl Team {
             budget: Budget::default(),
             delegable: Ceiling::default(),
             crew: None,
-            meeting: Meeting::Coordinated,
+            meeting: TeamChatMode::Coordinated,
         }
     }
 
@@ -131,7 +131,7 @@ impl Team {
     }
 
     /// One more middleware around its runs, inside those that it has.
-    pub fn with_middleware(mut self, middleware: impl Middleware + 'static) -> Self {
+    pub fn with_middleware(mut self, middleware: impl RunMiddleware + 'static) -> Self {
         self.middleware.push(Arc::new(middleware));
         self
     }
@@ -143,13 +143,13 @@ impl Team {
     }
 
     /// Those it works with.
-    pub fn with_crew(mut self, crew: Arc<Crew>) -> Self {
+    pub fn with_crew(mut self, crew: Arc<AgentGroup>) -> Self {
         self.crew = Some(crew);
         self
     }
 
     /// In which conversations its members work, and how they give way to each other.
-    pub fn with_meeting(mut self, meeting: Meeting) -> Self {
+    pub fn with_meeting(mut self, meeting: TeamChatMode) -> Self {
         self.meeting = meeting;
         self
     }
@@ -172,7 +172,7 @@ impl Runner for Team {
         &self.delegable
     }
 
-    fn crew(&self) -> Option<&Arc<Crew>> {
+    fn crew(&self) -> Option<&Arc<AgentGroup>> {
         self.crew.as_ref()
     }
 
@@ -186,10 +186,10 @@ impl Runner for Team {
 
     fn work<'a>(
         &'a self,
-        start: Box<Start>,
+        start: Box<RunParams>,
         chat: &'a Chat,
         input: Vec<Message>,
-    ) -> BoxFuture<'a, Result<Answer, RunError>> {
+    ) -> BoxFuture<'a, Result<RunAnswer, RunError>> {
         Box::pin(run_as(self, start, chat, input))
     }
 }

@@ -7,14 +7,14 @@ use serde::Deserialize;
 
 use super::Member;
 use crate::{
-    chat::{Content, ToolSpec},
+    chat::{ToolResultContent, ToolSpec},
     limits,
-    tool::{self, Concurrency, Control, FnTool, HandOver, Tool, ToolBox, ToolCx, ToolOutput},
+    tool::{self, FnTool, RunControl, TaskHandoff, Tool, ToolBox, ToolConcurrency, ToolCx, ToolOutput},
 };
 
 /// What a member says when it gives way.
 #[derive(Deserialize, JsonSchema)]
-struct Transfer {
+struct TransferArgs {
     /// Why, in one sentence.
     #[serde(default)]
     reason: String,
@@ -25,9 +25,9 @@ struct Transfer {
 
 /// The tools of each member, made once as long as the others are the same.
 #[derive(Default)]
-pub(super) struct Transfers(HashMap<Arc<str>, (Vec<Arc<str>>, ToolBox)>);
+pub(super) struct TransferTools(HashMap<Arc<str>, (Vec<Arc<str>>, ToolBox)>);
 
-impl Transfers {
+impl TransferTools {
     /// A tool for each of the others.
     pub fn of(&mut self, member: &Member, there: &[Arc<Member>]) -> ToolBox {
         let names: Vec<_> = there.iter().map(|other| Arc::clone(&other.name)).collect();
@@ -69,16 +69,16 @@ const ROOM: usize = 58;
 fn transfer(name: String, to: &Member, quiet: bool) -> Arc<dyn Tool> {
     let (target, description) = (Arc::clone(&to.name), &to.description);
     let what = format!("Transfers the conversation to {target}, which goes on in your place. {description}");
-    let spec: Arc<ToolSpec> = tool::spec::<Transfer>(&name, what.trim()).into();
-    let tool = FnTool::with_spec(spec, move |_: ToolCx, Transfer { reason, context }| {
+    let spec: Arc<ToolSpec> = tool::spec::<TransferArgs>(&name, what.trim()).into();
+    let tool = FnTool::with_spec(spec, move |_: ToolCx, TransferArgs { reason, context }| {
         let target = Arc::clone(&target);
         async move {
             let cut = |text: String| text.chars().take(limits::DELEGATION_CONTEXT_CHARS).collect();
-            let text = Content::Text(format!("{target} goes on."));
-            let to = HandOver { agent: target.to_string(), reason: cut(reason), context: cut(context) };
-            Ok(ToolOutput::Control(vec![text], Control::HandOver(to)))
+            let text = ToolResultContent::Text(format!("{target} goes on."));
+            let to = TaskHandoff { agent: target.to_string(), reason: cut(reason), context: cut(context) };
+            Ok(ToolOutput::Control(vec![text], RunControl::HandOver(to)))
         }
     });
     let tool = tool.uncounted().repeatable().with_hidden_arguments(quiet);
-    Arc::new(tool.with_concurrency(Concurrency::Independent))
+    Arc::new(tool.with_concurrency(ToolConcurrency::Independent))
 }

@@ -7,25 +7,27 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Action, Assignment, Fared, Member, Moment, Profile, Report, Step, Team, coordinators::words_of, transfer::Transfers,
+    CoordinatorAction, CoordinatorInput, CoordinatorStep, Member, MemberAssignment, MemberOutcome, MemberProfile,
+    MemberReport, Team, coordinators::words_of, transfer::TransferTools,
 };
 use crate::{
     agent::{
-        Agent, Answer, Ask, Ending, Failed, Instance, Job, Options, Run, RunError, RunPast, Shares, Shell, Start, Told,
-        Work, ask_for, begin_members, bounded_state, in_time,
-        journal::{BesideId, Chosen, Record},
+        Agent, AgentRunOptions, EffectModelReply, MemberAllocations, MemberFailure, MemberRun, ModelQuery, RecordedRun,
+        Run, RunAnswer, RunEnding, RunError, RunLoop, RunParams, RunState, RunnerInfo, ask_for, begin_members,
+        bounded_state, in_time,
+        journal::{ChosenMember, JournalRecord, SideChatRef},
     },
-    chat::{Beside, Chat, Entry, Message, Part, Role, Snapshot},
+    chat::{Chat, ChatEntry, ChatSnapshot, Message, Part, Role, SideChat},
     error::{Fault, OnFailure, cut},
     event::Event,
     limits,
     model::Completion,
-    tool::{HandOver, ToolBox},
+    tool::{TaskHandoff, ToolBox},
 };
 
 /// In which conversations the members of a team work, and how they give way to each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Meeting {
+pub enum TeamChatMode {
     /// Each in one of its own, as the coordinator says.
     #[default]
     Coordinated,
@@ -36,7 +38,7 @@ pub enum Meeting {
     SharedHandOver,
 }
 
-impl Meeting {
+impl TeamChatMode {
     fn is_shared(self) -> bool {
         self == Self::SharedHandOver
     }
@@ -47,48 +49,48 @@ impl Meeting {
 }
 
 /// What a team works with in one run.
-pub(super) struct Gathering<'a> {
+pub(super) struct TeamLoop<'a> {
     team: &'a Team,
     /// What all members are told.
     instructions: Arc<str>,
     /// As whom the coordinator asks models; none: it has none.
     asker: Option<Agent>,
-    transfers: Transfers,
+    transfers: TransferTools,
     state: Vec<u8>,
     /// The step with which the coordinator began anew.
     first: u32,
     /// The newest message before what this attempt was given: an answer before it is none to that. None: it was given nothing.
     since: Option<u64>,
-    reports: Vec<Report>,
+    reports: Vec<MemberReport>,
     /// Steps in a row in which nobody worked.
     idle: u32,
     /// What was decided before the run was interrupted, and is not done.
-    chose: Option<Decided>,
+    chose: Option<TeamStepPlan>,
     /// What models told the coordinator before the run was interrupted.
-    told: VecDeque<Told>,
+    told: VecDeque<EffectModelReply>,
 }
 
 /// Who works now.
-struct Decided {
+struct TeamStepPlan {
     step: u32,
-    members: Vec<Chosen>,
-    shares: Shares,
+    members: Vec<ChosenMember>,
+    shares: MemberAllocations,
 }
 
-type Gathered<'a> = Run<'a, Gathering<'a>>;
+type TeamRun<'a> = Run<'a, TeamLoop<'a>>;
 
 pub(super) async fn run_as(
     team: &Team,
-    mut start: Box<Start>,
+    mut start: Box<RunParams>,
     chat: &Chat,
     input: Vec<Message>,
-) -> Result<Answer, RunError> {
+) -> Result<RunAnswer, RunError> {
     let (past, errand) = (start.past.take(), start.errand.take());
     let around = std::mem::take(&mut start.team_instructions);
     let instructions = [around.trim(), team.instructions.trim()].into_iter().filter(|text| !text.is_empty());
     let instructions: Arc<str> = instructions.collect::<Vec<_>>().join("\n\n").into();
-    let me = Arc::new(Instance::new(&team.name, &Options::default(), &team.delegable, *start));
-    let shell = Shell {
+    let me = Arc::new(RunState::new(&team.name, &AgentRunOptions::default(), &team.delegable, *start));
+    let shell = RunnerInfo {
         name: &team.name,
         prefix: &team.prefix,
         model: "",
@@ -96,7 +98,7 @@ pub(super) async fn run_as(
         model_middleware: &[],
         grants: None,
     };
-    let mut run = Run::new(shell, Arc::clone(&me), chat, Gathering::new(team, Arc::clone(&instructions)));
+    let mut run = Run::new(shell, Arc::clone(&me), chat, TeamLoop::new(team, Arc::clone(&instructions)));
     if past.is_none() {
         run.write_beginning(errand, &input, &instructions);
     }
@@ -117,7 +119,7 @@ pub(super) async fn run_as(
     run.through(input).await
 }
 
-impl<'a> Gathering<'a> {
+impl<'a> TeamLoop<'a> {
     fn new(team: &'a Team, instructions: Arc<str>) -> Self {
         let asker = team.completer.as_ref().map(|completer| {
             let mut asker = Agent::new(Arc::clone(&team.name), "", Arc::clone(completer));
@@ -128,7 +130,7 @@ impl<'a> Gathering<'a> {
             team,
             instructions,
             asker,
-            transfers: Transfers::default(),
+            transfers: TransferTools::default(),
             state: Vec::new(),
             first: 0,
             since: None,
@@ -140,7 +142,7 @@ impl<'a> Gathering<'a> {
     }
 }
 
-impl<'a> Work<'a> for Gathering<'a> {
+impl<'a> RunLoop<'a> for TeamLoop<'a> {
     fn attempt<'r>(run: &'r mut Run<'a, Self>, input: Vec<Message>) -> BoxFuture<'r, Result<Message, RunError>> {
         Box::pin(run.attempt(input))
     }
@@ -150,23 +152,23 @@ impl<'a> Work<'a> for Gathering<'a> {
     }
 }
 
-impl Gathered<'_> {
+impl TeamRun<'_> {
     /// Goes back to where it was when it was interrupted. What it is to be given then.
-    fn restore(&mut self, past: RunPast, input: Vec<Message>) -> Vec<Message> {
+    fn restore(&mut self, past: RecordedRun, input: Vec<Message>) -> Vec<Message> {
         (self.iterations, self.usage) = (past.iterations, past.usage);
         self.started = Instant::now().checked_sub(past.elapsed).unwrap_or_else(Instant::now);
         (self.passed, self.work.told, self.work.first) = (past.passed, past.asked, past.first);
         if let Some(chose) = past.chose {
-            let shares = Shares::of_the_past(&self.me, chose.step, &chose.members);
+            let shares = MemberAllocations::of_the_past(&self.me, chose.step, &chose.members);
             self.work.state = chose.state;
-            self.work.chose = Some(Decided { step: chose.step, members: chose.members, shares });
+            self.work.chose = Some(TeamStepPlan { step: chose.step, members: chose.members, shares });
         }
         past.input.unwrap_or(input)
     }
 
     /// One attempt at an answer: the coordinator begins anew, unless the run was interrupted.
     async fn attempt(&mut self, input: Vec<Message>) -> Result<Message, RunError> {
-        self.ending = Ending::Answered;
+        self.ending = RunEnding::Answered;
         let mut decided = self.work.chose.take();
         if decided.is_none() {
             (self.work.state, self.work.first, self.work.idle) = (Vec::new(), self.iterations, 0);
@@ -179,8 +181,8 @@ impl Gathered<'_> {
             let now = match decided.take() {
                 Some(decided) => decided,
                 None => match self.decide().await? {
-                    Next::Work(decided) => decided,
-                    Next::Done(answer) => return Ok(answer),
+                    NextTeamStep::Work(decided) => decided,
+                    NextTeamStep::Done(answer) => return Ok(answer),
                 },
             };
             self.carry_out(now).await?;
@@ -194,7 +196,7 @@ impl Gathered<'_> {
     }
 
     /// Asks the coordinator.
-    async fn decide(&mut self) -> Result<Next, RunError> {
+    async fn decide(&mut self) -> Result<NextTeamStep, RunError> {
         loop {
             self.me.check_log()?;
             self.me.purse.check().map_err(RunError::Budget)?;
@@ -202,13 +204,13 @@ impl Gathered<'_> {
             let members = self.work.team.members.now();
             let (decision, reasoning) = self.next(&members).await?;
             let assignments = match decision {
-                Decision::Run(assignments) => assignments,
-                Decision::Done(parts) => {
+                TeamDecision::Run(assignments) => assignments,
+                TeamDecision::Done(parts) => {
                     self.tell_step(&[], reasoning, true).await;
-                    return self.finish(parts).map(Next::Done);
+                    return self.finish(parts).map(NextTeamStep::Done);
                 }
             };
-            if !<Gathering<'_> as Work<'_>>::has_turns(self) {
+            if !<TeamLoop<'_> as RunLoop<'_>>::has_turns(self) {
                 let message = format!("no answer after {} steps", limits::TEAM_STEPS);
                 return Err(self.failed(Fault::Exhausted { message }));
             }
@@ -224,18 +226,18 @@ impl Gathered<'_> {
             }
             self.work.idle = 0;
             self.check(&assignments, &members).map_err(|fault| self.failed(fault))?;
-            return Ok(Next::Work(self.choose(assignments, reasoning).await));
+            return Ok(NextTeamStep::Work(self.choose(assignments, reasoning).await));
         }
     }
 
     /// What the coordinator decides, after all that it asks models, and why.
-    async fn next(&mut self, members: &[Arc<Member>]) -> Result<(Decision, Option<String>), RunError> {
+    async fn next(&mut self, members: &[Arc<Member>]) -> Result<(TeamDecision, Option<String>), RunError> {
         let (team, shared, active) = (self.work.team, self.chat.snapshot(), self.chat.active());
-        let profiles: Vec<Profile> = members.iter().map(|member| member.profile()).collect();
+        let profiles: Vec<MemberProfile> = members.iter().map(|member| member.profile()).collect();
         let mut state = std::mem::take(&mut self.work.state);
         let mut reply = None;
         for _ in 0..=limits::ASKS_IN_A_ROW {
-            let moment = Moment {
+            let moment = CoordinatorInput {
                 step: self.iterations - self.work.first,
                 shared: &shared,
                 members: &profiles,
@@ -244,12 +246,12 @@ impl Gathered<'_> {
                 reply: reply.take(),
             };
             let next = in_time(&self.me.purse, team.coordinator.next(&self.me.cx, &moment, state)).await?;
-            let Step { state: kept, action, reasoning } = next.map_err(|fault| self.failed(fault))?;
+            let CoordinatorStep { state: kept, action, reasoning } = next.map_err(|fault| self.failed(fault))?;
             state = bounded_state(kept).map_err(|fault| self.failed(fault))?;
             let decision = match action {
-                Action::Run(assignments) => Decision::Run(assignments),
-                Action::Done(parts) => Decision::Done(parts),
-                Action::Ask(ask) => {
+                CoordinatorAction::Run(assignments) => TeamDecision::Run(assignments),
+                CoordinatorAction::Done(parts) => TeamDecision::Done(parts),
+                CoordinatorAction::Ask(ask) => {
                     reply = Some(self.ask(*ask).await?);
                     continue;
                 }
@@ -262,7 +264,7 @@ impl Gathered<'_> {
     }
 
     /// Asks a model for the coordinator; what one said before the run was interrupted is not asked again.
-    async fn ask(&mut self, ask: Ask) -> Result<Result<Completion, Fault>, RunError> {
+    async fn ask(&mut self, ask: ModelQuery) -> Result<Result<Completion, Fault>, RunError> {
         let coordinator = &self.work.team.coordinator;
         if self.work.told.front().is_some_and(|told| told.is_for(0, coordinator.name())) {
             return Ok(Ok(self.work.told.pop_front().expect("it is there").completion));
@@ -279,14 +281,14 @@ impl Gathered<'_> {
         Ok(reply.map(|(completion, cost)| {
             self.me.write(|| {
                 let (name, completion) = (coordinator.name().to_owned(), completion.clone());
-                Record::Asked { effect: 0, name, completion, cost }
+                JournalRecord::Asked { effect: 0, name, completion, cost }
             });
             completion
         }))
     }
 
-    fn check(&self, assignments: &[Assignment], members: &[Arc<Member>]) -> Result<(), Fault> {
-        for (at, Assignment { member, task }) in assignments.iter().enumerate() {
+    fn check(&self, assignments: &[MemberAssignment], members: &[Arc<Member>]) -> Result<(), Fault> {
+        for (at, MemberAssignment { member, task }) in assignments.iter().enumerate() {
             let shown = || member.chars().take(limits::NAME_SHOWN_CHARS).collect::<String>();
             if !members.iter().any(|there| there.name == *member) {
                 let names: Vec<_> = members.iter().map(|member| &*member.name).collect();
@@ -309,20 +311,20 @@ impl Gathered<'_> {
     }
 
     /// Writes down and tells who works.
-    async fn choose(&mut self, assignments: Vec<Assignment>, reasoning: Option<String>) -> Decided {
+    async fn choose(&mut self, assignments: Vec<MemberAssignment>, reasoning: Option<String>) -> TeamStepPlan {
         let step = self.iterations;
         let names: Vec<_> = assignments.iter().map(|assignment| Arc::clone(&assignment.member)).collect();
         self.tell_step(&names, reasoning, false).await;
         self.iterations += 1;
-        let shares = Shares::new(&self.me, assignments.len());
-        let chosen = |(Assignment { member, task }, bounds)| Chosen { member, task, bounds };
+        let shares = MemberAllocations::new(&self.me, assignments.len());
+        let chosen = |(MemberAssignment { member, task }, bounds)| ChosenMember { member, task, bounds };
         let members: Vec<_> = assignments.into_iter().zip(shares.bounds()).map(chosen).collect();
         if self.me.log.is_some() {
             let (changes, elapsed, state) = (self.changes(), self.started.elapsed(), self.work.state.clone());
             let members = members.clone();
-            self.me.write(|| Record::Chose { step, members, state, changes, elapsed });
+            self.me.write(|| JournalRecord::Chose { step, members, state, changes, elapsed });
         }
-        Decided { step, members, shares }
+        TeamStepPlan { step, members, shares }
     }
 
     async fn tell_step(&self, members: &[Arc<str>], reasoning: Option<String>, done: bool) {
@@ -337,17 +339,20 @@ impl Gathered<'_> {
 
     /// Has them work, and puts their replies into the conversation in the order in which they were chosen. The first
     /// failure that the team does not go on without stops the others; what was replied until then is kept.
-    async fn carry_out(&mut self, Decided { step, members: chosen, shares }: Decided) -> Result<(), RunError> {
+    async fn carry_out(
+        &mut self,
+        TeamStepPlan { step, members: chosen, shares }: TeamStepPlan,
+    ) -> Result<(), RunError> {
         let there = self.work.team.members.now();
-        let find = |chosen: &Chosen| there.iter().find(|member| member.name == chosen.member).cloned();
-        let gone = |chosen: &Chosen| {
+        let find = |chosen: &ChosenMember| there.iter().find(|member| member.name == chosen.member).cloned();
+        let gone = |chosen: &ChosenMember| {
             self.failed(Fault::NotFound { message: format!("the member `{}` is not there any more", chosen.member) })
         };
         let members: Vec<_> =
             chosen.iter().map(|chosen| find(chosen).ok_or_else(|| gone(chosen))).collect::<Result<_, _>>()?;
         let is_shared = self.work.team.meeting.is_shared();
         let mut jobs = Vec::with_capacity(members.len());
-        for (at, (member, Chosen { task, .. })) in members.iter().zip(chosen).enumerate() {
+        for (at, (member, ChosenMember { task, .. })) in members.iter().zip(chosen).enumerate() {
             jobs.push(self.job(member, task, &there, shares.has_begun(at)));
         }
         self.chat.set_active(members.last().map(|member| Arc::clone(&member.name)));
@@ -356,7 +361,7 @@ impl Gathered<'_> {
         let mut working: FuturesUnordered<_> = begin_members(&me, step, jobs, shares, &stop)
             .into_iter()
             .enumerate()
-            .map(async |(at, work)| (at, work.await.unwrap_or(Err(Failed::Stopped))))
+            .map(async |(at, work)| (at, work.await.unwrap_or(Err(MemberFailure::Stopped))))
             .collect();
         let mut done: Vec<_> = members.iter().map(|_| None).collect();
         let gather = async {
@@ -364,7 +369,7 @@ impl Gathered<'_> {
                 if let Ok(answer) = &came {
                     self.tell_reply(&members[at], answer).await;
                 }
-                if matches!(came, Err(Failed::Of(_))) && members[at].on_failure == OnFailure::Stop {
+                if matches!(came, Err(MemberFailure::Of(_))) && members[at].on_failure == OnFailure::Stop {
                     stop.cancel();
                 }
                 done[at] = Some(came);
@@ -380,34 +385,34 @@ impl Gathered<'_> {
         for (member, came) in members.iter().zip(done) {
             let fared = match came {
                 Some(Ok(answer)) => self.take(member, answer, is_shared)?,
-                Some(Err(Failed::Of(fault))) if member.on_failure == OnFailure::Skip => {
+                Some(Err(MemberFailure::Of(fault))) if member.on_failure == OnFailure::Skip => {
                     let message =
                         format!("member `{}` of {} failed and is passed over: {fault}", member.name, me.cx.agent);
                     me.cx.events.emit(Event::Warning { message }).await;
-                    Fared::Failed(fault)
+                    MemberOutcome::Failed(fault)
                 }
-                Some(Err(Failed::Of(fault))) => {
+                Some(Err(MemberFailure::Of(fault))) => {
                     failure.get_or_insert(RunError::Member { member: member.name.to_string(), fault });
                     continue;
                 }
-                Some(Err(Failed::Stopped)) | None => continue,
+                Some(Err(MemberFailure::Stopped)) | None => continue,
             };
-            if let Fared::HandedOver(to) = &fared {
+            if let MemberOutcome::HandedOver(to) = &fared {
                 if self.work.team.coordinator.reads_hand_overs() {
                     self.chat.append(hand_over_note(&member.name, to)).map_err(RunError::Input)?;
                 }
                 let (agent, to, reason) = (me.member(&member.name), me.member(&to.agent), to.reason.clone());
                 me.cx.events.emit(Event::HandedOver { agent, to, reason }).await;
             }
-            self.work.reports.push(Report { member: Arc::clone(&member.name), fared });
+            self.work.reports.push(MemberReport { member: Arc::clone(&member.name), fared });
         }
         failure.map_or(Ok(()), Err)
     }
 
     /// Tells what a member has replied, as far as that may be seen.
-    async fn tell_reply(&self, member: &Member, Answer { message, ending, .. }: &Answer) {
+    async fn tell_reply(&self, member: &Member, RunAnswer { message, ending, .. }: &RunAnswer) {
         let events = &self.me.cx.events;
-        if !events.is_watched() || matches!(ending, Ending::HandedOver(_)) {
+        if !events.is_watched() || matches!(ending, RunEnding::HandedOver(_)) {
             return;
         }
         let text = (!self.shell.may_replace_answers()).then(|| cut(&message.text_content(), limits::REPLY_SHOWN_CHARS));
@@ -415,7 +420,7 @@ impl Gathered<'_> {
     }
 
     /// What a member is to do. One that had begun when the run was interrupted has heard it.
-    fn job(&mut self, member: &Arc<Member>, task: Option<String>, there: &[Arc<Member>], has_begun: bool) -> Job {
+    fn job(&mut self, member: &Arc<Member>, task: Option<String>, there: &[Arc<Member>], has_begun: bool) -> MemberRun {
         let meeting = self.work.team.meeting;
         let name = Arc::clone(&member.name);
         let tools = match meeting.hands_over() {
@@ -429,20 +434,20 @@ impl Gathered<'_> {
         } else {
             let mut beside = self.chat.beside(&name);
             let input = if has_begun { Vec::new() } else { self.hear(&name, &mut beside) };
-            let id = BesideId { name: Arc::clone(&name), heard: beside.heard };
+            let id = SideChatRef { name: Arc::clone(&name), heard: beside.heard };
             let chat = beside.chat.clone();
             self.chat.put_beside(Arc::clone(&name), beside);
             (chat, Some(id), input)
         };
         input.extend(task);
         let (runner, instructions) = (Arc::clone(&member.runner), Arc::clone(&self.work.instructions));
-        Job { runner, member: name, chat, beside, input, tools, instructions, retries: member.retries }
+        MemberRun { runner, member: name, chat, beside, input, tools, instructions, retries: member.retries }
     }
 
     /// What is new in the shared conversation to this member.
-    fn hear(&self, member: &str, beside: &mut Beside) -> Vec<Message> {
+    fn hear(&self, member: &str, beside: &mut SideChat) -> Vec<Message> {
         let shared = self.chat.snapshot();
-        let new: Vec<&Entry> = newest(&shared, beside.heard);
+        let new: Vec<&ChatEntry> = newest(&shared, beside.heard);
         beside.heard = shared.last().map(|entry| entry.id).or(beside.heard);
         // Who has not worked yet has said nothing, whoever is called so.
         let has_worked = !beside.chat.snapshot().is_empty();
@@ -451,10 +456,10 @@ impl Gathered<'_> {
     }
 
     /// A member's answer, put into the shared conversation.
-    fn take(&self, member: &Member, answer: Answer, is_shared: bool) -> Result<Fared, RunError> {
-        let Answer { message, ending, .. } = answer;
+    fn take(&self, member: &Member, answer: RunAnswer, is_shared: bool) -> Result<MemberOutcome, RunError> {
+        let RunAnswer { message, ending, .. } = answer;
         // Who gives way has not replied: what it says of that its coordinator tells the next one.
-        if !is_shared && !matches!(ending, Ending::HandedOver(_)) {
+        if !is_shared && !matches!(ending, RunEnding::HandedOver(_)) {
             let parts = said_aloud(&message);
             let reply = Message { sender: member.name.to_string(), role: Role::Assistant, parts, meta: message.meta };
             let reply = reply.by_member(Some(&member.name));
@@ -463,8 +468,8 @@ impl Gathered<'_> {
             }
         }
         Ok(match ending {
-            Ending::HandedOver(to) => Fared::HandedOver(to),
-            Ending::Answered | Ending::Completed(_) => Fared::Replied,
+            RunEnding::HandedOver(to) => MemberOutcome::HandedOver(to),
+            RunEnding::Answered | RunEnding::Completed(_) => MemberOutcome::Replied,
         })
     }
 
@@ -491,21 +496,21 @@ impl Gathered<'_> {
 }
 
 /// What the coordinator decided.
-enum Decision {
+enum TeamDecision {
     /// These work.
-    Run(Vec<Assignment>),
+    Run(Vec<MemberAssignment>),
     /// The team is done. None: with the last reply.
     Done(Option<Vec<Part>>),
 }
 
-enum Next {
-    Work(Decided),
+enum NextTeamStep {
+    Work(TeamStepPlan),
     Done(Message),
 }
 
 /// What came after this message, in order.
-fn newest(chat: &Snapshot, after: Option<u64>) -> Vec<&Entry> {
-    let is_new = |entry: &&Entry| after.is_none_or(|after| entry.id > after);
+fn newest(chat: &ChatSnapshot, after: Option<u64>) -> Vec<&ChatEntry> {
+    let is_new = |entry: &&ChatEntry| after.is_none_or(|after| entry.id > after);
     let mut new: Vec<_> = chat.iter().rev().take_while(is_new).collect();
     new.reverse();
     new
@@ -523,7 +528,7 @@ fn as_heard(message: &Message) -> Option<Message> {
 }
 
 /// What a coordinator reads in the conversation of a member that hands over, and members hear: it has no other way to be told.
-fn hand_over_note(member: &str, to: &HandOver) -> Message {
+fn hand_over_note(member: &str, to: &TaskHandoff) -> Message {
     let text = format!("`{member}` hands over to `{}`.{}", to.agent, words_of(to));
     Message::note(member, text).handing_over_to(&to.agent)
 }

@@ -37,14 +37,14 @@ impl CurrentCall {
 
 /// Told right before a call does what cannot be done twice; by default nobody is.
 #[derive(Clone, Default)]
-pub struct Begin {
-    told: Option<Arc<Told>>,
+pub struct CallStartHook {
+    told: Option<Arc<CallStartCallback>>,
     is_again: bool,
 }
 
-type Told = dyn Fn() -> BoxFuture<'static, Result<(), Fault>> + Send + Sync;
+type CallStartCallback = dyn Fn() -> BoxFuture<'static, Result<(), Fault>> + Send + Sync;
 
-impl Begin {
+impl CallStartHook {
     /// The call waits for the future that this makes. If that fails, the call is not made, and its result is the fault.
     pub fn new(told: impl Fn() -> BoxFuture<'static, Result<(), Fault>> + Send + Sync + 'static) -> Self {
         Self { told: Some(Arc::new(told)), is_again: false }
@@ -61,7 +61,7 @@ impl Begin {
     }
 }
 
-impl fmt::Debug for Begin {
+impl fmt::Debug for CallStartHook {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.told.is_some() { "Begin(told)" } else { "Begin(untold)" })
     }
@@ -105,7 +105,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        chat::{Snapshot, ToolCall, ToolHints},
+        chat::{ChatSnapshot, ToolCall, ToolHints},
         event::RunCx,
         tool::{FnTool, ToolBox, ToolOutput, function},
     };
@@ -130,8 +130,8 @@ mod tests {
         })
     }
 
-    async fn call(tools: &ToolBox, begin: Begin) -> String {
-        let cx = ToolCx { run: RunCx::new("ada"), chat: Snapshot::default(), tools: [].into(), begin };
+    async fn call(tools: &ToolBox, begin: CallStartHook) -> String {
+        let cx = ToolCx { run: RunCx::new("ada"), chat: ChatSnapshot::default(), tools: [].into(), begin };
         let call = ToolCall { id: "c7".into(), name: "t".into(), arguments: String::new(), meta: vec![] };
         tools.dispatch(&cx, &call).await.result.text()
     }
@@ -150,7 +150,7 @@ mod tests {
                 let tool = tool(&ran).with_hints(hints);
                 let tools = ToolBox::new().with(if repeatable { tool.repeatable() } else { tool });
                 let (count, before) = (Arc::clone(&told), Arc::clone(&ran));
-                let begin = Begin::new(move || {
+                let begin = CallStartHook::new(move || {
                     count.fetch_add(1, Ordering::Relaxed);
                     assert_eq!(before.load(Ordering::Relaxed), 0, "it has not run yet");
                     assert_eq!(current_call().unwrap().call, "c7");

@@ -4,14 +4,14 @@ use crate::chat::ToolHints;
 
 /// A resource that calls of several tools may touch, so that the order of these calls matters.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Domain {
+pub enum ConcurrencyDomain {
     /// The files of this machine: those of the project, and all others.
     Files,
     /// The state that one server, plugin or toolbox keeps, by its name.
     Named(Arc<str>),
 }
 
-impl Domain {
+impl ConcurrencyDomain {
     /// The state that is kept under this name.
     pub fn named(name: impl Into<Arc<str>>) -> Self {
         Self::Named(name.into())
@@ -20,19 +20,19 @@ impl Domain {
 
 /// How the calls of a tool may run beside the other calls of one reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Concurrency {
+pub enum ToolConcurrency {
     /// Touches nothing that another call could touch, or waits for somebody who is no call of this reply: beside everything.
     Independent,
     /// Touches these domains and nothing else. Calls that only read a domain run side by side.
     Touches {
         /// Domains that it looks at.
-        reads: Arc<[Domain]>,
+        reads: Arc<[ConcurrencyDomain]>,
         /// Domains that it may change.
-        changes: Arc<[Domain]>,
+        changes: Arc<[ConcurrencyDomain]>,
     },
     /// Waits until somebody else changes these domains: it begins after the calls before it that change them, and no call
     /// waits for it.
-    Watches(Arc<[Domain]>),
+    Watches(Arc<[ConcurrencyDomain]>),
     /// Runs other agents, whose tools may touch anything: beside other delegations.
     Delegation {
         /// The conversation that the calls share, if they do: then they run one after the other.
@@ -45,10 +45,10 @@ pub enum Concurrency {
     },
 }
 
-impl Concurrency {
+impl ToolConcurrency {
     /// Touches these domains as the hints say: a tool that does not say that it is read-only changes them. Without a domain
     /// there is nothing to touch.
-    pub fn touching(hints: ToolHints, domains: impl Into<Arc<[Domain]>>) -> Self {
+    pub fn touching(hints: ToolHints, domains: impl Into<Arc<[ConcurrencyDomain]>>) -> Self {
         let (domains, none) = (domains.into(), Arc::from([]));
         match (domains.is_empty(), hints.read_only) {
             (true, _) => Self::Independent,
@@ -88,7 +88,7 @@ impl Concurrency {
     }
 }
 
-fn meet(one: &[Domain], other: &[Domain]) -> bool {
+fn meet(one: &[ConcurrencyDomain], other: &[ConcurrencyDomain]) -> bool {
     one.iter().any(|domain| other.contains(domain))
 }
 
@@ -99,20 +99,23 @@ mod tests {
     #[test]
     fn calls_wait_for_what_they_could_depend_on() {
         let hints = |read_only| ToolHints { read_only, ..ToolHints::default() };
-        let of = |read_only, domains: &[Domain]| Concurrency::touching(hints(read_only), domains);
-        let (files, server) = (Domain::Files, Domain::named("mcp:memory"));
-        let read_file = of(true, &[Domain::Files]);
-        let write_file = of(false, &[Domain::Files]);
+        let of = |read_only, domains: &[ConcurrencyDomain]| ToolConcurrency::touching(hints(read_only), domains);
+        let (files, server) = (ConcurrencyDomain::Files, ConcurrencyDomain::named("mcp:memory"));
+        let read_file = of(true, &[ConcurrencyDomain::Files]);
+        let write_file = of(false, &[ConcurrencyDomain::Files]);
         let remember = of(false, std::slice::from_ref(&server));
         let recall = of(true, std::slice::from_ref(&server));
-        let upload = Concurrency::Touches { reads: [files].into(), changes: [server].into() };
-        let (run, look) = (Concurrency::Anything { changes: true }, Concurrency::Anything { changes: false });
-        let delegate = Concurrency::Delegation { conversation: None };
-        let talk = |to: &str| Concurrency::Delegation { conversation: Some(to.into()) };
-        let watch = Concurrency::Watches([Domain::named("mcp:memory")].into());
+        let upload = ToolConcurrency::Touches { reads: [files].into(), changes: [server].into() };
+        let (run, look) = (ToolConcurrency::Anything { changes: true }, ToolConcurrency::Anything { changes: false });
+        let delegate = ToolConcurrency::Delegation { conversation: None };
+        let talk = |to: &str| ToolConcurrency::Delegation { conversation: Some(to.into()) };
+        let watch = ToolConcurrency::Watches([ConcurrencyDomain::named("mcp:memory")].into());
         let all = [&watch, &read_file, &write_file, &remember, &recall, &upload, &run, &look, &delegate, &talk("bob")];
         for one in all {
-            assert!(!one.waits_for(&Concurrency::Independent) && !Concurrency::Independent.waits_for(one), "{one:?}");
+            assert!(
+                !one.waits_for(&ToolConcurrency::Independent) && !ToolConcurrency::Independent.waits_for(one),
+                "{one:?}"
+            );
         }
         for (later, earlier, waits) in [
             (&read_file, &read_file, false),
@@ -157,7 +160,7 @@ mod tests {
         }
         assert_eq!(
             of(false, &[]),
-            Concurrency::Independent,
+            ToolConcurrency::Independent,
             "a tool that reaches nothing need not say that it only reads"
         );
     }

@@ -3,7 +3,7 @@ use serde_json::{Value, value::RawValue};
 use crate::{
     chat::{ToolHints, ToolSpec},
     error::{cut, is_unseen},
-    json_schema::{self, Map, Node},
+    json_schema::{self, JsonMap, JsonNode},
     limits,
 };
 
@@ -35,7 +35,7 @@ pub fn described(
     if input_schema.len() > limits::TOOL_SCHEMA_BYTES {
         return Err(over("schema", input_schema.len(), limits::TOOL_SCHEMA_BYTES));
     }
-    let written: Node =
+    let written: JsonNode =
         serde_json::from_str(&input_schema).map_err(|error| format!("the schema of `{name}` is not JSON: {error}"))?;
     check_seen(&description).map_err(|what| format!("the description of `{name}` {what}"))?;
     check_schema(&written, limits::TOOL_SCHEMA_DEPTH).map_err(|what| format!("the schema of `{name}` {what}"))?;
@@ -53,19 +53,19 @@ pub fn described(
 }
 
 /// The schema of arguments as one of an object; `None` if it is of something else. Some say nothing of the type.
-fn of_object(schema: Node) -> Option<Node> {
+fn of_object(schema: JsonNode) -> Option<JsonNode> {
     let mut map = match schema {
-        Node::Object(map) => map,
-        Node::Leaf(Value::Bool(true)) => Map::new(),
+        JsonNode::Object(map) => map,
+        JsonNode::Leaf(Value::Bool(true)) => JsonMap::new(),
         _ => return None,
     };
-    let is_object = |kind: &Node| kind.text() == Some("object");
+    let is_object = |kind: &JsonNode| kind.text() == Some("object");
     match map.get("type") {
         Some(kind) if is_object(kind) => {}
         Some(kind) if !kind.list().iter().any(is_object) => return None,
         _ => drop(map.insert("type".into(), "object".into())),
     }
-    Some(Node::Object(map))
+    Some(JsonNode::Object(map))
 }
 
 /// Whether a person who reads the text sees what a model does: nothing in it is invisible or turns its order around.
@@ -78,17 +78,17 @@ fn check_seen(text: &str) -> Result<(), String> {
 }
 
 /// Whether a schema is not too deep, and nothing in it is hidden.
-fn check_schema(schema: &Node, depth: usize) -> Result<(), String> {
+fn check_schema(schema: &JsonNode, depth: usize) -> Result<(), String> {
     let most = limits::TOOL_SCHEMA_DEPTH;
     let too_deep = || format!("has more than {most} lists and objects within each other");
     match schema {
-        Node::Leaf(Value::String(text)) => check_seen(text),
-        Node::Leaf(_) => Ok(()),
-        Node::List(list) => {
+        JsonNode::Leaf(Value::String(text)) => check_seen(text),
+        JsonNode::Leaf(_) => Ok(()),
+        JsonNode::List(list) => {
             let depth = depth.checked_sub(1).ok_or_else(too_deep)?;
             list.iter().try_for_each(|one| check_schema(one, depth))
         }
-        Node::Object(map) => {
+        JsonNode::Object(map) => {
             let depth = depth.checked_sub(1).ok_or_else(too_deep)?;
             map.iter().try_for_each(|(key, value)| check_seen(key).and_then(|()| check_schema(value, depth)))
         }
@@ -103,10 +103,10 @@ mod tests {
 
     use super::*;
     use crate::{
-        chat::{Snapshot, ToolCall},
+        chat::{ChatSnapshot, ToolCall},
         error::Fault,
         event::RunCx,
-        tool::{Begin, FnTool, ToolBox, ToolCx, spec},
+        tool::{CallStartHook, FnTool, ToolBox, ToolCx, spec},
     };
 
     fn of(schema: &Value) -> Result<ToolSpec, String> {
@@ -199,8 +199,12 @@ mod tests {
         let tools = ToolBox::new().with(FnTool::with_spec(spec, echo));
         let arguments = json!({(shown[0].clone()): "a", (shown[1].clone()): 7}).to_string();
         let call = ToolCall { id: "1".into(), name: "t".into(), arguments, meta: vec![] };
-        let cx =
-            ToolCx { run: RunCx::new("ada"), chat: Snapshot::default(), tools: tools.specs(), begin: Begin::default() };
+        let cx = ToolCx {
+            run: RunCx::new("ada"),
+            chat: ChatSnapshot::default(),
+            tools: tools.specs(),
+            begin: CallStartHook::default(),
+        };
         let (_, seen) = tools.target(&call).unwrap();
         let own = json!({"$filter": "a", "my key": 7});
         assert_eq!(serde_json::from_str::<Value>(&seen.arguments).unwrap(), own);
@@ -225,7 +229,7 @@ mod tests {
             With { value: i64 },
         }
         let spec: Arc<ToolSpec> = Arc::new(spec::<Arguments>("t", "d"));
-        let schema: Node = serde_json::from_str(spec.input_schema.get()).unwrap();
+        let schema: JsonNode = serde_json::from_str(spec.input_schema.get()).unwrap();
         assert_eq!(json_schema::check(&schema), Ok(()));
     }
 }

@@ -9,7 +9,7 @@ use schemars::{
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, value::RawValue};
 
-use super::{Concurrency, Tool, ToolCx, ToolOutput};
+use super::{Tool, ToolConcurrency, ToolCx, ToolOutput};
 use crate::{
     chat::{PropertyNames, ToolCall, ToolHints, ToolSpec},
     error::Fault,
@@ -75,7 +75,7 @@ pub struct FnTool<A, F> {
     is_counted: bool,
     is_repeatable: bool,
     begins_itself: bool,
-    concurrency: Option<Concurrency>,
+    concurrency: Option<ToolConcurrency>,
     call: F,
     arguments: PhantomData<fn(A)>,
 }
@@ -135,7 +135,7 @@ impl<A, F> FnTool<A, F> {
     }
 
     /// How its calls may run beside the other calls of one reply; without it they could touch anything.
-    pub fn with_concurrency(mut self, concurrency: Concurrency) -> Self {
+    pub fn with_concurrency(mut self, concurrency: ToolConcurrency) -> Self {
         self.concurrency = Some(concurrency);
         self
     }
@@ -175,8 +175,8 @@ where
         self.begins_itself
     }
 
-    fn concurrency(&self) -> Concurrency {
-        let unsaid = Concurrency::Anything { changes: !self.spec.hints.read_only };
+    fn concurrency(&self) -> ToolConcurrency {
+        let unsaid = ToolConcurrency::Anything { changes: !self.spec.hints.read_only };
         self.concurrency.clone().unwrap_or(unsaid)
     }
 
@@ -241,7 +241,7 @@ mod tests {
     use serde::Deserialize;
 
     use super::*;
-    use crate::{chat::Snapshot, event::RunCx};
+    use crate::{chat::ChatSnapshot, event::RunCx};
 
     #[derive(Deserialize, JsonSchema)]
     struct Args {
@@ -279,7 +279,7 @@ mod tests {
         assert_eq!(schema["required"], serde_json::json!(["times"]));
         assert_eq!(schema["properties"]["times"]["format"], Value::Null);
         let cx =
-            ToolCx { run: RunCx::new("a"), chat: Snapshot::default(), tools: [].into(), begin: Default::default() };
+            ToolCx { run: RunCx::new("a"), chat: ChatSnapshot::default(), tools: [].into(), begin: Default::default() };
         for (arguments, text) in [
             (r#"{"times":2,"word":"ab"}"#, Ok(ToolOutput::from("abab"))),
             (r#"{"times":2}"#, Err("there is no word".into())),

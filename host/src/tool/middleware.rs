@@ -1,7 +1,7 @@
 use async_trait::async_trait;
 
 use crate::{
-    chat::{Content, ToolCall, ToolHints},
+    chat::{ToolCall, ToolHints, ToolResultContent},
     error::{Fault, OnFailure},
     event::RunCx,
 };
@@ -24,7 +24,7 @@ pub trait ToolMiddleware: Send + Sync {
     /// # Errors
     ///
     /// A [`Fault`] if it could not do its work; [`ToolMiddleware::on_failure`] says what that means.
-    async fn before(&self, cx: &RunCx, call: &ToolCall, target: &Target) -> Result<CallDecision, Fault>;
+    async fn before(&self, cx: &RunCx, call: &ToolCall, target: &ToolTarget) -> Result<ToolCallDecision, Fault>;
 
     /// After a call that was made: new content for its result, or none to leave it. Whether it is an error stays as it was.
     ///
@@ -35,14 +35,14 @@ pub trait ToolMiddleware: Send + Sync {
         &self,
         cx: &RunCx,
         call: &ToolCall,
-        outcome: Result<&[Content], &Fault>,
+        outcome: Result<&[ToolResultContent], &Fault>,
         state: Vec<u8>,
-    ) -> Result<Option<Vec<Content>>, Fault>;
+    ) -> Result<Option<Vec<ToolResultContent>>, Fault>;
 }
 
 /// Which tool is called.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Target {
+pub struct ToolTarget {
     /// Who made it: a plugin's id, or `host`.
     pub origin: String,
     /// What it does to the world, as its maker says.
@@ -51,9 +51,9 @@ pub struct Target {
 
 /// What is decided about a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CallDecision {
+pub struct ToolCallDecision {
     /// What to do.
-    pub verdict: CallVerdict,
+    pub verdict: ToolCallVerdict,
     /// JSON in place of the arguments, where the call is made. The conversation keeps what the model wrote.
     pub arguments: Option<String>,
     /// For `after`.
@@ -63,14 +63,14 @@ pub struct CallDecision {
 /// What to do with a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the fields are the facts in the sentence above them")]
-pub enum CallVerdict {
+pub enum ToolCallVerdict {
     /// Make it.
     Allow,
     /// Ask a person with this `text`; make it on yes, deny it on no. Questions of equal `topic` are one. Where nobody can be
     /// asked it is denied.
     Ask { text: String, topic: String },
     /// Do not make it: this is the result.
-    Answer(Vec<Content>),
+    Answer(Vec<ToolResultContent>),
     /// Do not make it: the model reads this.
     Deny(String),
 }

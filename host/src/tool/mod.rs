@@ -19,21 +19,21 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 
 pub(crate) use call::outside_of_calls;
-pub use call::{Begin, CurrentCall, current_call};
-pub use concurrency::{Concurrency, Domain};
+pub use call::{CallStartHook, CurrentCall, current_call};
+pub use concurrency::{ConcurrencyDomain, ToolConcurrency};
 pub use described::described;
 pub use function::{FnTool, function, spec};
 pub use lookalike::looks_like;
-pub use middleware::{CallDecision, CallVerdict, Target, ToolMiddleware};
-pub use need::Need;
-pub use output::{Completed, CompletionStatus, Control, HandOver, Proposed, ToolOutput};
+pub use middleware::{ToolCallDecision, ToolCallVerdict, ToolMiddleware, ToolTarget};
+pub use need::ToolNeed;
+pub use output::{ChangeProposalPart, CompletionStatus, RunControl, TaskCompletion, TaskHandoff, ToolOutput};
 pub use schema::InputSchema;
 pub(crate) use share::{beginning, result_bytes};
-pub use toolbox::{Dispatched, ToolBox, ToolClash};
+pub use toolbox::{DispatchOutcome, ToolBox, ToolNameConflict};
 pub(crate) use toolbox::{READ_RESULT, kept};
 
 use crate::{
-    chat::{Snapshot, ToolCall, ToolSpec},
+    chat::{ChatSnapshot, ToolCall, ToolSpec},
     error::Fault,
     event::RunCx,
     limits,
@@ -78,8 +78,8 @@ pub trait Tool: Send + Sync {
     }
 
     /// How its calls may run beside the other calls of one reply. A tool that says nothing could touch anything.
-    fn concurrency(&self) -> Concurrency {
-        Concurrency::Anything { changes: !self.spec().hints.read_only }
+    fn concurrency(&self) -> ToolConcurrency {
+        ToolConcurrency::Anything { changes: !self.spec().hints.read_only }
     }
 
     /// Whether its calls are runs of other agents, which share what the one that calls may still spend.
@@ -113,9 +113,9 @@ pub struct ToolCx {
     /// In whose name.
     pub run: RunCx,
     /// The conversation up to the reply that made the call.
-    pub chat: Snapshot,
+    pub chat: ChatSnapshot,
     /// All the agent's tools.
     pub tools: Arc<[Arc<ToolSpec>]>,
     /// Who is told that the call begins.
-    pub begin: Begin,
+    pub begin: CallStartHook,
 }

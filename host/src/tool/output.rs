@@ -1,29 +1,29 @@
 use serde::{Deserialize, Serialize};
 
-use super::Need;
-use crate::{change::FileChange, chat::Content, error::Fault};
+use super::ToolNeed;
+use crate::{change::FileChange, chat::ToolResultContent, error::Fault};
 
 /// What a tool answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToolOutput {
     /// For the model.
-    Reply(Vec<Content>),
+    Reply(Vec<ToolResultContent>),
     /// For the model, which reads it as an error: what went wrong, in more than words.
-    Failed(Vec<Content>),
+    Failed(Vec<ToolResultContent>),
     /// For the model, and for the loop that called: what happens to the run.
-    Control(Vec<Content>, Control),
+    Control(Vec<ToolResultContent>, RunControl),
     /// For the host, which may give it that and make the call again. Where nobody does the model reads what is lacking.
-    Needs(Need),
+    Needs(ToolNeed),
     /// For the host, which makes these changes if whoever may say yes does: see
-    /// [`ChangingTool`](crate::builtin::ChangingTool). Where nobody makes them the model reads that.
-    Propose(Vec<Proposed>),
+    /// [`ChangingTool`](crate::builtin::FileChangeTool). Where nobody makes them the model reads that.
+    Propose(Vec<ChangeProposalPart>),
 }
 
 /// A piece of a result that proposes changes of files.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Proposed {
+pub enum ChangeProposalPart {
     /// For the model, once the changes are made.
-    Content(Content),
+    Content(ToolResultContent),
     /// A change. What became of it stands in its place in the result.
     Change(FileChange),
 }
@@ -36,29 +36,29 @@ impl ToolOutput {
     /// A [`Fault`] if the value cannot be JSON.
     pub fn json(value: &impl Serialize) -> Result<Self, Fault> {
         let json = serde_json::to_string(value).map_err(|error| Fault::other(error.to_string()))?;
-        Ok(Self::Reply(vec![Content::Json(json)]))
+        Ok(Self::Reply(vec![ToolResultContent::Json(json)]))
     }
 }
 
 impl ToolOutput {
     /// Characters of what the model reads, media left out.
     pub fn chars(&self) -> usize {
-        let content: Box<dyn Iterator<Item = &Content>> = match self {
+        let content: Box<dyn Iterator<Item = &ToolResultContent>> = match self {
             Self::Reply(content) | Self::Failed(content) | Self::Control(content, _) => Box::new(content.iter()),
             Self::Needs(_) => Box::new([].iter()),
-            Self::Propose(pieces) => Box::new(pieces.iter().filter_map(Proposed::content)),
+            Self::Propose(pieces) => Box::new(pieces.iter().filter_map(ChangeProposalPart::content)),
         };
-        let chars = |content: &Content| match content {
-            Content::Text(text) | Content::Json(text) => text.chars().count(),
-            Content::Media(_) => 0,
-            Content::Other(opaque) => opaque.json.chars().count(),
+        let chars = |content: &ToolResultContent| match content {
+            ToolResultContent::Text(text) | ToolResultContent::Json(text) => text.chars().count(),
+            ToolResultContent::Media(_) => 0,
+            ToolResultContent::Other(opaque) => opaque.json.chars().count(),
         };
         content.map(chars).sum()
     }
 }
 
-impl Proposed {
-    fn content(&self) -> Option<&Content> {
+impl ChangeProposalPart {
+    fn content(&self) -> Option<&ToolResultContent> {
         match self {
             Self::Content(content) => Some(content),
             Self::Change(_) => None,
@@ -66,15 +66,15 @@ impl Proposed {
     }
 }
 
-impl From<Vec<Content>> for ToolOutput {
-    fn from(content: Vec<Content>) -> Self {
+impl From<Vec<ToolResultContent>> for ToolOutput {
+    fn from(content: Vec<ToolResultContent>) -> Self {
         Self::Reply(content)
     }
 }
 
 impl From<String> for ToolOutput {
     fn from(text: String) -> Self {
-        Self::Reply(vec![Content::Text(text)])
+        Self::Reply(vec![ToolResultContent::Text(text)])
     }
 }
 
@@ -88,16 +88,16 @@ impl From<&str> for ToolOutput {
 /// several in one reply the first counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Control {
+pub enum RunControl {
     /// The task is done or has failed.
-    Complete(Completed),
+    Complete(TaskCompletion),
     /// Another agent takes the task over.
-    HandOver(HandOver),
+    HandOver(TaskHandoff),
 }
 
 /// How an agent says that its task has ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Completed {
+pub struct TaskCompletion {
     /// Whether it was done.
     pub status: CompletionStatus,
     /// What was done, or why it was not.
@@ -113,7 +113,7 @@ pub struct Completed {
     pub caveats: Option<String>,
 }
 
-impl Completed {
+impl TaskCompletion {
     /// All of it but the status, in words.
     pub fn in_full(&self) -> String {
         let mut text = self.summary.clone();
@@ -143,7 +143,7 @@ pub enum CompletionStatus {
 
 /// To whom an agent hands its task, and with what.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HandOver {
+pub struct TaskHandoff {
     /// The other agent, by its name in the registry.
     pub agent: String,
     /// Why.

@@ -22,12 +22,12 @@ use crate::{error::cut, limits};
 /// ```
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct InputSchema {
-    kinds: Option<Vec<Kind>>,
+    kinds: Option<Vec<JsonType>>,
     /// All that it may be.
     values: Option<Vec<Value>>,
     properties: BTreeMap<String, InputSchema>,
     required: Vec<String>,
-    others: Others,
+    others: AdditionalProperties,
     items: Option<Box<InputSchema>>,
     /// Characters, items and properties, the fewest and the most.
     lengths: [(u64, Option<u64>); 3],
@@ -42,7 +42,7 @@ pub struct InputSchema {
 
 /// Properties that are not named.
 #[derive(Debug, Clone, Default, PartialEq)]
-enum Others {
+enum AdditionalProperties {
     #[default]
     Any,
     None,
@@ -50,7 +50,7 @@ enum Others {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum JsonType {
     Null,
     Boolean,
     Integer,
@@ -64,7 +64,7 @@ const CHARS: usize = 0;
 const ITEMS: usize = 1;
 const PROPERTIES: usize = 2;
 
-impl Kind {
+impl JsonType {
     const ALL: [(Self, &str); 7] = [
         (Self::Null, "null"),
         (Self::Boolean, "boolean"),
@@ -138,9 +138,9 @@ impl InputSchema {
                 "type" => {
                     let one = std::slice::from_ref(value);
                     let names = value.as_array().map_or(one, Vec::as_slice);
-                    let kinds: Option<Vec<_>> = names.iter().map(Kind::of).collect();
+                    let kinds: Option<Vec<_>> = names.iter().map(JsonType::of).collect();
                     let kinds = kinds.filter(|kinds| !kinds.is_empty());
-                    let known: Vec<_> = Kind::ALL.iter().map(|(_, name)| *name).collect();
+                    let known: Vec<_> = JsonType::ALL.iter().map(|(_, name)| *name).collect();
                     this.kinds = Some(kinds.ok_or_else(|| not(&format!("a type: there are {}", known.join(", "))))?);
                 }
                 "enum" => this.values = Some(list()?.clone()),
@@ -157,9 +157,9 @@ impl InputSchema {
                 }
                 "additionalProperties" => {
                     this.others = match value {
-                        Value::Bool(true) => Others::Any,
-                        Value::Bool(false) => Others::None,
-                        schema => Others::Of(Box::new(below(schema, word)?)),
+                        Value::Bool(true) => AdditionalProperties::Any,
+                        Value::Bool(false) => AdditionalProperties::None,
+                        schema => AdditionalProperties::Of(Box::new(below(schema, word)?)),
                     }
                 }
                 "items" => this.items = Some(Box::new(below(value, word)?)),
@@ -185,7 +185,7 @@ impl InputSchema {
         }
         // What must be there and may not is a schema that nothing fits.
         let unknown = this.required.iter().find(|name| !this.properties.contains_key(*name));
-        match unknown.filter(|_| this.others == Others::None) {
+        match unknown.filter(|_| this.others == AdditionalProperties::None) {
             Some(name) => Err(wrong(format!("`{}` is required, and no property", name.escape_debug()))),
             None => Ok(this),
         }
@@ -197,10 +197,10 @@ impl InputSchema {
     ///
     /// Where it does not, and why: for the one who wrote the value.
     pub fn check(&self, value: &Value) -> Result<(), String> {
-        self.check_at(value, &Place::Top)
+        self.check_at(value, &JsonValuePath::Top)
     }
 
-    fn check_at(&self, value: &Value, place: &Place<'_>) -> Result<(), String> {
+    fn check_at(&self, value: &Value, place: &JsonValuePath<'_>) -> Result<(), String> {
         let wrong = |what: String| Err(place.says(&what));
         if let Some(kinds) = &self.kinds
             && !kinds.iter().any(|kind| kind.fits(value))
@@ -220,7 +220,7 @@ impl InputSchema {
                 self.check_length(ITEMS, list.len(), "items", place)?;
                 if let Some(items) = &self.items {
                     for (at, one) in list.iter().enumerate() {
-                        items.check_at(one, &Place::Item(place, at))?;
+                        items.check_at(one, &JsonValuePath::Item(place, at))?;
                     }
                 }
             }
@@ -241,18 +241,18 @@ impl InputSchema {
         Ok(())
     }
 
-    fn check_object(&self, map: &Map<String, Value>, place: &Place<'_>) -> Result<(), String> {
+    fn check_object(&self, map: &Map<String, Value>, place: &JsonValuePath<'_>) -> Result<(), String> {
         if let Some(name) = self.required.iter().find(|name| !map.contains_key(*name)) {
             return Err(place.says(&format!("`{}` is missing", cut(name, limits::NAME_SHOWN_CHARS))));
         }
         self.check_length(PROPERTIES, map.len(), "properties", place)?;
         for (name, value) in map {
-            let below = Place::Property(place, name);
+            let below = JsonValuePath::Property(place, name);
             match (self.properties.get(name), &self.others) {
                 (Some(schema), _) => schema.check_at(value, &below)?,
-                (None, Others::Any) => {}
-                (None, Others::Of(schema)) => schema.check_at(value, &below)?,
-                (None, Others::None) => {
+                (None, AdditionalProperties::Any) => {}
+                (None, AdditionalProperties::Of(schema)) => schema.check_at(value, &below)?,
+                (None, AdditionalProperties::None) => {
                     let known: Vec<_> = self.properties.keys().map(|name| format!("`{name}`")).collect();
                     let known = if known.is_empty() { "none".into() } else { cut(&known.join(", "), 500) };
                     return Err(below.says(&format!("there is no such property; there are: {known}")));
@@ -262,7 +262,7 @@ impl InputSchema {
         Ok(())
     }
 
-    fn check_length(&self, of: usize, length: usize, unit: &str, place: &Place<'_>) -> Result<(), String> {
+    fn check_length(&self, of: usize, length: usize, unit: &str, place: &JsonValuePath<'_>) -> Result<(), String> {
         let (fewest, most) = self.lengths[of];
         let length = u64::try_from(length).unwrap_or(u64::MAX);
         if length < fewest {
@@ -276,7 +276,7 @@ impl InputSchema {
         }
     }
 
-    fn check_number(&self, number: f64, place: &Place<'_>) -> Result<(), String> {
+    fn check_number(&self, number: f64, place: &JsonValuePath<'_>) -> Result<(), String> {
         let bounds = [
             (self.minimum, "at least", f64::ge as fn(&f64, &f64) -> bool),
             (self.maximum, "at most", f64::le),
@@ -295,13 +295,13 @@ impl InputSchema {
 }
 
 /// Where in a value.
-enum Place<'a> {
+enum JsonValuePath<'a> {
     Top,
-    Property(&'a Place<'a>, &'a str),
-    Item(&'a Place<'a>, usize),
+    Property(&'a JsonValuePath<'a>, &'a str),
+    Item(&'a JsonValuePath<'a>, usize),
 }
 
-impl Place<'_> {
+impl JsonValuePath<'_> {
     fn path(&self) -> String {
         match self {
             Self::Top => String::new(),

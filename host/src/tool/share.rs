@@ -1,7 +1,7 @@
 //! How much of a result a model is shown: its share of the model's window.
 
 use crate::{
-    chat::{BYTES_PER_TOKEN, Content, Opaque},
+    chat::{BYTES_PER_TOKEN, OpaqueContent, ToolResultContent},
     limits,
 };
 
@@ -21,14 +21,16 @@ pub(crate) fn beginning(text: &str, chars: usize, bytes: usize) -> &str {
 }
 
 /// Counts the bytes of all texts of a result.
-pub(super) fn text_bytes(content: &[Content]) -> usize {
+pub(super) fn text_bytes(content: &[ToolResultContent]) -> usize {
     content.iter().filter_map(text_of).map(String::len).sum()
 }
 
-pub(super) fn text_of(piece: &Content) -> Option<&String> {
+pub(super) fn text_of(piece: &ToolResultContent) -> Option<&String> {
     match piece {
-        Content::Text(text) | Content::Json(text) | Content::Other(Opaque { json: text, .. }) => Some(text),
-        Content::Media(_) => None,
+        ToolResultContent::Text(text)
+        | ToolResultContent::Json(text)
+        | ToolResultContent::Other(OpaqueContent { json: text, .. }) => Some(text),
+        ToolResultContent::Media(_) => None,
     }
 }
 

@@ -10,11 +10,11 @@ use futures_util::FutureExt;
 use indexmap::IndexSet;
 
 use super::{
-    Concurrency, Control, CurrentCall, Target, Tool, ToolCx, ToolOutput, looks_like,
+    CurrentCall, RunControl, Tool, ToolConcurrency, ToolCx, ToolOutput, ToolTarget, looks_like,
     share::{beginning, result_bytes, text_bytes, text_of},
 };
 use crate::{
-    chat::{Content, Media, Opaque, ToolCall, ToolResult, ToolSpec},
+    chat::{Media, OpaqueContent, ToolCall, ToolResult, ToolResultContent, ToolSpec},
     error::{Fault, cut, seconds},
     event::{Event, NO_ORIGIN},
     limits,
@@ -23,7 +23,7 @@ use crate::{
 /// Two tools of one name, or of names that look alike, were put into one toolbox.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", self.told())]
-pub struct ToolClash {
+pub struct ToolNameConflict {
     /// The name of the one that was refused.
     pub name: String,
     /// The name of the one that was there.
@@ -34,7 +34,7 @@ pub struct ToolClash {
     pub second: String,
 }
 
-impl ToolClash {
+impl ToolNameConflict {
     fn told(&self) -> String {
         let Self { name, there, first, second } = self;
         match name == there {
@@ -51,66 +51,66 @@ pub(crate) const READ_RESULT: &str = "read_result";
 /// Clones share it until one of them is changed.
 #[derive(Clone, Default)]
 pub struct ToolBox {
-    table: Arc<Table>,
+    table: Arc<ToolTable>,
     /// Bytes of a result that are shown; none: the window of the model does not bound it.
     result_bytes: Option<usize>,
 }
 
 #[derive(Clone, Default)]
-struct Table {
-    tools: IndexSet<Named>,
+struct ToolTable {
+    tools: IndexSet<NamedTool>,
     specs: OnceLock<Arc<[Arc<ToolSpec>]>>,
 }
 
 /// A tool, found by its name.
 #[derive(Clone)]
-struct Named(Arc<dyn Tool>);
+struct NamedTool(Arc<dyn Tool>);
 
-impl Named {
+impl NamedTool {
     fn name(&self) -> &str {
         &self.0.spec().name
     }
 }
 
-impl Borrow<str> for Named {
+impl Borrow<str> for NamedTool {
     fn borrow(&self) -> &str {
         self.name()
     }
 }
 
-impl Hash for Named {
+impl Hash for NamedTool {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.name().hash(state);
     }
 }
 
-impl PartialEq for Named {
+impl PartialEq for NamedTool {
     fn eq(&self, other: &Self) -> bool {
         self.name() == other.name()
     }
 }
 
-impl Eq for Named {}
+impl Eq for NamedTool {}
 
 /// What came of a call.
 #[derive(Debug, Clone)]
-pub struct Dispatched {
+pub struct DispatchOutcome {
     /// For the model.
     pub result: ToolResult,
     /// For the run.
-    pub control: Option<Control>,
+    pub control: Option<RunControl>,
     /// How long the tool took.
     pub took: Duration,
 }
 
-impl Dispatched {
+impl DispatchOutcome {
     /// Answers a call without running it.
     pub(crate) fn refused(call: &ToolCall, why: &Fault) -> Self {
         Self::of(call, Err(why.clone()))
     }
 
     /// Answers a call with this in place of what running it would give.
-    pub(crate) fn answered(call: &ToolCall, content: Vec<Content>) -> Self {
+    pub(crate) fn answered(call: &ToolCall, content: Vec<ToolResultContent>) -> Self {
         Self::of(call, Ok(ToolOutput::Reply(content)))
     }
 
@@ -130,15 +130,15 @@ impl ToolBox {
     ///
     /// # Errors
     ///
-    /// [`ToolClash`] if one of that name is there; it stays.
-    pub fn register(&mut self, tool: Arc<dyn Tool>) -> Result<(), ToolClash> {
-        if let Some(Named(there)) = self.table.tools.get(tool.spec().name.as_str()) {
+    /// [`ToolNameConflict`] if one of that name is there; it stays.
+    pub fn register(&mut self, tool: Arc<dyn Tool>) -> Result<(), ToolNameConflict> {
+        if let Some(NamedTool(there)) = self.table.tools.get(tool.spec().name.as_str()) {
             let (first, second) = (there.origin().to_owned(), tool.origin().to_owned());
             let name = tool.spec().name.clone();
-            return Err(ToolClash { there: name.clone(), name, first, second });
+            return Err(ToolNameConflict { there: name.clone(), name, first, second });
         }
         let table = self.changed();
-        table.tools.insert(Named(tool));
+        table.tools.insert(NamedTool(tool));
         Ok(())
     }
 
@@ -154,15 +154,15 @@ impl ToolBox {
 
     /// Adds the tools of another toolbox. Where names clash, or [look alike](super::looks_like), the one that was there
     /// first stays; the clashes are returned.
-    pub fn extend(&mut self, other: ToolBox) -> Vec<ToolClash> {
+    pub fn extend(&mut self, other: ToolBox) -> Vec<ToolNameConflict> {
         other.iter().filter_map(|tool| self.admit(Arc::clone(tool)).err()).collect()
     }
 
-    fn admit(&mut self, tool: Arc<dyn Tool>) -> Result<(), ToolClash> {
+    fn admit(&mut self, tool: Arc<dyn Tool>) -> Result<(), ToolNameConflict> {
         let name = &tool.spec().name;
         if let Some(there) = self.iter().find(|there| looks_like(name, &there.spec().name)) {
             let (first, second) = (there.origin().into(), tool.origin().into());
-            return Err(ToolClash { name: name.clone(), there: there.spec().name.clone(), first, second });
+            return Err(ToolNameConflict { name: name.clone(), there: there.spec().name.clone(), first, second });
         }
         self.register(tool)
     }
@@ -185,7 +185,7 @@ impl ToolBox {
                 None => unknown.push(name.as_str()),
             }
         }
-        (ToolBox { table: Arc::new(Table { tools, ..Table::default() }), ..ToolBox::default() }, unknown)
+        (ToolBox { table: Arc::new(ToolTable { tools, ..ToolTable::default() }), ..ToolBox::default() }, unknown)
     }
 
     /// Whether these are the same object: one that was cloned, or the clone, and neither was changed since.
@@ -219,18 +219,18 @@ impl ToolBox {
     }
 
     /// How calls of this tool may run beside the other calls of one reply; a call of no tool does nothing.
-    pub(crate) fn concurrency(&self, name: &str) -> Concurrency {
-        self.get(name).map_or(Concurrency::Independent, |tool| tool.concurrency())
+    pub(crate) fn concurrency(&self, name: &str) -> ToolConcurrency {
+        self.get(name).map_or(ToolConcurrency::Independent, |tool| tool.concurrency())
     }
 
     /// The tools in order.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn Tool>> {
-        self.table.tools.iter().map(|Named(tool)| tool)
+        self.table.tools.iter().map(|NamedTool(tool)| tool)
     }
 
     /// The names in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.table.tools.iter().map(Named::name)
+        self.table.tools.iter().map(NamedTool::name)
     }
 
     /// The tools as a model is told of them, in order.
@@ -239,14 +239,14 @@ impl ToolBox {
     }
 
     /// The table, about to be changed.
-    fn changed(&mut self) -> &mut Table {
+    fn changed(&mut self) -> &mut ToolTable {
         let table = Arc::make_mut(&mut self.table);
         table.specs = OnceLock::new();
         table
     }
 
     /// Runs a call. Never fails: whatever goes wrong, the model gets a result that says so.
-    pub async fn dispatch(&self, cx: &ToolCx, call: &ToolCall) -> Dispatched {
+    pub async fn dispatch(&self, cx: &ToolCx, call: &ToolCall) -> DispatchOutcome {
         let mut dispatched = self.dispatch_whole(cx, call).await;
         self.cut(call, &mut dispatched.result);
         self.tell_finished(cx, call, &dispatched).await;
@@ -255,7 +255,7 @@ impl ToolBox {
 
     /// The same, with as much of the result as [can be kept](limits::KEPT_RESULT_CHARS): more than a model is shown at once.
     /// Whoever calls it [tells](Self::tell_finished) of the result once it is as the model is shown it.
-    pub(crate) async fn dispatch_whole(&self, cx: &ToolCx, call: &ToolCall) -> Dispatched {
+    pub(crate) async fn dispatch_whole(&self, cx: &ToolCx, call: &ToolCall) -> DispatchOutcome {
         let (agent, events, started) = (&cx.run.agent, &cx.run.events, Instant::now());
         if events.is_watched() {
             let tool = self.get(&call.name);
@@ -269,16 +269,16 @@ impl ToolBox {
             Ok((tool, call)) => run(tool, cx, &call).await,
             Err(fault) => Err(fault),
         };
-        Dispatched { took: started.elapsed(), ..Dispatched::of(call, outcome) }
+        DispatchOutcome { took: started.elapsed(), ..DispatchOutcome::of(call, outcome) }
     }
 
     /// Tells of a result as the model is shown it.
-    pub(crate) async fn tell_finished(&self, cx: &ToolCx, call: &ToolCall, dispatched: &Dispatched) {
+    pub(crate) async fn tell_finished(&self, cx: &ToolCx, call: &ToolCall, dispatched: &DispatchOutcome) {
         let (agent, events) = (&cx.run.agent, &cx.run.events);
         if !events.is_watched() {
             return;
         }
-        let Dispatched { result, took: duration, .. } = dispatched;
+        let DispatchOutcome { result, took: duration, .. } = dispatched;
         let bytes = result.content.iter().map(|content| content.bytes(Media::bytes)).sum();
         // An error may quote the arguments.
         let is_shown = result.is_error && !self.get(&call.name).is_some_and(|tool| tool.hides_arguments());
@@ -312,17 +312,19 @@ impl ToolBox {
         let beyond = whole[end..].chars().count();
         let how = serde_json::json!({ "call": call.id, "offset": offset });
         let told = format!("[{beyond} more characters: read on by {READ_RESULT} with {how}]");
-        let media = std::mem::take(&mut result.content).into_iter().filter(|piece| matches!(piece, Content::Media(_)));
-        result.content = [Content::Text(whole[..end].into())].into_iter().chain(media).collect();
-        result.content.push(Content::Text(told));
+        let media = std::mem::take(&mut result.content)
+            .into_iter()
+            .filter(|piece| matches!(piece, ToolResultContent::Media(_)));
+        result.content = [ToolResultContent::Text(whole[..end].into())].into_iter().chain(media).collect();
+        result.content.push(ToolResultContent::Text(told));
         Some(whole)
     }
 
     /// Which tool this calls, for those who stand around its calls, and the call as the tool gets it: its arguments are a
     /// JSON object of bounded size. None for a call that no tool gets.
-    pub fn target<'a>(&self, call: &'a ToolCall) -> Option<(Target, Cow<'a, ToolCall>)> {
+    pub fn target<'a>(&self, call: &'a ToolCall) -> Option<(ToolTarget, Cow<'a, ToolCall>)> {
         let (tool, call) = self.find(call).ok()?;
-        Some((Target { origin: tool.origin().into(), hints: tool.spec().hints }, call))
+        Some((ToolTarget { origin: tool.origin().into(), hints: tool.spec().hints }, call))
     }
 
     fn result_chars(&self, name: &str) -> usize {
@@ -335,7 +337,7 @@ impl ToolBox {
     }
 
     fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
-        self.table.tools.get(name).map(|Named(tool)| tool)
+        self.table.tools.get(name).map(|NamedTool(tool)| tool)
     }
 
     fn find<'a>(&self, call: &'a ToolCall) -> Result<(&Arc<dyn Tool>, Cow<'a, ToolCall>), Fault> {
@@ -370,8 +372,8 @@ struct JsonObject;
 
 impl<'de> serde::Deserialize<'de> for JsonObject {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl<'de> serde::de::Visitor<'de> for Visitor {
+        struct JsonObjectVisitor;
+        impl<'de> serde::de::Visitor<'de> for JsonObjectVisitor {
             type Value = JsonObject;
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str("an object")
@@ -382,7 +384,7 @@ impl<'de> serde::Deserialize<'de> for JsonObject {
                 Ok(JsonObject)
             }
         }
-        deserializer.deserialize_map(Visitor)
+        deserializer.deserialize_map(JsonObjectVisitor)
     }
 }
 
@@ -412,7 +414,7 @@ const NO_CHANGES: &str =
     "The tool proposed changes of files, and there is nothing here that makes them: none was made.";
 
 /// The result as it can be kept: bounded, and a failure told as one.
-fn whole(call: &ToolCall, outcome: Result<ToolOutput, Fault>) -> (ToolResult, Option<Control>) {
+fn whole(call: &ToolCall, outcome: Result<ToolOutput, Fault>) -> (ToolResult, Option<RunControl>) {
     let (content, is_error, control) = match outcome {
         Ok(ToolOutput::Reply(content)) => (content, false, None),
         Ok(ToolOutput::Failed(content)) => (content, true, None),
@@ -420,35 +422,38 @@ fn whole(call: &ToolCall, outcome: Result<ToolOutput, Fault>) -> (ToolResult, Op
         Ok(ToolOutput::Needs(need)) => {
             let text =
                 format!("it lacks {need}, and nobody can be asked for it here: go on without it, or say what you lack");
-            (vec![Content::Text(text)], true, None)
+            (vec![ToolResultContent::Text(text)], true, None)
         }
-        Ok(ToolOutput::Propose(_)) => (vec![Content::Text(NO_CHANGES.into())], true, None),
-        Err(fault) => (vec![Content::Text(fault.to_string())], true, None),
+        Ok(ToolOutput::Propose(_)) => (vec![ToolResultContent::Text(NO_CHANGES.into())], true, None),
+        Err(fault) => (vec![ToolResultContent::Text(fault.to_string())], true, None),
     };
     (kept(call, content, is_error), control)
 }
 
 /// As much of a result as can be kept.
-pub(crate) fn kept(call: &ToolCall, mut content: Vec<Content>, is_error: bool) -> ToolResult {
+pub(crate) fn kept(call: &ToolCall, mut content: Vec<ToolResultContent>, is_error: bool) -> ToolResult {
     cut_content(&mut content, limits::KEPT_RESULT_CHARS);
     ToolResult { call_id: call.id.clone(), content, is_error }
 }
 
 /// Characters of all texts of a result.
-fn chars(content: &[Content]) -> usize {
+fn chars(content: &[ToolResultContent]) -> usize {
     content.iter().filter_map(text_of).map(|text| text.chars().count()).sum()
 }
 
 /// Cuts a result at [`limits::RESULT_PIECES`] pieces and its text at so many characters in all, and says so in it.
-fn cut_content(content: &mut Vec<Content>, chars: usize) {
+fn cut_content(content: &mut Vec<ToolResultContent>, chars: usize) {
     if let Some(beyond) = content.len().checked_sub(limits::RESULT_PIECES).filter(|beyond| *beyond > 0) {
         content.truncate(limits::RESULT_PIECES);
-        content.push(Content::Text(format!("[{beyond} more pieces were cut]")));
+        content.push(ToolResultContent::Text(format!("[{beyond} more pieces were cut]")));
     }
     let mut left = chars;
     let mut cut_away = 0;
     for piece in &mut *content {
-        if let Content::Text(text) | Content::Json(text) | Content::Other(Opaque { json: text, .. }) = piece {
+        if let ToolResultContent::Text(text)
+        | ToolResultContent::Json(text)
+        | ToolResultContent::Other(OpaqueContent { json: text, .. }) = piece
+        {
             if text.len() <= left {
                 // No more characters than bytes: most results need no counting.
                 left -= text.chars().count();
@@ -465,10 +470,11 @@ fn cut_content(content: &mut Vec<Content>, chars: usize) {
         }
     }
     content.retain(|piece| {
-        !matches!(piece, Content::Text(text) | Content::Json(text) if text.is_empty()) || cut_away == 0
+        !matches!(piece, ToolResultContent::Text(text) | ToolResultContent::Json(text) if text.is_empty())
+            || cut_away == 0
     });
     if cut_away > 0 {
-        content.push(Content::Text(format!("[{cut_away} more characters were cut]")));
+        content.push(ToolResultContent::Text(format!("[{cut_away} more characters were cut]")));
     }
 }
 
@@ -478,7 +484,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        chat::{PropertyNames, Snapshot, ToolHints},
+        chat::{ChatSnapshot, PropertyNames, ToolHints},
         event::RunCx,
     };
 
@@ -519,7 +525,9 @@ mod tests {
                 Does::Echo => Ok(call.arguments.clone().into()),
                 Does::Panic => panic!("boom"),
                 Does::Hang => std::future::pending().await,
-                Does::Flood(chars) => Ok(vec![Content::Text("é".repeat(chars)), Content::Text("tail".into())].into()),
+                Does::Flood(chars) => {
+                    Ok(vec![ToolResultContent::Text("é".repeat(chars)), ToolResultContent::Text("tail".into())].into())
+                }
             }
         }
     }
@@ -541,7 +549,7 @@ mod tests {
 
     async fn call(name: &str, arguments: &str) -> (bool, String) {
         let cx =
-            ToolCx { run: RunCx::new("a"), chat: Snapshot::default(), tools: [].into(), begin: Default::default() };
+            ToolCx { run: RunCx::new("a"), chat: ChatSnapshot::default(), tools: [].into(), begin: Default::default() };
         let call = ToolCall { id: "c".into(), name: name.into(), arguments: arguments.into(), meta: vec![] };
         let result = toolbox().dispatch(&cx, &call).await.result;
         assert_eq!(result.call_id, "c");

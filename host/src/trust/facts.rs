@@ -11,12 +11,12 @@ use crate::limits;
 /// Lines that each say one thing that a project's files want, sorted. Each is a permission by itself: with fewer lines
 /// less is allowed.
 #[derive(Debug, Clone, Default)]
-pub struct Facts(BTreeMap<String, Meaning>);
+pub struct TrustFacts(BTreeMap<String, FactDetails>);
 
 /// What a line means beside what it says.
 #[derive(Debug, Clone, Default)]
-struct Meaning {
-    danger: Danger,
+struct FactDetails {
+    danger: RiskLevel,
     /// Lines of an earlier version that together allowed at least as much: who said yes to all of one of these lists is not
     /// asked again.
     before: Vec<Vec<String>>,
@@ -24,7 +24,7 @@ struct Meaning {
 
 /// How much harm a thing can do that a project's files name, the most first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Danger {
+pub enum RiskLevel {
     /// Code runs outside of any sandbox.
     Runs,
     /// Credentials, conversations or what plugins know leave this machine.
@@ -44,21 +44,21 @@ pub struct FactGroup<'a> {
     /// What they are about.
     pub subject: String,
     /// The lines, the most dangerous first: how dangerous each is, the whole line, and what it says of the subject.
-    pub lines: Vec<(Danger, &'a str, String)>,
+    pub lines: Vec<(RiskLevel, &'a str, String)>,
 }
 
-impl Facts {
+impl TrustFacts {
     /// Adds one. What others wrote stands in it as [`quoted`] or [`quoted_path`], so that no line can pass for another.
-    pub fn add(&mut self, danger: Danger, line: String) {
-        self.insert(line, Meaning { danger, before: Vec::new() });
+    pub fn add(&mut self, danger: RiskLevel, line: String) {
+        self.insert(line, FactDetails { danger, before: Vec::new() });
     }
 
     /// The same for a line that earlier versions spelled in other ways, each of which allowed at least as much.
-    pub fn add_spelled_anew(&mut self, danger: Danger, line: String, before: Vec<Vec<String>>) {
-        self.insert(line, Meaning { danger, before });
+    pub fn add_spelled_anew(&mut self, danger: RiskLevel, line: String, before: Vec<Vec<String>>) {
+        self.insert(line, FactDetails { danger, before });
     }
 
-    fn insert(&mut self, line: String, meaning: Meaning) {
+    fn insert(&mut self, line: String, meaning: FactDetails) {
         match self.0.entry(line) {
             Entry::Vacant(vacant) => drop(vacant.insert(meaning)),
             Entry::Occupied(mut there) if meaning.danger < there.get().danger => drop(there.insert(meaning)),
@@ -110,7 +110,7 @@ impl Facts {
 
     /// Those that are not among `others`, as they are spelled or were.
     pub fn without(&self, others: &Self) -> Self {
-        let is_there = |(line, meaning): &(&String, &Meaning)| {
+        let is_there = |(line, meaning): &(&String, &FactDetails)| {
             others.contains(line) || meaning.before.iter().any(|lines| lines.iter().all(|line| others.contains(line)))
         };
         let rest = self.0.iter().filter(|one| !is_there(one));
@@ -140,14 +140,14 @@ impl Facts {
     }
 }
 
-impl FromIterator<String> for Facts {
+impl FromIterator<String> for TrustFacts {
     fn from_iter<T: IntoIterator<Item = String>>(lines: T) -> Self {
-        Self(lines.into_iter().map(|line| (line, Meaning::default())).collect())
+        Self(lines.into_iter().map(|line| (line, FactDetails::default())).collect())
     }
 }
 
-impl FromIterator<(Danger, String)> for Facts {
-    fn from_iter<T: IntoIterator<Item = (Danger, String)>>(lines: T) -> Self {
+impl FromIterator<(RiskLevel, String)> for TrustFacts {
+    fn from_iter<T: IntoIterator<Item = (RiskLevel, String)>>(lines: T) -> Self {
         let mut facts = Self::default();
         lines.into_iter().for_each(|(danger, line)| facts.add(danger, line));
         facts
@@ -155,15 +155,15 @@ impl FromIterator<(Danger, String)> for Facts {
 }
 
 /// Equal lines mean the same.
-impl PartialEq for Facts {
+impl PartialEq for TrustFacts {
     fn eq(&self, other: &Self) -> bool {
         self.lines().eq(other.lines())
     }
 }
 
-impl Eq for Facts {}
+impl Eq for TrustFacts {}
 
-impl Serialize for Facts {
+impl Serialize for TrustFacts {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.collect_seq(self.lines())
     }
@@ -217,7 +217,7 @@ pub fn quoted_path(path: &Path) -> String {
 mod tests {
     use super::*;
 
-    fn facts(lines: &[&str]) -> Facts {
+    fn facts(lines: &[&str]) -> TrustFacts {
         lines.iter().map(|line| (*line).to_owned()).collect()
     }
 
@@ -254,20 +254,20 @@ mod tests {
 
     #[test]
     fn lines_stand_together_the_most_dangerous_first() {
-        let mut all = Facts::default();
+        let mut all = TrustFacts::default();
         for (danger, line) in [
-            (Danger::Little, "the agent `a`: the plugin `p` may know the time"),
-            (Danger::Reads, "the agent `a`: the plugin `p` may read `/x: the y`"),
-            (Danger::Little, "the agent `a` is watched over by `p`"),
-            (Danger::Reads, "the plugin `p` in `/plugins/p`: sha256:00, asks for nothing"),
-            (Danger::Sends, "the model `m`: its plugin may send requests of any method to `https://h`"),
-            (Danger::Little, "the model `m`: its plugin may know the time"),
-            (Danger::Sends, "the model `n` is at `https://n`: conversations go there"),
-            (Danger::Changes, "permissions: the tool `p/t` may be called without asking you"),
-            (Danger::Runs, "the MCP server `s` is the program `npx`, run outside the sandbox in `/x`"),
-            (Danger::Little, "the agent `a`: the MCP server `s` is used"),
-            (Danger::Little, "the team `t`: the middleware `p` is used"),
-            (Danger::Little, "a line without a name"),
+            (RiskLevel::Little, "the agent `a`: the plugin `p` may know the time"),
+            (RiskLevel::Reads, "the agent `a`: the plugin `p` may read `/x: the y`"),
+            (RiskLevel::Little, "the agent `a` is watched over by `p`"),
+            (RiskLevel::Reads, "the plugin `p` in `/plugins/p`: sha256:00, asks for nothing"),
+            (RiskLevel::Sends, "the model `m`: its plugin may send requests of any method to `https://h`"),
+            (RiskLevel::Little, "the model `m`: its plugin may know the time"),
+            (RiskLevel::Sends, "the model `n` is at `https://n`: conversations go there"),
+            (RiskLevel::Changes, "permissions: the tool `p/t` may be called without asking you"),
+            (RiskLevel::Runs, "the MCP server `s` is the program `npx`, run outside the sandbox in `/x`"),
+            (RiskLevel::Little, "the agent `a`: the MCP server `s` is used"),
+            (RiskLevel::Little, "the team `t`: the middleware `p` is used"),
+            (RiskLevel::Little, "a line without a name"),
         ] {
             all.add(danger, line.into());
         }
@@ -298,10 +298,10 @@ mod tests {
 
     #[test]
     fn who_said_yes_to_more_is_not_asked_again() {
-        let mut now = Facts::default();
+        let mut now = TrustFacts::default();
         let before = [&["may do anything with x"][..], &["may look at x", "may open x"]];
         let before = before.map(|lines| lines.iter().map(|line| (*line).to_owned()).collect()).into();
-        now.add_spelled_anew(Danger::Reads, "may read x".into(), before);
+        now.add_spelled_anew(RiskLevel::Reads, "may read x".into(), before);
         assert!(now.without(&facts(&["may do anything with x"])).is_empty());
         assert!(now.without(&facts(&["may look at x", "may open x"])).is_empty());
         assert_eq!(now.without(&facts(&["may look at x"])), now);
@@ -312,8 +312,8 @@ mod tests {
     #[test]
     fn what_is_shown_is_shown_whole() {
         let line = |at: usize| format!("{at}");
-        assert!((0..limits::FACTS_SHOWN).map(line).collect::<Facts>().can_be_shown());
-        assert!(!(0..=limits::FACTS_SHOWN).map(line).collect::<Facts>().can_be_shown());
+        assert!((0..limits::FACTS_SHOWN).map(line).collect::<TrustFacts>().can_be_shown());
+        assert!(!(0..=limits::FACTS_SHOWN).map(line).collect::<TrustFacts>().can_be_shown());
         let long = |most: usize| facts(&[&"é".repeat(most)]).can_be_shown();
         assert!(long(limits::FACT_CHARS) && !long(limits::FACT_CHARS + 1));
     }

@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use super::{TrustError, TrustStore, quoted, store};
 use crate::{
     error::without_number,
-    files::{self, ReadError},
+    files::{self, FileReadError},
     limits,
 };
 
@@ -81,7 +81,7 @@ impl SeenInstructions {
 /// The file of one project.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct SeenInstructionsFile {
     version: u32,
     root: String,
     files: Vec<InstructionFile>,
@@ -98,12 +98,12 @@ impl TrustStore {
         let Some((path, _)) = self.instructions_of(root)? else { return Ok(None) };
         let text = match files::read(&path, store::folder(&path), limits::INSTRUCTIONS_FILE_BYTES) {
             Ok(text) => text,
-            Err(ReadError::Io(error)) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(FileReadError::Io(error)) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(TrustError::Unreadable { path, reason: error.to_string() }),
         };
-        match serde_json::from_str::<File>(&text) {
-            Ok(File { version: VERSION, files, .. }) => Ok(Some(SeenInstructions(files))),
-            Ok(File { version, .. }) => {
+        match serde_json::from_str::<SeenInstructionsFile>(&text) {
+            Ok(SeenInstructionsFile { version: VERSION, files, .. }) => Ok(Some(SeenInstructions(files))),
+            Ok(SeenInstructionsFile { version, .. }) => {
                 let reason = format!("its version is {version}, and this program knows {VERSION}");
                 Err(TrustError::Damaged { path, reason })
             }
@@ -127,7 +127,7 @@ impl TrustStore {
         let _lock = files::lock_folder(store::folder(&path)).map_err(unwritable)?;
         let mut seen = self.seen_instructions(root)?.unwrap_or_default();
         seen.add(files);
-        let file = File { version: VERSION, root: root_name, files: seen.0 };
+        let file = SeenInstructionsFile { version: VERSION, root: root_name, files: seen.0 };
         let json = serde_json::to_string_pretty(&file).expect("texts under string keys") + "\n";
         files::replace(&path, json.as_bytes()).and_then(|()| prune(store::folder(&path))).map_err(unwritable)
     }

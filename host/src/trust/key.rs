@@ -5,21 +5,21 @@ use sha2::{Digest, Sha256};
 use super::TrustError;
 use crate::{
     error::without_number,
-    files::{self, ReadError},
+    files::{self, FileReadError},
     limits,
 };
 
 /// A key of the person's own, in a file where no project reaches: what it has marked was made by this person. Clones are
 /// the same file.
 #[derive(Debug, Clone, Default)]
-pub struct OwnKey {
+pub struct UserKey {
     /// None: nothing can be marked.
     path: Option<PathBuf>,
 }
 
-type Key = [u8; limits::OWN_KEY_BYTES];
+type UserKeyBytes = [u8; limits::OWN_KEY_BYTES];
 
-impl OwnKey {
+impl UserKey {
     /// The key in this file, which is made when something is marked first.
     pub fn new(path: Option<PathBuf>) -> Self {
         Self { path }
@@ -66,7 +66,7 @@ impl OwnKey {
     ///
     /// # Errors
     ///
-    /// The errors of [`OwnKey::mark`].
+    /// The errors of [`UserKey::mark`].
     pub(crate) fn derived_or_made(&self, purpose: &str) -> Result<DerivedKey, TrustError> {
         let key = match self.read()? {
             Some(key) => key,
@@ -75,13 +75,13 @@ impl OwnKey {
         Ok(DerivedKey::new(&key, purpose))
     }
 
-    fn read(&self) -> Result<Option<Key>, TrustError> {
+    fn read(&self) -> Result<Option<UserKeyBytes>, TrustError> {
         let Some(path) = &self.path else { return Ok(None) };
         let unusable = |reason: String| TrustError::Key { path: path.clone(), reason };
         let folder = super::store::folder(path);
         let text = match files::read(path, folder, limits::OWN_KEY_FILE_BYTES) {
             Ok(text) => text,
-            Err(ReadError::Io(error)) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(FileReadError::Io(error)) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(unusable(error.to_string())),
         };
         let key = from_hex(text.trim_end()).ok_or_else(|| unusable("it is not 64 hexadecimal digits".into()))?;
@@ -89,10 +89,10 @@ impl OwnKey {
     }
 
     /// Of several that make it at once, all have the same one then.
-    fn make(&self) -> Result<Key, TrustError> {
+    fn make(&self) -> Result<UserKeyBytes, TrustError> {
         let Some(path) = &self.path else { return Err(TrustError::NoPlace) };
         let unusable = |reason: String| TrustError::Key { path: path.clone(), reason };
-        let mut key = Key::default();
+        let mut key = UserKeyBytes::default();
         getrandom::fill(&mut key).map_err(|error| unusable(error.to_string()))?;
         let made = files::create_private_folders(super::store::folder(path))
             .and_then(|()| files::create(path, format!("{}\n", hex(&key)).as_bytes()));
@@ -113,7 +113,7 @@ pub(crate) struct DerivedKey {
 }
 
 impl DerivedKey {
-    fn new(key: &Key, purpose: &str) -> Self {
+    fn new(key: &UserKeyBytes, purpose: &str) -> Self {
         let (inner, outer) = keyed(&hmac(key, &[b"derived", purpose.as_bytes()]));
         Self { inner, outer }
     }
@@ -130,7 +130,7 @@ impl fmt::Debug for DerivedKey {
     }
 }
 
-fn mark(key: &Key, what: &str, text: &[u8]) -> String {
+fn mark(key: &UserKeyBytes, what: &str, text: &[u8]) -> String {
     let length = (what.len() as u64).to_le_bytes();
     format!("hmac-sha256:{}", hex(&hmac(key, &[&length, what.as_bytes(), text])))
 }
@@ -162,8 +162,8 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn from_hex(text: &str) -> Option<Key> {
-    let mut key = Key::default();
+fn from_hex(text: &str) -> Option<UserKeyBytes> {
+    let mut key = UserKeyBytes::default();
     if text.len() != 2 * key.len() || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return None;
     }
@@ -201,10 +201,10 @@ mod tests {
         }
     }
 
-    fn key() -> (tempfile::TempDir, OwnKey, PathBuf) {
+    fn key() -> (tempfile::TempDir, UserKey, PathBuf) {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("state/own.key");
-        (home, OwnKey::new(Some(path.clone())), path)
+        (home, UserKey::new(Some(path.clone())), path)
     }
 
     #[test]
@@ -222,7 +222,7 @@ mod tests {
         let (_other_home, other, _) = self::key();
         other.mark("b", b"").unwrap();
         assert!(!other.has_marked("a", b"text", &mark).unwrap());
-        let nowhere = OwnKey::new(None);
+        let nowhere = UserKey::new(None);
         assert!(!nowhere.has_place() && !nowhere.has_marked("a", b"text", &mark).unwrap());
         assert!(matches!(nowhere.mark("a", b"text"), Err(TrustError::NoPlace)));
         #[cfg(unix)]
@@ -239,14 +239,14 @@ mod tests {
     fn derived_keys_differ_by_purpose_and_person() {
         let (_home, key, path) = key();
         assert!(key.derived("a").unwrap().is_none() && !path.exists(), "to look makes nothing");
-        let code = |key: &OwnKey, purpose: &str| key.derived_or_made(purpose).unwrap().code(&[b"te", b"xt"]);
+        let code = |key: &UserKey, purpose: &str| key.derived_or_made(purpose).unwrap().code(&[b"te", b"xt"]);
         let first = code(&key, "a");
         assert_eq!(key.derived("a").unwrap().unwrap().code(&[b"text"]), first);
         let (_other_home, other, _) = self::key();
         for another in [code(&key, "b"), code(&other, "a"), key.derived("a").unwrap().unwrap().code(&[b"texT"])] {
             assert_ne!(another, first);
         }
-        assert!(matches!(OwnKey::new(None).derived_or_made("a"), Err(TrustError::NoPlace)));
+        assert!(matches!(UserKey::new(None).derived_or_made("a"), Err(TrustError::NoPlace)));
         assert_eq!(format!("{:?}", key.derived("a").unwrap().unwrap()), "DerivedKey(***)");
     }
 

@@ -6,10 +6,10 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::{Facts, quoted_path};
+use super::{TrustFacts, quoted_path};
 use crate::{
     error::{ErrorKind, Report, without_number},
-    files::{self, ReadError},
+    files::{self, FileReadError},
     limits,
 };
 
@@ -25,18 +25,18 @@ pub struct TrustStore {
 
 /// What a person has said yes to in one project.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Answered {
+pub struct ProjectTrust {
     /// What its config names.
-    pub facts: Facts,
+    pub facts: TrustFacts,
     /// What its permissions hold.
-    pub permissions: Facts,
+    pub permissions: TrustFacts,
     /// Tools that may be called without asking.
     pub tools: Vec<TrustedTool>,
     /// What was approved of MCP servers.
     pub servers: Vec<PinnedServer>,
 }
 
-impl Answered {
+impl ProjectTrust {
     /// Takes the place of what was approved of a server of that name. Where there is no room, the servers that were approved
     /// longest ago are forgotten: names that no config has any more would pile up.
     pub fn pin(&mut self, server: PinnedServer) {
@@ -134,15 +134,15 @@ impl TrustError {
 /// The file.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct TrustFile {
     version: u32,
     /// Who was answered for last is last.
-    projects: Vec<Project>,
+    projects: Vec<TrustedProject>,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Project {
+struct TrustedProject {
     root: String,
     /// Of the facts.
     digest: String,
@@ -168,11 +168,11 @@ impl TrustStore {
     /// # Errors
     ///
     /// [`TrustError`]: the file cannot be read, is too large or damaged, or the folder is not there.
-    pub fn of(&self, root: &Path) -> Result<Answered, TrustError> {
-        let Some(path) = &self.path else { return Ok(Answered::default()) };
+    pub fn of(&self, root: &Path) -> Result<ProjectTrust, TrustError> {
+        let Some(path) = &self.path else { return Ok(ProjectTrust::default()) };
         let root = key(root)?;
         let project = read(path)?.projects.into_iter().find(|project| project.root == root);
-        Ok(project.map(Project::answered).unwrap_or_default())
+        Ok(project.map(TrustedProject::answered).unwrap_or_default())
     }
 
     /// Changes what was said yes to in a project, so that of two programs that do so at once each keeps what the other
@@ -182,7 +182,7 @@ impl TrustStore {
     ///
     /// [`TrustError`]: as [`TrustStore::of`]; it cannot be written; the project wants more than
     /// [`limits::TRUST_PROJECT_BYTES`] beside its servers.
-    pub fn change(&self, root: &Path, change: impl FnOnce(&mut Answered)) -> Result<(), TrustError> {
+    pub fn change(&self, root: &Path, change: impl FnOnce(&mut ProjectTrust)) -> Result<(), TrustError> {
         let path = self.path.as_ref().ok_or(TrustError::NoPlace)?;
         let root = key(root)?;
         let _lock = lock(path)?;
@@ -190,15 +190,15 @@ impl TrustStore {
         let at = file.projects.iter().position(|project| project.root == root);
         let mut answered = at.map(|at| file.projects.remove(at).answered()).unwrap_or_default();
         change(&mut answered);
-        if answered != Answered::default() {
+        if answered != ProjectTrust::default() {
             // What was approved of servers has bounds of its own.
             let servers = std::mem::take(&mut answered.servers);
-            let project = Project::of(root, answered);
+            let project = TrustedProject::of(root, answered);
             let bytes = serde_json::to_vec(&project).unwrap_or_default().len();
             if bytes > limits::TRUST_PROJECT_BYTES {
                 return Err(TrustError::TooLarge { bytes });
             }
-            file.projects.push(Project { servers, ..project });
+            file.projects.push(TrustedProject { servers, ..project });
         }
         write(path, file)
     }
@@ -210,24 +210,29 @@ impl TrustStore {
     /// As [`TrustStore::change`].
     pub fn forget(&self, root: &Path) -> Result<bool, TrustError> {
         self.forget_instructions(root)?;
-        if self.of(root)? == Answered::default() {
+        if self.of(root)? == ProjectTrust::default() {
             return Ok(false);
         }
-        self.change(root, |answered| *answered = Answered::default())?;
+        self.change(root, |answered| *answered = ProjectTrust::default())?;
         Ok(true)
     }
 }
 
-impl Project {
-    fn of(root: String, answered: Answered) -> Self {
-        let Answered { facts, permissions, tools, servers } = answered;
-        let lines = |facts: &Facts| facts.lines().map(str::to_owned).collect();
+impl TrustedProject {
+    fn of(root: String, answered: ProjectTrust) -> Self {
+        let ProjectTrust { facts, permissions, tools, servers } = answered;
+        let lines = |facts: &TrustFacts| facts.lines().map(str::to_owned).collect();
         Self { root, digest: facts.digest(), facts: lines(&facts), permissions: lines(&permissions), tools, servers }
     }
 
-    fn answered(self) -> Answered {
+    fn answered(self) -> ProjectTrust {
         let Self { root: _, digest: _, facts, permissions, tools, servers } = self;
-        Answered { facts: facts.into_iter().collect(), permissions: permissions.into_iter().collect(), tools, servers }
+        ProjectTrust {
+            facts: facts.into_iter().collect(),
+            permissions: permissions.into_iter().collect(),
+            tools,
+            servers,
+        }
     }
 }
 
@@ -258,22 +263,22 @@ fn lock(path: &Path) -> Result<Option<fs::File>, TrustError> {
 }
 
 /// What the file holds; nothing if it is not there.
-fn read(path: &Path) -> Result<File, TrustError> {
+fn read(path: &Path) -> Result<TrustFile, TrustError> {
     let text = match files::read(path, folder(path), limits::TRUST_STORE_BYTES) {
         Ok(text) => text,
-        Err(ReadError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {
-            return Ok(File { version: VERSION, projects: Vec::new() });
+        Err(FileReadError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {
+            return Ok(TrustFile { version: VERSION, projects: Vec::new() });
         }
         Err(error) => return Err(TrustError::Unreadable { path: path.into(), reason: error.to_string() }),
     };
     let damaged = |reason: String| TrustError::Damaged { path: path.into(), reason };
-    let file: File = serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))?;
+    let file: TrustFile = serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))?;
     if file.version != VERSION {
         let reason = format!("its version is {}, and this program knows {VERSION}", file.version);
         return Err(damaged(reason));
     }
     for project in &file.projects {
-        let facts: Facts = project.facts.iter().cloned().collect();
+        let facts: TrustFacts = project.facts.iter().cloned().collect();
         if facts.digest() != project.digest {
             return Err(damaged(format!("the digest of {} is not that of what stands there", project.root)));
         }
@@ -282,7 +287,7 @@ fn read(path: &Path) -> Result<File, TrustError> {
 }
 
 /// Writes it, with as many of the newest projects as there is room for.
-fn write(path: &Path, mut file: File) -> Result<(), TrustError> {
+fn write(path: &Path, mut file: TrustFile) -> Result<(), TrustError> {
     let beyond = file.projects.len().saturating_sub(limits::TRUST_PROJECTS);
     file.projects.drain(..beyond);
     let mut json = shown(&file);
@@ -297,16 +302,16 @@ fn write(path: &Path, mut file: File) -> Result<(), TrustError> {
     })
 }
 
-fn shown(file: &File) -> String {
+fn shown(file: &TrustFile) -> String {
     serde_json::to_string_pretty(file).expect("lists of text under string keys") + "\n"
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trust::Danger;
+    use crate::trust::RiskLevel;
 
-    fn facts(lines: &[&str]) -> Facts {
+    fn facts(lines: &[&str]) -> TrustFacts {
         lines.iter().map(|line| (*line).to_owned()).collect()
     }
 
@@ -322,7 +327,7 @@ mod tests {
         let (one, two) = (home.path().join("one"), home.path().join("two"));
         fs::create_dir(&one).unwrap();
         fs::create_dir(&two).unwrap();
-        assert_eq!(store.of(&one).unwrap(), Answered::default());
+        assert_eq!(store.of(&one).unwrap(), ProjectTrust::default());
         assert!(!path.exists(), "reading makes nothing");
         let tool = TrustedTool { agent: "a".into(), origin: "p".into(), name: "t".into(), digest: "sha256:00".into() };
         store
@@ -338,15 +343,15 @@ mod tests {
             tools: [("log".into(), "sha256:02".into())].into(),
         }];
         store.change(&one, |answered| servers.iter().cloned().for_each(|server| answered.pin(server))).unwrap();
-        let kept = Answered { facts: facts(&["a", "b"]), permissions: facts(&["c"]), tools: vec![tool], servers };
+        let kept = ProjectTrust { facts: facts(&["a", "b"]), permissions: facts(&["c"]), tools: vec![tool], servers };
         assert_eq!(store.of(&one.join("../one")).unwrap(), kept);
-        assert_eq!(store.of(&two).unwrap(), Answered::default());
+        assert_eq!(store.of(&two).unwrap(), ProjectTrust::default());
         fs::rename(&one, home.path().join("moved")).unwrap();
-        assert_eq!(store.of(&home.path().join("moved")).unwrap(), Answered::default(), "another place");
+        assert_eq!(store.of(&home.path().join("moved")).unwrap(), ProjectTrust::default(), "another place");
         assert!(matches!(store.of(&one), Err(TrustError::NoProject { .. })));
         fs::rename(home.path().join("moved"), &one).unwrap();
         assert!(store.forget(&one).unwrap() && !store.forget(&one).unwrap());
-        assert_eq!(store.of(&one).unwrap(), Answered::default());
+        assert_eq!(store.of(&one).unwrap(), ProjectTrust::default());
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
@@ -354,7 +359,7 @@ mod tests {
             assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
         }
         let nowhere = TrustStore::new(None);
-        assert_eq!(nowhere.of(&one).unwrap(), Answered::default());
+        assert_eq!(nowhere.of(&one).unwrap(), ProjectTrust::default());
         assert!(matches!(nowhere.change(&one, |_| {}), Err(TrustError::NoPlace)));
     }
 
@@ -392,15 +397,15 @@ mod tests {
         let many = |most: usize| facts(&[&"x".repeat(most)]);
         let too_many = store.change(home.path(), |answered| answered.facts = many(limits::TRUST_PROJECT_BYTES));
         assert!(matches!(too_many, Err(TrustError::TooLarge { .. })));
-        assert_eq!(store.of(home.path()).unwrap(), Answered::default());
+        assert_eq!(store.of(home.path()).unwrap(), ProjectTrust::default());
         let project = |at: usize, bytes: usize| {
-            let answered = Answered { facts: many(bytes), ..Answered::default() };
-            Project::of(format!("/{at}"), answered)
+            let answered = ProjectTrust { facts: many(bytes), ..ProjectTrust::default() };
+            TrustedProject::of(format!("/{at}"), answered)
         };
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         for (count, bytes) in [(limits::TRUST_PROJECTS + 1, 1), (limits::TRUST_PROJECTS, 20_000)] {
             let projects = (0..count).map(|at| project(at, bytes)).collect();
-            write(&path, File { version: VERSION, projects }).unwrap();
+            write(&path, TrustFile { version: VERSION, projects }).unwrap();
             let kept = read(&path).unwrap().projects;
             assert!(kept.len() <= limits::TRUST_PROJECTS && !kept.is_empty(), "{}", kept.len());
             assert!(kept[0].root != "/0" && kept.last().unwrap().root == format!("/{}", count - 1), "the newest stay");
@@ -432,7 +437,7 @@ mod tests {
     #[test]
     fn servers_approved_longest_ago_are_forgotten() {
         for (tools, most) in [(0, limits::TRUST_SERVERS), (limits::MCP_TOOLS, 10)] {
-            let mut answered = Answered::default();
+            let mut answered = ProjectTrust::default();
             let count = limits::TRUST_SERVERS + 3;
             (0..count).for_each(|at| answered.pin(server(format!("s{at}"), tools)));
             assert_eq!(answered.servers.len(), most);
@@ -452,7 +457,7 @@ mod tests {
             for at in 0..16 {
                 let (store, home) = (&store, home.path());
                 scope.spawn(move || {
-                    store.change(home, |answered| answered.facts.add(Danger::Little, at.to_string())).unwrap()
+                    store.change(home, |answered| answered.facts.add(RiskLevel::Little, at.to_string())).unwrap()
                 });
             }
         });

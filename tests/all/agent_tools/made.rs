@@ -1,8 +1,8 @@
 //! Agents that are made anew for each call.
 
 use shelly_host::{
-    agent::{AgentTool, AsTool, Refused},
-    capability::{Bound, Ceiling},
+    agent::{AgentRefusal, AgentTool, AgentToolOptions},
+    capability::{Ceiling, CeilingBound},
     event::Event,
 };
 
@@ -13,17 +13,17 @@ use crate::script::{Mind, run, text};
 async fn agent_made_for_each_call_fits_the_ceiling_of_its_caller() {
     let bob = |ceiling: &Ceiling| match ceiling.admits("secrets") {
         true => Ok(agent("whatever", Mind::new(|asked| text(&format!("{} may", asked.agent))))),
-        false => Err(Refused("it needs `secrets`".into())),
+        false => Err(AgentRefusal("it needs `secrets`".into())),
     };
     for (agents, expected) in [
         (None, "lead/bob#1 may"),
         (Some("secrets"), "lead/bob#1 may"),
         (Some("bob"), "agent `bob` failed: agent `bob` cannot be started from here"),
     ] {
-        let mut lead =
-            caller(vec![("bob", task("go"))]).with_tool(AgentTool::made("bob", "", bob, AsTool::default()).unwrap());
+        let mut lead = caller(vec![("bob", task("go"))])
+            .with_tool(AgentTool::made("bob", "", bob, AgentToolOptions::default()).unwrap());
         let agents = agents.map(|name| [name.to_owned()].into_iter().collect());
-        lead.delegable = Ceiling::of("lead", Bound { agents, ..Bound::default() });
+        lead.delegable = Ceiling::of("lead", CeilingBound { agents, ..CeilingBound::default() });
         let ran = run(&lead, "go").await;
         assert_eq!(ran.results(), [expected]);
         let warned = ran.events.iter().any(

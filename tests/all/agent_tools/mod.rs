@@ -15,16 +15,17 @@ use std::{
 use serde_json::{Value, json};
 use shelly_host::{
     agent::{
-        Agent, AgentTool, AsTool, Conversation, Crew, Entry, Refused, Registry, Runner, SendError, journal::Record,
+        Agent, AgentEntry, AgentGroup, AgentRefusal, AgentRegistry, AgentTool, AgentToolOptions, ConversationMode,
+        Runner, SendError, journal::JournalRecord,
     },
-    capability::{Bound, Budget, Ceiling},
-    chat::{Chat, Content, Media, Message, Part, Role, Source, Thinking, ToolCall},
+    capability::{Budget, Ceiling, CeilingBound},
+    chat::{Chat, Media, MediaData, Message, Part, Role, ThinkingPart, ToolCall, ToolResultContent},
     error::Fault,
     event::{Event, RunCx},
     limits,
     model::Completion,
-    team::{Member, Sequence, Team},
-    tool::{Completed, CompletionStatus, Control, FnTool, HandOver, Tool, ToolOutput},
+    team::{Member, SequenceCoordinator, Team},
+    tool::{CompletionStatus, FnTool, RunControl, TaskCompletion, TaskHandoff, Tool, ToolOutput},
 };
 
 use crate::{
@@ -39,12 +40,13 @@ fn agent(name: &str, mind: Mind) -> Agent {
 
 /// As a tool that begins anew each time.
 fn fresh(runner: impl Runner + 'static) -> AgentTool {
-    AgentTool::new(runner, AsTool::default()).unwrap()
+    AgentTool::new(runner, AgentToolOptions::default()).unwrap()
 }
 
 /// As a tool that remembers.
 fn kept(runner: impl Runner + 'static) -> AgentTool {
-    AgentTool::new(runner, AsTool { conversation: Conversation::Kept, ..AsTool::default() }).unwrap()
+    AgentTool::new(runner, AgentToolOptions { conversation: ConversationMode::Kept, ..AgentToolOptions::default() })
+        .unwrap()
 }
 
 /// What the calls since the last task came to, in their order.
@@ -77,7 +79,7 @@ async fn a_call_is_a_run_and_its_answer_alone_the_result() {
     });
     let lead =
         caller(vec![("researcher", task("Count Paris."))]).with_tool(fresh(agent("researcher", mind).with_tool(look)));
-    let crew = Arc::new(Crew::default());
+    let crew = Arc::new(AgentGroup::default());
     let ran = run(&lead.with_crew(Arc::clone(&crew), 0), "How big is Paris?").await;
     assert_eq!(ran.told(), "two million");
     let answer = ran.end.as_ref().unwrap();
@@ -109,8 +111,8 @@ async fn a_call_is_a_run_and_its_answer_alone_the_result() {
 #[tokio::test]
 async fn the_result_has_the_media_of_the_answer_and_not_its_thoughts() {
     let mind = Mind::new(|_| {
-        let media = Media { media_type: "image/png".into(), name: None, source: Source::Bytes([1, 2][..].into()) };
-        let thought = Thinking { text: "hm".into(), opaque: None };
+        let media = Media { media_type: "image/png".into(), name: None, source: MediaData::Bytes([1, 2][..].into()) };
+        let thought = ThinkingPart { text: "hm".into(), opaque: None };
         text("a plan").map(|reply| Completion {
             parts: [vec![Part::Thinking(thought)], reply.parts, vec![Part::Media(media)]].concat(),
             ..reply
@@ -123,7 +125,7 @@ async fn the_result_has_the_media_of_the_answer_and_not_its_thoughts() {
         chat.iter().flat_map(|entry| entry.message.tool_results().cloned().collect::<Vec<_>>()).collect();
     let content = &content[0].content;
     assert!(
-        matches!(&content[..], [Content::Text(text), Content::Media(media)] if text == "a plan" && media.bytes() == 2),
+        matches!(&content[..], [ToolResultContent::Text(text), ToolResultContent::Media(media)] if text == "a plan" && media.bytes() == 2),
         "{content:?}"
     );
 }
@@ -201,11 +203,11 @@ async fn a_call_that_is_refused_does_not_hold_up_those_behind_it() {
 }
 
 /// A tool that ends the run that calls it so.
-fn ends(name: &str, control: Control) -> impl Tool + 'static {
+fn ends(name: &str, control: RunControl) -> impl Tool + 'static {
     let spec = shelly_host::tool::spec::<NoArgs>(name, "");
     FnTool::with_spec(spec, move |_, _: NoArgs| {
         let control = control.clone();
-        async move { Ok(ToolOutput::Control(vec![Content::Text("so be it".into())], control)) }
+        async move { Ok(ToolOutput::Control(vec![ToolResultContent::Text("so be it".into())], control)) }
     })
 }
 
@@ -221,12 +223,13 @@ async fn a_failure_is_a_result_that_names_it_and_the_caller_goes_on() {
         agent.options.max_iterations = turns;
         agent
     };
-    let ending = |control: Control| agent("bob", Mind::new(|_| act("end", json!({})))).with_tool(ends("end", control));
-    let completed = |status| Completed { summary: "half of it".into(), ..Completed::bare(status) };
+    let ending =
+        |control: RunControl| agent("bob", Mind::new(|_| act("end", json!({})))).with_tool(ends("end", control));
+    let completed = |status| TaskCompletion { summary: "half of it".into(), ..TaskCompletion::bare(status) };
     let soon = Budget { time: Some(Duration::from_secs(1)), ..Budget::default() };
     let none = Budget { tokens: Some(1), ..Budget::default() };
     let sleeper = agent("bob", Mind::new(|_| text("late")).slow(Duration::from_secs(9)));
-    let team = Team::new("bob", Sequence).with_member(Member::new(fails(Fault::other("no ink"))));
+    let team = Team::new("bob", SequenceCoordinator).with_member(Member::new(fails(Fault::other("no ink"))));
     let table: Vec<(Box<dyn Runner>, &str, bool)> = vec![
         (Box::new(fails(Fault::other("no ink"))), "agent `bob` failed: the model could not be asked: no ink", true),
         (Box::new(agent("bob", Mind::new(|_| panic!("ouch")))), "agent `bob` failed: the run crashed: ouch", true),
@@ -236,13 +239,13 @@ async fn a_failure_is_a_result_that_names_it_and_the_caller_goes_on() {
         (Box::new(looping().with_budget(none)), "agent `bob` failed: the budget of 1 tokens is used up", true),
         (Box::new(team), "agent `bob` failed: member `bob` failed: the model could not be asked: no ink", true),
         (
-            Box::new(ending(Control::Complete(completed(CompletionStatus::Failed)))),
+            Box::new(ending(RunControl::Complete(completed(CompletionStatus::Failed)))),
             "agent `bob` says that its task has failed:\nhalf of it",
             true,
         ),
-        (Box::new(ending(Control::Complete(completed(CompletionStatus::Completed)))), "half of it", false),
+        (Box::new(ending(RunControl::Complete(completed(CompletionStatus::Completed)))), "half of it", false),
         (
-            Box::new(ending(Control::HandOver(HandOver {
+            Box::new(ending(RunControl::HandOver(TaskHandoff {
                 agent: "eve".into(),
                 reason: "r".into(),
                 context: "c".into(),
@@ -252,9 +255,9 @@ async fn a_failure_is_a_result_that_names_it_and_the_caller_goes_on() {
         ),
     ];
     for (bob, says, is_error) in table {
-        for conversation in [Conversation::Fresh, Conversation::Kept] {
+        for conversation in [ConversationMode::Fresh, ConversationMode::Kept] {
             let bob: Arc<dyn Runner> = bob.as_entered("bob".into(), &Budget::default());
-            let tool = AgentTool::new(bob, AsTool { conversation, ..AsTool::default() }).unwrap();
+            let tool = AgentTool::new(bob, AgentToolOptions { conversation, ..AgentToolOptions::default() }).unwrap();
             let lead = agent("lead", Mind::steps([act("bob", task("t")), text("I go on")])).with_tool(tool);
             let ran = run(&lead, "go").await;
             assert_eq!(ran.told(), "I go on", "{says}");
@@ -267,9 +270,9 @@ async fn a_failure_is_a_result_that_names_it_and_the_caller_goes_on() {
 }
 
 /// What each call of the lead was given to spend.
-fn given(records: &[(u64, Record)]) -> Vec<Option<u64>> {
+fn given(records: &[(u64, JournalRecord)]) -> Vec<Option<u64>> {
     let tasks = records.iter().filter_map(|(run, record)| match record {
-        Record::Delegated { tasks, .. } if *run == 1 => Some(tasks[0].bounds.tokens),
+        JournalRecord::Delegated { tasks, .. } if *run == 1 => Some(tasks[0].bounds.tokens),
         _ => None,
     });
     tasks.collect()
@@ -279,7 +282,7 @@ fn given(records: &[(u64, Record)]) -> Vec<Option<u64>> {
 async fn calls_of_one_reply_have_equal_shares_and_the_caller_keeps_one() {
     for (count, tokens) in [(1_usize, 100_000_u64), (3, 100_000), (10, 1_000_003), (40, 900_000)] {
         let written = memory();
-        let crew = Arc::new(Crew::default().with_recorder(written.clone()));
+        let crew = Arc::new(AgentGroup::default().with_recorder(written.clone()));
         let calls = (0..count).map(|at| (["bob", "eve", "zoe"][at % 3], task("t"))).collect();
         let lead = caller(calls).with_tool(fresh(remembers("bob", 1))).with_tool(kept(remembers("eve", 2)));
         let lead = lead.with_tool(fresh(remembers("zoe", 3))).with_crew(Arc::clone(&crew), 0);
@@ -305,7 +308,7 @@ async fn calls_of_one_reply_have_equal_shares_and_the_caller_keeps_one() {
 async fn a_share_that_is_used_up_ends_the_one_that_has_it_and_not_the_caller() {
     let greedy = agent("bob", Mind::new(|_| act("look", json!({"why": "x".repeat(2_000)}))));
     let greedy = greedy.with_tool(tool("look", |_| async { Ok("no".into()) }));
-    let crew = Arc::new(Crew::default());
+    let crew = Arc::new(AgentGroup::default());
     let lead = agent("lead", Mind::steps([act("bob", task("t")), text("I go on")])).with_tool(fresh(greedy));
     let lead = lead.with_budget(Budget { tokens: Some(20_000), ..Budget::default() }).with_crew(Arc::clone(&crew), 0);
     let ran = run(&lead, "go").await;
@@ -347,11 +350,11 @@ async fn a_hundred_calls_in_one_reply_are_all_answered_a_few_at_a_time() {
 
 #[tokio::test(start_paused = true)]
 async fn agents_that_call_each_other_in_a_circle_come_to_a_bound() {
-    for conversation in [Conversation::Fresh, Conversation::Kept] {
-        let how = AsTool { conversation, ..AsTool::default() };
+    for conversation in [ConversationMode::Fresh, ConversationMode::Kept] {
+        let how = AgentToolOptions { conversation, ..AgentToolOptions::default() };
         let made = Arc::new(AtomicUsize::new(0));
         let again = AgentTool::registered("again", "", how.clone()).unwrap();
-        let registry = Registry::new();
+        let registry = AgentRegistry::new();
         let mind = || {
             Mind::new(|asked| match results(asked).pop() {
                 None => act("again", task("once more")),
@@ -360,11 +363,11 @@ async fn agents_that_call_each_other_in_a_circle_come_to_a_bound() {
         };
         let count = Arc::clone(&made);
         let inner = how.clone();
-        registry.register(Entry::new("again", ""), move || {
+        registry.register(AgentEntry::new("again", ""), move || {
             count.fetch_add(1, Ordering::Relaxed);
             agent("again", mind()).with_tool(AgentTool::registered("again", "", inner.clone()).unwrap())
         });
-        let lead = agent("lead", mind()).with_tool(again).with_crew(Arc::new(Crew::new(registry)), 0);
+        let lead = agent("lead", mind()).with_tool(again).with_crew(Arc::new(AgentGroup::new(registry)), 0);
         let ran = run(&lead, "go").await;
         let most = limits::DELEGATION_DEPTH_CEILING;
         let says = format!("agent `again` failed: agents start each other at most {most} deep: do it yourself");
@@ -377,18 +380,18 @@ async fn agents_that_call_each_other_in_a_circle_come_to_a_bound() {
 async fn an_agent_of_the_registry_is_made_under_the_ceiling_of_who_calls_it() {
     let ceilings = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&ceilings);
-    let registry = Registry::new();
-    registry.register_under(Entry::new("bob", ""), move |ceiling| {
+    let registry = AgentRegistry::new();
+    registry.register_under(AgentEntry::new("bob", ""), move |ceiling| {
         seen.lock().unwrap().push(ceiling.places().iter().map(|place| place.to_string()).collect::<Vec<_>>());
         match ceiling.budget().tool_calls {
-            Some(0) => Err(Refused("grant more".into())),
+            Some(0) => Err(AgentRefusal("grant more".into())),
             _ => Ok(says("bob", |_| text("here"))),
         }
     });
     let ceiling = |agents: Option<&[&str]>, tool_calls| {
         let agents = agents.map(|agents| agents.iter().map(|name| name.to_string()).collect());
         let budget = Budget { tool_calls, ..Budget::default() };
-        Ceiling::of("agents.lead.delegable", Bound { agents, budget, ..Bound::default() })
+        Ceiling::of("agents.lead.delegable", CeilingBound { agents, budget, ..CeilingBound::default() })
     };
     for (ceiling, says) in [
         (Ceiling::default(), "here"),
@@ -396,10 +399,10 @@ async fn an_agent_of_the_registry_is_made_under_the_ceiling_of_who_calls_it() {
         (ceiling(Some(&["eve"]), None), "agent `bob` failed: there is no agent `bob`; there is no other one"),
         (ceiling(None, Some(0)), "agent `bob` failed: agent `bob` cannot be started from here"),
     ] {
-        let tool = AgentTool::registered("bob", "", AsTool::default()).unwrap();
+        let tool = AgentTool::registered("bob", "", AgentToolOptions::default()).unwrap();
         let mut lead = caller(vec![("bob", task("t"))]).with_tool(tool);
         lead.delegable = ceiling;
-        let ran = run(&lead.with_crew(Arc::new(Crew::new(registry.clone())), 0), "go").await;
+        let ran = run(&lead.with_crew(Arc::new(AgentGroup::new(registry.clone())), 0), "go").await;
         assert_eq!(ran.told(), says);
         let warned = ran
             .events
@@ -410,20 +413,20 @@ async fn an_agent_of_the_registry_is_made_under_the_ceiling_of_who_calls_it() {
     let seen = ceilings.lock().unwrap().clone();
     assert_eq!(seen, [vec![], vec!["agents.lead.delegable".to_owned()], vec!["agents.lead.delegable".to_owned()]]);
     // Without a crew there is nobody of that name.
-    let tool = AgentTool::registered("bob", "", AsTool::default()).unwrap();
+    let tool = AgentTool::registered("bob", "", AgentToolOptions::default()).unwrap();
     let ran = run(&caller(vec![("bob", task("t"))]).with_tool(tool), "go").await;
     assert_eq!(ran.told(), "agent `bob` failed: whoever calls it has no crew in which there could be one");
 }
 
 #[tokio::test(start_paused = true)]
 async fn only_as_many_of_it_work_at_once_as_may() {
-    let registry = Registry::new();
-    let entry = Entry { max_concurrency: Some(2), ..Entry::new("bob", "") };
+    let registry = AgentRegistry::new();
+    let entry = AgentEntry { max_concurrency: Some(2), ..AgentEntry::new("bob", "") };
     registry.register(entry, || agent("bob", Mind::new(|_| text("done")).slow(Duration::from_secs(1))));
-    let tool = AgentTool::registered("bob", "", AsTool::default()).unwrap();
+    let tool = AgentTool::registered("bob", "", AgentToolOptions::default()).unwrap();
     let calls = (0..6).map(|_| ("bob", task("t"))).collect();
     let began = tokio::time::Instant::now();
-    run(&caller(calls).with_tool(tool).with_crew(Arc::new(Crew::new(registry)), 0), "go").await.end.unwrap();
+    run(&caller(calls).with_tool(tool).with_crew(Arc::new(AgentGroup::new(registry)), 0), "go").await.end.unwrap();
     assert_eq!(began.elapsed().as_secs(), 3);
 }
 
@@ -444,14 +447,15 @@ async fn who_calls_is_cancelled_with_all_that_it_called_and_one_that_is_called_a
                 _ => text(&results(asked).join("")),
             }),
         );
-        let inner = AgentTool::new(bob, AsTool { name: Some("inner".into()), ..AsTool::default() }).unwrap();
+        let inner = AgentTool::new(bob, AgentToolOptions { name: Some("inner".into()), ..AgentToolOptions::default() })
+            .unwrap();
         let calls =
             if whom == "lead/eve#1" { vec![("bob", task("t")), ("eve", task("t"))] } else { vec![("bob", task("t"))] };
         let mind = Mind::new(move |asked| match results(asked).first() {
             None => acts(&calls),
             Some(result) => text(result),
         });
-        let crew = Arc::new(Crew::default());
+        let crew = Arc::new(AgentGroup::default());
         let lead = agent("lead", mind).with_tool(kept(middle.with_tool(inner))).with_tool(fresh(eve));
         let lead = lead.with_crew(Arc::clone(&crew), 0);
         let watch = {
@@ -483,7 +487,7 @@ async fn one_that_is_called_can_be_told_something() {
         tokio::time::sleep(Duration::from_secs(2)).await;
         Ok("waited".into())
     });
-    let crew = Arc::new(Crew::default());
+    let crew = Arc::new(AgentGroup::default());
     let lead = caller(vec![("bob", task("t"))]).with_tool(fresh(agent("bob", mind).with_tool(wait)));
     let lead = lead.with_crew(Arc::clone(&crew), 0);
     let tell = async {
@@ -504,12 +508,12 @@ async fn arguments_of_an_own_schema_come_as_they_were_written() {
         "required": ["city"],
         "additionalProperties": false
     });
-    let how = AsTool {
+    let how = AgentToolOptions {
         name: Some("look_up".into()),
         description: Some("Looks a city up.".into()),
         input_schema: Some(schema.clone()),
         instruction: "Say how many people live there.".into(),
-        ..AsTool::default()
+        ..AgentToolOptions::default()
     };
     let tool = AgentTool::new(says("bob", text), how).unwrap();
     assert_eq!((tool.name(), tool.description()), ("look_up", "Looks a city up."));
@@ -554,36 +558,39 @@ async fn arguments_of_an_own_schema_come_as_they_were_written() {
 fn a_tool_is_called_as_its_agent_unless_it_is_said() {
     let bob = |name: &str, about: &str| says(name, |_| text("")).with_description(about);
     for (name, about, how, called, described) in [
-        ("bob", "Knows birds.", AsTool::default(), "bob", "Knows birds."),
+        ("bob", "Knows birds.", AgentToolOptions::default(), "bob", "Knows birds."),
         (
             "Bob the Bird!",
             "",
-            AsTool::default(),
+            AgentToolOptions::default(),
             "Bob-the-Bird-",
             "Gives the agent Bob the Bird! a task and returns its answer.",
         ),
         (
             "bob",
             "Knows birds.",
-            AsTool { conversation: Conversation::Kept, ..AsTool::default() },
+            AgentToolOptions { conversation: ConversationMode::Kept, ..AgentToolOptions::default() },
             "bob",
             "Knows birds. It remembers what you gave it before.",
         ),
-        ("ö".repeat(99).as_str(), "x", AsTool::default(), "-".repeat(64).as_str(), "x"),
+        ("ö".repeat(99).as_str(), "x", AgentToolOptions::default(), "-".repeat(64).as_str(), "x"),
     ] {
         let tool = AgentTool::new(bob(name, about), how).unwrap();
         assert_eq!((tool.name(), tool.description()), (called, described));
     }
-    let named = |name: &str| AsTool { name: Some(name.into()), ..AsTool::default() };
-    let of = |schema| AsTool { input_schema: Some(schema), ..AsTool::default() };
+    let named = |name: &str| AgentToolOptions { name: Some(name.into()), ..AgentToolOptions::default() };
+    let of = |schema| AgentToolOptions { input_schema: Some(schema), ..AgentToolOptions::default() };
     let long = "x".repeat(limits::TOOL_DESCRIPTION_BYTES + 1);
     for (how, says) in [
         (named("a b"), "`a b` is not a tool's name: 1 to 64 of A-Z, a-z, 0-9, _ and -"),
         (named(""), "`` is not a tool's name"),
         (of(json!({"type": "string"})), "the schema of `bob` is not that of an object"),
         (of(json!({"type": "object", "not": {}})), "the schema of `bob`: the host holds nobody to `not`: leave it out"),
-        (AsTool { description: Some(long), ..AsTool::default() }, "the description of `bob` has "),
-        (AsTool { description: Some("\u{202e}".into()), ..AsTool::default() }, "the description of `bob` holds U+202E"),
+        (AgentToolOptions { description: Some(long), ..AgentToolOptions::default() }, "the description of `bob` has "),
+        (
+            AgentToolOptions { description: Some("\u{202e}".into()), ..AgentToolOptions::default() },
+            "the description of `bob` holds U+202E",
+        ),
     ] {
         let error = AgentTool::new(bob("bob", ""), how).unwrap_err().to_string();
         assert!(error.starts_with(says), "{says}: {error}");
@@ -600,10 +607,10 @@ async fn teams_are_tools_and_members_have_tools_that_remember() {
         });
         Member::new(agent(name, mind).with_tool(helper()))
     };
-    let team = Team::new("desk", Sequence).with_member(asks("ada")).with_member(asks("bob"));
+    let team = Team::new("desk", SequenceCoordinator).with_member(asks("ada")).with_member(asks("bob"));
     let desk = kept(team);
     let lead = caller(vec![("desk", task("one")), ("desk", task("two"))]).with_tool(desk);
-    let crew = Arc::new(Crew::default());
+    let crew = Arc::new(AgentGroup::default());
     let ran = run(&lead.with_crew(Arc::clone(&crew), 0), "go").await;
     // Each member has a helper of its own, which remembers.
     assert_eq!(ran.told(), "helper: ?; helper: ? ?");

@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex};
 use serde_json::json;
 use shelly_host::{
     agent::{
-        Agent, AgentTool, AsTool, Conversation, Crew, Registry, Runner,
-        journal::{Past, Record, Recorder},
+        Agent, AgentGroup, AgentRegistry, AgentTool, AgentToolOptions, ConversationMode, Runner,
+        journal::{JournalRecord, JournalState, Recorder},
     },
     chat::{Chat, Message, Role},
     error::Fault,
     event::RunCx,
-    team::{Member, Sequence, Team},
+    team::{Member, SequenceCoordinator, Team},
 };
 
 use super::{agent, fresh, kept, results};
@@ -61,7 +61,7 @@ const PATTERNS: [&str; 8] =
     ["fresh", "kept", "side by side", "two at once", "nested", "a team", "in a team", "failing"];
 
 /// The patterns, by name. What works there is the same each time that it is made.
-fn pattern(name: &str, outside: &Outside, crew: &Arc<Crew>) -> Arc<dyn Runner> {
+fn pattern(name: &str, outside: &Outside, crew: &Arc<AgentGroup>) -> Arc<dyn Runner> {
     let alone = |agent: Agent| Arc::new(agent.with_crew(Arc::clone(crew), 0)) as Arc<dyn Runner>;
     let work = |name| worker(name, outside);
     let one: &'static [&'static [(&str, &str)]] = &[&[("bob", "first")], &[("bob", "second")]];
@@ -83,21 +83,23 @@ fn pattern(name: &str, outside: &Outside, crew: &Arc<Crew>) -> Arc<dyn Runner> {
             alone(lead.with_tool(kept(middle)).with_tool(fresh(work("zoe"))))
         }
         "a team" => {
-            let desk =
-                Team::new("desk", Sequence).with_member(Member::new(work("bob"))).with_member(Member::new(work("eve")));
-            let how = AsTool { conversation: Conversation::Kept, ..AsTool::default() };
+            let desk = Team::new("desk", SequenceCoordinator)
+                .with_member(Member::new(work("bob")))
+                .with_member(Member::new(work("eve")));
+            let how = AgentToolOptions { conversation: ConversationMode::Kept, ..AgentToolOptions::default() };
             let desk = AgentTool::new(desk, how).unwrap();
             alone(lead("lead", &[&[("desk", "first")], &[("desk", "second")]]).with_tool(desk))
         }
         "in a team" => {
             let ada = lead("ada", one).with_tool(kept(work("bob")));
             let zoe = lead("zoe", one).with_tool(fresh(work("bob")));
-            let team = Team::new("team", Sequence).with_member(Member::new(ada)).with_member(Member::new(zoe));
+            let team =
+                Team::new("team", SequenceCoordinator).with_member(Member::new(ada)).with_member(Member::new(zoe));
             Arc::new(team.with_crew(Arc::clone(crew)))
         }
         "failing" => {
             let fails = agent("bob", Mind::new(|_| Err(Fault::other("out of paper"))));
-            let gone = AgentTool::registered("nobody", "", AsTool::default()).unwrap();
+            let gone = AgentTool::registered("nobody", "", AgentToolOptions::default()).unwrap();
             let lead =
                 lead("lead", &[&[("bob", "first"), ("nobody", "second")], &[("eve", "third"), ("bob", "fourth")]]);
             alone(lead.with_tool(kept(fails)).with_tool(gone).with_tool(fresh(work("eve"))))
@@ -115,8 +117,8 @@ async fn see(runner: &dyn Runner, chat: &Chat) -> (Vec<String>, Vec<String>) {
     (before, lines(chat))
 }
 
-fn is_result(record: &Record, says: impl Fn(&str) -> bool) -> bool {
-    matches!(record, Record::CallEnded { result, .. } if says(&result.text()))
+fn is_result(record: &JournalRecord, says: impl Fn(&str) -> bool) -> bool {
+    matches!(record, JournalRecord::CallEnded { result, .. } if says(&result.text()))
 }
 
 #[tokio::test(start_paused = true)]
@@ -124,7 +126,7 @@ async fn every_prefix_of_what_was_written_down_goes_on_to_the_same_end() {
     for name in PATTERNS {
         let outside = Outside::default();
         let written = memory();
-        let crew = Arc::new(Crew::new(Registry::new()).with_recorder(written.clone()));
+        let crew = Arc::new(AgentGroup::new(AgentRegistry::new()).with_recorder(written.clone()));
         let whole = pattern(name, &outside, &crew);
         let chat = Chat::recorded();
         let cx = RunCx::new(Arc::clone(whole.name()));
@@ -134,11 +136,11 @@ async fn every_prefix_of_what_was_written_down_goes_on_to_the_same_end() {
         let sent = outside.lock().unwrap().len();
         let ledger = serde_json::to_string(&crew.ledger()).unwrap();
         let end = see(&*whole, &chat).await;
-        assert!(records.iter().any(|(_, record)| matches!(record, Record::Delegated { .. })), "{name}");
+        assert!(records.iter().any(|(_, record)| matches!(record, JournalRecord::Delegated { .. })), "{name}");
         for cut in 0..=records.len() {
             let at =
                 format!("{name}: after record {cut} of {} ({:?})", records.len(), records.get(cut.wrapping_sub(1)));
-            let past = Past::of(records[..cut].iter().cloned()).unwrap_or_else(|error| panic!("{error}: {at}"));
+            let past = JournalState::of(records[..cut].iter().cloned()).unwrap_or_else(|error| panic!("{error}: {at}"));
             let is_over = cut == records.len();
             assert_eq!(past.is_unfinished(), cut > 0 && !is_over, "{at}");
             let (chat, written) = (past.chat().unwrap(), memory());
@@ -147,7 +149,7 @@ async fn every_prefix_of_what_was_written_down_goes_on_to_the_same_end() {
             }
             let done = records[..cut].iter().filter(|(_, record)| is_result(record, |text| text == "sent")).count();
             let outside = Outside::default();
-            let crew = Arc::new(Crew::new(Registry::new()).resuming(written.clone(), past, &chat));
+            let crew = Arc::new(AgentGroup::new(AgentRegistry::new()).resuming(written.clone(), past, &chat));
             let whole = pattern(name, &outside, &crew);
             let resumed = match whole.resume(&cx, &chat, Vec::new()).await {
                 Some(resumed) => Some(resumed),
@@ -162,11 +164,11 @@ async fn every_prefix_of_what_was_written_down_goes_on_to_the_same_end() {
             }
             assert_eq!(serde_json::to_string(&crew.ledger()).unwrap(), ledger, "{at}");
             let sent_now = outside.lock().unwrap().len();
-            let in_doubt = |(_, record): &&(u64, Record)| is_result(record, |text| text.contains("interrupted"));
+            let in_doubt = |(_, record): &&(u64, JournalRecord)| is_result(record, |text| text.contains("interrupted"));
             let in_doubt = written.records().iter().filter(in_doubt).count();
             assert_eq!(done + sent_now + in_doubt, sent, "{at}");
             assert_eq!(see(&*whole, &chat).await, end, "{at}");
-            let twice = Past::of(written.records()).unwrap();
+            let twice = JournalState::of(written.records()).unwrap();
             assert!(!twice.is_unfinished(), "{at}");
             assert_eq!(twice.chat().unwrap().snapshot().len(), chat.snapshot().len(), "{at}");
         }
@@ -178,22 +180,22 @@ async fn every_prefix_of_what_was_written_down_goes_on_to_the_same_end() {
 async fn a_conversation_that_was_cut_off_in_a_call_is_gone_on_with_by_the_next_task() {
     let outside = Outside::default();
     let written = memory();
-    let crew = Arc::new(Crew::new(Registry::new()).with_recorder(written.clone()));
+    let crew = Arc::new(AgentGroup::new(AgentRegistry::new()).with_recorder(written.clone()));
     let lead = pattern("kept", &outside, &crew);
     let cx = RunCx::new("lead");
     lead.run(&cx, &Chat::recorded(), vec![Message::user("go")]).await.unwrap();
     let records = written.records();
-    let began = records.iter().position(|(_, record)| matches!(record, Record::CallBegan { .. })).unwrap();
-    let past = Past::of(records[..=began].iter().cloned()).unwrap();
+    let began = records.iter().position(|(_, record)| matches!(record, JournalRecord::CallBegan { .. })).unwrap();
+    let past = JournalState::of(records[..=began].iter().cloned()).unwrap();
     let (chat, written) = (past.chat().unwrap(), memory());
     for (run, record) in &records[..=began] {
         written.write(*run, record);
     }
-    let crew = Arc::new(Crew::new(Registry::new()).resuming(written.clone(), past, &chat));
+    let crew = Arc::new(AgentGroup::new(AgentRegistry::new()).resuming(written.clone(), past, &chat));
     chat.reopen().abandon("nobody goes on with it");
     let lead = pattern("kept", &outside, &crew);
     let answer = lead.run(&cx, &chat, vec![Message::user("something else")]).await.unwrap();
     let said = answer.message.text_content();
     assert_eq!(said, "so it is: bob has had 2 tasks, in turn 2; bob has had 3 tasks, in turn 4");
-    assert!(!Past::of(written.records()).unwrap().is_unfinished());
+    assert!(!JournalState::of(written.records()).unwrap().is_unfinished());
 }

@@ -7,7 +7,7 @@ mod killed;
 use std::{collections::BTreeMap, fs};
 
 use serde_json::{Value, json};
-use shelly_host::change::Digest;
+use shelly_host::change::ContentDigest;
 
 use crate::{
     bad_input::{Server, answer},
@@ -15,7 +15,7 @@ use crate::{
 };
 
 pub fn digest(text: &str) -> String {
-    Digest::of(text.as_bytes()).to_string()
+    ContentDigest::of(text.as_bytes()).to_string()
 }
 
 /// A model that makes these calls of the guest, one a reply, and then answers: which is next, it tells by the results that it

@@ -13,17 +13,17 @@ impl Stage {
     /// The question that it asks, as text.
     async fn question(&mut self, chat: &Chat) -> String {
         match self.step(chat).await.unwrap().action {
-            Action::AskModel(ask) => {
+            EffectAction::AskModel(ask) => {
                 let system = ask.request.messages.iter().next().unwrap().message.role;
                 assert_eq!((ask.model, system, ask.request.messages.len()), (None, Role::System, 2));
                 ask.request.messages.last().unwrap().message.text_content()
             }
-            Action::Edits(edits) => panic!("it does not ask: {edits:?}"),
+            EffectAction::Edits(edits) => panic!("it does not ask: {edits:?}"),
         }
     }
 
     /// What it does with this summary.
-    async fn told(&mut self, chat: &Chat, reply: Result<Completion, Fault>) -> Vec<Edit> {
+    async fn told(&mut self, chat: &Chat, reply: Result<Completion, Fault>) -> Vec<EffectEdit> {
         self.moment.reply = Some(reply);
         self.edits(chat).await
     }
@@ -67,7 +67,7 @@ async fn a_summary_takes_the_place_of_what_was_read_and_the_open_task_stays() {
     assert!(!question.contains("what nobody has read"), "it is told before it was read: {question}");
 
     let edits = stage.told(&chat, Ok(completion("Goal: fix it."))).await;
-    assert!(matches!(&edits[..], [Edit::Replace(_)]), "{edits:?}");
+    assert!(matches!(&edits[..], [EffectEdit::Replace(_)]), "{edits:?}");
     make(&chat, edits);
     let snapshot = chat.snapshot();
     let [system, summary, _, _] = &snapshot.iter().collect::<Vec<_>>()[..] else { panic!("{:?}", lines(&chat)) };
@@ -90,7 +90,7 @@ async fn the_next_summary_takes_in_the_one_before_and_keeps_the_task() {
     UNREAD.add(&chat, 8);
     // It is as full as before: nothing until it has grown by a tenth.
     let step = stage.step(&chat).await.unwrap();
-    assert!(matches!(step.action, Action::Edits(edits) if edits.is_empty()));
+    assert!(matches!(step.action, EffectAction::Edits(edits) if edits.is_empty()));
     assert_eq!(step.wake.unwrap().request_tokens, Some(881));
     stage.moment.request_tokens = 881;
     let question = stage.question(&chat).await;
@@ -123,7 +123,7 @@ async fn without_a_summary_the_conversation_stays_or_the_run_ends() {
         goes_on.question(&chat).await;
         assert!(goes_on.told(&chat, reply.clone()).await.is_empty());
         let step = goes_on.step(&chat).await.unwrap();
-        assert!(matches!(step.action, Action::Edits(edits) if edits.is_empty()), "it asks at once again");
+        assert!(matches!(step.action, EffectAction::Edits(edits) if edits.is_empty()), "it asks at once again");
         assert_eq!(step.wake.unwrap().request_tokens, Some(881));
         goes_on.moment.request_tokens = 881;
         goes_on.question(&chat).await;
@@ -131,7 +131,7 @@ async fn without_a_summary_the_conversation_stays_or_the_run_ends() {
         let mut stops = stage(json!({"on_error": "stop"})).await;
         stops.question(&chat).await;
         let edits = stops.told(&chat, reply).await;
-        let [Edit::Stop { code, message }] = &edits[..] else { panic!("{edits:?}") };
+        let [EffectEdit::Stop { code, message }] = &edits[..] else { panic!("{edits:?}") };
         assert!(code == "compaction" && message.contains(why), "{message}");
     }
 }
@@ -169,12 +169,12 @@ async fn it_asks_at_the_first_turn_too_and_not_where_there_is_nothing_to_summari
     stage.question(&work()).await;
     let mut stage = self::stage(json!({})).await;
     let step = stage.step(&chat("A task that fills everything.", &[])).await.unwrap();
-    assert!(matches!(step.action, Action::Edits(edits) if edits.is_empty()));
+    assert!(matches!(step.action, EffectAction::Edits(edits) if edits.is_empty()));
     assert_eq!(step.wake.unwrap().request_tokens, Some(881));
     stage.moment = full(stage.moment, 0.79);
     stage.moment.last_usage = Some(Usage { input_tokens: 700, ..Usage::default() });
     let step = stage.step(&work()).await.unwrap();
-    assert!(matches!(step.action, Action::Edits(edits) if edits.is_empty()));
+    assert!(matches!(step.action, EffectAction::Edits(edits) if edits.is_empty()));
     assert!(step.wake.is_some());
 }
 

@@ -1,7 +1,7 @@
 //! What edits make of a conversation.
 
 use shelly_host::{
-    agent::{Edit, Moment},
+    agent::{EffectEdit, EffectInput},
     chat::{Chat, Role},
     model::{Completion, ScriptedCompleter},
 };
@@ -10,11 +10,11 @@ use crate::{script::said, vendors::check_transcript};
 
 /// Makes the edits as the host does. All of them are valid, and so is the conversation afterwards.
 #[track_caller]
-pub fn make(chat: &Chat, edits: Vec<Edit>) {
+pub fn make(chat: &Chat, edits: Vec<EffectEdit>) {
     for edit in edits {
         match edit {
-            Edit::ReplaceResult { call_id, content } => chat.replace_result(&call_id, content).unwrap(),
-            Edit::Replace(replacement) => chat.replace(replacement).unwrap(),
+            EffectEdit::ReplaceResult { call_id, content } => chat.replace_result(&call_id, content).unwrap(),
+            EffectEdit::Replace(replacement) => chat.replace(replacement).unwrap(),
             other => panic!("{other:?}"),
         }
     }
@@ -42,8 +42,8 @@ pub fn lines(chat: &Chat) -> Vec<String> {
 }
 
 /// The conversation fills this share of a window of 1,000 tokens.
-pub fn full(moment: Moment, share: f64) -> Moment {
-    Moment { request_tokens: (1_000.0 * share) as u64, context_window: Some(1_000), ..moment }
+pub fn full(moment: EffectInput, share: f64) -> EffectInput {
+    EffectInput { request_tokens: (1_000.0 * share) as u64, context_window: Some(1_000), ..moment }
 }
 
 /// What the model says.

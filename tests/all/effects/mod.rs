@@ -24,13 +24,13 @@ use std::{
 
 use serde_json::Value;
 use shelly_host::{
-    agent::{Action, Edit, Effect, Moment, Phase, Step},
+    agent::{Effect, EffectAction, EffectEdit, EffectInput, EffectPhase, EffectStep},
     capability::{Grant, KvScope},
-    chat::{Chat, Content, Message, Part, Role, Snapshot, ToolCall, ToolResult, ToolSpec},
+    chat::{Chat, ChatSnapshot, Message, Part, Role, ToolCall, ToolResult, ToolResultContent, ToolSpec},
     error::Fault,
     event::RunCx,
     model::{Completion, Usage},
-    plugin::{Plugin, PluginEffect, PluginEngine, PluginPackage, Settings},
+    plugin::{Plugin, PluginEffect, PluginEngine, PluginPackage, PluginSettings},
 };
 
 /// A plugin of ours with these params, granted all that it asks for.
@@ -45,10 +45,10 @@ pub async fn granted(component: &str, params: Value, change: impl FnOnce(Grant) 
     let package = Arc::new(PluginPackage::read(Path::new(component).parent().unwrap()).unwrap());
     let wants = package.manifest.wants.grant();
     let kv = if package.manifest.wants.kv { [KvScope::Run].into() } else { Default::default() };
-    let settings = Settings {
+    let settings = PluginSettings {
         grant: change(Grant { kv, ..wants }),
         params: serde_json::value::to_raw_value(&params).unwrap(),
-        ..Settings::new("helper", format!("agents.helper.effects.{}", package.manifest.id))
+        ..PluginSettings::new("helper", format!("agents.helper.effects.{}", package.manifest.id))
     };
     Arc::new(Plugin::load(engine, &package, &settings).await.unwrap())
 }
@@ -57,7 +57,7 @@ pub async fn granted(component: &str, params: Value, change: impl FnOnce(Grant) 
 struct Stage {
     effect: PluginEffect,
     cx: RunCx,
-    moment: Moment,
+    moment: EffectInput,
     tools: Arc<[Arc<ToolSpec>]>,
     state: Vec<u8>,
 }
@@ -65,8 +65,8 @@ struct Stage {
 impl Stage {
     async fn of(component: &str, params: Value) -> Self {
         let plugin = plugin(component, params).await;
-        let moment = Moment {
-            phase: Phase::BeforeModel,
+        let moment = EffectInput {
+            phase: EffectPhase::BeforeModel,
             iteration: 1,
             request_tokens: 0,
             context_window: None,
@@ -81,8 +81,8 @@ impl Stage {
     }
 
     /// Calls it as a run does, and keeps its state. `request_tokens` is estimated if the moment has none.
-    async fn step(&mut self, chat: &Chat) -> Result<Step, Fault> {
-        let chat: Snapshot = chat.snapshot();
+    async fn step(&mut self, chat: &Chat) -> Result<EffectStep, Fault> {
+        let chat: ChatSnapshot = chat.snapshot();
         let mut moment = self.moment.clone();
         if moment.request_tokens == 0 {
             moment.request_tokens = chat.tokens();
@@ -94,10 +94,10 @@ impl Stage {
     }
 
     /// The edits that it answers with; it must not ask.
-    async fn edits(&mut self, chat: &Chat) -> Vec<Edit> {
+    async fn edits(&mut self, chat: &Chat) -> Vec<EffectEdit> {
         match self.step(chat).await.unwrap().action {
-            Action::Edits(edits) => edits,
-            Action::AskModel(ask) => panic!("it asks: {ask:?}"),
+            EffectAction::Edits(edits) => edits,
+            EffectAction::AskModel(ask) => panic!("it asks: {ask:?}"),
         }
     }
 }
@@ -142,7 +142,7 @@ impl Turn<'_> {
                 let reply = Message { parts: parts.collect(), ..Message::text(Role::Assistant, "helper", "") };
                 let results = calls.iter().enumerate().map(|(at, (_, _, said, is_error))| ToolResult {
                     call_id: id(at),
-                    content: vec![Content::Text((*said).into())],
+                    content: vec![ToolResultContent::Text((*said).into())],
                     is_error: *is_error,
                 });
                 let results = results.collect();

@@ -53,7 +53,7 @@ async fn it_sleeps_below_the_threshold_and_looks_at_what_the_model_counted() {
         stage.moment.last_usage = counted;
         let step = stage.step(&chat).await.unwrap();
         let wake = step.wake.unwrap_or_default();
-        let Action::Edits(edits) = step.action else { panic!("it asks") };
+        let EffectAction::Edits(edits) = step.action else { panic!("it asks") };
         assert_eq!((!edits.is_empty(), wake.request_tokens, wake.iteration), (acts, tokens, iteration), "{share}");
     }
     let mut unknown = stage(json!({}), 0.9).await;

@@ -17,14 +17,14 @@ impl Both {
         let mut stage = Stage::of(crate::plugin::OFFLOAD, json!({})).await;
         let plugin = plugin(crate::plugin::OFFLOAD, params).await;
         stage.effect = PluginEffect::new(&plugin).unwrap();
-        stage.moment = Moment { phase: Phase::AfterModel, ..full(stage.moment, 0.5) };
+        stage.moment = EffectInput { phase: EffectPhase::AfterModel, ..full(stage.moment, 0.5) };
         let mut tools = ToolBox::new();
         PluginTool::all(&plugin).for_each(|tool| tools.register(tool).unwrap());
         Self { stage, tools }
     }
 
     async fn recall(&self, arguments: Value) -> (String, bool) {
-        let (run, chat) = (self.stage.cx.clone(), Snapshot::default());
+        let (run, chat) = (self.stage.cx.clone(), ChatSnapshot::default());
         let cx = ToolCx { run, chat, tools: [].into(), begin: Default::default() };
         let call = ToolCall { id: "r".into(), name: "recall".into(), arguments: arguments.to_string(), meta: vec![] };
         let result = self.tools.dispatch(&cx, &call).await.result;
@@ -133,7 +133,7 @@ async fn a_full_store_leaves_results_where_they_are() {
         both.stage.state.clear();
         let step = both.stage.step(&chat).await.unwrap();
         slept = step.wake == Some(Default::default());
-        let Action::Edits(edits) = step.action else { panic!("it asks") };
+        let EffectAction::Edits(edits) = step.action else { panic!("it asks") };
         taken += edits.len();
         if slept {
             assert!(edits.is_empty());
@@ -153,7 +153,7 @@ async fn it_sleeps_below_the_threshold() {
     both.stage.moment = full(both.stage.moment, 0.49);
     let step = both.stage.step(&chat).await.unwrap();
     assert_eq!(step.wake.unwrap().request_tokens, Some(500));
-    assert!(matches!(step.action, Action::Edits(edits) if edits.is_empty()));
+    assert!(matches!(step.action, EffectAction::Edits(edits) if edits.is_empty()));
     // By default the last six messages stay, the newest result among them.
     assert!(Both::of(json!({})).await.stage.edits(&chat).await.is_empty());
 }

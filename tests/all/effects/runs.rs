@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use shelly_host::{
-    agent::{Action, Agent, Edit, Phase, Wake},
+    agent::{Agent, EffectAction, EffectEdit, EffectPhase, Wake},
     chat::{Chat, ToolHints},
     error::Fault,
     plugin::PluginEffect,
@@ -17,12 +17,12 @@ use super::{Stage, Turn, chat, plugin};
 use crate::script::{Mind, Ran};
 
 /// What one edit is, in a letter: a note, a stop, hidden tools.
-pub fn letter(edits: &[Edit]) -> char {
+pub fn letter(edits: &[EffectEdit]) -> char {
     match edits {
         [] => '.',
-        [Edit::Note(_)] => 'n',
-        [Edit::Stop { .. }] => 's',
-        [Edit::HideTools(_)] => 'h',
+        [EffectEdit::Note(_)] => 'n',
+        [EffectEdit::Stop { .. }] => 's',
+        [EffectEdit::HideTools(_)] => 'h',
         other => panic!("{other:?}"),
     }
 }
@@ -43,10 +43,10 @@ pub async fn course(component: &str, params: Value, turns: &[Turn<'_>]) -> (Stri
         }
         let step = stage.step(&chat).await.unwrap();
         wake = step.wake;
-        let Action::Edits(edits) = step.action else { panic!("it asks") };
+        let EffectAction::Edits(edits) = step.action else { panic!("it asks") };
         said.push(letter(&edits));
         for edit in edits {
-            if let Edit::Note(note) | Edit::Stop { message: note, .. } = edit {
+            if let EffectEdit::Note(note) | EffectEdit::Stop { message: note, .. } = edit {
                 chat.note("effect", note.clone());
                 notes.push(note);
             }
@@ -58,10 +58,10 @@ pub async fn course(component: &str, params: Value, turns: &[Turn<'_>]) -> (Stri
 /// It acts on this chat, but not in the other phase, and not before the first turn.
 pub async fn acts_only_before_a_later_turn(component: &str, params: Value, chat: &Chat) {
     for (phase, iteration, acts) in [
-        (Phase::AfterModel, 20, false),
-        (Phase::AfterModel, 0, false),
-        (Phase::BeforeModel, 0, false),
-        (Phase::BeforeModel, 20, true),
+        (EffectPhase::AfterModel, 20, false),
+        (EffectPhase::AfterModel, 0, false),
+        (EffectPhase::BeforeModel, 0, false),
+        (EffectPhase::BeforeModel, 20, true),
     ] {
         let mut stage = Stage::of(component, params.clone()).await;
         (stage.moment.phase, stage.moment.iteration) = (phase, iteration);

@@ -22,7 +22,7 @@ fn work(calls: usize) -> Chat {
 
 /// Has it summarise, and makes its edits. What it asked for.
 async fn fold(stage: &mut Stage, chat: &Chat, summary: Result<Completion, Fault>) -> String {
-    let Action::AskModel(ask) = stage.step(chat).await.unwrap().action else { panic!("it does not ask") };
+    let EffectAction::AskModel(ask) = stage.step(chat).await.unwrap().action else { panic!("it does not ask") };
     stage.moment.reply = Some(summary);
     let edits = stage.edits(chat).await;
     make(chat, edits);

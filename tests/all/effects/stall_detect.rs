@@ -5,10 +5,10 @@ use std::sync::Arc;
 use serde_json::json;
 use shelly_host::{
     agent::{
-        Crew, Registry,
-        journal::{Past, Recorder},
+        AgentGroup, AgentRegistry,
+        journal::{JournalState, Recorder},
     },
-    chat::{Chat, Content, Message, Replacement},
+    chat::{Chat, Message, MessageReplacement, ToolResultContent},
     event::RunCx,
 };
 
@@ -67,7 +67,7 @@ async fn after_what_it_saw_was_removed_it_begins_anew() {
     assert_eq!(runs::letter(&stage.edits(&chat).await), '.');
     let ids: Vec<_> = chat.snapshot().iter().map(|entry| entry.id).collect();
     let (first, last) = (ids[ids.len() - 2], ids[ids.len() - 1]);
-    chat.replace(Replacement { first, last, messages: vec![Message::note("other", "Left out.")] }).unwrap();
+    chat.replace(MessageReplacement { first, last, messages: vec![Message::note("other", "Left out.")] }).unwrap();
     let mut said = String::new();
     for turn in 2..5 {
         said.push(runs::letter(&stage.edits(&chat).await));
@@ -82,7 +82,7 @@ async fn what_an_effect_has_made_of_results_is_not_compared() {
     let mut stage = Stage::of(STALL_DETECT, json!({"window": 3})).await;
     let chat = chat("go", &[B, A, B]);
     for call in ["c0-0", "c1-0", "c2-0"] {
-        chat.replace_result(call, vec![Content::Text("[taken out]".into())]).unwrap();
+        chat.replace_result(call, vec![ToolResultContent::Text("[taken out]".into())]).unwrap();
     }
     assert_eq!(runs::letter(&stage.edits(&chat).await), '.');
     for turn in 3..6 {
@@ -103,11 +103,11 @@ async fn a_run_that_finds_another_way_goes_on() {
 /// However often and wherever it is interrupted, it is told once and stopped after as many turns.
 #[tokio::test]
 async fn it_goes_on_counting_after_an_interruption() {
-    let agent = async |crew: Crew| {
+    let agent = async |crew: AgentGroup| {
         let forever = Mind::new(|_| act("look", json!({})));
         runs::agent(STALL_DETECT, json!({"window": 3}), forever).await.with_crew(Arc::new(crew), 0)
     };
-    let crew = || Crew::new(Registry::new());
+    let crew = || AgentGroup::new(AgentRegistry::new());
     let (written, chat, cx) = (memory(), Chat::recorded(), RunCx::new("helper"));
     let whole = agent(crew().with_recorder(written.clone())).await;
     let end = whole.run(&cx, &chat, vec![Message::user("go")]).await.unwrap_err().in_full();
@@ -115,7 +115,7 @@ async fn it_goes_on_counting_after_an_interruption() {
     let (records, length) = (written.records(), chat.snapshot().len());
     assert_eq!((runs::notes(&chat).len(), length), (1, 15), "a prompt, a task, six turns and a note");
     for cut in 1..records.len() {
-        let past = Past::of(records[..cut].iter().cloned()).unwrap();
+        let past = JournalState::of(records[..cut].iter().cloned()).unwrap();
         let (chat, memory) = (past.chat().unwrap(), memory());
         for (run, record) in &records[..cut] {
             memory.write(*run, record);

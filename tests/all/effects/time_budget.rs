@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use shelly_host::agent::{Action, Phase};
+use shelly_host::agent::{EffectAction, EffectPhase};
 
 use super::{Stage, Turn, chat, runs};
 use crate::{
@@ -16,17 +16,17 @@ async fn it_sleeps_warns_once_and_stops() {
     let mut stage = Stage::of(TIME_BUDGET, json!({"max_duration": "1m 40s"})).await;
     let chat = chat("go", &[Turn::Calls(&[("a", "{}", "yes", false)])]);
     for (phase, seconds, expected, wake) in [
-        (Phase::BeforeModel, 0, '.', Some(80)),
-        (Phase::AfterModel, 50, '.', Some(80)),
-        (Phase::AfterModel, 85, '.', None),
-        (Phase::BeforeModel, 85, 'n', Some(100)),
-        (Phase::BeforeModel, 90, '.', Some(100)),
-        (Phase::BeforeModel, 100, 's', None),
+        (EffectPhase::BeforeModel, 0, '.', Some(80)),
+        (EffectPhase::AfterModel, 50, '.', Some(80)),
+        (EffectPhase::AfterModel, 85, '.', None),
+        (EffectPhase::BeforeModel, 85, 'n', Some(100)),
+        (EffectPhase::BeforeModel, 90, '.', Some(100)),
+        (EffectPhase::BeforeModel, 100, 's', None),
     ] {
         stage.moment.phase = phase;
         stage.moment.model_time = Duration::from_secs(seconds);
         let step = stage.step(&chat).await.unwrap();
-        let Action::Edits(edits) = step.action else { panic!("it asks") };
+        let EffectAction::Edits(edits) = step.action else { panic!("it asks") };
         assert_eq!(runs::letter(&edits), expected, "{phase:?} {seconds}");
         assert_eq!(
             step.wake.map(|wake| wake.model_time.unwrap()),
@@ -41,7 +41,7 @@ async fn without_a_bound_it_is_never_called_again_and_one_that_is_none_is_refuse
     let mut stage = Stage::of(TIME_BUDGET, json!({})).await;
     stage.moment.model_time = Duration::from_secs(1_000_000);
     let step = stage.step(&chat("go", &[])).await.unwrap();
-    assert!(matches!(step.action, Action::Edits(edits) if edits.is_empty()));
+    assert!(matches!(step.action, EffectAction::Edits(edits) if edits.is_empty()));
     assert_eq!(step.wake, Some(Default::default()));
     let mut stage = Stage::of(TIME_BUDGET, json!({"max_duration": "soon"})).await;
     let fault = stage.step(&chat("go", &[])).await.unwrap_err().to_string();

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use shelly_host::{
-    agent::{Action, Phase},
+    agent::{EffectAction, EffectPhase},
     model::Usage,
 };
 
@@ -17,18 +17,18 @@ async fn it_sleeps_warns_once_and_stops() {
     let mut stage = Stage::of(TOKEN_BUDGET, json!({"max_tokens": 1_000})).await;
     let chat = chat("go", &[Turn::Calls(&[("a", "{}", "yes", false)])]);
     for (phase, used, expected, wake) in [
-        (Phase::BeforeModel, 0, '.', Some(800)),
-        (Phase::AfterModel, 500, '.', Some(800)),
-        (Phase::AfterModel, 850, '.', None),
-        (Phase::BeforeModel, 850, 'n', Some(1_000)),
-        (Phase::BeforeModel, 900, '.', Some(1_000)),
-        (Phase::BeforeModel, 1_100, 's', None),
+        (EffectPhase::BeforeModel, 0, '.', Some(800)),
+        (EffectPhase::AfterModel, 500, '.', Some(800)),
+        (EffectPhase::AfterModel, 850, '.', None),
+        (EffectPhase::BeforeModel, 850, 'n', Some(1_000)),
+        (EffectPhase::BeforeModel, 900, '.', Some(1_000)),
+        (EffectPhase::BeforeModel, 1_100, 's', None),
     ] {
         stage.moment.phase = phase;
         stage.moment.run_usage =
             Usage { input_tokens: used - used / 2, cache_read_tokens: used / 2, ..Usage::default() };
         let step = stage.step(&chat).await.unwrap();
-        let Action::Edits(edits) = step.action else { panic!("it asks") };
+        let EffectAction::Edits(edits) = step.action else { panic!("it asks") };
         assert_eq!(runs::letter(&edits), expected, "{phase:?} {used}");
         assert_eq!(step.wake.map(|wake| wake.run_tokens.unwrap()), wake, "{phase:?} {used}");
     }
@@ -39,7 +39,7 @@ async fn without_a_bound_it_is_never_called_again() {
     let mut stage = Stage::of(TOKEN_BUDGET, json!({})).await;
     stage.moment.run_usage.input_tokens = u64::MAX;
     let step = stage.step(&chat("go", &[])).await.unwrap();
-    assert!(matches!(step.action, Action::Edits(edits) if edits.is_empty()));
+    assert!(matches!(step.action, EffectAction::Edits(edits) if edits.is_empty()));
     assert_eq!(step.wake, Some(Default::default()));
 }
 

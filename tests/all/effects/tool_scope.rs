@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use shelly_host::{
-    agent::{Action, Agent, Edit, EffectFn, Phase},
+    agent::{Agent, EffectAction, EffectEdit, EffectFn, EffectPhase},
     capability::Power,
     event::{Event, LogLevel},
     model::CompletionRequest,
@@ -21,9 +21,9 @@ async fn it_hides_nothing_unless_it_is_told_to_and_sleeps() {
     let mut stage = Stage::of(TOOL_SCOPE, json!({})).await;
     stage.moment.iteration = 0;
     let step = stage.step(&chat("go", &[])).await.unwrap();
-    assert!(matches!(step.action, Action::Edits(edits) if edits.is_empty()));
+    assert!(matches!(step.action, EffectAction::Edits(edits) if edits.is_empty()));
     assert_eq!(step.wake, Some(Default::default()));
-    stage.moment.phase = Phase::AfterModel;
+    stage.moment.phase = EffectPhase::AfterModel;
     assert_eq!(runs::letter(&stage.edits(&chat("go", &[])).await), '.');
 }
 
@@ -64,8 +64,8 @@ async fn what_is_hidden_is_not_shown_and_not_run() {
 #[tokio::test]
 async fn other_effects_do_not_show_what_it_hides() {
     let mind = Arc::new(Mind::steps([act("look", json!({})), act("look", json!({})), text("done")]));
-    let also = EffectFn::new("also", Phase::BeforeModel, [Power::HideTools], |moment, _| {
-        Ok(if moment.iteration == 1 { vec![Edit::HideTools(vec!["look".into()])] } else { vec![] })
+    let also = EffectFn::new("also", EffectPhase::BeforeModel, [Power::HideTools], |moment, _| {
+        Ok(if moment.iteration == 1 { vec![EffectEdit::HideTools(vec!["look".into()])] } else { vec![] })
     });
     let agent = with(json!({"exclude": ["fs_*"]}), &mind).await.with_effect(also);
     assert_eq!(run(&agent, "go").await.told(), "done");

@@ -4,7 +4,7 @@ use super::{made::*, *};
 
 async fn stage(params: Value) -> Stage {
     let mut stage = Stage::of(crate::plugin::TRIM_TOOL_RESULTS, params).await;
-    stage.moment.phase = Phase::AfterModel;
+    stage.moment.phase = EffectPhase::AfterModel;
     stage
 }
 
@@ -45,7 +45,7 @@ async fn few_results_and_other_phases_are_left_alone() {
     }
     let mut stage = stage(json!({"preserve_recent": 1})).await;
     assert_eq!(stage.edits(&chat).await.len(), 3);
-    stage.moment.phase = Phase::BeforeModel;
+    stage.moment.phase = EffectPhase::BeforeModel;
     stage.state.clear();
     assert!(stage.edits(&chat).await.is_empty());
 }
@@ -53,18 +53,21 @@ async fn few_results_and_other_phases_are_left_alone() {
 #[tokio::test]
 async fn media_stays_and_long_pieces_are_cut_together() {
     let chat = chat("Look.", &[Turn::Calls(&[("look", "{}", "x", false)]), Turn::Calls(&[("look", "{}", "x", false)])]);
-    let picture = Content::Media(shelly_host::chat::Media {
+    let picture = ToolResultContent::Media(shelly_host::chat::Media {
         media_type: "image/png".into(),
         name: None,
-        source: shelly_host::chat::Source::Bytes(vec![1, 2, 3].into()),
+        source: shelly_host::chat::MediaData::Bytes(vec![1, 2, 3].into()),
     });
-    let pieces = vec![Content::Text("a".repeat(400)), picture.clone(), Content::Text("b".repeat(800))];
+    let pieces =
+        vec![ToolResultContent::Text("a".repeat(400)), picture.clone(), ToolResultContent::Text("b".repeat(800))];
     chat.replace_result("c0-0", pieces).unwrap();
     make(&chat, stage(json!({"preserve_recent": 1})).await.edits(&chat).await);
     let snapshot = chat.snapshot();
     let content = &snapshot.iter().nth(3).unwrap().message.tool_results().next().unwrap().content;
     assert_eq!((content.len(), &content[1]), (3, &picture));
-    assert!(matches!(&content[2], Content::Text(text) if text.starts_with(&format!("{}\n[700 more", "b".repeat(100)))));
+    assert!(
+        matches!(&content[2], ToolResultContent::Text(text) if text.starts_with(&format!("{}\n[700 more", "b".repeat(100))))
+    );
 }
 
 #[tokio::test]

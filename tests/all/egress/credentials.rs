@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use serde_json::json;
 use shelly_host::{
-    capability::{Bound, Ceiling, Grant, Http},
-    net::{Auth, Secret, egress::Credential},
-    plugin::Settings,
+    capability::{Ceiling, CeilingBound, Grant, HttpGrant},
+    net::{AuthHeader, Secret, egress::Credential},
+    plugin::PluginSettings,
 };
 
 use super::{Answer, DOORS, Guest, OWN, Server, WASI, http};
@@ -15,13 +15,13 @@ use super::{Answer, DOORS, Guest, OWN, Server, WASI, http};
 const KEY: &str = "sk-Never-Shown-42";
 
 fn credential(name: &str, header: &str, key: &str, audience: &[&str]) -> Arc<Credential> {
-    let auth = Auth { header: header.into(), scheme: String::new(), key: Secret::new(key) };
-    let audience = audience.iter().fold(Http::default(), |all, url| all.join(&Http::place(url).unwrap()));
+    let auth = AuthHeader { header: header.into(), scheme: String::new(), key: Secret::new(key) };
+    let audience = audience.iter().fold(HttpGrant::default(), |all, url| all.join(&HttpGrant::place(url).unwrap()));
     Arc::new(Credential::new(name, &auth, audience).unwrap())
 }
 
 /// Grants all of these requests and credentials.
-fn give(settings: &mut Settings, entries: &[&str], credentials: &[Arc<Credential>]) {
+fn give(settings: &mut PluginSettings, entries: &[&str], credentials: &[Arc<Credential>]) {
     settings.grant.http = http(entries);
     settings.grant.credentials = credentials.iter().map(|credential| credential.name().to_owned()).collect();
     settings.credentials = credentials.to_vec();
@@ -86,7 +86,8 @@ async fn a_plugin_is_told_the_names_of_its_own_credentials_and_nothing_else() {
         // They are granted, but not by who started it.
         give(settings, &[&server.url], &all);
         let grant = Grant { credentials: ["two".to_owned()].into_iter().collect(), ..settings.grant.clone() };
-        settings.ceiling = Ceiling::of("agents.lead.delegable", Bound { grant: Some(grant), ..Bound::default() });
+        settings.ceiling =
+            Ceiling::of("agents.lead.delegable", CeilingBound { grant: Some(grant), ..CeilingBound::default() });
     })
     .await;
     for (guest, names) in [(&ada, "one two"), (&bob, "three"), (&eve, ""), (&ann, "two")] {

@@ -8,7 +8,7 @@ use shelly_host::{
     chat::{Chat, Message},
     event::{Event, EventSink, RunCx},
     model::ModelInfo,
-    plugin::{Limits, PluginModel, Settings},
+    plugin::{Limits, PluginModel, PluginSettings},
 };
 
 use super::{Answer, DOORS, Guest, Server, Told, all, http, load};
@@ -105,7 +105,7 @@ async fn a_provider_that_is_cancelled_in_its_stream_hangs_up() {
     let line = json!({ "model": "m", "message": { "role": "assistant", "content": "Well" }, "done": false });
     let said = format!("HTTP/1.1 200 OK\r\ncontent-length: 900000\r\n\r\n{line}\n");
     let mut server = Server::start(move |_| Answer::Stays(said.clone().into())).await;
-    let mut settings = Settings::new("", "providers.m");
+    let mut settings = PluginSettings::new("", "providers.m");
     settings.grant.http = http(&[&server.url]);
     settings.params = RawValue::from_string(json!({ "base_url": server.url }).to_string()).unwrap();
     let plugin = load(&Path::new(crate::PLUGIN_ROOT).join("ollama"), &settings).await.unwrap();

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use serde_json::json;
 use shelly_host::{
     agent::Agent,
-    approval::{Desk, Policy, Trusted},
-    builtin::AskingMiddleware,
-    capability::{Bound, Ceiling, Grant, Power},
-    plugin::{PluginEffect, PluginMiddleware, PluginModelMiddleware, PluginTool, PluginToolMiddleware, Settings},
+    approval::{ApprovalBroker, HeadlessPolicy, TrustedSubjects},
+    builtin::ApprovalMiddleware,
+    capability::{Ceiling, CeilingBound, Grant, Power},
+    plugin::{
+        PluginEffect, PluginModelMiddleware, PluginRunMiddleware, PluginSettings, PluginTool, PluginToolMiddleware,
+    },
 };
 
 use super::{DOORS, Guest, OWN, Server, http, load};
@@ -21,14 +23,16 @@ use crate::{
 #[tokio::test]
 async fn without_a_grant_there_is_no_way_out_and_the_line_is_named() {
     for (door, import) in [DOORS[0], DOORS[1]].into_iter().zip(["shelly:plugin/http@0.1.0", "wasi:http"]) {
-        let error =
-            load(&super::guest(door), &Settings::new("ada", format!("agents.ada.plugins.{door}"))).await.err().unwrap();
+        let error = load(&super::guest(door), &PluginSettings::new("ada", format!("agents.ada.plugins.{door}")))
+            .await
+            .err()
+            .unwrap();
         for part in [import, "agent `ada`", &format!("agents.ada.plugins.{door}"), "http"] {
             assert!(error.contains(part), "{part}: {error}");
         }
         // What nobody may have who is started so is not there either.
-        let bound = Bound { grant: Some(Grant::default()), ..Bound::default() };
-        let mut settings = Settings::new("ada", format!("agents.ada.plugins.{door}"));
+        let bound = CeilingBound { grant: Some(Grant::default()), ..CeilingBound::default() };
+        let mut settings = PluginSettings::new("ada", format!("agents.ada.plugins.{door}"));
         settings.grant.http = http(&["http://localhost"]);
         settings.ceiling = Ceiling::of("agents.ada.use", bound);
         let error = load(&super::guest(door), &settings).await.err().unwrap();
@@ -41,7 +45,7 @@ async fn a_ceiling_narrows_where_to() {
     let (a, b) = (Server::echo().await, Server::echo().await);
     let bound = |entries: &[String]| {
         let grant = Grant { http: http(entries), ..Grant::default() };
-        Bound { grant: Some(grant), ..Bound::default() }
+        CeilingBound { grant: Some(grant), ..CeilingBound::default() }
     };
     let own = Ceiling::of("agents.ada.use", bound(&[a.url.clone(), format!("{}/both", b.url)]));
     let starter = Ceiling::of("agents.lead.delegable", bound(&[b.url.clone(), format!("{}/a/b", a.url)]));
@@ -126,7 +130,7 @@ async fn of_a_component_of_several_kinds_the_tool_alone_sends() {
         let wants = format!("wants = {{ http = true, powers = {powers} }}");
         let manifest = format!("kinds = [{}]\n{wants}\n{phases}", quoted.join(", "));
         place.plugin_bytes("hostile", &manifest, &guest.component());
-        let mut settings = Settings::new("ada", "agents.ada.plugins.hostile");
+        let mut settings = PluginSettings::new("ada", "agents.ada.plugins.hostile");
         settings.grant = Grant {
             http: http(&[&server.url]),
             powers: [Power::ProvideTools].into_iter().collect(),
@@ -138,13 +142,13 @@ async fn of_a_component_of_several_kinds_the_tool_alone_sends() {
         if let Some(effect) = PluginEffect::new(&plugin) {
             agent = agent.with_effect(effect);
         }
-        if let Some(around) = PluginMiddleware::new(&plugin) {
+        if let Some(around) = PluginRunMiddleware::new(&plugin) {
             agent = agent.with_middleware(around);
         }
         agent.model_middleware.extend(PluginModelMiddleware::new(&plugin).map(|around| Arc::new(around) as _));
         if let Some(around) = PluginToolMiddleware::new(&plugin) {
-            let desk = Desk::new(Policy::Never, Trusted::default());
-            agent = agent.with_tool_middleware(AskingMiddleware::new(Arc::new(around), desk, "ada", "digest"));
+            let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
+            agent = agent.with_tool_middleware(ApprovalMiddleware::new(Arc::new(around), desk, "ada", "digest"));
         }
         let before = server.heard().len();
         let ran = script::run(&agent, "go").await;

@@ -9,10 +9,10 @@ use std::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 use shelly_host::{
-    capability::Http,
-    chat::{Snapshot, ToolCall},
+    capability::HttpGrant,
+    chat::{ChatSnapshot, ToolCall},
     event::{Event, EventSink, EventStream, RunCx},
-    plugin::{Plugin, PluginEngine, PluginError, PluginPackage, PluginTool, Settings},
+    plugin::{Plugin, PluginEngine, PluginError, PluginPackage, PluginSettings, PluginTool},
     tool::{ToolBox, ToolCx},
 };
 
@@ -40,10 +40,10 @@ fn engine() -> &'static Arc<PluginEngine> {
 }
 
 /// What these entries of a config allow.
-fn http<S: AsRef<str>>(entries: &[S]) -> Http {
-    entries
-        .iter()
-        .fold(Http::default(), |all, url| all.join(&Http::entry(url.as_ref(), &["*".to_owned()], &[]).unwrap()))
+fn http<S: AsRef<str>>(entries: &[S]) -> HttpGrant {
+    entries.iter().fold(HttpGrant::default(), |all, url| {
+        all.join(&HttpGrant::entry(url.as_ref(), &["*".to_owned()], &[]).unwrap())
+    })
 }
 
 /// A guest behind one door.
@@ -59,8 +59,8 @@ impl Guest {
     }
 
     /// Of this agent, with what it is given.
-    async fn with(door: &'static str, agent: &str, give: impl FnOnce(&mut Settings)) -> Self {
-        let mut settings = Settings::new(agent, format!("agents.{agent}.plugins.{door}"));
+    async fn with(door: &'static str, agent: &str, give: impl FnOnce(&mut PluginSettings)) -> Self {
+        let mut settings = PluginSettings::new(agent, format!("agents.{agent}.plugins.{door}"));
         give(&mut settings);
         let plugin = load(&guest(door), &settings).await.unwrap();
         let mut tools = ToolBox::new();
@@ -76,7 +76,7 @@ impl Guest {
 
     /// What a tool says in this run.
     async fn call_in(&self, run: RunCx, name: &str, arguments: &Value) -> String {
-        let cx = ToolCx { run, chat: Snapshot::default(), tools: [].into(), begin: Default::default() };
+        let cx = ToolCx { run, chat: ChatSnapshot::default(), tools: [].into(), begin: Default::default() };
         let call = ToolCall { id: "c".into(), name: name.into(), arguments: arguments.to_string(), meta: vec![] };
         self.tools.dispatch(&cx, &call).await.result.text()
     }
@@ -109,7 +109,7 @@ fn guest(door: &str) -> PathBuf {
     Path::new(crate::GUEST_ROOT).join(door)
 }
 
-async fn load(folder: &Path, settings: &Settings) -> Result<Arc<Plugin>, String> {
+async fn load(folder: &Path, settings: &PluginSettings) -> Result<Arc<Plugin>, String> {
     let package = PluginPackage::read(folder).unwrap();
     let loaded = Plugin::load(engine(), &Arc::new(package), settings).await;
     let told = |error: PluginError| {

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::json;
 use shelly_host::{
-    capability::Http,
-    net::{Auth, Secret, egress::Credential},
+    capability::HttpGrant,
+    net::{AuthHeader, Secret, egress::Credential},
     plugin::Limits,
 };
 
@@ -128,8 +128,8 @@ async fn what_is_sent_again_is_what_the_status_says() {
 }
 
 fn credential(name: &str, header: &str, key: &str, audience: &str) -> Arc<Credential> {
-    let auth = Auth { header: header.into(), scheme: String::new(), key: Secret::new(key) };
-    Arc::new(Credential::new(name, &auth, Http::place(audience).unwrap()).unwrap())
+    let auth = AuthHeader { header: header.into(), scheme: String::new(), key: Secret::new(key) };
+    Arc::new(Credential::new(name, &auth, HttpGrant::place(audience).unwrap()).unwrap())
 }
 
 /// Of three servers A and C are the audience of the credential: it goes along to where it may, and to nowhere else. What says

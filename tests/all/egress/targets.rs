@@ -1,7 +1,7 @@
 //! Where a request goes: what is granted, however it is written, and nothing else.
 
 use serde_json::json;
-use shelly_host::capability::Http;
+use shelly_host::capability::HttpGrant;
 
 use super::{DOORS, Guest, OWN, Server, http};
 
@@ -11,7 +11,7 @@ async fn nothing_but_what_is_granted_is_asked() {
     let at = format!("127.0.0.1:{}", server.port);
     let methods = ["GET".to_owned(), "HEAD".to_owned()];
     for door in DOORS {
-        let grant = Http::entry(&format!("{}/api", server.url), &methods, &[]).unwrap();
+        let grant = HttpGrant::entry(&format!("{}/api", server.url), &methods, &[]).unwrap();
         let guest = Guest::with(door, "ada", |settings| settings.grant.http = grant).await;
         for (url, heard) in [
             ("/api", "/api"),

@@ -8,9 +8,9 @@ use std::sync::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 use shelly_host::{
-    agent::{Agent, Answer, RunError},
-    approval::{Desk, Policy, Trusted},
-    builtin::AskingMiddleware,
+    agent::{Agent, RunAnswer, RunError},
+    approval::{ApprovalBroker, HeadlessPolicy, TrustedSubjects},
+    builtin::ApprovalMiddleware,
     chat::{Chat, ToolResult},
     event::Event,
     limits,
@@ -51,8 +51,8 @@ fn with(plugin: &Arc<Plugin>) -> (Arc<ScriptedCompleter>, Agent, Arc<AtomicUsize
     }));
     agent.model_middleware.extend(PluginModelMiddleware::new(plugin).map(|around| Arc::new(around) as _));
     if let Some(around) = PluginToolMiddleware::new(plugin) {
-        let desk = Desk::new(Policy::Never, Trusted::default());
-        agent = agent.with_tool_middleware(AskingMiddleware::new(Arc::new(around), desk, "helper", "digest"));
+        let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
+        agent = agent.with_tool_middleware(ApprovalMiddleware::new(Arc::new(around), desk, "helper", "digest"));
     }
     (model, agent, looks)
 }
@@ -205,7 +205,7 @@ async fn what_fails_around_a_request_ends_the_run_or_is_passed_over() {
             assert!(acts(&events).is_empty(), "{at}: {says}: {events:?}");
             let (requests, looks) = (model.requests().len(), looks.load(Ordering::Relaxed));
             match answer {
-                Ok(Answer { message, .. }) if skipped => {
+                Ok(RunAnswer { message, .. }) if skipped => {
                     assert_eq!(message.text_content(), "done", "{at}: {says}");
                     assert_eq!((result(&chat).text().as_str(), requests, looks), ("looked", 2, 1));
                     // Both requests.

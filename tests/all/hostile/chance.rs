@@ -14,13 +14,13 @@ use std::{
 
 use shelly_host::{
     agent::{RunError, Runner},
-    chat::{Chat, Message, Snapshot},
+    chat::{Chat, ChatSnapshot, Message},
     event::RunCx,
     limits,
     model::{ModelInfo, ScriptedCompleter},
     plugin::{
-        Anatomy, Kind, Limits, Misshapen, Plugin, PluginCoordinator, PluginEffect, PluginEngine, PluginMiddleware,
-        PluginModel, PluginModelMiddleware, PluginToolMiddleware,
+        Anatomy, ComponentError, Limits, Plugin, PluginCoordinator, PluginEffect, PluginEngine, PluginKind,
+        PluginModel, PluginModelMiddleware, PluginRunMiddleware, PluginToolMiddleware,
     },
     team::{Member, Team},
 };
@@ -234,7 +234,7 @@ async fn one_run(kind: &str, plugin: &Arc<Plugin>) -> &'static str {
     let (_, mut helper) = agent(call.into_iter().chain((0..50).map(|_| ScriptedCompleter::text("done"))));
     match kind {
         "effect" => helper.effects.push(Arc::new(PluginEffect::new(plugin).unwrap())),
-        "run-middleware" => helper.middleware.push(Arc::new(PluginMiddleware::new(plugin).unwrap())),
+        "run-middleware" => helper.middleware.push(Arc::new(PluginRunMiddleware::new(plugin).unwrap())),
         "model-middleware" => {
             helper.model_middleware.push(Arc::new(PluginModelMiddleware::new(plugin).unwrap()));
         }
@@ -291,7 +291,7 @@ async fn one_run(kind: &str, plugin: &Arc<Plugin>) -> &'static str {
 }
 
 /// What the call came to that stands in the conversation.
-fn around_a_call(chat: &Snapshot) -> &'static str {
+fn around_a_call(chat: &ChatSnapshot) -> &'static str {
     let results: Vec<_> = chat.iter().flat_map(|entry| entry.message.tool_results()).collect();
     let [result] = results[..] else { panic!("{} results", results.len()) };
     let text = result.text();
@@ -303,7 +303,7 @@ fn around_a_call(chat: &Snapshot) -> &'static str {
     }
 }
 
-fn check(chat: &Snapshot) {
+fn check(chat: &ChatSnapshot) {
     if !chat.is_empty() {
         check_transcript(chat);
     }
@@ -370,15 +370,15 @@ const CORE_MODULE: u8 = 1;
 const COMPONENT: u8 = 4;
 
 /// Returns `true` if a component is no component that the engine would take.
-fn is_refused(error: &Misshapen) -> bool {
+fn is_refused(error: &ComponentError) -> bool {
     matches!(
         error,
-        Misshapen::Invalid { .. }
-            | Misshapen::CutOff { .. }
-            | Misshapen::Feature { .. }
-            | Misshapen::Async { .. }
+        ComponentError::Invalid { .. }
+            | ComponentError::CutOff { .. }
+            | ComponentError::Feature { .. }
+            | ComponentError::Async { .. }
             // What it would make cannot be counted.
-            | Misshapen::Parametric
+            | ComponentError::Parametric
     )
 }
 
@@ -390,9 +390,9 @@ async fn components_by_chance_are_no_plugins_and_change_none_that_they_are_in() 
     let mut tally = Tally::default();
     for (at, component) in COMPONENTS.iter().enumerate() {
         match Anatomy::read(component) {
-            Err(Misshapen::NoKind) => tally.count("no plugin"),
+            Err(ComponentError::NoKind) => tally.count("no plugin"),
             Err(error) if is_refused(&error) => {
-                if let Misshapen::Invalid { message, offset } = &error {
+                if let ComponentError::Invalid { message, offset } = &error {
                     assert!(!message.is_empty() && *offset <= component.len());
                 }
                 tally.count("refused");
@@ -421,7 +421,7 @@ async fn components_by_chance_are_no_plugins_and_change_none_that_they_are_in() 
     }
     for (_, modules) in MODULES {
         for module in modules.iter().step_by(5) {
-            assert!(matches!(Anatomy::read(module), Err(Misshapen::CoreModule { .. })));
+            assert!(matches!(Anatomy::read(module), Err(ComponentError::CoreModule { .. })));
             if let Ok(read) = Anatomy::read(&[polite.clone(), section(CORE_MODULE, module)].concat()) {
                 assert_eq!(read, anatomy);
                 tally.count("module in a plugin");
@@ -509,7 +509,7 @@ async fn damaged_plugins_are_refused_or_still_plugins() {
                 assert!(bytes.windows(name.len()).any(|there| there == name.as_bytes()), "{kind} {seed}: {said}");
             }
             tally.count("a plugin");
-            if !seed.is_multiple_of(5) && anatomy.kinds == [kind.parse::<Kind>().unwrap()] {
+            if !seed.is_multiple_of(5) && anatomy.kinds == [kind.parse::<PluginKind>().unwrap()] {
                 continue;
             }
             match pack(&[kind], &manifest(kind), &bytes).load(&house).await {

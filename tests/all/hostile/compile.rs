@@ -139,7 +139,7 @@ async fn load(place: &Place, id: &str, compiler: &Arc<ComponentCompiler>) -> Res
     let package = catalog.get(id).unwrap().map_err(told)?;
     let stack = shelly_host::limits::PLUGIN_STACK_BYTES;
     let engine = Arc::new(PluginEngine::with_stack(Arc::clone(compiler), stack).unwrap());
-    let settings = shelly_host::plugin::Settings { limits: Limits::default(), ..settings(Default::default()) };
+    let settings = shelly_host::plugin::PluginSettings { limits: Limits::default(), ..settings(Default::default()) };
     Plugin::load(&engine, package, &settings).await.map(Arc::new).map_err(|error| told(&error))
 }
 

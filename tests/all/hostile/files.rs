@@ -9,7 +9,7 @@ use std::{
 };
 
 use shelly_host::{
-    capability::{Access, Grant},
+    capability::{FileAccess, Grant},
     event::{Event, EventSink},
     limits,
     plugin::{Limits, Plugin, PluginPackage, resolved},
@@ -22,7 +22,7 @@ use super::{
 };
 use crate::support::Place;
 
-fn grant(folder: PathBuf, access: Access) -> Grant {
+fn grant(folder: PathBuf, access: FileAccess) -> Grant {
     let files = [(resolved(&folder), access)].into_iter().collect();
     Grant { files, clock: true, random: true, ..Grant::default() }
 }
@@ -30,11 +30,11 @@ fn grant(folder: PathBuf, access: Access) -> Grant {
 /// The guest `probe` for an agent with this folder.
 async fn probe(folder: PathBuf) -> Arc<Plugin> {
     let probe = Path::new(crate::guest::PROBE).parent().unwrap();
-    load_from(probe, grant(folder, Access::Read)).await.unwrap()
+    load_from(probe, grant(folder, FileAccess::Read)).await.unwrap()
 }
 
 /// The same with a manifest that wants to write.
-async fn writing_probe(place: &Place, access: Access) -> Arc<Plugin> {
+async fn writing_probe(place: &Place, access: FileAccess) -> Arc<Plugin> {
     let manifest = "kinds = [\"tool\"]\nwants = { files = \"write\", clock = true, random = true }";
     place.plugin_bytes("probe", manifest, &fs::read(crate::guest::PROBE).unwrap());
     load_from(&place.path().join("plugins/probe"), grant(place.path().join("in"), access)).await.unwrap()
@@ -60,7 +60,7 @@ async fn files_that_a_plugin_can_do_without_are_none_until_they_are_granted() {
         let listed = call(&plugin, "list", &path(&way)).await;
         assert!(listed.is_error || listed.text().is_empty(), "{way}: {}", listed.text());
     }
-    let granted = load_from(&folder, grant(place.path().join("in"), Access::Read)).await.unwrap();
+    let granted = load_from(&folder, grant(place.path().join("in"), FileAccess::Read)).await.unwrap();
     assert_eq!(call(&granted, "read", &path("inside.txt")).await.text(), "inside");
 }
 
@@ -209,7 +209,7 @@ async fn no_path_leads_out_of_the_folder() {
 #[tokio::test]
 async fn nothing_is_written_outside_of_a_folder_that_can_be_written() {
     let place = leaky();
-    let plugin = writing_probe(&place, Access::Write).await;
+    let plugin = writing_probe(&place, FileAccess::Write).await;
     let write = |path: &str| serde_json::json!({ "path": path, "text": "changed" }).to_string();
     assert!(!call(&plugin, "write", &write("new.txt")).await.is_error, "this folder can be written");
     assert_eq!(fs::read_to_string(place.path().join("in/new.txt")).unwrap(), "changed");
@@ -289,7 +289,9 @@ async fn a_folder_for_reading_stays_as_it_is() {
     // What leads out is refused in any folder, and a file that was opened for reading is not cut.
     let never = ["rename-out", "link-out", "symlink-out", "set-size"];
     for (name, _) in changes(&mut Guest::tool()) {
-        for (wanted, granted) in [("write", Access::Read), ("read", Access::Write), ("write", Access::Write)] {
+        for (wanted, granted) in
+            [("write", FileAccess::Read), ("read", FileAccess::Write), ("write", FileAccess::Write)]
+        {
             let wants = format!("wants = {{ files = \"{wanted}\" }}");
             let packed = pack(&["tool"], &wants, &changing(name).component());
             packed.place.file("files/kept.txt", "kept");
@@ -299,7 +301,7 @@ async fn a_folder_for_reading_stays_as_it_is() {
             let package = Arc::clone(packed.package.as_ref().unwrap());
             let plugin = Plugin::load(engine(), &package, &settings(grant(folder.clone(), granted))).await.unwrap();
             let result = call(&Arc::new(plugin), "t", ATTACK).await.text();
-            let may = (wanted, granted) == ("write", Access::Write) && !never.contains(&name);
+            let may = (wanted, granted) == ("write", FileAccess::Write) && !never.contains(&name);
             assert_eq!(result, if may { "ok" } else { "refused" }, "{name} {wanted} {granted:?}");
             let after = (content(&folder), content(&packed.place.path()));
             // To open for writing changes nothing yet.
@@ -331,7 +333,8 @@ async fn a_folder_that_is_not_there_is_told_at_load() {
     let package = Arc::new(PluginPackage::read(probe).unwrap());
     for name in ["nothing", "file"] {
         place.file("file", "");
-        let refused = Plugin::load(engine(), &package, &settings(grant(place.path().join(name), Access::Read))).await;
+        let refused =
+            Plugin::load(engine(), &package, &settings(grant(place.path().join(name), FileAccess::Read))).await;
         let error = told(&refused.err().unwrap());
         assert!(error.contains(name) && error.contains("cannot be opened"), "{error}");
     }
@@ -344,7 +347,7 @@ async fn a_pipe_is_refused_before_it_is_opened() {
     let pipe = place.path().join("in/pipe");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let reader = probe(place.path().join("in")).await;
-    let writer = writing_probe(&place, Access::Write).await;
+    let writer = writing_probe(&place, FileAccess::Write).await;
     for (plugin, tool, arguments) in [
         (&reader, "read", path("pipe")),
         (&writer, "write", serde_json::json!({ "path": "pipe", "text": "x" }).to_string()),

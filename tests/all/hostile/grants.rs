@@ -3,13 +3,13 @@
 use std::{process::Command, sync::Arc};
 
 use shelly_host::{
-    agent::{AfterDecision, Middleware, Outcome},
-    app::{App, Prepared, Recording},
-    approval::{Desk, Policy, Trusted},
-    chat::{Media, Message, Part, Role, Snapshot, Source, ToolCall},
+    agent::{AfterRunDecision, RunMiddleware, RunOutcome},
+    app::{App, PreparedRun, Recording},
+    approval::{ApprovalBroker, HeadlessPolicy, TrustedSubjects},
+    chat::{ChatSnapshot, Media, MediaData, Message, Part, Role, ToolCall},
     config::Config,
     event::EventSink,
-    plugin::{Plugin, PluginMiddleware, PluginTool},
+    plugin::{Plugin, PluginRunMiddleware, PluginTool},
     tool::ToolCx,
 };
 
@@ -21,14 +21,19 @@ use super::{
 use crate::support::{Place, Ran};
 
 /// The agent of this config, with the plugins of the tests and of the place.
-pub async fn prepared(place: &Place, config: &str) -> Prepared {
+pub async fn prepared(place: &Place, config: &str) -> PreparedRun {
     let config = Config::parse(config, place.path()).unwrap();
     let mut directories = vec![crate::PLUGIN_ROOT.into(), crate::GUEST_ROOT.into()];
     directories.extend(Some(place.path().join("plugins")).filter(|plugins| plugins.is_dir()));
     let cache = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
-    let app =
-        App::new(config, &directories, Some(cache), Arc::new(|_| None), Desk::new(Policy::Never, Trusted::default()))
-            .unwrap();
+    let app = App::new(
+        config,
+        &directories,
+        Some(cache),
+        Arc::new(|_| None),
+        ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default()),
+    )
+    .unwrap();
     app.agent(None, Some("offline-model"), Recording::Off).await.unwrap()
 }
 
@@ -127,7 +132,7 @@ async fn a_tool_sees_of_the_chat_what_it_was_granted() {
 /// Whether the tool got through a call in a conversation of one message.
 async fn looks(plugin: &Arc<Plugin>) -> bool {
     let tool = PluginTool::all(plugin).next().unwrap();
-    let chat = Snapshot::from_messages(vec![Message::user("hello")]).unwrap();
+    let chat = ChatSnapshot::from_messages(vec![Message::user("hello")]).unwrap();
     let cx = ToolCx { run: cx(EventSink::none()), chat, tools: [].into(), begin: Default::default() };
     let call = ToolCall { id: "c".into(), name: "t".into(), arguments: super::ATTACK.into(), meta: vec![] };
     tool.call(&cx, &call).await.is_ok()
@@ -153,7 +158,7 @@ async fn a_middleware_has_no_chat_and_in_company_an_empty_one() {
     let both = pack(&["effect", "run-middleware"], "effect = { phases = [\"before-model\"] }", &both);
     let plugin = both.load(engine()).await.unwrap();
     let (_, mut helper) = agent([shelly_host::model::ScriptedCompleter::text("done")]);
-    helper.middleware.push(Arc::new(PluginMiddleware::new(&plugin).unwrap()));
+    helper.middleware.push(Arc::new(PluginRunMiddleware::new(&plugin).unwrap()));
     assert_eq!(run(&helper).await.0.unwrap().message.text_content(), "done");
 }
 
@@ -166,13 +171,16 @@ async fn a_middleware_hands_back_the_media_of_the_reply() {
     let [parts, count] = guest.image().list(9, &[[&[1][..], &kind, &[0, 0, 0], &[1], &id].concat()]);
     let guest = guest.answer("after", |image| image.words(&[0, 0, 1, 0, 0, 0, 2, parts, count, 0, 0, 0, 0]));
     let plugin = pack(&["run-middleware"], "", &guest.component()).load(engine()).await.unwrap();
-    let middleware = PluginMiddleware::new(&plugin).unwrap();
-    let media = Part::Media(Media { media_type: "image/png".into(), name: None, source: Source::Bytes([].into()) });
+    let middleware = PluginRunMiddleware::new(&plugin).unwrap();
+    let media = Part::Media(Media { media_type: "image/png".into(), name: None, source: MediaData::Bytes([].into()) });
     let reply = Message { parts: vec![media.clone()], ..Message::text(Role::Assistant, "", "") };
     for (reply, comes_back) in [(reply, true), (Message::text(Role::Assistant, "", "none"), false)] {
-        let outcome = Outcome { reply: Ok(reply), usage: Default::default(), duration: Default::default(), attempt: 0 };
+        let outcome =
+            RunOutcome { reply: Ok(reply), usage: Default::default(), duration: Default::default(), attempt: 0 };
         match middleware.after(&cx(EventSink::none()), &outcome, vec![]).await {
-            Ok(AfterDecision::Replace(message)) => assert_eq!((message.parts, comes_back), (vec![media.clone()], true)),
+            Ok(AfterRunDecision::Replace(message)) => {
+                assert_eq!((message.parts, comes_back), (vec![media.clone()], true))
+            }
             Err(fault) => {
                 assert!(!comes_back && fault.to_string().contains("this call was handed no attachment"), "{fault}");
             }

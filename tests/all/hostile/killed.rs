@@ -10,8 +10,8 @@ use shelly_host::{
     event::Event,
     model::ScriptedCompleter,
     plugin::{
-        Kind, Limits, Plugin, PluginEffect, PluginEngine, PluginMiddleware, PluginModelMiddleware, PluginPackage,
-        PluginToolMiddleware, Settings,
+        Limits, Plugin, PluginEffect, PluginEngine, PluginKind, PluginModelMiddleware, PluginPackage,
+        PluginRunMiddleware, PluginSettings, PluginToolMiddleware,
     },
     tool,
 };
@@ -27,11 +27,11 @@ async fn starved(package: &Arc<PluginPackage>, then: OnFailure) -> Arc<Plugin> {
     let engine = Arc::new(PluginEngine::new(None).unwrap());
     let wants = &package.manifest.wants;
     let kv = wants.kv.then_some(KvScope::Run);
-    let settings = Settings {
+    let settings = PluginSettings {
         grant: Grant { kv: kv.into_iter().collect(), ..wants.grant() },
         limits: Limits { input_bytes: 1, ..Limits::default() },
         on_failure: Some(then),
-        ..Settings::new("helper", "agents.helper.effects.it")
+        ..PluginSettings::new("helper", "agents.helper.effects.it")
     };
     let loaded = Plugin::load(&engine, package, &settings).await;
     Arc::new(loaded.unwrap_or_else(|error| panic!("{} cannot be loaded: {}", package.manifest.id, told(&error))))
@@ -62,7 +62,7 @@ async fn is_killed(package: &Arc<PluginPackage>, then: OnFailure) -> bool {
     let (model, mut helper) = agent(replies);
     helper = helper.with_tool(tool::function("look", "Looks.", |_, _: Nothing| async { Ok("looked".to_owned()) }));
     helper.effects.extend(PluginEffect::new(&plugin).map(|it| Arc::new(it) as _));
-    helper.middleware.extend(PluginMiddleware::new(&plugin).map(|it| Arc::new(it) as _));
+    helper.middleware.extend(PluginRunMiddleware::new(&plugin).map(|it| Arc::new(it) as _));
     helper.model_middleware.extend(PluginModelMiddleware::new(&plugin).map(|it| Arc::new(it) as _));
     helper.tool_middleware = PluginToolMiddleware::new(&plugin).map(|it| Arc::new(it) as _).into_iter().collect();
     let (answer, chat, events) = run(&helper).await;
@@ -87,7 +87,7 @@ async fn is_killed(package: &Arc<PluginPackage>, then: OnFailure) -> bool {
     let results: Vec<_> =
         snapshot.iter().flat_map(|entry| entry.message.tool_results()).map(|result| result.text()).collect();
     // Around calls a failure ends the call and not the run.
-    let ends_run = !is_skipped && kinds.iter().any(|kind| kind.is_step() && *kind != Kind::ToolMiddleware);
+    let ends_run = !is_skipped && kinds.iter().any(|kind| kind.is_step() && *kind != PluginKind::ToolMiddleware);
     match answer {
         Ok(answer) if !ends_run => {
             assert_eq!((answer.message.text_content().as_str(), model.requests().len()), ("done", 2), "{id}");

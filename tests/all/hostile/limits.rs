@@ -10,9 +10,9 @@ use std::{
 
 use shelly_host::{
     agent::RunError,
-    app::{App, Prepared, Recording},
-    approval::{Desk, Policy, Trusted},
-    chat::{Chat, Message, Snapshot, ToolCall, ToolResult},
+    app::{App, PreparedRun, Recording},
+    approval::{ApprovalBroker, HeadlessPolicy, TrustedSubjects},
+    chat::{Chat, ChatSnapshot, Message, ToolCall, ToolResult},
     config::Config,
     event::{Event, EventSink, RunCx},
     limits,
@@ -36,11 +36,11 @@ const CLOCK_LOOP: &str = "(loop $for-ever (drop (call $now)) (br $for-ever))";
 const MODEL: &str = "providers: [{name: m, kind: openai, base_url: 'http://127.0.0.1:9/v1', model: m}]";
 
 /// The agent of a config whose plugin `hostile` is this.
-async fn agent(manifest: &str, guest: &Guest, config: &str) -> Result<Prepared, String> {
+async fn agent(manifest: &str, guest: &Guest, config: &str) -> Result<PreparedRun, String> {
     let place = Place::new();
     place.plugin_bytes("hostile", manifest, &guest.component());
     let config = Config::parse(config, place.path()).map_err(|report| report.to_string())?;
-    let desk = Desk::new(Policy::Never, Trusted::default());
+    let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
     let app = App::new(config, &[place.path().join("plugins")], None, Arc::new(|_| None), desk).unwrap();
     app.agent(None, None, Recording::Off).await.map_err(|report| report.to_string())
 }
@@ -58,7 +58,7 @@ async fn dispatch(tools: &ToolBox, arguments: &str) -> (ToolResult, Vec<Event>) 
     let (events, stream) = EventSink::channel();
     let calling = async {
         let run = RunCx::new("helper").with_events(events);
-        let cx = ToolCx { run, chat: Snapshot::default(), tools: [].into(), begin: Default::default() };
+        let cx = ToolCx { run, chat: ChatSnapshot::default(), tools: [].into(), begin: Default::default() };
         let call = ToolCall { id: "c".into(), name: "t".into(), arguments: arguments.into(), meta: vec![] };
         tools.dispatch(&cx, &call).await.result
     };

@@ -8,12 +8,12 @@ use std::{
 
 use shelly_host::{
     app::{App, Recording},
-    approval::{Desk, Policy, Trusted},
-    chat::{Snapshot, ToolCall},
+    approval::{ApprovalBroker, HeadlessPolicy, TrustedSubjects},
+    chat::{ChatSnapshot, ToolCall},
     config::Config,
     event::{Event, EventSink, EventStream, RunCx},
     limits,
-    plugin::{Limits, Plugin, PluginEngine, Settings},
+    plugin::{Limits, Plugin, PluginEngine, PluginSettings},
     tool::ToolCx,
 };
 use tokio::task::JoinHandle;
@@ -67,7 +67,10 @@ fn guest_that_logs(word: &str, attack: &str) -> Packed {
 
 /// Loads a plugin for an agent of this name.
 async fn load(house: &House, agent: &str, packed: &Packed) -> Arc<Plugin> {
-    let settings = Settings { limits: house.limits, ..Settings::new(agent, format!("agents.{agent}.plugins.hostile")) };
+    let settings = PluginSettings {
+        limits: house.limits,
+        ..PluginSettings::new(agent, format!("agents.{agent}.plugins.hostile"))
+    };
     Arc::new(Plugin::load(&house.engine, packed.package.as_ref().unwrap(), &settings).await.unwrap())
 }
 
@@ -299,12 +302,12 @@ async fn a_config_bounds_the_memory_of_all_plugins() {
              agents: [{{name: helper, plugins: {{hostile: }}}}]"
         );
         let config = Config::parse(&text, place.path()).unwrap();
-        let desk = Desk::new(Policy::Never, Trusted::default());
+        let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
         let app = App::new(config, &[place.path().join("plugins")], None, Arc::new(|_| None), desk).unwrap();
         let agent = app.agent(None, None, Recording::Off).await.unwrap();
         let tools = agent.entrant.agent().unwrap().tools.clone();
         let run = RunCx::new("helper");
-        let cx = ToolCx { run, chat: Snapshot::default(), tools: [].into(), begin: Default::default() };
+        let cx = ToolCx { run, chat: ChatSnapshot::default(), tools: [].into(), begin: Default::default() };
         let call = ToolCall { id: "c".into(), name: "t".into(), arguments: ATTACK.into(), meta: vec![] };
         let result = tools.dispatch(&cx, &call).await.result;
         assert_eq!(result.is_error, is_refused, "{limits}: {}", result.text());

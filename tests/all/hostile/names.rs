@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::json;
-use shelly_host::agent::{Agent, Crew, Entry, Interaction, RUN_TOOLS, Registry};
+use shelly_host::agent::{Agent, AgentEntry, AgentGroup, AgentRegistry, InteractionMode, RUN_TOOLS};
 
 use super::{
     grants::{helper, prepared},
@@ -61,14 +61,14 @@ async fn the_tools_of_a_run_are_all_kept_for_the_host() {
     let mind = Arc::new(Mind::steps([act("delegate", task), text("done")]));
     let agent = |name: &str| {
         let mut agent = Agent::new(name, "", mind.clone());
-        agent.options.interaction = Interaction::Interactive;
+        agent.options.interaction = InteractionMode::Interactive;
         agent.options.max_handoffs = 1;
         agent
     };
-    let registry = Registry::new();
+    let registry = AgentRegistry::new();
     let bob = agent("bob");
-    registry.register(Entry::new("bob", ""), move || bob.clone());
-    let lead = agent("lead").with_crew(Arc::new(Crew::new(registry)), 2);
+    registry.register(AgentEntry::new("bob", ""), move || bob.clone());
+    let lead = agent("lead").with_crew(Arc::new(AgentGroup::new(registry)), 2);
     script::run(&lead, "go").await;
     let asked = mind.asked();
     let names = asked.iter().flat_map(|(_, asked)| asked.tools.iter().map(|tool| tool.name.as_str()));

@@ -12,10 +12,10 @@ use std::{
 
 use async_trait::async_trait;
 use shelly_host::{
-    chat::{Message, Snapshot, ToolCall},
+    chat::{ChatSnapshot, Message, ToolCall},
     event::{Event, EventSink, RunCx},
     limits,
-    model::{Completer, CompletionRequest, Delta, DeltaSink, DeltaTarget},
+    model::{Completer, CompletionRequest, DeltaSink, DeltaTarget, ReplyDelta},
     plugin::{Limits, Plugin, PluginTool},
     tool::ToolCx,
 };
@@ -69,7 +69,7 @@ async fn calls_at_once(house: &House, guests: Vec<Guest>) -> usize {
 /// Straight to the plugin: a toolbox would tell of the call before it begins.
 pub async fn call_directly(plugin: &Arc<Plugin>, run: RunCx) -> bool {
     let tool = PluginTool::all(plugin).next().unwrap();
-    let cx = ToolCx { run, chat: Snapshot::default(), tools: [].into(), begin: Default::default() };
+    let cx = ToolCx { run, chat: ChatSnapshot::default(), tools: [].into(), begin: Default::default() };
     let call = ToolCall { id: "c".into(), name: "t".into(), arguments: ATTACK.into(), meta: vec![] };
     tool.call(&cx, &call).await.is_ok()
 }
@@ -82,7 +82,7 @@ struct Slow {
 
 #[async_trait]
 impl DeltaTarget for Slow {
-    async fn take(&self, _: Delta) {
+    async fn take(&self, _: ReplyDelta) {
         self.taken.fetch_add(1, Ordering::Relaxed);
         let _open = self.open.acquire().await;
     }
@@ -117,7 +117,7 @@ async fn completions_at_once(house: &House, count: usize) -> usize {
 }
 
 async fn complete(model: &dyn Completer, sink: &DeltaSink) -> bool {
-    let chat = Snapshot::from_messages(vec![Message::user("go")]).unwrap();
+    let chat = ChatSnapshot::from_messages(vec![Message::user("go")]).unwrap();
     model.complete(&cx(EventSink::none()), &CompletionRequest::new(chat, [].into()), sink).await.is_ok()
 }
 

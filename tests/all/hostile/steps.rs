@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use shelly_host::{
-    agent::{Effect, Middleware, RunError},
+    agent::{Effect, RunError, RunMiddleware},
     chat::{Chat, Message, Role},
     error::Fault,
     event::{Event, EventSink},
     limits,
     model::{Completer, ModelInfo, ScriptedCompleter},
-    plugin::{Plugin, PluginEffect, PluginMiddleware, PluginModel},
+    plugin::{Plugin, PluginEffect, PluginModel, PluginRunMiddleware},
 };
 
 use super::{
@@ -214,9 +214,9 @@ async fn a_look_at_all_of_a_large_chat_is_bounded() {
     }
 }
 
-async fn middleware(house: &House, guest: &Guest) -> Arc<dyn Middleware> {
+async fn middleware(house: &House, guest: &Guest) -> Arc<dyn RunMiddleware> {
     let plugin = pack(&["run-middleware"], "", &guest.component()).load(house).await.unwrap();
-    Arc::new(PluginMiddleware::new(&plugin).unwrap())
+    Arc::new(PluginRunMiddleware::new(&plugin).unwrap())
 }
 
 #[tokio::test]

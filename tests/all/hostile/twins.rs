@@ -8,7 +8,7 @@ use shelly_host::{
     agent::Agent,
     capability::Grant,
     event::{Event, EventSink, RunCx},
-    plugin::{Plugin, PluginEffect, PluginPackage, Settings, resolved},
+    plugin::{Plugin, PluginEffect, PluginPackage, PluginSettings, resolved},
 };
 
 use super::{all, call, call_as, engine, settings};
@@ -18,7 +18,7 @@ use crate::script::{self, Mind, act, text, tool};
 async fn of(component: &str, agent: &str, params: Value) -> Arc<Plugin> {
     let package = Arc::new(PluginPackage::read(Path::new(component).parent().unwrap()).unwrap());
     let grant = Grant::all_of(&package.manifest.wants, resolved(Path::new(env!("CARGO_MANIFEST_DIR"))));
-    let settings = Settings {
+    let settings = PluginSettings {
         agent: agent.into(),
         place: format!("agents.{agent}.plugins.{}", package.manifest.id),
         params: serde_json::value::to_raw_value(&params).unwrap(),

@@ -8,10 +8,10 @@ use std::{
 
 use serde_json::{Value, json};
 use shelly_host::{
-    capability::{Access, Grant},
+    capability::{FileAccess, Grant},
     event::{Event, EventSink, LogLevel},
     limits,
-    plugin::{Certificate, Import, ImportState, Limits, Plugin, PluginPackage, Settings},
+    plugin::{Certificate, CertifiedImport, ImportState, Limits, Plugin, PluginPackage, PluginSettings},
 };
 
 use super::{all, call, call_watched, engine, pack, settings, told};
@@ -22,7 +22,7 @@ fn package() -> Arc<PluginPackage> {
 }
 
 async fn probe(grant: Grant, limits: Limits) -> Arc<Plugin> {
-    let settings = Settings { limits, ..settings(grant) };
+    let settings = PluginSettings { limits, ..settings(grant) };
     Arc::new(Plugin::load(engine(), &package(), &settings).await.map_err(|error| told(&error)).unwrap())
 }
 
@@ -71,7 +71,7 @@ async fn what_is_not_granted_reaches_nothing() {
 #[tokio::test]
 async fn what_is_granted_of_it_is_real() {
     let place = Place::new();
-    let files = [(place.path(), Access::Read)].into_iter().collect();
+    let files = [(place.path(), FileAccess::Read)].into_iter().collect();
     let plugin = probe(Grant { files, clock: true, random: true, ..Grant::default() }, Limits::default()).await;
     let ((first, was_given), (second, _)) = (seen(&plugin).await, seen(&plugin).await);
     assert!(was_given, "what it was given is told");
@@ -215,7 +215,7 @@ async fn a_component_without_a_manifest_declares_it_by_itself() {
     let path = place.file("alone.wasm", std::fs::read(crate::guest::PROBE_WASI).unwrap());
     let package = Arc::new(PluginPackage::read_file(&path).unwrap());
     let wants = &package.manifest.wants;
-    assert!(package.manifest.wasi && wants.clock && wants.random && wants.files == Some(Access::Read));
+    assert!(package.manifest.wasi && wants.clock && wants.random && wants.files == Some(FileAccess::Read));
     let nothing = settings(Grant::default());
     assert!(nothing.lacking(&package.manifest).is_empty(), "nobody has said that it needs them");
     let plugin = Arc::new(Plugin::load(engine(), &package, &nothing).await.map_err(|error| told(&error)).unwrap());
@@ -230,7 +230,7 @@ async fn a_certificate_says_what_of_it_is_powerless() {
     for (grant, has_clock) in [(Grant::default(), false), (Grant { clock: true, ..Grant::default() }, true)] {
         let certificate = Certificate::issue(engine(), &package(), &settings(grant)).await;
         assert!(certificate.runs, "{:?}", certificate.error);
-        let of_wasi = |import: &&Import| import.name.starts_with("wasi:");
+        let of_wasi = |import: &&CertifiedImport| import.name.starts_with("wasi:");
         assert!(certificate.imports.iter().filter(of_wasi).count() > 15, "{:?}", certificate.imports);
         for import in &certificate.imports {
             let (package, _) = import.name.split_once('/').unwrap();

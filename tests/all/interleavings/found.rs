@@ -12,11 +12,12 @@ use std::{
 use async_trait::async_trait;
 use shelly_host::{
     agent::{
-        Action, AfterDecision, Agent, Ask, BeforeDecision, Crew, Effect, Entry, Middleware, Moment, OnFailure, Outcome,
-        Phase, Registry, RunError, SendError, Step, Timeout,
+        AfterRunDecision, Agent, AgentEntry, AgentGroup, AgentRegistry, BeforeRunDecision, Effect, EffectAction,
+        EffectInput, EffectPhase, EffectStep, ModelQuery, OnFailure, RunError, RunMiddleware, RunOutcome, SendError,
+        TimeoutMiddleware,
     },
-    capability::{Budget, Power, Powers, Purse},
-    chat::{Chat, Delta, Message, Role, Snapshot},
+    capability::{Budget, BudgetAccount, Power, Powers},
+    chat::{Chat, ChatSnapshot, Message, ReplyDelta, Role},
     error::Fault,
     event::{Event, EventSink, RunCx},
     model::{Completer, Completion, CompletionRequest, DeltaSink, ModelInfo, ScriptedCompleter, Usage},
@@ -61,7 +62,7 @@ impl Completer for Endless {
     async fn complete(&self, _: &RunCx, _: &CompletionRequest, sink: &DeltaSink) -> Result<Completion, Fault> {
         self.1.fetch_add(1, Ordering::Relaxed);
         let _working = Working(&self.1);
-        sink.emit(Delta::Usage(TOLD)).await;
+        sink.emit(ReplyDelta::Usage(TOLD)).await;
         pending().await
     }
 }
@@ -84,8 +85,8 @@ fn check_requests(model: &ScriptedCompleter) {
 #[tokio::test(start_paused = true)]
 async fn a_request_that_is_let_go_has_cost_what_was_told_of_it() {
     let (model, working) = Endless::new();
-    let agent = Agent::new("ada", "", model).with_middleware(Timeout(Duration::from_secs(3)));
-    let purse = Purse::new(&Budget::default(), time::Instant::now());
+    let agent = Agent::new("ada", "", model).with_middleware(TimeoutMiddleware(Duration::from_secs(3)));
+    let purse = BudgetAccount::new(&Budget::default(), time::Instant::now());
     let (cx, chat) = (RunCx::new("ada"), Chat::new());
     let timed_out = agent.run_on(&cx, &chat, go(), &purse).await;
     assert!(matches!(timed_out, Err(RunError::Rejected { .. })));
@@ -96,11 +97,11 @@ async fn a_request_that_is_let_go_has_cost_what_was_told_of_it() {
 }
 
 /// A lead whose two calls of one reply, each in a task of its own, delegate to agents that never end.
-fn lead() -> (Agent, Arc<Crew>, Arc<AtomicUsize>) {
+fn lead() -> (Agent, Arc<AgentGroup>, Arc<AtomicUsize>) {
     let (model, working) = Endless::new();
-    let registry = Registry::new();
-    registry.register(Entry::new("bob", ""), move || Agent::new("bob", "", model.clone()));
-    let crew = Arc::new(Crew::new(registry));
+    let registry = AgentRegistry::new();
+    registry.register(AgentEntry::new("bob", ""), move || Agent::new("bob", "", model.clone()));
+    let crew = Arc::new(AgentGroup::new(registry));
     let task = r#"{"tasks":[{"agent":"bob","task":"look","context":"none"}]}"#;
     let (lead, _) = scripted([ScriptedCompleter::calls(&[("a", "delegate", task), ("b", "delegate", task)])]);
     (lead.with_crew(crew.clone(), 1), crew, working)
@@ -112,14 +113,14 @@ async fn a_run_has_not_ended_before_all_that_work_for_it_are_gone_and_counted() 
     let by_budget = {
         let (lead, crew, working) = lead();
         let budget = Budget { time: Some(Duration::from_secs(3)), ..Budget::default() };
-        let purse = Purse::new(&budget, time::Instant::now());
+        let purse = BudgetAccount::new(&budget, time::Instant::now());
         let error = lead.run_on(&RunCx::new("ada"), &Chat::new(), go(), &purse).await.unwrap_err();
         assert!(matches!(error, RunError::Budget(_)), "{error}");
         (crew, working, purse)
     };
     let by_word = {
         let (lead, crew, working) = lead();
-        let purse = Purse::new(&Budget::default(), time::Instant::now());
+        let purse = BudgetAccount::new(&Budget::default(), time::Instant::now());
         let canceller = task::spawn({
             let crew = crew.clone();
             async move {
@@ -160,16 +161,16 @@ async fn who_watches_is_told_the_end_of_a_run_that_is_dropped() {
 async fn a_model_is_asked_when_somebody_waits_for_an_answer() {
     struct Again;
     #[async_trait]
-    impl Middleware for Again {
+    impl RunMiddleware for Again {
         fn name(&self) -> &str {
             "again"
         }
-        async fn before(&self, _: &RunCx, _: &[Message]) -> Result<BeforeDecision, Fault> {
-            Ok(BeforeDecision::Proceed { input: None, state: vec![] })
+        async fn before(&self, _: &RunCx, _: &[Message]) -> Result<BeforeRunDecision, Fault> {
+            Ok(BeforeRunDecision::Proceed { input: None, state: vec![] })
         }
-        async fn after(&self, _: &RunCx, outcome: &Outcome, state: Vec<u8>) -> Result<AfterDecision, Fault> {
+        async fn after(&self, _: &RunCx, outcome: &RunOutcome, state: Vec<u8>) -> Result<AfterRunDecision, Fault> {
             let feedback = [None, Some(" ".to_owned())].into_iter().nth(outcome.attempt as usize);
-            Ok(feedback.map_or(AfterDecision::Accept, |feedback| AfterDecision::Retry {
+            Ok(feedback.map_or(AfterRunDecision::Accept, |feedback| AfterRunDecision::Retry {
                 feedback,
                 delay: Duration::ZERO,
                 state,
@@ -204,8 +205,8 @@ async fn an_effect_cannot_ask_about_calls_without_results() {
         fn name(&self) -> &str {
             "nosy"
         }
-        fn phases(&self) -> &[Phase] {
-            &[Phase::AfterModel]
+        fn phases(&self) -> &[EffectPhase] {
+            &[EffectPhase::AfterModel]
         }
         fn powers(&self) -> &Powers {
             &self.0
@@ -216,20 +217,20 @@ async fn an_effect_cannot_ask_about_calls_without_results() {
         async fn eval(
             &self,
             _: &RunCx,
-            moment: &Moment,
-            chat: &Snapshot,
+            moment: &EffectInput,
+            chat: &ChatSnapshot,
             _: &Arc<[Arc<shelly_host::chat::ToolSpec>]>,
             state: Vec<u8>,
-        ) -> Result<Step, Fault> {
+        ) -> Result<EffectStep, Fault> {
             let request = CompletionRequest::new(chat.clone(), [].into());
             let action = match &moment.reply {
-                None => Action::AskModel(Box::new(Ask { model: None, request })),
+                None => EffectAction::AskModel(Box::new(ModelQuery { model: None, request })),
                 Some(answer) => {
                     *self.1.lock().unwrap() = answer.as_ref().err().map(ToString::to_string);
                     return Err(Fault::other("that is all"));
                 }
             };
-            Ok(Step { state, action, wake: None })
+            Ok(EffectStep { state, action, wake: None })
         }
     }
     let (mut agent, model) = scripted([ScriptedCompleter::calls(&[("a", "none", "{}")]), ScriptedCompleter::text("?")]);

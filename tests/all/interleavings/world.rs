@@ -14,15 +14,19 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use shelly_host::{
     agent::{
-        Action, AfterDecision, Agent, Ask, BeforeDecision, Crew, Edit, Effect, Entry, Interaction, Middleware, Moment,
-        OnFailure, Options, Outcome, Phase, Registry, Step,
+        AfterRunDecision, Agent, AgentEntry, AgentGroup, AgentRegistry, AgentRunOptions, BeforeRunDecision, Effect,
+        EffectAction, EffectEdit, EffectInput, EffectPhase, EffectStep, InteractionMode, ModelQuery, OnFailure,
+        RunMiddleware, RunOutcome,
     },
     capability::{Budget, Power, Powers, Usd},
-    chat::{Content, Delta, Message, Part, Replacement, Role, Snapshot, Thinking, ToolCall, ToolResult, ToolSpec},
+    chat::{
+        ChatSnapshot, Message, MessageReplacement, Part, ReplyDelta, Role, ThinkingPart, ToolCall, ToolResult,
+        ToolResultContent, ToolSpec,
+    },
     error::Fault,
     event::RunCx,
     model::{Completer, Completion, CompletionRequest, DeltaSink, ModelInfo, Price, StopReason, Usage},
-    tool::{Completed, CompletionStatus, Control, Tool, ToolCx, ToolOutput},
+    tool::{CompletionStatus, RunControl, TaskCompletion, Tool, ToolCx, ToolOutput},
 };
 use tokio::time::sleep;
 
@@ -31,7 +35,7 @@ use crate::vendors::{check_messages, check_request};
 /// What happens in one case: all decisions, and what came of them.
 pub struct World {
     tape: Mutex<VecDeque<u8>>,
-    pub crew: Arc<Crew>,
+    pub crew: Arc<AgentGroup>,
     /// Held by everything that works.
     alive: Arc<()>,
     charged: Mutex<(Usage, Usd)>,
@@ -46,16 +50,16 @@ const HOUR: Duration = Duration::from_secs(3_600);
 impl World {
     pub fn new(tape: Vec<u8>) -> Arc<Self> {
         Arc::new_cyclic(|world: &std::sync::Weak<Self>| {
-            let registry = Registry::new();
+            let registry = AgentRegistry::new();
             let tape = Mutex::new(VecDeque::from(tape));
             for name in ["bob", "eve"] {
                 let world = world.clone();
                 let once = tape.lock().unwrap().pop_front().is_some_and(|n| n % 4 == 3);
-                let entry = Entry { max_concurrency: once.then_some(1), ..Entry::new(name, "helps") };
+                let entry = AgentEntry { max_concurrency: once.then_some(1), ..AgentEntry::new(name, "helps") };
                 registry.register(entry, move || World::agent(&world.upgrade().unwrap(), name));
             }
             let (alive, charged, called, refused) = Default::default();
-            Self { tape, crew: Arc::new(Crew::new(registry)), alive, charged, called, refused }
+            Self { tape, crew: Arc::new(AgentGroup::new(registry)), alive, charged, called, refused }
         })
     }
 
@@ -116,12 +120,16 @@ impl World {
             agent = agent.with_middleware(Guard(Arc::clone(world), limit));
         }
         agent.budget = world.budget();
-        agent.options = Options {
+        agent.options = AgentRunOptions {
             max_iterations: 8 - u32::from(world.draw(8)),
             warn_iterations: world.draw(3).into(),
             max_delegation_depth: 2 - u32::from(world.draw(3)),
             max_handoffs: world.draw(3).into(),
-            interaction: world.one_of(&[Interaction::Blocking, Interaction::Auto, Interaction::Interactive]),
+            interaction: world.one_of(&[
+                InteractionMode::Blocking,
+                InteractionMode::Auto,
+                InteractionMode::Interactive,
+            ]),
             question_timeout: world.one_of(&[None, Some(Duration::from_secs(3))]),
             behavioral_hints: false,
         };
@@ -279,7 +287,7 @@ impl Completer for Model {
         let mut told = Told(world, Usage::default());
         for _ in 0..[0, 0, 1, 2][usize::from(world.draw(4))] {
             told.1 += world.usage();
-            sink.emit(Delta::Usage(told.1)).await;
+            sink.emit(ReplyDelta::Usage(told.1)).await;
             sleep(Duration::from_millis(u64::from(world.draw(4)) * 500)).await;
         }
         let text = || Part::Text("done".into());
@@ -290,7 +298,7 @@ impl Completer for Model {
             19 => (vec![Part::Text(" ".into())], StopReason::EndTurn),
             20 => (vec![], StopReason::Other("?".into())),
             21 => {
-                let thought = Thinking { text: "hm".into(), opaque: Some("s".into()) };
+                let thought = ThinkingPart { text: "hm".into(), opaque: Some("s".into()) };
                 (vec![Part::Thinking(thought)], StopReason::EndTurn)
             }
             22 => (calls(2), StopReason::MaxTokens),
@@ -380,14 +388,14 @@ impl Tool for Does {
                 Ok("perhaps".into())
             }
             _ => {
-                let completed = Completed {
+                let completed = TaskCompletion {
                     status: CompletionStatus::Completed,
                     summary: "finished".into(),
                     files_modified: vec![],
                     tests_run: vec![],
                     caveats: None,
                 };
-                Ok(ToolOutput::Control(vec![], Control::Complete(completed)))
+                Ok(ToolOutput::Control(vec![], RunControl::Complete(completed)))
             }
         }
     }
@@ -397,14 +405,14 @@ impl Tool for Does {
 
 struct Meddler {
     world: Arc<World>,
-    phases: Vec<Phase>,
+    phases: Vec<EffectPhase>,
     powers: Powers,
     on_failure: OnFailure,
 }
 
 impl Meddler {
     fn new(world: &Arc<World>) -> Self {
-        let both = [Phase::BeforeModel, Phase::AfterModel];
+        let both = [EffectPhase::BeforeModel, EffectPhase::AfterModel];
         let phases = match world.draw(3) {
             0 => both.to_vec(),
             n => vec![both[usize::from(n) - 1]],
@@ -429,25 +437,25 @@ impl Meddler {
         Self { world: Arc::clone(world), phases, powers, on_failure }
     }
 
-    fn edit(&self, chat: &Snapshot) -> Edit {
+    fn edit(&self, chat: &ChatSnapshot) -> EffectEdit {
         let world = &self.world;
         match world.draw(12) {
-            0 | 1 => Edit::Note("Take care.".into()),
-            2 => Edit::Note("".into()),
+            0 | 1 => EffectEdit::Note("Take care.".into()),
+            2 => EffectEdit::Note("".into()),
             3 | 4 => {
                 let results = chat.iter().flat_map(|entry| entry.message.tool_results());
                 let ids: Vec<_> = results.map(|result| &*result.call_id).chain(["nothing"]).collect();
-                let content = vec![Content::Text("shorter".into())];
-                Edit::ReplaceResult { call_id: world.one_of(&ids).into(), content }
+                let content = vec![ToolResultContent::Text("shorter".into())];
+                EffectEdit::ReplaceResult { call_id: world.one_of(&ids).into(), content }
             }
             5..10 => {
                 // 99 is none of them, unless there are many.
                 let ids: Vec<_> = chat.iter().map(|entry| entry.id).chain([99]).collect();
                 let [first, last] = [0; 2].map(|_| world.one_of(&ids));
-                Edit::Replace(Replacement { first, last, messages: self.messages() })
+                EffectEdit::Replace(MessageReplacement { first, last, messages: self.messages() })
             }
-            10 => Edit::HideTools(vec!["ok".into(), "delegate".into()]),
-            _ => Edit::Unknown("dance".into()),
+            10 => EffectEdit::HideTools(vec!["ok".into(), "delegate".into()]),
+            _ => EffectEdit::Unknown("dance".into()),
         }
     }
 
@@ -483,7 +491,7 @@ impl Effect for Meddler {
     fn name(&self) -> &str {
         "meddler"
     }
-    fn phases(&self) -> &[Phase] {
+    fn phases(&self) -> &[EffectPhase] {
         &self.phases
     }
     fn powers(&self) -> &Powers {
@@ -495,32 +503,35 @@ impl Effect for Meddler {
     async fn eval(
         &self,
         _: &RunCx,
-        moment: &Moment,
-        chat: &Snapshot,
+        moment: &EffectInput,
+        chat: &ChatSnapshot,
         _: &Arc<[Arc<ToolSpec>]>,
         state: Vec<u8>,
-    ) -> Result<Step, Fault> {
+    ) -> Result<EffectStep, Fault> {
         let world = &self.world;
         let _alive = Arc::clone(&world.alive);
-        let step = |action| Ok(Step { state, action, wake: None });
+        let step = |action| Ok(EffectStep { state, action, wake: None });
         match world.draw(64) {
-            0 | 22.. => step(Action::Edits(vec![])),
-            1..18 => step(Action::Edits((0..1 + world.draw(3)).map(|_| self.edit(chat)).collect())),
+            0 | 22.. => step(EffectAction::Edits(vec![])),
+            1..18 => step(EffectAction::Edits((0..1 + world.draw(3)).map(|_| self.edit(chat)).collect())),
             18 => {
                 sleep(Duration::from_secs(1)).await;
-                step(Action::Edits(vec![self.edit(chat)]))
+                step(EffectAction::Edits(vec![self.edit(chat)]))
             }
-            19 => step(Action::Edits(vec![Edit::Stop { code: "enough".into(), message: "It is enough.".into() }])),
+            19 => step(EffectAction::Edits(vec![EffectEdit::Stop {
+                code: "enough".into(),
+                message: "It is enough.".into(),
+            }])),
             20 => Err(Fault::other("out of order")),
             21 if moment.iteration > 0 => resume_unwind(Box::new("the effect panics")),
             _ => {
                 let mut request = CompletionRequest::new(chat.clone(), [].into());
                 request.meta = vec![("asked-by".into(), "meddler".into())];
-                if world.draw(2) == 1 || moment.phase == Phase::BeforeModel {
+                if world.draw(2) == 1 || moment.phase == EffectPhase::BeforeModel {
                     let question = vec![Message::user("What was it about?")];
-                    request.messages = Snapshot::from_messages(question).unwrap();
+                    request.messages = ChatSnapshot::from_messages(question).unwrap();
                 }
-                step(Action::AskModel(Box::new(Ask { model: None, request })))
+                step(EffectAction::AskModel(Box::new(ModelQuery { model: None, request })))
             }
         }
     }
@@ -531,7 +542,7 @@ impl Effect for Meddler {
 struct Guard(Arc<World>, Option<Duration>);
 
 #[async_trait]
-impl Middleware for Guard {
+impl RunMiddleware for Guard {
     fn name(&self) -> &str {
         "guard"
     }
@@ -540,34 +551,34 @@ impl Middleware for Guard {
         self.1
     }
 
-    async fn before(&self, _: &RunCx, _: &[Message]) -> Result<BeforeDecision, Fault> {
-        let proceed = |input| Ok(BeforeDecision::Proceed { input, state: vec![] });
+    async fn before(&self, _: &RunCx, _: &[Message]) -> Result<BeforeRunDecision, Fault> {
+        let proceed = |input| Ok(BeforeRunDecision::Proceed { input, state: vec![] });
         match self.0.draw(48) {
             8 => proceed(Some(vec![])),
             9 => proceed(Some(vec![Message::user("Gently.")])),
             10 => proceed(Some(vec![Message::user(" ")])),
             11 => proceed(Some(vec![Message::text(Role::Assistant, "", "I begin.")])),
-            12 => Ok(BeforeDecision::Answer(Message::text(Role::Assistant, "", "Known."))),
-            13 => Ok(BeforeDecision::Reject(Fault::other("not that"))),
+            12 => Ok(BeforeRunDecision::Answer(Message::text(Role::Assistant, "", "Known."))),
+            13 => Ok(BeforeRunDecision::Reject(Fault::other("not that"))),
             14 => Err(Fault::other("out of order")),
             15 => resume_unwind(Box::new("the middleware panics")),
             _ => proceed(None),
         }
     }
 
-    async fn after(&self, _: &RunCx, outcome: &Outcome, state: Vec<u8>) -> Result<AfterDecision, Fault> {
+    async fn after(&self, _: &RunCx, outcome: &RunOutcome, state: Vec<u8>) -> Result<AfterRunDecision, Fault> {
         let world = &self.0;
         let _alive = Arc::clone(&world.alive);
         Ok(match world.draw(24) {
-            5 => AfterDecision::Replace(Message::text(Role::Assistant, "", "Polished.")),
-            6 => AfterDecision::Reject(Fault::other("not good enough")),
+            5 => AfterRunDecision::Replace(Message::text(Role::Assistant, "", "Polished.")),
+            6 => AfterRunDecision::Reject(Fault::other("not good enough")),
             7 => return Err(Fault::other("out of order")),
             8..12 if outcome.attempt < 2 => {
                 let feedback = world.one_of(&[None, Some("Again."), Some(" ")]).map(Into::into);
                 let delay = Duration::from_secs(world.draw(3).into());
-                AfterDecision::Retry { feedback, delay, state }
+                AfterRunDecision::Retry { feedback, delay, state }
             }
-            _ => AfterDecision::Accept,
+            _ => AfterRunDecision::Accept,
         })
     }
 }

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 use shelly_host::{
-    chat::{Content, ToolCall, ToolHints},
+    chat::{ToolCall, ToolHints, ToolResultContent},
     error::Fault,
     model::ScriptedCompleter,
     plugin::PluginToolMiddleware,
-    tool::{CallVerdict, Target, ToolMiddleware},
+    tool::{ToolCallVerdict, ToolMiddleware, ToolTarget},
 };
 
 use super::{agent, cx, plugin, run};
@@ -37,7 +37,7 @@ async fn tool_policy_decides_by_its_first_rule_that_fits() {
     let policy = middleware(TOOL_POLICY, rules).await;
     let writes = ToolHints::default();
     let reads = ToolHints { read_only: true, ..writes };
-    let deny = |why: &str| CallVerdict::Deny(why.into());
+    let deny = |why: &str| ToolCallVerdict::Deny(why.into());
     for (call, origin, hints, expected) in [
         (
             call("git_push", json!({ "branch": "main" })),
@@ -49,21 +49,21 @@ async fn tool_policy_decides_by_its_first_rule_that_fits() {
             call("git_push", json!({ "branch": "topic" })),
             "git",
             writes,
-            CallVerdict::Ask {
+            ToolCallVerdict::Ask {
                 text: "`rules[1]` leaves calls of `git_push` to a person. Make this one?".into(),
                 topic: "rules[1]: git_push".into(),
             },
         ),
-        (call("read", json!({})), "files", reads, CallVerdict::Allow),
+        (call("read", json!({})), "files", reads, ToolCallVerdict::Allow),
         (
             call("fetch", json!({})),
             "web",
             writes,
-            CallVerdict::Answer(vec![Content::Text("There is no network.".into())]),
+            ToolCallVerdict::Answer(vec![ToolResultContent::Text("There is no network.".into())]),
         ),
         (call("write", json!({})), "files", writes, deny("`write` is denied by `default`. Go on without this call.")),
     ] {
-        let decision = policy.before(&cx(), &call, &Target { origin: origin.into(), hints }).await.unwrap();
+        let decision = policy.before(&cx(), &call, &ToolTarget { origin: origin.into(), hints }).await.unwrap();
         assert_eq!(decision.verdict, expected, "{call:?}");
         assert_eq!(decision.arguments, None);
     }
@@ -93,14 +93,14 @@ async fn a_call_that_is_denied_is_not_made() {
 #[tokio::test]
 async fn redact_results_blots_out_what_tools_say() {
     let redact = middleware(REDACT_RESULTS, json!({ "what": ["emails"] })).await;
-    let text = |text: &str| Content::Text(text.into());
+    let text = |text: &str| ToolResultContent::Text(text.into());
     let failed = Fault::invalid("ann@example.com is unknown");
     for (outcome, expected) in [
         (Ok(vec![text("all well")]), None),
         (Ok(vec![text("ann@example.com"), text("x")]), Some(vec![text("[redacted]"), text("x")])),
         (
-            Ok(vec![Content::Json(r#"{"to": "ann@example.com"}"#.into())]),
-            Some(vec![Content::Json(r#"{"to": "[redacted]"}"#.into())]),
+            Ok(vec![ToolResultContent::Json(r#"{"to": "ann@example.com"}"#.into())]),
+            Some(vec![ToolResultContent::Json(r#"{"to": "[redacted]"}"#.into())]),
         ),
         (Err(&failed), Some(vec![text("[redacted] is unknown")])),
     ] {
@@ -112,7 +112,7 @@ async fn redact_results_blots_out_what_tools_say() {
 
 #[tokio::test]
 async fn params_that_make_no_sense_are_told_of() {
-    let target = Target { origin: "host".into(), hints: ToolHints::default() };
+    let target = ToolTarget { origin: "host".into(), hints: ToolHints::default() };
     for (params, says) in [
         (json!({}), "nothing is decided"),
         (json!({ "rules": [{ "action": "forbid" }] }), "`rules[0].action`"),

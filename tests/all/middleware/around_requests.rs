@@ -8,14 +8,14 @@ use std::{
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use shelly_host::{
-    capability::Names,
-    chat::{Content, Message, Part, Role, Snapshot, StopReason, ToolCall, ToolResult},
+    capability::NameSet,
+    chat::{ChatSnapshot, Message, Part, Role, StopReason, ToolCall, ToolResult, ToolResultContent},
     error::Fault,
     event::RunCx,
     limits,
     model::{
-        AfterRequest, BeforeRequest, Completer, Completion, CompletionRequest, ModelMiddleware, ScriptedCompleter,
-        Sending, Usage,
+        Completer, Completion, CompletionRequest, ModelMiddleware, ModelRequestAttempt, ReplyVerdict, RequestVerdict,
+        ScriptedCompleter, Usage,
     },
     plugin::PluginModelMiddleware,
 };
@@ -32,7 +32,7 @@ async fn middleware(component: &str, params: Value) -> PluginModelMiddleware {
 }
 
 fn request(messages: Vec<Message>) -> CompletionRequest {
-    CompletionRequest::new(Snapshot::from_messages(messages).unwrap(), [].into())
+    CompletionRequest::new(ChatSnapshot::from_messages(messages).unwrap(), [].into())
 }
 
 fn asks(text: &str) -> CompletionRequest {
@@ -43,8 +43,8 @@ async fn before(
     middleware: &PluginModelMiddleware,
     cx: &RunCx,
     request: &CompletionRequest,
-) -> Result<BeforeRequest, Fault> {
-    middleware.before(cx, &Sending::new("own", request, 0, &OnceLock::new())).await
+) -> Result<RequestVerdict, Fault> {
+    middleware.before(cx, &ModelRequestAttempt::new("own", request, 0, &OnceLock::new())).await
 }
 
 async fn after(
@@ -53,8 +53,8 @@ async fn after(
     attempt: u32,
     reply: Result<&Completion, &Fault>,
     state: Vec<u8>,
-) -> Result<AfterRequest, Fault> {
-    middleware.after(&cx(), &Sending::new("own", request, attempt, &OnceLock::new()), reply, state).await
+) -> Result<ReplyVerdict, Fault> {
+    middleware.after(&cx(), &ModelRequestAttempt::new("own", request, attempt, &OnceLock::new()), reply, state).await
 }
 
 #[tokio::test]
@@ -75,11 +75,11 @@ async fn retry_waits_longer_each_time_and_gives_up() {
         (Fault::other("no"), 0, 0, 0),
     ] {
         match after(&retry, &asks("x"), attempt, Err(&fault), vec![]).await.unwrap() {
-            AfterRequest::Retry { model: None, delay, .. } => {
+            ReplyVerdict::Retry { model: None, delay, .. } => {
                 let delay = delay.as_millis();
                 assert!(to > 0 && (from..=to).contains(&delay), "{fault:?} {attempt}: {delay}");
             }
-            AfterRequest::Accept => assert_eq!(to, 0, "{fault:?} {attempt}"),
+            ReplyVerdict::Accept => assert_eq!(to, 0, "{fault:?} {attempt}"),
             other => panic!("{other:?}"),
         }
     }
@@ -112,24 +112,24 @@ impl ModelMiddleware for Never {
         "never"
     }
 
-    fn models(&self) -> &Names {
-        static NONE: LazyLock<Names> = LazyLock::new(Names::default);
+    fn models(&self) -> &NameSet {
+        static NONE: LazyLock<NameSet> = LazyLock::new(NameSet::default);
         &NONE
     }
 
-    async fn before(&self, _: &RunCx, _: &Sending<'_>) -> Result<BeforeRequest, Fault> {
-        Ok(BeforeRequest::Proceed { model: None, request: None, state: vec![] })
+    async fn before(&self, _: &RunCx, _: &ModelRequestAttempt<'_>) -> Result<RequestVerdict, Fault> {
+        Ok(RequestVerdict::Proceed { model: None, request: None, state: vec![] })
     }
 
     async fn after(
         &self,
         _: &RunCx,
-        sending: &Sending<'_>,
+        sending: &ModelRequestAttempt<'_>,
         _: Result<&Completion, &Fault>,
         _: Vec<u8>,
-    ) -> Result<AfterRequest, Fault> {
+    ) -> Result<ReplyVerdict, Fault> {
         assert!(sending.attempt <= limits::MIDDLEWARE_RETRIES);
-        Ok(AfterRequest::Retry { model: None, delay: 2 * limits::MIDDLEWARE_DELAY, state: vec![] })
+        Ok(ReplyVerdict::Retry { model: None, delay: 2 * limits::MIDDLEWARE_DELAY, state: vec![] })
     }
 }
 
@@ -175,11 +175,11 @@ async fn fallback_starts_the_list_again_with_a_state_that_it_does_not_know() {
     let fallback = middleware(FALLBACK, json!({ "models": ["a", "b"] })).await;
     for (state, expected) in [(vec![], Some("a")), (vec![9, 9], Some("a")), (b"\x01\x01own".to_vec(), Some("b"))] {
         let decision = after(&fallback, &asks("x"), 0, Err(&busy()), state.clone()).await.unwrap();
-        let AfterRequest::Retry { model, .. } = decision else { panic!("{decision:?}") };
+        let ReplyVerdict::Retry { model, .. } = decision else { panic!("{decision:?}") };
         assert_eq!(model.as_deref(), expected, "{state:?}");
     }
     let decision = after(&fallback, &asks("x"), 0, Err(&busy()), b"\x01\x02own".to_vec()).await.unwrap();
-    assert!(matches!(decision, AfterRequest::Accept), "{decision:?}");
+    assert!(matches!(decision, ReplyVerdict::Accept), "{decision:?}");
 }
 
 #[tokio::test]
@@ -199,7 +199,7 @@ async fn router_takes_the_first_rule_that_fits() {
         (worker, "rust", Some("code")),
     ] {
         let decision = before(&router, &cx, &asks(text)).await.unwrap();
-        let BeforeRequest::Proceed { model, request: None, .. } = decision else { panic!("{decision:?}") };
+        let RequestVerdict::Proceed { model, request: None, .. } = decision else { panic!("{decision:?}") };
         assert_eq!(model.as_deref(), expected);
     }
     let blind = granted(ROUTER, rules, |mut grant| {
@@ -215,9 +215,9 @@ async fn router_takes_the_first_rule_that_fits() {
 async fn cache_answers_what_was_answered_before() {
     let cache = middleware(CACHE, json!({})).await;
     let answered = async |request: &CompletionRequest| match before(&cache, &cx(), request).await.unwrap() {
-        BeforeRequest::Answer(completion) => Some(completion),
-        BeforeRequest::Proceed { .. } => None,
-        BeforeRequest::Reject(fault) => panic!("{fault}"),
+        RequestVerdict::Answer(completion) => Some(completion),
+        RequestVerdict::Proceed { .. } => None,
+        RequestVerdict::Reject(fault) => panic!("{fault}"),
     };
     let completion = |stop| Completion { stop, ..ScriptedCompleter::calls(&[("c", "t", r#"{"a":1}"#)]).unwrap() };
     for (text, reply, kept) in [
@@ -228,13 +228,13 @@ async fn cache_answers_what_was_answered_before() {
         ("failed", Err(busy()), false),
     ] {
         assert_eq!(answered(&asks(text)).await, None, "{text}");
-        assert!(matches!(after(&cache, &asks(text), 0, reply.as_ref(), vec![]).await.unwrap(), AfterRequest::Accept));
+        assert!(matches!(after(&cache, &asks(text), 0, reply.as_ref(), vec![]).await.unwrap(), ReplyVerdict::Accept));
         let unpaid = reply.ok().filter(|_| kept).map(|reply| Completion { usage: Usage::default(), ..reply });
         assert_eq!(answered(&asks(text)).await, unpaid, "{text}");
     }
     let (request, digest) = (asks("says"), OnceLock::new());
-    let other = Sending::new("other", &request, 0, &digest);
-    assert!(matches!(cache.before(&cx(), &other).await.unwrap(), BeforeRequest::Proceed { .. }), "of another model");
+    let other = ModelRequestAttempt::new("other", &request, 0, &digest);
+    assert!(matches!(cache.before(&cx(), &other).await.unwrap(), RequestVerdict::Proceed { .. }), "of another model");
 }
 
 #[tokio::test]
@@ -252,7 +252,7 @@ async fn cache_lets_the_oldest_go_and_what_is_too_old_or_too_large() {
             after(&cache, request, 0, reply.as_ref(), vec![]).await.unwrap();
         }
         for (request, kept) in requests.iter().zip(kept) {
-            let is_answered = matches!(before(&cache, &cx(), request).await.unwrap(), BeforeRequest::Answer(_));
+            let is_answered = matches!(before(&cache, &cx(), request).await.unwrap(), RequestVerdict::Answer(_));
             assert_eq!(is_answered, kept, "{params}");
         }
     }
@@ -280,7 +280,8 @@ async fn redact_requests_blots_out_what_goes_to_a_model() {
         arguments: r#"{"card": 4111111111111111}"#.into(),
         meta: vec![],
     };
-    let result = ToolResult { call_id: "c".into(), content: vec![Content::Text(CARD.into())], is_error: false };
+    let result =
+        ToolResult { call_id: "c".into(), content: vec![ToolResultContent::Text(CARD.into())], is_error: false };
     let all = request(vec![
         Message::text(Role::System, "helper", "You are at ops@example.com."),
         Message::user("It is blue sky."),
@@ -288,7 +289,7 @@ async fn redact_requests_blots_out_what_goes_to_a_model() {
         Message { parts: vec![Part::ToolResult(result)], ..Message::text(Role::Tool, "", "") },
     ]);
     let decision = before(&redact, &cx(), &all).await.unwrap();
-    let BeforeRequest::Proceed { model: None, request: Some(sent), .. } = decision else { panic!("{decision:?}") };
+    let RequestVerdict::Proceed { model: None, request: Some(sent), .. } = decision else { panic!("{decision:?}") };
     let parts = sent.messages.iter().flat_map(|entry| entry.message.parts.clone());
     let texts = parts.map(|part| match part {
         Part::Text(text) => text,
@@ -300,7 +301,7 @@ async fn redact_requests_blots_out_what_goes_to_a_model() {
     assert_eq!(texts, ["You are at [redacted].", "It is [redacted].", r#"{"card":"[redacted]"}"#, "[redacted]"]);
 
     let decision = before(&redact, &cx(), &asks("nothing to hide")).await.unwrap();
-    assert!(matches!(decision, BeforeRequest::Proceed { request: None, .. }), "{decision:?}");
+    assert!(matches!(decision, RequestVerdict::Proceed { request: None, .. }), "{decision:?}");
 }
 
 #[tokio::test]

@@ -4,39 +4,39 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 use shelly_host::{
-    agent::{AfterDecision, BeforeDecision, Middleware, Outcome},
+    agent::{AfterRunDecision, BeforeRunDecision, RunMiddleware, RunOutcome},
     chat::{Message, Role},
     error::Fault,
     event::{Event, EventSink},
     model::{ScriptedCompleter, Usage},
-    plugin::PluginMiddleware,
+    plugin::PluginRunMiddleware,
 };
 use tokio::task::JoinSet;
 
 use super::{agent, busy, cx, plugin, run};
 use crate::plugin::{INPUT_GUARDRAIL, OUTPUT_FORMAT, OUTPUT_GUARDRAIL, RATE_LIMIT, REDACT};
 
-async fn middleware(component: &str, params: Value) -> PluginMiddleware {
-    PluginMiddleware::new(&plugin(component, params).await).unwrap()
+async fn middleware(component: &str, params: Value) -> PluginRunMiddleware {
+    PluginRunMiddleware::new(&plugin(component, params).await).unwrap()
 }
 
-async fn before(middleware: &PluginMiddleware, task: &str) -> Result<BeforeDecision, Fault> {
+async fn before(middleware: &PluginRunMiddleware, task: &str) -> Result<BeforeRunDecision, Fault> {
     middleware.before(&cx(), &[Message::user(task)]).await
 }
 
-async fn after(middleware: &PluginMiddleware, reply: Result<&str, Fault>, attempt: u32) -> AfterDecision {
+async fn after(middleware: &PluginRunMiddleware, reply: Result<&str, Fault>, attempt: u32) -> AfterRunDecision {
     let reply = reply.map(|text| Message::text(Role::Assistant, "helper", text));
-    let outcome = Outcome { reply, usage: Usage::default(), duration: Duration::ZERO, attempt };
+    let outcome = RunOutcome { reply, usage: Usage::default(), duration: Duration::ZERO, attempt };
     middleware.after(&cx(), &outcome, vec![]).await.unwrap()
 }
 
 /// What becomes of an answer, in a word and with what goes with it.
-fn told(decision: AfterDecision) -> String {
+fn told(decision: AfterRunDecision) -> String {
     match decision {
-        AfterDecision::Accept => "accept".into(),
-        AfterDecision::Replace(message) => format!("replace {}", message.text_content()),
-        AfterDecision::Reject(fault) => format!("reject {fault}"),
-        AfterDecision::Retry { feedback, delay, .. } => {
+        AfterRunDecision::Accept => "accept".into(),
+        AfterRunDecision::Replace(message) => format!("replace {}", message.text_content()),
+        AfterRunDecision::Reject(fault) => format!("reject {fault}"),
+        AfterRunDecision::Retry { feedback, delay, .. } => {
             assert_eq!(delay, Duration::ZERO);
             format!("retry {}", feedback.unwrap_or_default())
         }
@@ -96,8 +96,10 @@ async fn input_guardrail_turns_tasks_away_before_any_work() {
     ] {
         let guard = middleware(INPUT_GUARDRAIL, params.clone()).await;
         match before(&guard, task).await.unwrap() {
-            BeforeDecision::Proceed { input: None, .. } => assert_eq!(expected, None, "{task}"),
-            BeforeDecision::Reject(fault) => assert!(fault.to_string().contains(expected.unwrap()), "{task}: {fault}"),
+            BeforeRunDecision::Proceed { input: None, .. } => assert_eq!(expected, None, "{task}"),
+            BeforeRunDecision::Reject(fault) => {
+                assert!(fault.to_string().contains(expected.unwrap()), "{task}: {fault}")
+            }
             other => panic!("{other:?}"),
         }
     }
@@ -139,7 +141,7 @@ async fn redact_blots_out_what_is_asked_for() {
         assert_eq!(told(after(&redact, Ok(TEXT), 0).await), expected, "{params}");
         // A model that declines to answer may say as much.
         let refused = after(&redact, Err(Fault::Denied { message: TEXT.into() }), 0).await;
-        assert!(!matches!(&refused, AfterDecision::Reject(fault) if !matches!(fault, Fault::Denied { .. })));
+        assert!(!matches!(&refused, AfterRunDecision::Reject(fault) if !matches!(fault, Fault::Denied { .. })));
         assert_eq!(told(refused), expected.replace("replace", "reject"), "{params}");
     }
 }
@@ -155,8 +157,8 @@ async fn rate_limit_counts_runs_that_begin_together_exactly() {
     let (mut began, mut rejected) = (0, 0);
     for decision in asking.join_all().await {
         match decision {
-            BeforeDecision::Proceed { .. } => began += 1,
-            BeforeDecision::Reject(Fault::RateLimited { message, after }) => {
+            BeforeRunDecision::Proceed { .. } => began += 1,
+            BeforeRunDecision::Reject(Fault::RateLimited { message, after }) => {
                 rejected += 1;
                 assert!(message.contains("5 runs have begun within 1h"), "{message}");
                 let hour = Duration::from_secs(3_600);
@@ -197,14 +199,14 @@ async fn what_looks_at_tasks_alone_is_not_called_afterwards() {
         let around = middleware(component, params).await;
         assert_eq!(around.may_replace(), !is_before_only, "{component}");
         let (events, mut told) = EventSink::channel();
-        let outcome = Outcome {
+        let outcome = RunOutcome {
             reply: Ok(Message::text(Role::Assistant, "helper", "hush")),
             usage: Usage::default(),
             duration: Duration::ZERO,
             attempt: 0,
         };
         let decision = around.after(&cx().with_events(events), &outcome, vec![]).await.unwrap();
-        assert!(!is_before_only || matches!(decision, AfterDecision::Accept), "{component}");
+        assert!(!is_before_only || matches!(decision, AfterRunDecision::Accept), "{component}");
         let mut calls = 0;
         while let Some(event) = told.next().await {
             calls += usize::from(matches!(event, Event::PluginCall { .. }));

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use shelly_host::{
-    agent::{Agent, Answer, RunError},
+    agent::{Agent, RunAnswer, RunError},
     capability::{Grant, KvScope},
     chat::{Chat, Message, Role},
     error::Fault,
@@ -40,7 +40,7 @@ fn agent(replies: impl IntoIterator<Item = Result<Completion, Fault>>) -> (Arc<S
 }
 
 /// Runs it, and gives what was said beside what came of it.
-async fn run(agent: &Agent) -> (Result<Answer, RunError>, Vec<String>) {
+async fn run(agent: &Agent) -> (Result<RunAnswer, RunError>, Vec<String>) {
     let chat = Chat::new();
     let answer = agent.run(&cx(), &chat, vec![Message::user("go")]).await;
     let snapshot = chat.snapshot();

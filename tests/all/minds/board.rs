@@ -4,10 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 use shelly_host::{
-    agent::{Agent, Crew},
+    agent::{Agent, AgentGroup},
     chat::{Chat, Message},
     event::RunCx,
-    state::{Actor, NewTask, TaskBoard, TaskStatus, TaskUpdate, task_tools},
+    state::{NewTask, TaskActor, TaskBoard, TaskStatus, TaskUpdate, task_tools},
 };
 
 use super::{agent, crew, done, failed, lead, lead_of, order, orders, with, with_steps};
@@ -18,7 +18,7 @@ const ID: &str = "task-1";
 /// A board with one task.
 fn board() -> TaskBoard {
     let board = TaskBoard::new();
-    board.create(NewTask { title: "parse".into(), ..NewTask::default() }, Actor::Host).unwrap();
+    board.create(NewTask { title: "parse".into(), ..NewTask::default() }, TaskActor::Host).unwrap();
     board
 }
 
@@ -116,7 +116,7 @@ async fn a_task_that_its_agent_gave_back_is_not_its_own_any_more() {
         "give_back",
         move |cx| {
             let id = cx.run.agent.to_string();
-            gives_back.set_status(ID, TaskStatus::Pending, Actor::Agent(&id)).unwrap();
+            gives_back.set_status(ID, TaskStatus::Pending, TaskActor::Agent(&id)).unwrap();
             gives_back.claim(ID, "other-1").unwrap();
             async { Ok("given back".into()) }
         },
@@ -128,7 +128,7 @@ async fn a_task_that_its_agent_gave_back_is_not_its_own_any_more() {
 }
 
 /// Does something to the board as soon as the worker waits.
-async fn while_it_waits(act: impl FnOnce(&TaskBoard, &Crew)) -> (Ran, TaskBoard) {
+async fn while_it_waits(act: impl FnOnce(&TaskBoard, &AgentGroup)) -> (Ran, TaskBoard) {
     let board = board();
     let crew = Arc::new(crew([waits("worker")]).with_board(board.clone()));
     let lead = lead_of(&crew, [orders([on_board("worker"), order("worker", "else")]), text("done")]);
@@ -144,7 +144,7 @@ async fn while_it_waits(act: impl FnOnce(&TaskBoard, &Crew)) -> (Ran, TaskBoard)
 
 #[tokio::test(start_paused = true)]
 async fn a_task_that_is_canceled_stops_whoever_works_on_it_and_nobody_else() {
-    let (ran, board) = while_it_waits(|board, _| drop(board.cancel(ID, Actor::Host).unwrap())).await;
+    let (ran, board) = while_it_waits(|board, _| drop(board.cancel(ID, TaskActor::Host).unwrap())).await;
     let canceled = json!({"agent": "worker", "error": "task canceled"});
     assert_eq!(ran.entries(), json!([canceled, canceled]));
     assert_eq!(status(&board), TaskStatus::Canceled);
@@ -161,7 +161,7 @@ async fn an_agent_that_is_canceled_leaves_its_task_canceled_and_its_siblings_alo
 #[tokio::test(start_paused = true)]
 async fn a_task_that_was_canceled_before_runs_nobody() {
     let (board, model) = (board(), Arc::new(Mind::steps([done("done")])));
-    board.cancel(ID, Actor::Host).unwrap();
+    board.cancel(ID, TaskActor::Host).unwrap();
     let ran = delegated(&board, agent("worker", model.clone())).await;
     assert_eq!(ran.entries(), json!([{"agent": "worker", "error": "task canceled"}]));
     assert!(model.asked().is_empty());
@@ -170,9 +170,9 @@ async fn a_task_that_was_canceled_before_runs_nobody() {
 #[tokio::test(start_paused = true)]
 async fn a_task_that_was_reopened_is_worked_on() {
     let board = board();
-    board.cancel(ID, Actor::Host).unwrap();
+    board.cancel(ID, TaskActor::Host).unwrap();
     let reopen = TaskUpdate { status: Some(TaskStatus::Pending), ..TaskUpdate::default() };
-    board.update(ID, reopen, Actor::Host).unwrap();
+    board.update(ID, reopen, TaskActor::Host).unwrap();
     delegated(&board, with_steps("worker", [done("done")])).await;
     assert_eq!(status(&board), TaskStatus::Completed);
 }

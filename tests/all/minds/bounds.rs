@@ -7,9 +7,9 @@ use std::sync::{
 
 use serde_json::json;
 use shelly_host::{
-    agent::{Crew, Registry, RunLimits},
+    agent::{AgentGroup, AgentRegistry, RunLimits},
     limits,
-    tool::Concurrency,
+    tool::ToolConcurrency,
 };
 
 use super::{agent, crew, delegate, done, lead, lead_of, register, with_steps};
@@ -33,13 +33,13 @@ async fn delegation_bomb_ends_at_the_bound_of_agents() {
                 _ => done("done"),
             }
         }));
-        let registry = Registry::new();
+        let registry = AgentRegistry::new();
         for name in ["ping", "pong"] {
             let mut bomb = agent(name, Arc::clone(&bomb) as _);
             bomb.options.max_delegation_depth = limits::DELEGATION_DEPTH_CEILING;
             register(&registry, bomb);
         }
-        let crew = Arc::new(Crew::new(registry).with_limits(limits));
+        let crew = Arc::new(AgentGroup::new(registry).with_limits(limits));
         let steps = [delegate(&[("ping", "go"); 30]), delegate(&[("pong", "go")]), text("done")];
         let mut lead = lead_of(&crew, steps);
         lead.options.max_delegation_depth = limits::DELEGATION_DEPTH_CEILING;
@@ -67,7 +67,7 @@ async fn agents_beyond_those_that_may_work_at_once_wait() {
         }
     });
     let worker = with_steps("worker", [act("work", json!({})), text("ok")]);
-    let worker = worker.with_tool(work.with_concurrency(Concurrency::Independent));
+    let worker = worker.with_tool(work.with_concurrency(ToolConcurrency::Independent));
     let crew = crew([worker]).with_limits(RunLimits { working_agents: 3, ..RunLimits::default() });
     let ran = run(&lead(crew, [delegate(&[("worker", "go"); 20]), text("done")]), "go").await;
     assert!(ran.entries().as_array().unwrap().iter().all(|entry| entry["result"] == "ok"), "all of them come to work");

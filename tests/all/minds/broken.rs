@@ -9,15 +9,15 @@ use std::{
 use async_trait::async_trait;
 use shelly_host::{
     agent::{
-        Agent, Answer, Crew, Registry, RunError,
-        journal::{Past, Record},
+        Agent, AgentGroup, AgentRegistry, RunAnswer, RunError,
+        journal::{JournalRecord, JournalState},
     },
     capability::{Budget, Price, Usd},
     chat::{Chat, Message},
     error::Fault,
     event::{Event, RunCx},
     limits,
-    model::{Completer, Completion, CompletionRequest, Delta, DeltaSink, ModelInfo, Usage},
+    model::{Completer, Completion, CompletionRequest, DeltaSink, ModelInfo, ReplyDelta, Usage},
 };
 use tokio::{sync::Notify, time::Instant};
 
@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// What one request comes to: pieces of a reply, and how it ends.
-type Attempt = (Vec<Delta>, Reply);
+type Attempt = (Vec<ReplyDelta>, Reply);
 
 /// A model whose replies come in pieces, and which counts what it used.
 pub struct Line {
@@ -92,7 +92,7 @@ impl Completer for Line {
         let (pieces, end) = self.attempts.lock().unwrap().pop_front().expect("it is asked no more than that");
         let mut used = Usage::default();
         for piece in pieces {
-            if let Delta::Usage(so_far) = &piece {
+            if let ReplyDelta::Usage(so_far) = &piece {
                 used = *so_far;
             }
             sink.emit(piece).await;
@@ -120,11 +120,11 @@ fn limited(after: Duration) -> Fault {
 
 /// A reply that says something, tells of its tokens and breaks off. What was told first counts no more.
 pub fn breaks(used: Usage, fault: Fault) -> Attempt {
-    (vec![Delta::Usage(usage(1, 0)), Delta::Text("Hal".into()), Delta::Usage(used)], Err(fault))
+    (vec![ReplyDelta::Usage(usage(1, 0)), ReplyDelta::Text("Hal".into()), ReplyDelta::Usage(used)], Err(fault))
 }
 
 pub fn whole() -> Attempt {
-    (vec![Delta::Text("Done.".into())], text("Done.").map(|reply| Completion { usage: usage(100, 10), ..reply }))
+    (vec![ReplyDelta::Text("Done.".into())], text("Done.").map(|reply| Completion { usage: usage(100, 10), ..reply }))
 }
 
 fn told_failures(events: &[Event]) -> Vec<(String, bool)> {
@@ -161,7 +161,7 @@ async fn a_reply_that_breaks_off_is_asked_for_again_so_often() {
         let Some(Event::RunFinished { usage, .. }) = ran.events.last() else { panic!("{:?}", ran.events) };
         assert_eq!(*usage, line.used(), "all of them are paid");
         if let Ok(answer) = &ran.end {
-            let Answer { usage, account, .. } = answer;
+            let RunAnswer { usage, account, .. } = answer;
             assert_eq!((*usage, account.own.usage, account.own.usd), (line.used(), line.used(), line.cost()));
         }
         let chat = ran.chat.snapshot();
@@ -171,16 +171,16 @@ async fn a_reply_that_breaks_off_is_asked_for_again_so_often() {
 
 #[tokio::test(start_paused = true)]
 async fn only_what_had_begun_and_may_pass_is_asked_for_again() {
-    let some = || vec![Delta::Text("Hal".into())];
-    let used = || vec![Delta::Usage(usage(100, 1))];
+    let some = || vec![ReplyDelta::Text("Hal".into())];
+    let used = || vec![ReplyDelta::Usage(usage(100, 1))];
     let (usual, ceiling) = (Duration::ZERO, limits::RETRY_AFTER_CEILING);
     let (soon, late) = (Duration::from_millis(7), ceiling + Duration::from_millis(1));
     let message = || "no".to_owned();
     for (pieces, fault, pause) in [
         (some(), unavailable(None), Some(usual)),
         (used(), unavailable(None), Some(usual)),
-        (vec![Delta::Thinking("hm".into())], unavailable(None), Some(usual)),
-        (vec![Delta::ToolCall("look".into())], unavailable(Some(soon)), Some(soon)),
+        (vec![ReplyDelta::Thinking("hm".into())], unavailable(None), Some(usual)),
+        (vec![ReplyDelta::ToolCall("look".into())], unavailable(Some(soon)), Some(soon)),
         (some(), limited(soon), Some(soon)),
         (some(), limited(ceiling), Some(ceiling)),
         (some(), limited(late), None),
@@ -220,7 +220,7 @@ async fn the_pieces_of_a_broken_reply_are_told_and_then_taken_back() {
     let ran = run(&agent("ada", line), "go").await;
     let shown = ran.events.iter().filter_map(|event| match event {
         Event::ModelStarted { .. } => Some("started".to_owned()),
-        Event::ModelDelta { delta: Delta::Text(text), .. } => Some(text.clone()),
+        Event::ModelDelta { delta: ReplyDelta::Text(text), .. } => Some(text.clone()),
         Event::ModelFailed { again, .. } => Some(format!("failed, again: {again}")),
         Event::ModelFinished { usage, .. } => Some(format!("finished with {} tokens", usage.total())),
         _ => None,
@@ -269,7 +269,7 @@ async fn a_run_ends_in_the_pause_too() {
         [(None, "failed: the run was cancelled"), (Some(half), "failed: the time of 250ms is used up")]
     {
         let line = Line::new([breaks(usage(100, 7), unavailable(None)), whole()]);
-        let crew = Arc::new(Crew::new(Registry::new()));
+        let crew = Arc::new(AgentGroup::new(AgentRegistry::new()));
         let ada = agent("ada", line.clone())
             .with_crew(Arc::clone(&crew), 0)
             .with_budget(Budget { time: budget, ..Budget::default() });
@@ -288,14 +288,14 @@ async fn a_run_ends_in_the_pause_too() {
 }
 
 /// An agent of one model, whose runs are written down.
-fn recorded(line: &Arc<Line>, crew: &Arc<Crew>) -> Agent {
+fn recorded(line: &Arc<Line>, crew: &Arc<AgentGroup>) -> Agent {
     let budget = Budget { tokens: Some(4_000), ..Budget::default() };
     agent("ada", line.clone()).with_crew(Arc::clone(crew), 0).with_budget(budget)
 }
 
-fn wasted(records: &[(u64, Record)]) -> Vec<(Usage, Usd)> {
-    let wasted = |(_, record): &(u64, Record)| match record {
-        Record::Wasted { usage, cost } => Some((*usage, *cost)),
+fn wasted(records: &[(u64, JournalRecord)]) -> Vec<(Usage, Usd)> {
+    let wasted = |(_, record): &(u64, JournalRecord)| match record {
+        JournalRecord::Wasted { usage, cost } => Some((*usage, *cost)),
         _ => None,
     };
     records.iter().filter_map(wasted).collect()
@@ -307,7 +307,7 @@ async fn what_was_wasted_is_written_down_and_counts_when_the_run_goes_on() {
     let costs = [(usage(1_000, 0), usd("0.001")), (usage(300, 100), usd("0.0005"))];
     let line = Line::new(costs.map(|(used, _)| breaks(used, unavailable(None))).into_iter().chain([whole()]));
     let recorder = memory();
-    let crew = Arc::new(Crew::new(Registry::new()).with_recorder(recorder.clone()));
+    let crew = Arc::new(AgentGroup::new(AgentRegistry::new()).with_recorder(recorder.clone()));
     let (cx, chat) = (RunCx::new("ada"), Chat::recorded());
     recorded(&line, &crew).run(&cx, &chat, vec![Message::user("go")]).await.unwrap();
     let ledger = crew.ledger().total();
@@ -315,17 +315,18 @@ async fn what_was_wasted_is_written_down_and_counts_when_the_run_goes_on() {
     let records = recorder.records();
     assert_eq!(wasted(&records), costs);
 
-    let first = records.iter().position(|(_, record)| matches!(record, Record::Wasted { .. })).unwrap();
+    let first = records.iter().position(|(_, record)| matches!(record, JournalRecord::Wasted { .. })).unwrap();
     for (kept, before) in [(first, 0), (first + 1, 1_000), (first + 2, 1_400)] {
         goes_on(&records[..kept], before).await;
     }
 }
 
 /// Interrupted after these records, of which so many tokens had been used, it asks again and pays for that alone.
-async fn goes_on(records: &[(u64, Record)], before: u64) {
-    let past = Past::of(records.iter().cloned()).unwrap();
+async fn goes_on(records: &[(u64, JournalRecord)], before: u64) {
+    let past = JournalState::of(records.iter().cloned()).unwrap();
     let (chat, recorder, line) = (past.chat().unwrap(), memory(), Line::new([whole()]));
-    let resumed = Arc::new(Crew::new(Registry::new()).resuming(recorder.clone() as Arc<Memory>, past, &chat));
+    let resumed =
+        Arc::new(AgentGroup::new(AgentRegistry::new()).resuming(recorder.clone() as Arc<Memory>, past, &chat));
     assert_eq!(resumed.ledger().total().usage.total(), before);
     let answer = recorded(&line, &resumed).resume(&RunCx::new("ada"), &chat, vec![]).await.unwrap().unwrap();
     let asked = line.asked()[0];

@@ -10,9 +10,9 @@ use std::{
 
 use serde_json::{Value, json};
 use shelly_host::{
-    agent::{Action, Agent, Ask, Effect, Moment, Phase, RunError, Step},
-    capability::{Budget, Exhausted, Power, Powers, Price, Usd},
-    chat::{Snapshot, Usage},
+    agent::{Agent, Effect, EffectAction, EffectInput, EffectPhase, EffectStep, ModelQuery, RunError},
+    capability::{Budget, BudgetExhausted, Power, Powers, Price, Usd},
+    chat::{ChatSnapshot, Usage},
     error::Fault,
     event::{Event, RunCx},
     limits,
@@ -177,7 +177,7 @@ async fn tokens_that_are_spent_end_the_run_and_replies_are_bounded_by_what_is_le
         Arc::new(Mind::steps([uses(1_000, act("look", json!({}))), uses(3_000, act("look", json!({}))), text("x")]));
     let ada = agent("ada", model.clone()).with_tool(tool("look", async |_| Ok("x".into())));
     let ran = run(&ada.with_budget(tokens(4_000)), "go").await;
-    let spent = Exhausted::Tokens { bound: 4_000, spent: 4_000, set_aside: 0, needed: 0 };
+    let spent = BudgetExhausted::Tokens { bound: 4_000, spent: 4_000, set_aside: 0, needed: 0 };
     assert!(matches!(ran.end, Err(RunError::Budget(exhausted)) if exhausted == spent), "{}", ran.told());
     let room = |at: usize, left: u64| {
         let (_, request) = &model.asked()[at];
@@ -235,7 +235,7 @@ async fn what_a_vendor_counts_beyond_the_budget_is_charged_and_told() {
             ("lead", "1000 tokens beyond its budget were charged"),
         ]
     );
-    assert!(matches!(ran.end, Err(RunError::Budget(Exhausted::Tokens { spent: 9_000, .. }))), "{}", ran.told());
+    assert!(matches!(ran.end, Err(RunError::Budget(BudgetExhausted::Tokens { spent: 9_000, .. }))), "{}", ran.told());
 }
 
 /// Asks the model twice in a row before the first turn.
@@ -246,8 +246,8 @@ impl Effect for Asks {
     fn name(&self) -> &str {
         "asks"
     }
-    fn phases(&self) -> &[Phase] {
-        &[Phase::BeforeModel]
+    fn phases(&self) -> &[EffectPhase] {
+        &[EffectPhase::BeforeModel]
     }
     fn powers(&self) -> &Powers {
         &self.0
@@ -255,20 +255,24 @@ impl Effect for Asks {
     async fn eval(
         &self,
         _: &RunCx,
-        moment: &Moment,
-        chat: &Snapshot,
+        moment: &EffectInput,
+        chat: &ChatSnapshot,
         _: &Arc<[Arc<shelly_host::chat::ToolSpec>]>,
         mut state: Vec<u8>,
-    ) -> Result<Step, Fault> {
+    ) -> Result<EffectStep, Fault> {
         if moment.reply.as_ref().is_some_and(Result::is_ok) {
             self.1.fetch_add(1, SeqCst);
         }
         if state.len() == 2 {
-            return Ok(Step { state, action: Action::Edits(vec![]), wake: None });
+            return Ok(EffectStep { state, action: EffectAction::Edits(vec![]), wake: None });
         }
         state.push(0);
         let request = CompletionRequest::new(chat.clone(), [].into());
-        Ok(Step { state, action: Action::AskModel(Box::new(Ask { model: None, request })), wake: None })
+        Ok(EffectStep {
+            state,
+            action: EffectAction::AskModel(Box::new(ModelQuery { model: None, request })),
+            wake: None,
+        })
     }
 }
 

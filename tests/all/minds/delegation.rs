@@ -7,21 +7,21 @@ use insta::assert_snapshot;
 use serde_json::{Value, json};
 use shelly_host::{
     agent::{
-        AfterDecision, Agent, BeforeDecision, Cost, Crew, Entry, Middleware, Outcome, OutputGuardrail, Registry,
-        RunLimits,
+        AfterRunDecision, Agent, AgentEntry, AgentGroup, AgentRegistry, BeforeRunDecision, CostTier, OutputGuardrail,
+        RunLimits, RunMiddleware, RunOutcome,
     },
     chat::{Chat, Message, Role},
     error::Fault,
     event::RunCx,
     limits,
-    state::Reflections,
+    state::ReflectionStore,
 };
 
 use super::{agent, crew, delegate, done, failed, lead, lead_of, order, orders, register, with, with_steps};
 use crate::script::{Mind, Ran, act, hangs, run, text, tool};
 
 /// What `lead` is told when it calls this tool once.
-async fn answer_of(crew: Crew, tool: &str, arguments: Value) -> String {
+async fn answer_of(crew: AgentGroup, tool: &str, arguments: Value) -> String {
     run(&lead(crew, [act(tool, arguments), text("done")]), "go").await.results().remove(0)
 }
 
@@ -51,14 +51,14 @@ async fn a_delegation_from_its_order_to_its_report() {
 struct Afterwards<F>(F);
 
 #[async_trait]
-impl<F: Fn(&Outcome) -> Result<AfterDecision, Fault> + Send + Sync> Middleware for Afterwards<F> {
+impl<F: Fn(&RunOutcome) -> Result<AfterRunDecision, Fault> + Send + Sync> RunMiddleware for Afterwards<F> {
     fn name(&self) -> &str {
         "afterwards"
     }
-    async fn before(&self, _: &RunCx, _: &[Message]) -> Result<BeforeDecision, Fault> {
-        Ok(BeforeDecision::Proceed { input: None, state: vec![] })
+    async fn before(&self, _: &RunCx, _: &[Message]) -> Result<BeforeRunDecision, Fault> {
+        Ok(BeforeRunDecision::Proceed { input: None, state: vec![] })
     }
-    async fn after(&self, _: &RunCx, outcome: &Outcome, _: Vec<u8>) -> Result<AfterDecision, Fault> {
+    async fn after(&self, _: &RunCx, outcome: &RunOutcome, _: Vec<u8>) -> Result<AfterRunDecision, Fault> {
         (self.0)(outcome)
     }
 }
@@ -80,12 +80,12 @@ async fn a_report_is_what_middleware_makes_of_it() {
     assert_snapshot!(ran.results()[0], @r#"[{"agent":"worker","error":"`secretive` rejected it: it holds the code"}]"#);
 
     let blot = || {
-        Afterwards(|outcome: &Outcome| {
+        Afterwards(|outcome: &RunOutcome| {
             let said = outcome.reply.as_ref().map_err(Clone::clone)?.text_content();
             let blotted = said.replace("1234", "****");
             Ok(match blotted == said {
-                true => AfterDecision::Accept,
-                false => AfterDecision::Replace(Message::text(Role::Assistant, "blot", blotted)),
+                true => AfterRunDecision::Accept,
+                false => AfterRunDecision::Replace(Message::text(Role::Assistant, "blot", blotted)),
             })
         })
     };
@@ -101,7 +101,7 @@ async fn a_report_is_what_middleware_makes_of_it() {
 /// What a middleware rejects has no effect, whatever another one puts in its place.
 #[tokio::test(start_paused = true)]
 async fn a_hand_over_that_is_rejected_starts_nobody() {
-    let sorry = |_: &Outcome| Ok(AfterDecision::Replace(Message::text(Role::Assistant, "sorry", "I could not.")));
+    let sorry = |_: &RunOutcome| Ok(AfterRunDecision::Replace(Message::text(Role::Assistant, "sorry", "I could not.")));
     let hand_over = json!({"target_agent": "other", "reason": "hard", "context": "the code is 1234"});
     let mut worker = with_steps("worker", [act("handoff", hand_over)])
         .with_middleware(Afterwards(sorry))
@@ -131,7 +131,7 @@ async fn one_that_fails_in_whichever_way_leaves_the_others() {
         with_steps("dumb", [Err(Fault::other("no model"))]),
         agent("mad", Arc::new(Mind::new(|_| panic!("out of its mind")))),
     ]);
-    crew.registry.register(Entry::new("unmade", ""), || -> Agent { panic!("cannot be made") });
+    crew.registry.register(AgentEntry::new("unmade", ""), || -> Agent { panic!("cannot be made") });
     // Nobody is told to delegate to itself.
     register(&crew.registry, with_steps("Lead", []));
     let names = ["good", "bad", "dumb", "mad", "unmade", "nobody", "good"];
@@ -210,19 +210,19 @@ async fn as_many_as_may_be_ordered_are_done() {
 
 #[tokio::test(start_paused = true)]
 async fn the_list_leaves_out_oneself_and_is_empty_rather_than_null() {
-    let registry = Registry::new();
+    let registry = AgentRegistry::new();
     for name in ["writer", "Lead"] {
-        registry.register(Entry::new(name, "helps"), || with_steps("x", []));
+        registry.register(AgentEntry::new(name, "helps"), || with_steps("x", []));
     }
-    let tester = Entry {
+    let tester = AgentEntry {
         skills: vec!["fuzzing".into()],
-        estimated_cost: Some(Cost::Expensive),
+        estimated_cost: Some(CostTier::Expensive),
         max_concurrency: Some(2),
-        ..Entry::new("tester", "tests")
+        ..AgentEntry::new("tester", "tests")
     };
     registry.register(tester, || with_steps("x", []));
     assert_eq!(
-        answer_of(Crew::new(registry), "list_agents", json!({})).await,
+        answer_of(AgentGroup::new(registry), "list_agents", json!({})).await,
         r#"[{"name":"tester","description":"tests","skills":["fuzzing"],"estimated_cost":"expensive"},{"name":"writer","description":"helps"}]"#
     );
     assert_eq!(answer_of(crew([]), "list_agents", json!({})).await, "[]");
@@ -343,8 +343,8 @@ async fn what_is_answered_is_cut_and_a_name_of_a_megabyte_too() {
 }
 
 /// A crew whose failures are written down here.
-fn learning(folder: &std::path::Path, members: impl IntoIterator<Item = Agent>) -> Crew {
-    crew(members).with_reflections(Reflections::new(folder))
+fn learning(folder: &std::path::Path, members: impl IntoIterator<Item = Agent>) -> AgentGroup {
+    crew(members).with_reflections(ReflectionStore::new(folder))
 }
 
 #[tokio::test]

@@ -4,12 +4,12 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::json;
 use shelly_host::{
-    agent::{Agent, Crew, Interaction, RunError},
-    capability::{Budget, Purse},
+    agent::{Agent, AgentGroup, InteractionMode, RunError},
+    capability::{Budget, BudgetAccount},
     chat::{Chat, Message, Usage},
     event::{Event, EventSink, RunCx},
     limits,
-    state::{Actor, NewTask, TaskBoard, TaskFilter, TaskStatus},
+    state::{NewTask, TaskActor, TaskBoard, TaskFilter, TaskStatus},
 };
 use tokio::time::Instant;
 
@@ -26,10 +26,10 @@ fn asks(name: &str) -> Agent {
 }
 
 /// `lead` with `middle` below it and `deep` below that.
-fn chain(deep: Agent, steps: impl IntoIterator<Item = Reply>) -> (Arc<Crew>, Agent) {
+fn chain(deep: Agent, steps: impl IntoIterator<Item = Reply>) -> (Arc<AgentGroup>, Agent) {
     let mut middle = with_steps("middle", [delegate(&[("deep", "dig"), ("deep", "dig")]), done("done")]);
     middle.options.max_delegation_depth = 2;
-    middle.options.interaction = Interaction::Interactive;
+    middle.options.interaction = InteractionMode::Interactive;
     let crew = Arc::new(crew([middle]));
     register(&crew.registry, deep);
     let lead = lead_of(&crew, steps);
@@ -117,7 +117,7 @@ async fn a_child_that_is_canceled_takes_those_below_it_along() {
 async fn a_run_that_is_dropped_takes_all_along_and_is_paid_for() {
     let slow = Mind::steps([done("late")]).slow(Duration::from_secs(50_000));
     let (crew, lead) = chain(agent("deep", Arc::new(slow)), [delegate(&[("middle", "go")])]);
-    let purse = Purse::new(&Budget::default(), Instant::now());
+    let purse = BudgetAccount::new(&Budget::default(), Instant::now());
     let (chat, cx) = (Chat::new(), RunCx::new("lead"));
     let run = lead.run_on(&cx, &chat, vec![Message::user("go")], &purse);
     assert!(tokio::time::timeout(Duration::from_secs(9), run).await.is_err());
@@ -133,7 +133,7 @@ async fn a_reply_that_is_cut_off_by_a_cancel_is_paid_for() {
     let crew = Arc::new(crew([]));
     let mind = Mind::steps([text("late")]).slow(Duration::from_secs(50));
     let ada = agent("ada", Arc::new(mind)).with_crew(Arc::clone(&crew), 0);
-    let purse = Purse::new(&Budget::default(), Instant::now());
+    let purse = BudgetAccount::new(&Budget::default(), Instant::now());
     let (chat, cx) = (Chat::new(), RunCx::new("ada"));
     let cancel = async {
         tokio::time::sleep(Duration::from_secs(5)).await;
@@ -157,7 +157,7 @@ async fn a_delegation_and_a_question_take_a_day_at_most() {
 
     register(&crew.registry, asks("worker"));
     let mut lead = lead_of(&crew, [delegate(&[("worker", "go")]), act("wait", json!({})), text("done")]);
-    lead.options.interaction = Interaction::Interactive;
+    lead.options.interaction = InteractionMode::Interactive;
     let ran = run(&lead.with_tool(hangs("wait", forever)), "go").await;
     assert!(ran.talk().contains(&format!("tool: #call_1 error: {took_too_long}")), "{}", ran.talk());
 }
@@ -216,7 +216,7 @@ async fn wherever_a_run_is_cancelled_sums_are_exact_and_nothing_is_left() {
             },
         ));
         let tasks = ["deep", "deep", "deep"].map(|name| {
-            let task = board.create(NewTask { title: "dig".into(), ..NewTask::default() }, Actor::Host).unwrap();
+            let task = board.create(NewTask { title: "dig".into(), ..NewTask::default() }, TaskActor::Host).unwrap();
             with(order(name, "dig"), "task_id", task.id)
         });
         let mut middle = with_steps("middle", [orders(tasks), done("done")]);

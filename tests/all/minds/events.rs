@@ -5,8 +5,8 @@ use std::{collections::BTreeSet, fs, path::Path, sync::Arc};
 use serde_json::json;
 use shelly_host::{
     agent::{
-        AfterDecision, BeforeDecision, Edit, EffectFn, InputGuardrail, Middleware, OnFailure, Outcome, OutputGuardrail,
-        Phase,
+        AfterRunDecision, BeforeRunDecision, EffectEdit, EffectFn, EffectPhase, InputGuardrail, OnFailure,
+        OutputGuardrail, RunMiddleware, RunOutcome,
     },
     capability::{Budget, Power, Powers},
     chat::Message,
@@ -66,8 +66,8 @@ impl shelly_host::agent::Effect for Fails {
     fn name(&self) -> &str {
         "fails"
     }
-    fn phases(&self) -> &[Phase] {
-        &[Phase::BeforeModel]
+    fn phases(&self) -> &[EffectPhase] {
+        &[EffectPhase::BeforeModel]
     }
     fn powers(&self) -> &Powers {
         &self.0
@@ -78,11 +78,11 @@ impl shelly_host::agent::Effect for Fails {
     async fn eval(
         &self,
         _: &RunCx,
-        _: &shelly_host::agent::Moment,
-        _: &shelly_host::chat::Snapshot,
+        _: &shelly_host::agent::EffectInput,
+        _: &shelly_host::chat::ChatSnapshot,
         _: &Arc<[Arc<shelly_host::chat::ToolSpec>]>,
         _: Vec<u8>,
-    ) -> Result<shelly_host::agent::Step, Fault> {
+    ) -> Result<shelly_host::agent::EffectStep, Fault> {
         Err(Fault::other("broken"))
     }
 }
@@ -91,17 +91,17 @@ impl shelly_host::agent::Effect for Fails {
 struct Broken;
 
 #[async_trait::async_trait]
-impl Middleware for Broken {
+impl RunMiddleware for Broken {
     fn name(&self) -> &str {
         "broken"
     }
     fn on_failure(&self) -> OnFailure {
         OnFailure::Skip
     }
-    async fn before(&self, _: &RunCx, _: &[Message]) -> Result<BeforeDecision, Fault> {
+    async fn before(&self, _: &RunCx, _: &[Message]) -> Result<BeforeRunDecision, Fault> {
         Err(Fault::other("broken"))
     }
-    async fn after(&self, _: &RunCx, _: &Outcome, _: Vec<u8>) -> Result<AfterDecision, Fault> {
+    async fn after(&self, _: &RunCx, _: &RunOutcome, _: Vec<u8>) -> Result<AfterRunDecision, Fault> {
         Err(Fault::other("broken"))
     }
 }
@@ -113,9 +113,9 @@ async fn rich() -> Vec<Event> {
         [act("handoff", json!({"target_agent": "expert", "reason": "it knows more", "context": "half is done"}))],
     );
     coder.options.max_handoffs = 1;
-    let note = EffectFn::new("notes", Phase::BeforeModel, [Power::Note], |moment, _| {
+    let note = EffectFn::new("notes", EffectPhase::BeforeModel, [Power::Note], |moment, _| {
         Ok(match moment.iteration {
-            0 => vec![Edit::Note("be careful".into()), Edit::HideTools(vec!["x".into()])],
+            0 => vec![EffectEdit::Note("be careful".into()), EffectEdit::HideTools(vec!["x".into()])],
             _ => vec![],
         })
     });

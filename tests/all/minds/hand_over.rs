@@ -3,10 +3,10 @@
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 use shelly_host::{
-    agent::{Agent, Interaction},
+    agent::{Agent, InteractionMode},
     event::Event,
     limits,
-    state::{Actor, NewTask, TaskBoard, TaskStatus},
+    state::{NewTask, TaskActor, TaskBoard, TaskStatus},
 };
 
 use super::{agent, crew, delegate, done, failed, lead, order, orders, with, with_steps};
@@ -115,7 +115,7 @@ async fn what_is_said_of_a_hand_over_is_bounded() {
 async fn the_task_of_the_board_goes_with_it() {
     for (last, status) in [(done("done"), TaskStatus::Completed), (failed("no"), TaskStatus::Failed)] {
         let board = TaskBoard::new();
-        let task = board.create(NewTask { title: "parse".into(), ..NewTask::default() }, Actor::Host).unwrap();
+        let task = board.create(NewTask { title: "parse".into(), ..NewTask::default() }, TaskActor::Host).unwrap();
         let seen = board.clone();
         let mind = Mind::new(move |_| {
             assert_eq!(seen.get("task-1").unwrap().assignee.as_deref(), Some("expert-parse-1"));
@@ -146,7 +146,7 @@ async fn questions_of_the_one_that_goes_on_are_answered_as_those_of_the_first() 
     let answer =
         act("answer_delegation_questions", json!({"answers": [{"delegation_id": "d-1", "answer": "the left"}]}));
     let mut lead = lead(crew(), [delegate(&[("coder", "go")]), answer, text("done")]);
-    lead.options.interaction = Interaction::Interactive;
+    lead.options.interaction = InteractionMode::Interactive;
     let ran = run(&lead, "go").await;
     assert_eq!(
         ran.entries(),

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use insta::assert_snapshot;
 use serde_json::json;
 use shelly_host::{
-    agent::{Agent, Crew, SendError},
+    agent::{Agent, AgentGroup, SendError},
     chat::{Chat, Message, Role, ToolResult},
     error::Fault,
     event::RunCx,
@@ -16,7 +16,7 @@ use super::{agent, crew, delegate, done, lead_of, with_steps};
 use crate::script::{Mind, Reply, act, acts, run, text, tool, transcript};
 
 /// An agent of this crew that is sent `messages` while it thinks about its reply of this turn.
-fn told_in_turn(crew: &Arc<Crew>, turn: usize, messages: &[&str], steps: Vec<Reply>) -> Agent {
+fn told_in_turn(crew: &Arc<AgentGroup>, turn: usize, messages: &[&str], steps: Vec<Reply>) -> Agent {
     let (sender, messages) = (Arc::clone(crew), messages.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>());
     let mind = Mind::new(move |asked| {
         if asked.turn == turn {
@@ -33,7 +33,7 @@ fn look() -> Reply {
 
 #[tokio::test(start_paused = true)]
 async fn a_message_to_one_at_work_lands_after_the_results() {
-    let crew = Arc::new(Crew::default());
+    let crew = Arc::new(AgentGroup::default());
     let two = acts(&[("look", json!({})), ("look", json!({}))]);
     let ada = told_in_turn(&crew, 0, &["look left", "then right"], vec![two, text("done")]);
     assert_snapshot!(transcript(&run(&ada, "go").await.chat.snapshot()), @r"
@@ -49,7 +49,7 @@ async fn a_message_to_one_at_work_lands_after_the_results() {
 
 #[tokio::test(start_paused = true)]
 async fn one_that_comes_with_the_answer_makes_it_go_on() {
-    let crew = Arc::new(Crew::default());
+    let crew = Arc::new(AgentGroup::default());
     let ada = told_in_turn(&crew, 0, &["and the other one?"], vec![text("one is fine"), text("both are fine")]);
     let ran = run(&ada, "go").await;
     assert_snapshot!(transcript(&ran.chat.snapshot()), @r"
@@ -88,7 +88,7 @@ async fn one_that_comes_with_the_end_of_a_task_is_read_first() {
 
 #[tokio::test(start_paused = true)]
 async fn whoever_does_not_work_takes_nothing() {
-    let crew = Arc::new(Crew::default());
+    let crew = Arc::new(AgentGroup::default());
     let send = |name: &str| crew.send(name, Message::user("hello"));
     assert_eq!(send("ada"), Err(SendError::NotWorking), "not yet");
     let ada = with_steps("ada", [text("done")]).with_crew(Arc::clone(&crew), 0);
@@ -99,7 +99,7 @@ async fn whoever_does_not_work_takes_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn so_many_wait_and_no_more_and_only_what_can_stand_in_a_conversation() {
-    let crew = Arc::new(Crew::default());
+    let crew = Arc::new(AgentGroup::default());
     let (sender, sent) = (Arc::clone(&crew), Arc::new(Mutex::new(Vec::new())));
     let log = Arc::clone(&sent);
     let ada = with_steps("ada", [look(), text("done")]).with_crew(Arc::clone(&crew), 0);
@@ -125,7 +125,7 @@ async fn so_many_wait_and_no_more_and_only_what_can_stand_in_a_conversation() {
 
 #[tokio::test(start_paused = true)]
 async fn what_a_failed_run_was_sent_stands_in_its_conversation() {
-    let crew = Arc::new(Crew::default());
+    let crew = Arc::new(AgentGroup::default());
     let broken = Err(Fault::other("broken"));
     let ada = told_in_turn(&crew, 1, &["are you there?"], vec![look(), broken]);
     let ran = run(&ada, "go").await;
@@ -141,7 +141,7 @@ async fn what_a_failed_run_was_sent_stands_in_its_conversation() {
 #[tokio::test(start_paused = true)]
 async fn without_a_turn_left_the_answer_counts_and_the_message_stands_after_it() {
     for (reply, told) in [(text("done"), "done"), (look(), "failed: no answer after 1 turn")] {
-        let crew = Arc::new(Crew::default());
+        let crew = Arc::new(AgentGroup::default());
         let mut ada = told_in_turn(&crew, 0, &["and then?"], vec![reply]);
         ada.options.max_iterations = 1;
         let ran = run(&ada, "go").await;
@@ -152,7 +152,7 @@ async fn without_a_turn_left_the_answer_counts_and_the_message_stands_after_it()
 
 /// Sends messages while an agent works and ends, from the `begin`th moment on. How many were taken.
 async fn race(begin: usize) -> usize {
-    let crew = Arc::new(Crew::default());
+    let crew = Arc::new(AgentGroup::default());
     let mind = Mind::new(|asked| if asked.turn < 3 { look() } else { text("yes") });
     let ada = agent("ada", Arc::new(mind)).with_crew(Arc::clone(&crew), 0).with_tool(tool("look", async |_| {
         tokio::task::yield_now().await;

@@ -5,7 +5,10 @@ use std::{sync::Arc, time::Duration};
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 use shelly_host::{
-    agent::{Agent, Crew, InputGuardrail, Interaction, Logger, OutputGuardrail, Recovery, Timeout},
+    agent::{
+        Agent, AgentGroup, InputGuardrail, InteractionMode, LoggingMiddleware, OutputGuardrail, RecoveryMiddleware,
+        TimeoutMiddleware,
+    },
     chat::Message,
 };
 
@@ -30,9 +33,9 @@ fn asker(name: &str, questions: &'static [&'static str]) -> Agent {
     agent(name, Arc::new(mind))
 }
 
-fn interactive(crew: Crew, steps: impl IntoIterator<Item = Reply>) -> Agent {
+fn interactive(crew: AgentGroup, steps: impl IntoIterator<Item = Reply>) -> Agent {
     let mut lead = lead(crew, steps);
-    lead.options.interaction = Interaction::Interactive;
+    lead.options.interaction = InteractionMode::Interactive;
     lead
 }
 
@@ -89,7 +92,7 @@ async fn a_question_and_its_answer() {
 
 #[tokio::test(start_paused = true)]
 async fn who_answers_is_for_the_delegating_agent_and_then_for_the_task() {
-    use Interaction::{Auto, Blocking, Interactive};
+    use InteractionMode::{Auto, Blocking, Interactive};
     for (interaction, mode, asks) in [
         (Blocking, None, false),
         (Blocking, Some("interactive"), false),
@@ -298,11 +301,11 @@ async fn ids_follow_the_tasks_and_not_who_asks_first() {
 /// Only what may still change what an agent says holds its questions back.
 #[tokio::test(start_paused = true)]
 async fn middleware_that_changes_no_answers_leaves_questions_alone() {
-    let limits = || Timeout(Duration::from_secs(60));
+    let limits = || TimeoutMiddleware(Duration::from_secs(60));
     let looks = || InputGuardrail::new("looks", |_: &[Message]| Ok(()));
     let blots = || OutputGuardrail::new("blots", |_: &Message| Ok(()));
     for (worker, asks) in [
-        (asker("worker", &["which one?"]).with_middleware(Logger).with_middleware(Recovery), true),
+        (asker("worker", &["which one?"]).with_middleware(LoggingMiddleware).with_middleware(RecoveryMiddleware), true),
         (asker("worker", &["which one?"]).with_middleware(limits()).with_middleware(looks()), true),
         (asker("worker", &["which one?"]).with_middleware(limits()).with_middleware(blots()), false),
     ] {

@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use shelly_host::{
-    agent::{Agent, Crew, Entry, Registry},
+    agent::{Agent, AgentEntry, AgentGroup, AgentRegistry},
     model::Completer,
 };
 
@@ -39,23 +39,23 @@ fn with_steps(name: &str, steps: impl IntoIterator<Item = Reply>) -> Agent {
     agent(name, Arc::new(Mind::steps(steps)))
 }
 
-fn register(registry: &Registry, agent: Agent) {
-    registry.register(Entry::new(Arc::clone(&agent.name), "helps"), move || agent.clone());
+fn register(registry: &AgentRegistry, agent: Agent) {
+    registry.register(AgentEntry::new(Arc::clone(&agent.name), "helps"), move || agent.clone());
 }
 
 /// A crew of these.
-fn crew(members: impl IntoIterator<Item = Agent>) -> Crew {
-    let registry = Registry::new();
+fn crew(members: impl IntoIterator<Item = Agent>) -> AgentGroup {
+    let registry = AgentRegistry::new();
     members.into_iter().for_each(|agent| register(&registry, agent));
-    Crew::new(registry)
+    AgentGroup::new(registry)
 }
 
 /// `lead`, that may delegate one level deep and has this to say.
-fn lead(crew: Crew, steps: impl IntoIterator<Item = Reply>) -> Agent {
+fn lead(crew: AgentGroup, steps: impl IntoIterator<Item = Reply>) -> Agent {
     lead_of(&Arc::new(crew), steps)
 }
 
-fn lead_of(crew: &Arc<Crew>, steps: impl IntoIterator<Item = Reply>) -> Agent {
+fn lead_of(crew: &Arc<AgentGroup>, steps: impl IntoIterator<Item = Reply>) -> Agent {
     with_steps("lead", steps).with_crew(Arc::clone(crew), 1)
 }
 

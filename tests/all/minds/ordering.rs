@@ -8,13 +8,13 @@ use std::{
 use proptest::prelude::*;
 use shelly_host::{
     agent::RunError,
-    approval::{Desk, Policy, Trusted, Verdict},
+    approval::{ApprovalBroker, HeadlessPolicy, TrustedSubjects, Verdict},
     builtin::ConfirmedTool,
     capability::Budget,
     chat::ToolHints,
     error::Fault,
     limits,
-    tool::{Concurrency, Control, Domain, FnTool, HandOver, Tool, ToolCx, ToolOutput},
+    tool::{ConcurrencyDomain, FnTool, RunControl, TaskHandoff, Tool, ToolConcurrency, ToolCx, ToolOutput},
 };
 use tokio::time::Instant;
 
@@ -35,7 +35,7 @@ enum Does {
 /// A call of a tool of its own.
 #[derive(Debug, Clone)]
 struct Planned {
-    concurrency: Concurrency,
+    concurrency: ToolConcurrency,
     /// Milliseconds.
     takes: u64,
     does: Does,
@@ -85,8 +85,8 @@ fn recorded(at: usize, plan: &Planned, times: &Times) -> impl Tool + 'static {
                 Does::Panic => panic!("crashed on purpose"),
                 Does::Hang => std::future::pending().await,
                 Does::HandOver => {
-                    let to = HandOver { agent: at.to_string(), reason: String::new(), context: String::new() };
-                    Ok(ToolOutput::Control(Vec::new(), Control::HandOver(to)))
+                    let to = TaskHandoff { agent: at.to_string(), reason: String::new(), context: String::new() };
+                    Ok(ToolOutput::Control(Vec::new(), RunControl::HandOver(to)))
                 }
             }
         }
@@ -115,14 +115,14 @@ fn hints(read_only: bool) -> ToolHints {
 }
 
 fn planned() -> impl Strategy<Value = Planned> {
-    let domain = prop_oneof![Just(Domain::Files), "[ab]".prop_map(Domain::named)];
+    let domain = prop_oneof![Just(ConcurrencyDomain::Files), "[ab]".prop_map(ConcurrencyDomain::named)];
     let concurrency = prop_oneof![
-        1 => Just(Concurrency::Independent),
-        1 => "[ab]".prop_map(|name| Concurrency::Watches([Domain::named(name)].into())),
+        1 => Just(ToolConcurrency::Independent),
+        1 => "[ab]".prop_map(|name| ToolConcurrency::Watches([ConcurrencyDomain::named(name)].into())),
         5 => (any::<bool>(), prop::collection::vec(domain, 0..3))
-            .prop_map(|(read_only, domains)| Concurrency::touching(hints(read_only), domains)),
-        1 => prop::option::of("[xy]").prop_map(|name| Concurrency::Delegation { conversation: name.map(Into::into) }),
-        1 => any::<bool>().prop_map(|changes| Concurrency::Anything { changes }),
+            .prop_map(|(read_only, domains)| ToolConcurrency::touching(hints(read_only), domains)),
+        1 => prop::option::of("[xy]").prop_map(|name| ToolConcurrency::Delegation { conversation: name.map(Into::into) }),
+        1 => any::<bool>().prop_map(|changes| ToolConcurrency::Anything { changes }),
     ];
     let does = prop_oneof![
         6 => Just(Does::Answer),
@@ -167,11 +167,12 @@ proptest! {
 
 #[tokio::test(start_paused = true)]
 async fn calls_that_wait_take_no_place_from_others() {
-    let of = |concurrency: &Concurrency, takes| Planned { concurrency: concurrency.clone(), takes, does: Does::Answer };
-    let write = Concurrency::touching(hints(false), [Domain::Files]);
+    let of =
+        |concurrency: &ToolConcurrency, takes| Planned { concurrency: concurrency.clone(), takes, does: Does::Answer };
+    let write = ToolConcurrency::touching(hints(false), [ConcurrencyDomain::Files]);
     // All but the first of the writes wait, and they are as many as may run at once.
     let mut plan: Vec<_> = (0..limits::PARALLEL_TOOL_CALLS).map(|_| of(&write, 10)).collect();
-    plan.push(of(&Concurrency::Independent, 10));
+    plan.push(of(&ToolConcurrency::Independent, 10));
     let (_, seen) = play(&plan).await;
     assert_eq!(seen[limits::PARALLEL_TOOL_CALLS].0, Some(0), "{seen:?}");
     assert_eq!(seen[limits::PARALLEL_TOOL_CALLS - 1].0, Some(150), "{seen:?}");
@@ -198,7 +199,7 @@ async fn what_says_nothing_runs_one_after_the_other() {
 #[tokio::test(start_paused = true)]
 async fn nothing_begins_once_the_time_is_up() {
     let times = Times { since: Instant::now(), seen: Arc::new(Mutex::new(vec![(None, None); 3])) };
-    let write = Concurrency::touching(hints(false), [Domain::Files]);
+    let write = ToolConcurrency::touching(hints(false), [ConcurrencyDomain::Files]);
     let plan = [80, 80, 1].map(|takes| Planned { concurrency: write.clone(), takes, does: Does::Answer });
     let calls = [("t0", json!({})), ("t1", json!({})), ("t2", json!({}))];
     let mut agent = with_steps("ada", [acts(&calls), text("done")]);
@@ -215,11 +216,11 @@ async fn nothing_begins_once_the_time_is_up() {
 #[tokio::test(start_paused = true)]
 async fn an_open_question_keeps_nothing_else_from_running() {
     let times = Times { since: Instant::now(), seen: Arc::new(Mutex::new(vec![(None, None); 4])) };
-    let of = |domain: &Domain| Concurrency::touching(hints(false), [domain.clone()]);
-    let (files, server) = (of(&Domain::Files), of(&Domain::named("mcp:s")));
+    let of = |domain: &ConcurrencyDomain| ToolConcurrency::touching(hints(false), [domain.clone()]);
+    let (files, server) = (of(&ConcurrencyDomain::Files), of(&ConcurrencyDomain::named("mcp:s")));
     let plan = [&files, &server, &files, &server];
     let plan = plan.map(|concurrency| Planned { concurrency: concurrency.clone(), takes: 10, does: Does::Answer });
-    let desk = Desk::new(Policy::Never, Trusted::default());
+    let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
     let mut inbox = desk.attend().unwrap();
     let calls: Vec<_> = (0..4).map(|at| (["t0", "t1", "t2", "t3"][at], json!({}))).collect();
     let mut agent = with_steps("ada", [acts(&calls), text("done")]);

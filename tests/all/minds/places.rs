@@ -10,11 +10,11 @@ use std::{
 
 use serde_json::json;
 use shelly_host::{
-    agent::{Agent, Crew, Entry, Interaction, Registry},
+    agent::{Agent, AgentEntry, AgentGroup, AgentRegistry, InteractionMode},
     chat::{Chat, Message},
     event::RunCx,
     limits,
-    tool::Concurrency,
+    tool::ToolConcurrency,
 };
 use tokio::time::Instant;
 
@@ -43,7 +43,7 @@ impl Gauge {
                 Ok("worked".into())
             }
         });
-        agent.with_tool(work.with_concurrency(Concurrency::Independent))
+        agent.with_tool(work.with_concurrency(ToolConcurrency::Independent))
     }
 }
 
@@ -51,8 +51,8 @@ fn work() -> Reply {
     act("work", json!({}))
 }
 
-fn bounded(registry: &Registry, agent: Agent, most: u32) {
-    let entry = Entry { max_concurrency: Some(most), ..Entry::new(Arc::clone(&agent.name), "") };
+fn bounded(registry: &AgentRegistry, agent: Agent, most: u32) {
+    let entry = AgentEntry { max_concurrency: Some(most), ..AgentEntry::new(Arc::clone(&agent.name), "") };
     registry.register(entry, move || agent.clone());
 }
 
@@ -60,9 +60,9 @@ fn bounded(registry: &Registry, agent: Agent, most: u32) {
 async fn as_many_of_one_agent_work_at_once_as_may() {
     // 0 would be nobody, for ever.
     for (most, at_once, seconds) in [(0, 1, 6), (1, 1, 6), (2, 2, 3), (4, 4, 2), (6, 6, 1), (9, 6, 1)] {
-        let (gauge, registry, began) = (Gauge::default(), Registry::new(), Instant::now());
+        let (gauge, registry, began) = (Gauge::default(), AgentRegistry::new(), Instant::now());
         bounded(&registry, gauge.on(with_steps("worker", [work(), done("done")])), most);
-        let ran = run(&lead(Crew::new(registry), [delegate(&[("worker", "go"); 6]), text("done")]), "go").await;
+        let ran = run(&lead(AgentGroup::new(registry), [delegate(&[("worker", "go"); 6]), text("done")]), "go").await;
         assert_eq!(gauge.most(), at_once, "{most}");
         assert_eq!(began.elapsed().as_secs(), seconds, "every place is used: {most}");
         assert!(ran.entries().as_array().unwrap().iter().all(|entry| entry["result"] == "done"));
@@ -71,11 +71,11 @@ async fn as_many_of_one_agent_work_at_once_as_may() {
 
 #[tokio::test(start_paused = true)]
 async fn so_many_of_all_agents_together_work_at_once() {
-    let (gauge, registry) = (Gauge::default(), Registry::new());
+    let (gauge, registry) = (Gauge::default(), AgentRegistry::new());
     register(&registry, gauge.on(with_steps("worker", [work(), text("done")])));
     let tasks = |count| json!({"tasks": vec![order("worker", "go"); count]});
     let two = acts(&[("delegate", tasks(limits::WORKING_AGENTS)), ("delegate", tasks(9))]);
-    let (chat, lead) = (Chat::new(), lead(Crew::new(registry), [two, text("done")]));
+    let (chat, lead) = (Chat::new(), lead(AgentGroup::new(registry), [two, text("done")]));
     lead.run(&RunCx::new("lead"), &chat, vec![Message::user("go")]).await.unwrap();
     assert_eq!(gauge.most(), limits::WORKING_AGENTS);
 }
@@ -105,10 +105,11 @@ fn mutual(name: &str, other: &'static str, depth: u32, gauge: &Gauge) -> Agent {
 
 #[tokio::test(start_paused = true)]
 async fn agents_that_may_work_only_once_delegate_to_each_other() {
-    let (gauge, registry) = (Gauge::default(), Registry::new());
+    let (gauge, registry) = (Gauge::default(), AgentRegistry::new());
     bounded(&registry, mutual("ping", "pong", 5, &gauge), 1);
     bounded(&registry, mutual("pong", "ping", 5, &gauge), 1);
-    let ran = run(&lead(Crew::new(registry), [delegate(&[("ping", "go"), ("pong", "go")]), text("done")]), "go").await;
+    let ran =
+        run(&lead(AgentGroup::new(registry), [delegate(&[("ping", "go"), ("pong", "go")]), text("done")]), "go").await;
     assert_eq!(ran.entries()[0]["result"], "done");
     assert_eq!(ran.entries()[1]["result"], "done");
     assert_eq!(gauge.most(), 2, "one of each");
@@ -117,7 +118,7 @@ async fn agents_that_may_work_only_once_delegate_to_each_other() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nor_do_they_wait_for_ever_on_several_threads() {
     for _ in 0..20 {
-        let registry = Registry::new();
+        let registry = AgentRegistry::new();
         for (name, other) in [("ping", "pong"), ("pong", "ping")] {
             let mind = Mind::new(move |asked| match asked.turn {
                 0 if asked.request.tools.iter().any(|tool| tool.name == "delegate") => delegate(&[(other, "go"); 3]),
@@ -128,7 +129,7 @@ async fn nor_do_they_wait_for_ever_on_several_threads() {
             bounded(&registry, agent, 1);
         }
         let steps = [delegate(&[("ping", "go"), ("pong", "go")]), text("done")];
-        let lead = lead(Crew::new(registry), steps);
+        let lead = lead(AgentGroup::new(registry), steps);
         let ran = tokio::time::timeout(Duration::from_secs(60), run(&lead, "go")).await.expect("nobody waits for ever");
         assert_eq!(ran.entries()[1]["result"], "done");
     }
@@ -143,11 +144,11 @@ async fn who_waits_for_an_answer_gives_its_place_up_and_has_it_again_after() {
     );
     // With an answer, and without one in time.
     for (timeout, second) in [(None, answers), (Some(Duration::from_secs(5)), act("think", json!({})))] {
-        let (gauge, registry) = (Gauge::default(), Registry::new());
+        let (gauge, registry) = (Gauge::default(), AgentRegistry::new());
         bounded(&registry, gauge.on(with_steps("worker", [ask(), work(), done("done")])), 1);
         let steps = [delegate(&[("worker", "go"), ("worker", "go")]), second, text("done")];
-        let mut lead = lead(Crew::new(registry), steps).with_tool(hangs("think", Duration::from_secs(50)));
-        (lead.options.interaction, lead.options.question_timeout) = (Interaction::Interactive, timeout);
+        let mut lead = lead(AgentGroup::new(registry), steps).with_tool(hangs("think", Duration::from_secs(50)));
+        (lead.options.interaction, lead.options.question_timeout) = (InteractionMode::Interactive, timeout);
         let ran = run(&lead, "go").await;
         let waiting =
             ran.entries().as_array().unwrap().iter().filter(|entry| entry.get("pending_question").is_some()).count();
@@ -159,10 +160,10 @@ async fn who_waits_for_an_answer_gives_its_place_up_and_has_it_again_after() {
 
 #[tokio::test(start_paused = true)]
 async fn who_is_stopped_while_it_waits_for_a_place_never_begins() {
-    let (registry, model) = (Registry::new(), Arc::new(Mind::steps([failed("no")]).slow(Duration::from_secs(1))));
+    let (registry, model) = (AgentRegistry::new(), Arc::new(Mind::steps([failed("no")]).slow(Duration::from_secs(1))));
     bounded(&registry, agent("worker", model.clone()), 1);
     let tasks = json!({"tasks": vec![order("worker", "go"); 3], "fail_fast": true});
-    let ran = run(&lead(Crew::new(registry), [act("delegate", tasks), text("done")]), "go").await;
+    let ran = run(&lead(AgentGroup::new(registry), [act("delegate", tasks), text("done")]), "go").await;
     // The second may have the place that the first gave back before the failure is seen.
     assert!(model.asked().iter().all(|(agent, _)| agent != "worker-task-3"));
     assert_eq!(ran.entries()[2]["error"], "stopped: another task of the same call failed");
@@ -170,14 +171,14 @@ async fn who_is_stopped_while_it_waits_for_a_place_never_begins() {
 
 #[tokio::test(start_paused = true)]
 async fn a_place_comes_back_whatever_became_of_who_had_it() {
-    let registry = Registry::new();
+    let registry = AgentRegistry::new();
     let mad = Mind::new(|asked| match asked.agent {
         "worker-crash-1" => panic!("mad"),
         "worker-wait-2" => act("wait", json!({})),
         _ => done("done"),
     });
     bounded(&registry, agent("worker", Arc::new(mad)).with_tool(hangs("wait", Duration::from_secs(50_000))), 1);
-    let crew = Arc::new(Crew::new(registry));
+    let crew = Arc::new(AgentGroup::new(registry));
     let steps = ["crash", "wait", "last"].map(|task| orders([order("worker", task)]));
     let lead = lead_of(&crew, steps.into_iter().chain([text("done")]));
     let cancel = async {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use insta::assert_snapshot;
 use shelly_host::{
-    agent::{Agent, Cost, Crew, Entry, Interaction, Registry},
+    agent::{Agent, AgentEntry, AgentGroup, AgentRegistry, CostTier, InteractionMode},
     skill::Skill,
 };
 
@@ -29,15 +29,16 @@ fn outfit(agent: Agent) -> Agent {
     agent
 }
 
-fn directory() -> Crew {
-    let registry = Registry::new();
-    let mut entries = [Entry::new("Coder", "writes code"), Entry::new("tester", "runs tests"), Entry::new("zoe", "")];
+fn directory() -> AgentGroup {
+    let registry = AgentRegistry::new();
+    let mut entries =
+        [AgentEntry::new("Coder", "writes code"), AgentEntry::new("tester", "runs tests"), AgentEntry::new("zoe", "")];
     entries[1].skills = vec!["fuzzing".into(), "benches".into()];
-    entries[1].estimated_cost = Some(Cost::Cheap);
+    entries[1].estimated_cost = Some(CostTier::Cheap);
     for entry in entries {
         registry.register(entry, || with_steps("", [done("done")]));
     }
-    Crew::new(registry)
+    AgentGroup::new(registry)
 }
 
 async fn prompt(agent: Agent) -> String {
@@ -53,7 +54,7 @@ async fn prompt_of_child(change: impl FnOnce(&mut Agent)) -> String {
     let mut coder = super::agent("coder", model.clone());
     change(&mut coder);
     let crew = directory();
-    crew.registry.register(Entry::new("coder", "writes code"), move || coder.clone());
+    crew.registry.register(AgentEntry::new("coder", "writes code"), move || coder.clone());
     run(&lead(crew, [delegate(&[("coder", "go")]), text("done")]), "go").await.end.unwrap();
     model.prompts().remove(0)
 }
@@ -103,7 +104,7 @@ async fn one_that_was_delegated_to_has_every_section_that_applies() {
         *coder = outfit(coder.clone());
         coder.options.max_handoffs = 1;
         coder.options.max_delegation_depth = 2;
-        coder.options.interaction = Interaction::Auto;
+        coder.options.interaction = InteractionMode::Auto;
         coder.options.behavioral_hints = false;
     });
     assert_snapshot!(told.await, @r"
@@ -171,7 +172,7 @@ async fn one_that_was_delegated_to_has_every_section_that_applies() {
 #[tokio::test]
 async fn one_that_delegates_and_answers_is_told_of_both() {
     let mut lead = with_steps("lead", []).with_crew(Arc::new(directory()), 1);
-    lead.options.interaction = Interaction::Interactive;
+    lead.options.interaction = InteractionMode::Interactive;
     assert_snapshot!(prompt(lead).await, @r"
     <identity>
     You are lead.
@@ -201,9 +202,9 @@ async fn each_section_stands_only_where_it_applies_and_in_one_order() {
         agent
     };
     let mut asks = all.clone();
-    asks.options.interaction = Interaction::Interactive;
+    asks.options.interaction = InteractionMode::Interactive;
     let mut asks_nobody = depth(0);
-    asks_nobody.options.interaction = Interaction::Interactive;
+    asks_nobody.options.interaction = InteractionMode::Interactive;
     let static_part = ["notes_protocol", "instructions", "behavioral_constraints", "project_context"];
     let skills = ["skills", "available_skills"];
     for (name, agent, head, tail) in [

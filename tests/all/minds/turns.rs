@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use insta::assert_snapshot;
 use serde_json::json;
 use shelly_host::{
-    agent::{Agent, Crew, Edit, EffectFn, OutputGuardrail, Phase, RunError, Timeout},
+    agent::{Agent, AgentGroup, EffectEdit, EffectFn, EffectPhase, OutputGuardrail, RunError, TimeoutMiddleware},
     capability::Power,
     error::Fault,
     limits,
@@ -165,8 +165,8 @@ async fn nobody_can_complete_or_hand_over_what_nobody_gave() {
     let mut ada = agent("ada", Arc::new(Mind::steps([])));
     ada.options.max_handoffs = 3;
     assert!(names(ada.clone()).await.is_empty());
-    assert!(names(ada.clone().with_crew(Arc::new(Crew::default()), 0)).await.is_empty());
-    assert_eq!(names(ada.with_crew(Arc::new(Crew::default()), 1)).await, ["list_agents", "delegate"]);
+    assert!(names(ada.clone().with_crew(Arc::new(AgentGroup::default()), 0)).await.is_empty());
+    assert_eq!(names(ada.with_crew(Arc::new(AgentGroup::default()), 1)).await, ["list_agents", "delegate"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -181,15 +181,15 @@ async fn a_tool_of_ones_own_comes_before_the_hosts() {
     );
 }
 
-fn lead_with_own_delegate(crew: &Arc<Crew>) -> Agent {
+fn lead_with_own_delegate(crew: &Arc<AgentGroup>) -> Agent {
     super::lead_of(crew, [delegate(&[("worker", "go")]), text("done")])
         .with_tool(tool("delegate", async |_| Ok("mine".into())))
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_effect_that_stops_a_child_is_that_childs_failure() {
-    let stop = EffectFn::new("watch", Phase::AfterModel, [Power::Stop], |_, _| {
-        Ok(vec![Edit::Stop { code: "stalled".into(), message: "nothing new".into() }])
+    let stop = EffectFn::new("watch", EffectPhase::AfterModel, [Power::Stop], |_, _| {
+        Ok(vec![EffectEdit::Stop { code: "stalled".into(), message: "nothing new".into() }])
     });
     let worker = looks(with_steps("worker", [look()])).with_effect(stop);
     let other = with_steps("other", [failed("could not")]);
@@ -212,7 +212,7 @@ async fn what_stands_around_a_child_holds_for_it() {
     };
     let tells = with_steps("tells", [text("a secret")]).with_middleware(OutputGuardrail::new("guard", check));
     let slow = agent("slow", Arc::new(Mind::steps([text("late")]).slow(Duration::from_secs(9))))
-        .with_middleware(Timeout(Duration::from_secs(5)));
+        .with_middleware(TimeoutMiddleware(Duration::from_secs(5)));
     let ran = run(&lead(crew([tells, slow]), [delegate(&[("tells", "go"), ("slow", "go")]), text("done")]), "go").await;
     assert_eq!(
         ran.entries(),
@@ -231,7 +231,7 @@ async fn a_run_that_is_cancelled_says_so_and_its_chat_is_whole() {
         begins.notify_one();
         std::future::pending()
     });
-    let crew = Arc::new(Crew::default());
+    let crew = Arc::new(AgentGroup::default());
     let ada = with_steps("ada", [act("wait", json!({}))]).with_tool(waits).with_crew(Arc::clone(&crew), 0);
     let cancel = async {
         began.notified().await;
@@ -254,7 +254,7 @@ async fn a_run_that_is_cancelled_says_so_and_its_chat_is_whole() {
 fn what_is_spent_is_exhausted_and_what_went_wrong_is_not() {
     for (error, exhausted) in [
         (RunError::MaxIterations(1), true),
-        (RunError::Budget(shelly_host::capability::Exhausted::Settled), true),
+        (RunError::Budget(shelly_host::capability::BudgetExhausted::Settled), true),
         (RunError::Cut, false),
         (RunError::Cancelled, false),
         (RunError::Crashed("x".into()), false),

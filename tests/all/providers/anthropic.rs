@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use shelly_host::{
     model::{StopReason, Usage},
-    net::{Auth, Secret},
+    net::{AuthHeader, Secret},
     provider::Anthropic as Messages,
 };
 
@@ -63,8 +63,8 @@ impl Native for Anthropic {
         Messages::default()
     }
 
-    fn auth(key: Secret) -> Auth {
-        Auth::header("x-api-key", key)
+    fn auth(key: Secret) -> AuthHeader {
+        AuthHeader::header("x-api-key", key)
     }
 
     fn base(server: &str) -> String {

@@ -8,7 +8,7 @@ use shelly_host::{
     error::Fault,
     event::RunCx,
     limits,
-    model::{Delta, DeltaSink, DeltaTarget, StopReason, Usage},
+    model::{DeltaSink, DeltaTarget, ReplyDelta, StopReason, Usage},
 };
 use tokio::{sync::Notify, task::JoinSet, time::timeout};
 
@@ -88,12 +88,15 @@ fn check<V: Vendor>(heard: &Heard, said: &Said, case: &str) {
     }
     assert_eq!(heard.told(), (texts, thoughts), "{case}: what a watcher saw is what counts");
     let names =
-        heard.deltas.iter().filter_map(|delta| if let Delta::ToolCall(name) = delta { Some(name) } else { None });
+        heard.deltas.iter().filter_map(|delta| if let ReplyDelta::ToolCall(name) = delta { Some(name) } else { None });
     let called =
         said.pieces.iter().filter_map(|piece| if let Piece::Call { name, .. } = piece { Some(name) } else { None });
     assert!(names.eq(called), "{case}: {:?}", heard.deltas);
-    let counted =
-        heard.deltas.iter().rev().find_map(|delta| if let Delta::Usage(usage) = delta { Some(*usage) } else { None });
+    let counted = heard
+        .deltas
+        .iter()
+        .rev()
+        .find_map(|delta| if let ReplyDelta::Usage(usage) = delta { Some(*usage) } else { None });
     assert_eq!(counted.unwrap_or_default(), usage, "{case}");
 }
 
@@ -306,8 +309,8 @@ pub async fn whoever_goes_away_hangs_up<V: Vendor>() {
 
     #[async_trait]
     impl DeltaTarget for First {
-        async fn take(&self, delta: Delta) {
-            if matches!(delta, Delta::Text(_)) {
+        async fn take(&self, delta: ReplyDelta) {
+            if matches!(delta, ReplyDelta::Text(_)) {
                 self.0.notify_one();
             }
         }

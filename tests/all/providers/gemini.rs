@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use serde_json::{Value, json};
 use shelly_host::{
     model::{StopReason, Usage},
-    net::{Auth, Secret},
+    net::{AuthHeader, Secret},
     provider,
 };
 
@@ -61,8 +61,8 @@ impl Native for Gemini {
         provider::Gemini
     }
 
-    fn auth(key: Secret) -> Auth {
-        Auth::header("x-goog-api-key", key)
+    fn auth(key: Secret) -> AuthHeader {
+        AuthHeader::header("x-goog-api-key", key)
     }
 
     fn base(server: &str) -> String {

@@ -12,12 +12,12 @@ use std::{
 
 use serde_json::{json, value::RawValue};
 use shelly_host::{
-    capability::{Grant, Http},
+    capability::{Grant, HttpGrant},
     chat::ToolSpec,
     limits,
     model::{Completer, CompletionRequest, ModelInfo},
-    net::{Auth, Retries, Secret, egress::Credential},
-    plugin::{Limits, Plugin, PluginEngine, PluginModel, PluginPackage, Settings},
+    net::{AuthHeader, Retries, Secret, egress::Credential},
+    plugin::{Limits, Plugin, PluginEngine, PluginModel, PluginPackage, PluginSettings},
 };
 use tokio::runtime::Runtime;
 
@@ -33,15 +33,15 @@ pub fn engine() -> &'static Arc<PluginEngine> {
 }
 
 /// A plugin that may ask this server, with the key.
-pub fn settings(server: &str, limits: Limits) -> Settings {
-    let http = Http::entry(server, &["*".to_owned()], &[]).unwrap();
-    let credential = Credential::new("key", &Auth::bearer(Secret::new(KEY)), http.clone()).unwrap();
-    Settings {
+pub fn settings(server: &str, limits: Limits) -> PluginSettings {
+    let http = HttpGrant::entry(server, &["*".to_owned()], &[]).unwrap();
+    let credential = Credential::new("key", &AuthHeader::bearer(Secret::new(KEY)), http.clone()).unwrap();
+    PluginSettings {
         grant: Grant { http, credentials: ["key".to_owned()].into_iter().collect(), ..Grant::default() },
         params: RawValue::from_string(json!({"base_url": server}).to_string()).unwrap(),
         limits,
         credentials: vec![Arc::new(credential)],
-        ..Settings::new("providers.m", "providers.m")
+        ..PluginSettings::new("providers.m", "providers.m")
     }
 }
 

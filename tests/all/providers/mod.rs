@@ -36,9 +36,9 @@ use shelly_host::{
     error::Fault,
     event::RunCx,
     limits,
-    model::{Completer, Completion, CompletionRequest, Delta, DeltaSink, DeltaTarget, StopReason, Usage},
-    net::{Auth, HttpClient, Secret},
-    provider::{AdapterConfig, HttpModel, Incoming, ModelAdapter, Names, Source, Wire},
+    model::{Completer, Completion, CompletionRequest, DeltaSink, DeltaTarget, ReplyDelta, StopReason, Usage},
+    net::{AuthHeader, HttpClient, Secret},
+    provider::{AdapterConfig, HttpModel, IncomingReply, ModelAdapter, ReplySource, ToolNames, WireProtocol},
 };
 
 use server::{Sent, Server};
@@ -80,11 +80,11 @@ pub trait Reached: 'static {
 
 /// A vendor whose wire the host speaks itself.
 pub trait Native: Vendor {
-    type Wire: Wire + 'static;
+    type Wire: WireProtocol + 'static;
 
     fn wire() -> Self::Wire;
     /// How the key is sent.
-    fn auth(key: Secret) -> Auth;
+    fn auth(key: Secret) -> AuthHeader;
     /// Where the API begins on a server.
     fn base(server: &str) -> String;
 }
@@ -269,7 +269,7 @@ impl Turns {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Heard {
     pub result: Result<Completion, Fault>,
-    pub deltas: Vec<Delta>,
+    pub deltas: Vec<ReplyDelta>,
 }
 
 impl Heard {
@@ -284,8 +284,8 @@ impl Heard {
         let (mut text, mut thoughts) = (String::new(), String::new());
         for delta in &self.deltas {
             match delta {
-                Delta::Text(piece) => text.push_str(piece),
-                Delta::Thinking(piece) => thoughts.push_str(piece),
+                ReplyDelta::Text(piece) => text.push_str(piece),
+                ReplyDelta::Thinking(piece) => thoughts.push_str(piece),
                 _ => {}
             }
         }
@@ -330,11 +330,11 @@ fn plain(json: &str) -> String {
 }
 
 #[derive(Default)]
-struct Watcher(Mutex<Vec<Delta>>);
+struct Watcher(Mutex<Vec<ReplyDelta>>);
 
 #[async_trait]
 impl DeltaTarget for Watcher {
-    async fn take(&self, delta: Delta) {
+    async fn take(&self, delta: ReplyDelta) {
         self.0.lock().unwrap().push(delta);
     }
 }
@@ -359,12 +359,12 @@ impl<V: Native> Reached for V {
     /// Without a network.
     async fn read(pieces: Vec<Vec<u8>>, tools: &[Arc<ToolSpec>]) -> Heard {
         let (watcher, key) = (Arc::new(Watcher::default()), Secret::new(KEY));
-        let source = Source { origin: "host", model: "asked", secrets: std::slice::from_ref(&key) };
-        let names = Names::of(&<V::Wire as Wire>::NAMES, tools.iter().map(AsRef::as_ref));
+        let source = ReplySource { origin: "host", model: "asked", secrets: std::slice::from_ref(&key) };
+        let names = ToolNames::of(&<V::Wire as WireProtocol>::NAMES, tools.iter().map(AsRef::as_ref));
         let sink = DeltaSink::new(watcher.clone());
         let read = async {
             let stream = stream::iter(pieces.into_iter().map(Ok)).boxed();
-            let reply = Incoming::of(stream, &source).await?;
+            let reply = IncomingReply::of(stream, &source).await?;
             V::wire().read(reply, &source, &names, &sink).await
         };
         let result = read.now_or_never().expect("it waits for more than there is");

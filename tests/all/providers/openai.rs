@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use shelly_host::{
     model::{StopReason, Usage},
-    net::{Auth, Secret},
+    net::{AuthHeader, Secret},
     provider::ChatCompletions,
 };
 
@@ -46,8 +46,8 @@ impl Native for OpenAi {
         ChatCompletions::default()
     }
 
-    fn auth(key: Secret) -> Auth {
-        Auth::bearer(key)
+    fn auth(key: Secret) -> AuthHeader {
+        AuthHeader::bearer(key)
     }
 
     fn base(server: &str) -> String {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use shelly_host::{
-    chat::{self, Chat, Content, Media, Message, Part, Role, Thinking, ToolCall, ToolResult},
+    chat::{self, Chat, Media, Message, Part, Role, ThinkingPart, ToolCall, ToolResult, ToolResultContent},
     model::{CompletionRequest, ToolChoice},
 };
 
@@ -18,7 +18,7 @@ async fn asked<V: Vendor>(chat: &Chat) -> Asked {
     V::asked(&V::sent(&CompletionRequest::new(chat.snapshot(), Arc::new([tool("read")]))).await)
 }
 
-fn image(name: Option<&str>, source: chat::Source) -> Part {
+fn image(name: Option<&str>, source: chat::MediaData) -> Part {
     Part::Media(Media { media_type: "image/png".into(), name: name.map(Into::into), source })
 }
 
@@ -31,11 +31,11 @@ fn reply(chat: &Chat, parts: Vec<Part>, results: Vec<ToolResult>) {
 }
 
 fn good(id: &str, text: &str) -> ToolResult {
-    ToolResult { call_id: id.into(), content: vec![Content::Text(text.into())], is_error: false }
+    ToolResult { call_id: id.into(), content: vec![ToolResultContent::Text(text.into())], is_error: false }
 }
 
 fn thought(opaque: Option<&str>) -> Part {
-    Part::Thinking(Thinking { text: "Secretly.".into(), opaque: opaque.map(Into::into) })
+    Part::Thinking(ThinkingPart { text: "Secretly.".into(), opaque: opaque.map(Into::into) })
 }
 
 /// Everything that a conversation usually has.
@@ -43,7 +43,7 @@ fn conversation() -> Chat {
     let chat = Chat::new();
     chat.append(Message::text(Role::System, "", "Be brief.")).unwrap();
     let mut user = Message::user("Look:");
-    user.parts.push(image(None, chat::Source::Bytes([1, 2, 3].as_slice().into())));
+    user.parts.push(image(None, chat::MediaData::Bytes([1, 2, 3].as_slice().into())));
     chat.append(user).unwrap();
     let parts = vec![
         thought(None),
@@ -189,11 +189,11 @@ pub async fn what_a_chat_may_hold_is_never_refused<V: Vendor>() {
     // Media of every kind: shown or told of.
     let chat = begin();
     let mut user = Message::user("See");
-    user.parts.push(image(Some("cat.png"), chat::Source::Url("https://example.com/cat.png".into())));
+    user.parts.push(image(Some("cat.png"), chat::MediaData::Url("https://example.com/cat.png".into())));
     for (media_type, bytes) in
         [("audio/wav", &[0][..]), ("application/pdf", b"%PDF"), ("text/plain", b"words"), ("x", b"")]
     {
-        let source = chat::Source::Bytes(bytes.into());
+        let source = chat::MediaData::Bytes(bytes.into());
         user.parts.push(Part::Media(Media { media_type: media_type.into(), name: Some("a".into()), source }));
     }
     chat.append(user).unwrap();

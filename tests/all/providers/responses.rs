@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use shelly_host::{
     model::{StopReason, Usage},
-    net::{Auth, Secret},
+    net::{AuthHeader, Secret},
     provider,
 };
 
@@ -79,14 +79,14 @@ fn empty(item: &Value) -> Value {
 }
 
 impl Native for Responses {
-    type Wire = provider::Responses;
+    type Wire = provider::ResponsesApi;
 
-    fn wire() -> provider::Responses {
-        provider::Responses::default()
+    fn wire() -> provider::ResponsesApi {
+        provider::ResponsesApi::default()
     }
 
-    fn auth(key: Secret) -> Auth {
-        Auth::bearer(key)
+    fn auth(key: Secret) -> AuthHeader {
+        AuthHeader::bearer(key)
     }
 
     fn base(server: &str) -> String {

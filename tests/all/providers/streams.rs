@@ -16,9 +16,9 @@ use shelly_host::{
     error::Fault,
     event::RunCx,
     limits,
-    model::{Completer, CompletionRequest, Delta, DeltaSink, DeltaTarget},
+    model::{Completer, CompletionRequest, DeltaSink, DeltaTarget, ReplyDelta},
     net::Retries,
-    plugin::{Limits, Plugin, PluginPackage, Settings},
+    plugin::{Limits, Plugin, PluginPackage, PluginSettings},
 };
 use tokio::{
     io::AsyncWriteExt,
@@ -56,7 +56,7 @@ struct First(Notify);
 
 #[async_trait]
 impl DeltaTarget for First {
-    async fn take(&self, _: Delta) {
+    async fn take(&self, _: ReplyDelta) {
         self.0.notify_one();
     }
 }
@@ -128,7 +128,7 @@ struct Slow {
 
 #[async_trait]
 impl DeltaTarget for Slow {
-    async fn take(&self, _: Delta) {
+    async fn take(&self, _: ReplyDelta) {
         self.came.notify_one();
         let _ = self.may.acquire().await.unwrap();
     }
@@ -182,7 +182,7 @@ async fn who_is_slow_to_hear_holds_the_server_back() {
 fn image(bytes: Vec<u8>) -> CompletionRequest {
     let chat = Chat::new();
     let mut user = Message::user("Look:");
-    let source = chat::Source::Bytes(bytes.into());
+    let source = chat::MediaData::Bytes(bytes.into());
     user.parts.push(Part::Media(Media { media_type: "image/png".into(), name: None, source }));
     chat.append(user).unwrap();
     CompletionRequest::new(chat.snapshot(), Arc::new([]))
@@ -226,7 +226,7 @@ async fn reads(request: &CompletionRequest, id: Option<&str>, reads: &[(u64, u32
     let arguments = json!({"id": id, "reads": reads});
     let params = json!({"provider": "attachment", "arguments": arguments}).to_string();
     let params = RawValue::from_string(params).unwrap();
-    let settings = Settings { params, ..Settings::new("providers.m", "providers.m") };
+    let settings = PluginSettings { params, ..PluginSettings::new("providers.m", "providers.m") };
     let plugin = Arc::new(Plugin::load(engine(), &Arc::new(package), &settings).await.unwrap());
     let completion = model_of(&plugin, "m").complete(&RunCx::new("ada"), request, &DeltaSink::none()).await.unwrap();
     let [Part::Text(text)] = completion.parts.as_slice() else { panic!("{completion:?}") };

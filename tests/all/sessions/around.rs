@@ -8,12 +8,15 @@ use std::{
 
 use async_trait::async_trait;
 use shelly_host::{
-    agent::{AfterDecision, Agent, BeforeDecision, Crew, Middleware, Outcome, Timeout, journal::Past},
-    capability::{Names, Price},
+    agent::{
+        AfterRunDecision, Agent, AgentGroup, BeforeRunDecision, RunMiddleware, RunOutcome, TimeoutMiddleware,
+        journal::JournalState,
+    },
+    capability::{NameSet, Price},
     chat::{Chat, Message},
     error::Fault,
     event::RunCx,
-    model::{AfterRequest, BeforeRequest, Completion, ModelMiddleware, Sending},
+    model::{Completion, ModelMiddleware, ModelRequestAttempt, ReplyVerdict, RequestVerdict},
 };
 
 use super::memory;
@@ -34,29 +37,29 @@ impl ModelMiddleware for First {
         "first"
     }
 
-    fn models(&self) -> &Names {
-        static NONE: std::sync::LazyLock<Names> = std::sync::LazyLock::new(Names::default);
+    fn models(&self) -> &NameSet {
+        static NONE: std::sync::LazyLock<NameSet> = std::sync::LazyLock::new(NameSet::default);
         &NONE
     }
 
-    async fn before(&self, _: &RunCx, _: &Sending<'_>) -> Result<BeforeRequest, Fault> {
-        Ok(BeforeRequest::Proceed { model: None, request: None, state: vec![] })
+    async fn before(&self, _: &RunCx, _: &ModelRequestAttempt<'_>) -> Result<RequestVerdict, Fault> {
+        Ok(RequestVerdict::Proceed { model: None, request: None, state: vec![] })
     }
 
     async fn after(
         &self,
         _: &RunCx,
-        sending: &Sending<'_>,
+        sending: &ModelRequestAttempt<'_>,
         _: Result<&Completion, &Fault>,
         state: Vec<u8>,
-    ) -> Result<AfterRequest, Fault> {
+    ) -> Result<ReplyVerdict, Fault> {
         match self {
             Self::Fails => Err(Fault::other("broken")),
-            Self::Rejected => Ok(AfterRequest::Reject(Fault::other("bad"))),
+            Self::Rejected => Ok(ReplyVerdict::Reject(Fault::other("bad"))),
             Self::Repeated if sending.attempt == 0 => {
-                Ok(AfterRequest::Retry { model: None, delay: Duration::ZERO, state })
+                Ok(ReplyVerdict::Retry { model: None, delay: Duration::ZERO, state })
             }
-            Self::Repeated => Ok(AfterRequest::Accept),
+            Self::Repeated => Ok(ReplyVerdict::Accept),
             Self::LookedAtForEver => std::future::pending().await,
         }
     }
@@ -66,15 +69,15 @@ impl ModelMiddleware for First {
 async fn a_reply_that_came_to_nothing_is_written_down_as_paid() {
     for first in [First::Fails, First::Rejected, First::Repeated, First::LookedAtForEver] {
         let recorder = memory();
-        let crew = Arc::new(Crew::default().with_recorder(recorder.clone()));
+        let crew = Arc::new(AgentGroup::default().with_recorder(recorder.clone()));
         let usd = |text: &str| text.parse().unwrap();
         let price = Price { input: usd("1"), output: usd("2"), cache_read: usd("1"), cache_write: usd("1") };
         let lead = Agent::new("lead", "", Arc::new(Mind::new(|_| text("so")).priced(price)))
             .with_model_middleware(first)
-            .with_middleware(Timeout(Duration::from_millis(5)))
+            .with_middleware(TimeoutMiddleware(Duration::from_millis(5)))
             .with_crew(Arc::clone(&crew), 0);
         let _ = lead.run(&RunCx::new("lead"), &Chat::recorded(), vec![Message::user("go")]).await;
-        let past = Past::of(recorder.records()).unwrap();
+        let past = JournalState::of(recorder.records()).unwrap();
         let paid = serde_json::to_string(&crew.ledger()).unwrap();
         assert!(paid.contains("lead"), "{first:?}: {paid}");
         assert_eq!(serde_json::to_string(past.ledger()).unwrap(), paid, "{first:?}");
@@ -89,34 +92,34 @@ struct Twice {
 }
 
 #[async_trait]
-impl Middleware for Twice {
+impl RunMiddleware for Twice {
     fn name(&self) -> &str {
         self.name
     }
 
-    async fn before(&self, _: &RunCx, _: &[Message]) -> Result<BeforeDecision, Fault> {
+    async fn before(&self, _: &RunCx, _: &[Message]) -> Result<BeforeRunDecision, Fault> {
         self.told.lock().unwrap().push(format!("{} before", self.name));
-        Ok(BeforeDecision::Proceed { input: None, state: vec![] })
+        Ok(BeforeRunDecision::Proceed { input: None, state: vec![] })
     }
 
-    async fn after(&self, _: &RunCx, outcome: &Outcome, state: Vec<u8>) -> Result<AfterDecision, Fault> {
+    async fn after(&self, _: &RunCx, outcome: &RunOutcome, state: Vec<u8>) -> Result<AfterRunDecision, Fault> {
         self.told.lock().unwrap().push(format!("{} {}", self.name, outcome.attempt));
         match outcome.attempt {
-            0 => Ok(AfterDecision::Retry { feedback: None, delay: Duration::ZERO, state }),
-            _ => Ok(AfterDecision::Accept),
+            0 => Ok(AfterRunDecision::Retry { feedback: None, delay: Duration::ZERO, state }),
+            _ => Ok(AfterRunDecision::Accept),
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn middleware_goes_on_where_it_was_also_where_others_stand_around_it_now() {
-    let lead = |crew: Crew, names: &[&'static str], told: &Arc<Mutex<Vec<String>>>| {
+    let lead = |crew: AgentGroup, names: &[&'static str], told: &Arc<Mutex<Vec<String>>>| {
         let lead = Agent::new("lead", "", Arc::new(Mind::new(|_| text("so"))));
         let lead = names.iter().fold(lead, |lead, name| lead.with_middleware(Twice { name, told: Arc::clone(told) }));
         lead.with_crew(Arc::new(crew), 0)
     };
     let recorder = memory();
-    let crew = Crew::default().with_recorder(recorder.clone());
+    let crew = AgentGroup::default().with_recorder(recorder.clone());
     let task = vec![Message::user("go")];
     lead(crew, &["a", "b"], &Arc::default()).run(&RunCx::new("lead"), &Chat::recorded(), task).await.unwrap();
     let records = recorder.records();
@@ -128,9 +131,9 @@ async fn middleware_goes_on_where_it_was_also_where_others_stand_around_it_now()
         (&["b", "a"], "a 0, a 1, b 1"),
         (&["x", "a", "b"], "x before, b 1, a 0, b before, b 0, b 1, a 1, x 0, a before, b before"),
     ] {
-        let past = Past::of(records[..=second].iter().cloned()).unwrap();
+        let past = JournalState::of(records[..=second].iter().cloned()).unwrap();
         let (chat, told) = (past.chat().unwrap(), Arc::default());
-        let lead = lead(Crew::default().resuming(memory(), past, &chat), names, &told);
+        let lead = lead(AgentGroup::default().resuming(memory(), past, &chat), names, &told);
         lead.resume(&RunCx::new("lead"), &chat, vec![]).await.unwrap().unwrap();
         let told = told.lock().unwrap().join(", ");
         assert!(told.starts_with(expected), "{names:?}: {told}");

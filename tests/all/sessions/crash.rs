@@ -16,7 +16,9 @@ use std::{
 };
 
 use rustix::process::{Pid, Signal, kill_process};
-use shelly_host::session::{Disk, Opening, Options, SessionError, Store, What};
+use shelly_host::session::{
+    DiskStorage, JournalLineContent, SessionError, SessionOpenOptions, SessionStore, SessionStoreOptions,
+};
 use tempfile::TempDir;
 
 use super::{
@@ -46,8 +48,8 @@ impl Trial {
         fs::read_to_string(self.path(name)).unwrap_or_default()
     }
 
-    fn store(&self) -> Store {
-        Store::new(Arc::new(Disk), self.path("sessions"), Options::default())
+    fn store(&self) -> SessionStore {
+        SessionStore::new(Arc::new(DiskStorage), self.path("sessions"), SessionStoreOptions::default())
     }
 
     /// Begins it, or goes on with it.
@@ -94,7 +96,7 @@ impl Trial {
         let mut records = Vec::new();
         for line in &mut journal {
             let line = line.unwrap_or_else(|error| panic!("{what}: {:?}", error.report()));
-            if let What::Record(record) = line.what {
+            if let JournalLineContent::Record(record) = line.what {
                 records.push((line.run, record));
             }
         }
@@ -211,13 +213,13 @@ fn a_session_is_for_one_process_and_free_when_that_is_gone() {
     wait_for(&journal);
     // It holds its session as long as it takes.
     kill_process(Pid::from_child(&child), Signal::STOP).unwrap();
-    let refused = trial.store().open("s", Opening::default());
+    let refused = trial.store().open("s", SessionOpenOptions::default());
     assert!(matches!(refused, Err(SessionError::InUse { .. })), "{:?}", refused.err());
     let second = trial.start(2, &[]).wait().unwrap();
     assert!(!second.success() && trial.text("errors").contains("in use"), "{}", trial.text("errors"));
     child.kill().unwrap();
     assert!(!trial.has_ended(child.wait().unwrap(), "the first"), "it has not ended by itself");
-    drop(trial.store().open("s", Opening::default()).unwrap());
+    drop(trial.store().open("s", SessionOpenOptions::default()).unwrap());
     trial.finish("the third");
 }
 

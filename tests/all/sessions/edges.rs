@@ -12,15 +12,15 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use shelly_host::{
     agent::{
-        AfterDecision, Agent, BeforeDecision, Crew, Edit, EffectFn, Entry, Interaction, Middleware, Outcome, Phase,
-        Registry,
-        journal::{Lost, Mark, Past, Record, Recorder},
+        AfterRunDecision, Agent, AgentEntry, AgentGroup, AgentRegistry, BeforeRunDecision, EffectEdit, EffectFn,
+        EffectPhase, InteractionMode, RunMiddleware, RunOutcome,
+        journal::{JournalPosition, JournalRecord, JournalState, JournalWriteError, Recorder},
     },
     capability::Power,
-    chat::{Chat, Message, Replacement, Role},
+    chat::{Chat, Message, MessageReplacement, Role},
     error::Fault,
     event::{Event, EventSink, RunCx},
-    session::{Disk, New, Opening, Options, Store},
+    session::{DiskStorage, NewSession, SessionOpenOptions, SessionStore, SessionStoreOptions},
     state::{TaskBoard, task_tools},
 };
 
@@ -34,12 +34,12 @@ use crate::{
 };
 
 struct Small {
-    crew: Arc<Crew>,
+    crew: Arc<AgentGroup>,
     lead: Agent,
     board: TaskBoard,
 }
 
-fn small(recorder: Arc<dyn Recorder>, past: Option<(Past, &Chat)>) -> Small {
+fn small(recorder: Arc<dyn Recorder>, past: Option<(JournalState, &Chat)>) -> Small {
     let board = TaskBoard::new();
     if let Some((past, _)) = &past {
         board.restore(past.tasks().iter().cloned()).unwrap();
@@ -47,15 +47,15 @@ fn small(recorder: Arc<dyn Recorder>, past: Option<(Past, &Chat)>) -> Small {
     let agent = |name: &str| {
         let mut agent = Agent::new(name, "", Arc::new(Mind::new(think)));
         agent.tools.extend(task_tools(&board));
-        agent.options.interaction = Interaction::Interactive;
+        agent.options.interaction = InteractionMode::Interactive;
         agent
     };
-    let registry = Registry::new();
+    let registry = AgentRegistry::new();
     for name in ["asker", "fails"] {
         let agent = agent(name);
-        registry.register(Entry::new(name, "helps"), move || agent.clone());
+        registry.register(AgentEntry::new(name, "helps"), move || agent.clone());
     }
-    let crew = Crew::new(registry).with_board(board.clone());
+    let crew = AgentGroup::new(registry).with_board(board.clone());
     let crew = Arc::new(match past {
         None => crew.with_recorder(recorder),
         Some((past, chat)) => crew.resuming(recorder, past, chat),
@@ -111,8 +111,8 @@ impl Small {
 }
 
 /// Goes on from these records to the end: what it came to, and all records.
-async fn go_on(records: &[(u64, Record)], at: &str) -> (String, Vec<(u64, Record)>) {
-    let past = Past::of(records.iter().cloned()).unwrap_or_else(|error| panic!("{error}: {at}"));
+async fn go_on(records: &[(u64, JournalRecord)], at: &str) -> (String, Vec<(u64, JournalRecord)>) {
+    let past = JournalState::of(records.iter().cloned()).unwrap_or_else(|error| panic!("{error}: {at}"));
     let (chat, memory) = (past.chat().unwrap(), memory());
     for (run, record) in records {
         memory.write(*run, record);
@@ -130,8 +130,8 @@ async fn go_on(records: &[(u64, Record)], at: &str) -> (String, Vec<(u64, Record
     (again.state(&chat), memory.records())
 }
 
-fn begun(records: &[(u64, Record)]) -> usize {
-    records.iter().filter(|(_, record)| matches!(record, Record::Began { .. })).count()
+fn begun(records: &[(u64, JournalRecord)]) -> usize {
+    records.iter().filter(|(_, record)| matches!(record, JournalRecord::Began { .. })).count()
 }
 
 #[tokio::test(start_paused = true)]
@@ -159,9 +159,10 @@ async fn a_second_crash_soon_after_the_first_changes_nothing() {
 #[tokio::test(start_paused = true)]
 async fn a_message_that_is_sent_while_a_run_begins_can_be_read_later() {
     let recorder = memory();
-    let registry = Registry::new();
-    registry.register(Entry::new("other", "helps"), || Agent::new("other", "", Arc::new(Mind::new(|_| text("so")))));
-    let crew = Arc::new(Crew::new(registry).with_recorder(recorder.clone()));
+    let registry = AgentRegistry::new();
+    registry
+        .register(AgentEntry::new("other", "helps"), || Agent::new("other", "", Arc::new(Mind::new(|_| text("so")))));
+    let crew = Arc::new(AgentGroup::new(registry).with_recorder(recorder.clone()));
     // Its tool clashes with the host's, which is told of before anything else of the run.
     let lead = Agent::new("lead", "", Arc::new(Mind::new(|_| text("done"))))
         .with_tool(tool("delegate", |_| async { Ok(String::new()) }))
@@ -181,39 +182,39 @@ async fn a_message_that_is_sent_while_a_run_begins_can_be_read_later() {
     lead.run(&RunCx::new("lead").with_events(events), &chat, vec![Message::user("Do it.")]).await.unwrap();
     assert!(*sent.lock().unwrap() > 0);
     let records = recorder.records();
-    let past = Past::of(records.iter().cloned()).unwrap();
+    let past = JournalState::of(records.iter().cloned()).unwrap();
     let has_it = |chat: &Chat| chat.snapshot().iter().any(|entry| said(&entry.message).contains("By the way."));
     assert!(has_it(&chat) && has_it(&past.chat().unwrap()));
-    let is_sent = |(_, record): &(u64, Record)| matches!(record, Record::Sent { .. });
+    let is_sent = |(_, record): &(u64, JournalRecord)| matches!(record, JournalRecord::Sent { .. });
     assert_eq!(records.iter().filter(|record| is_sent(record)).count(), *sent.lock().unwrap());
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_an_effect_made_of_the_system_prompt_stays() {
-    let make = |crew: Crew| {
+    let make = |crew: AgentGroup| {
         let powers = [Power::Rewrite, Power::SeeMessages, Power::SeeArguments, Power::SeeResults, Power::SystemPrompt];
         let mind = Arc::new(Mind::steps([act("look", json!({})), act("look", json!({})), text("done")]));
         let agent = Agent::new("lead", "You are lead.", mind.clone())
             .with_tool(tool("look", |_| async { Ok("seen".into()) }))
-            .with_effect(EffectFn::new("renames", Phase::BeforeModel, powers, |moment, chat| {
+            .with_effect(EffectFn::new("renames", EffectPhase::BeforeModel, powers, |moment, chat| {
                 let first = chat.iter().next().unwrap().id;
                 let messages = vec![Message::text(Role::System, "renames", "You are somebody else.")];
-                let edit = || Edit::Replace(Replacement { first, last: first, messages });
+                let edit = || EffectEdit::Replace(MessageReplacement { first, last: first, messages });
                 Ok((moment.iteration == 0).then(edit).into_iter().collect())
             }))
             .with_crew(Arc::new(crew), 0);
         (agent, mind)
     };
     let (recorder, chat) = (memory(), Chat::recorded());
-    let (lead, mind) = make(Crew::default().with_recorder(recorder.clone()));
+    let (lead, mind) = make(AgentGroup::default().with_recorder(recorder.clone()));
     lead.run(&RunCx::new("lead"), &chat, vec![Message::user("Do it.")]).await.unwrap();
     let prompts = mind.prompts();
     assert_eq!(prompts.len(), 1);
     let records = recorder.records();
     for cut in 1..records.len() {
-        let past = Past::of(records[..cut].iter().cloned()).unwrap();
+        let past = JournalState::of(records[..cut].iter().cloned()).unwrap();
         let chat = past.chat().unwrap();
-        let (lead, mind) = make(Crew::default().resuming(memory(), past, &chat));
+        let (lead, mind) = make(AgentGroup::default().resuming(memory(), past, &chat));
         lead.resume(&RunCx::new("lead"), &chat, vec![]).await.unwrap().unwrap();
         let seen = mind.prompts();
         assert!(seen.is_empty() || seen == prompts, "after {cut} ({:?}): {seen:?}", records[cut - 1]);
@@ -227,7 +228,7 @@ fn texts(chat: &Chat) -> Vec<String> {
 }
 
 fn talker(recorder: &Arc<Memory>) -> Agent {
-    let crew = Arc::new(Crew::default().with_recorder(recorder.clone()));
+    let crew = Arc::new(AgentGroup::default().with_recorder(recorder.clone()));
     Agent::new("lead", "", Arc::new(Mind::new(|asked| text(&format!("heard {}", asked.heard))))).with_crew(crew, 0)
 }
 
@@ -239,11 +240,11 @@ async fn all_of_a_conversation_is_written_down_wherever_it_comes_from() {
     let lead = talker(&recorder);
     for (chat, says) in [(&one, "a"), (&other, "b"), (&one, "c"), (&other, "d")] {
         lead.run(&RunCx::new("lead"), chat, vec![Message::user(says)]).await.unwrap();
-        let past = Past::of(recorder.records()).unwrap();
+        let past = JournalState::of(recorder.records()).unwrap();
         assert_eq!(texts(&past.chat().unwrap()), texts(chat), "{says}");
         let second = chat.snapshot().iter().nth(1).unwrap().id;
         let messages = vec![Message::user(format!("instead of {says}"))];
-        chat.replace(Replacement { first: second, last: second, messages }).unwrap();
+        chat.replace(MessageReplacement { first: second, last: second, messages }).unwrap();
     }
     assert_eq!(texts(&other).len(), 4);
 }
@@ -257,8 +258,8 @@ async fn what_stood_in_a_conversation_when_a_run_began_is_there_from_the_first_r
     let before = texts(&chat);
     lead.run(&RunCx::new("lead"), &chat, vec![Message::user("b")]).await.unwrap();
     let records = recorder.records();
-    let second = records.iter().rposition(|(_, record)| matches!(record, Record::Began { .. })).unwrap();
-    let past = Past::of(records[..=second].iter().cloned()).unwrap();
+    let second = records.iter().rposition(|(_, record)| matches!(record, JournalRecord::Began { .. })).unwrap();
+    let past = JournalState::of(records[..=second].iter().cloned()).unwrap();
     assert_eq!(texts(&past.chat().unwrap()), before);
 }
 
@@ -268,13 +269,13 @@ async fn a_call_that_was_interrupted_says_so_also_where_its_tool_is_gone() {
     let (recorder, chat) = (memory(), Chat::recorded());
     let lead = Agent::new("lead", "", Arc::new(steps()))
         .with_tool(tool("send", |_| async { Ok("sent".into()) }))
-        .with_crew(Arc::new(Crew::default().with_recorder(recorder.clone())), 0);
+        .with_crew(Arc::new(AgentGroup::default().with_recorder(recorder.clone())), 0);
     lead.run(&RunCx::new("lead"), &chat, vec![Message::user("Do it.")]).await.unwrap();
     let records = recorder.records();
-    let began = records.iter().position(|(_, record)| matches!(record, Record::CallBegan { .. })).unwrap();
-    let past = Past::of(records[..=began].iter().cloned()).unwrap();
+    let began = records.iter().position(|(_, record)| matches!(record, JournalRecord::CallBegan { .. })).unwrap();
+    let past = JournalState::of(records[..=began].iter().cloned()).unwrap();
     let chat = past.chat().unwrap();
-    let crew = Arc::new(Crew::default().resuming(memory(), past, &chat));
+    let crew = Arc::new(AgentGroup::default().resuming(memory(), past, &chat));
     let lead = Agent::new("lead", "", Arc::new(steps())).with_crew(crew, 0);
     lead.resume(&RunCx::new("lead"), &chat, vec![]).await.unwrap().unwrap();
     let said = texts(&chat).join("\n");
@@ -286,9 +287,9 @@ async fn whoever_begins_anew_does_not_go_on_too() {
     let (recorder, chat) = (memory(), Chat::recorded());
     talker(&recorder).run(&RunCx::new("lead"), &chat, vec![Message::user("a")]).await.unwrap();
     let records = recorder.records();
-    let past = Past::of(records[..2].iter().cloned()).unwrap();
+    let past = JournalState::of(records[..2].iter().cloned()).unwrap();
     let (chat, again) = (past.chat().unwrap(), memory());
-    let crew = Arc::new(Crew::default().resuming(again.clone(), past, &chat));
+    let crew = Arc::new(AgentGroup::default().resuming(again.clone(), past, &chat));
     let lead = Agent::new("lead", "", Arc::new(Mind::new(|_| text("so")))).with_crew(crew, 0);
     lead.run(&RunCx::new("lead"), &chat, vec![Message::user("b")]).await.unwrap();
     assert!(lead.resume(&RunCx::new("lead"), &chat, vec![]).await.is_none());
@@ -302,16 +303,16 @@ struct Telling {
 }
 
 impl Recorder for Telling {
-    fn write(&self, run: u64, record: &Record) -> Mark {
+    fn write(&self, run: u64, record: &JournalRecord) -> JournalPosition {
         self.written.send_modify(|written| *written += 1);
         self.memory.write(run, record)
     }
 
-    fn kept(&self, mark: Mark) -> Pin<Box<dyn Future<Output = Result<(), Lost>> + Send + '_>> {
+    fn kept(&self, mark: JournalPosition) -> Pin<Box<dyn Future<Output = Result<(), JournalWriteError>> + Send + '_>> {
         self.memory.kept(mark)
     }
 
-    fn lost(&self) -> Option<Lost> {
+    fn lost(&self) -> Option<JournalWriteError> {
         None
     }
 }
@@ -336,7 +337,8 @@ fn a_run_that_is_dropped_leaves_what_another_one_goes_on_with() {
             for cut in 0..=records.len() {
                 let at =
                     || format!("dropped at {drop_at}, after record {cut} ({:?})", records.get(cut.wrapping_sub(1)));
-                let past = Past::of(records[..cut].iter().cloned()).unwrap_or_else(|error| panic!("{error}: {}", at()));
+                let past = JournalState::of(records[..cut].iter().cloned())
+                    .unwrap_or_else(|error| panic!("{error}: {}", at()));
                 let restored = past.chat().unwrap_or_else(|error| panic!("{error}: {}", at()));
                 if cut == records.len() && outcome.is_ok() {
                     assert_eq!(texts(&restored), texts(&chat), "{}", at());
@@ -350,27 +352,27 @@ fn a_run_that_is_dropped_leaves_what_another_one_goes_on_with() {
 struct Tells(Arc<Mutex<Vec<u64>>>);
 
 #[async_trait]
-impl Middleware for Tells {
+impl RunMiddleware for Tells {
     fn name(&self) -> &str {
         "tells"
     }
 
-    async fn before(&self, _: &RunCx, _: &[Message]) -> Result<BeforeDecision, Fault> {
-        Ok(BeforeDecision::Proceed { input: None, state: vec![] })
+    async fn before(&self, _: &RunCx, _: &[Message]) -> Result<BeforeRunDecision, Fault> {
+        Ok(BeforeRunDecision::Proceed { input: None, state: vec![] })
     }
 
-    async fn after(&self, _: &RunCx, outcome: &Outcome, state: Vec<u8>) -> Result<AfterDecision, Fault> {
+    async fn after(&self, _: &RunCx, outcome: &RunOutcome, state: Vec<u8>) -> Result<AfterRunDecision, Fault> {
         self.0.lock().unwrap().push(outcome.usage.total());
         match outcome.attempt {
-            0 => Ok(AfterDecision::Retry { feedback: None, delay: Default::default(), state }),
-            _ => Ok(AfterDecision::Accept),
+            0 => Ok(AfterRunDecision::Retry { feedback: None, delay: Default::default(), state }),
+            _ => Ok(AfterRunDecision::Accept),
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn middleware_is_told_of_all_that_an_attempt_has_used() {
-    let make = |crew: Crew, told: &Arc<Mutex<Vec<u64>>>| {
+    let make = |crew: AgentGroup, told: &Arc<Mutex<Vec<u64>>>| {
         let steps = [act("look", json!({})), act("look", json!({})), text("one"), act("look", json!({})), text("two")];
         Agent::new("lead", "", Arc::new(Mind::steps(steps)))
             .with_tool(tool("look", |_| async { Ok("seen".into()) }))
@@ -378,15 +380,15 @@ async fn middleware_is_told_of_all_that_an_attempt_has_used() {
             .with_crew(Arc::new(crew), 0)
     };
     let (recorder, chat, told) = (memory(), Chat::recorded(), Arc::default());
-    let lead = make(Crew::default().with_recorder(recorder.clone()), &told);
+    let lead = make(AgentGroup::default().with_recorder(recorder.clone()), &told);
     lead.run(&RunCx::new("lead"), &chat, vec![Message::user("Do it.")]).await.unwrap();
     let whole = told.lock().unwrap().clone();
     assert!(whole.len() == 2 && whole[0] > whole[1] && whole[1] > 0, "{whole:?}");
     let records = recorder.records();
     for cut in 1..records.len() {
-        let past = Past::of(records[..cut].iter().cloned()).unwrap();
+        let past = JournalState::of(records[..cut].iter().cloned()).unwrap();
         let (chat, told) = (past.chat().unwrap(), Arc::default());
-        let lead = make(Crew::default().resuming(memory(), past, &chat), &told);
+        let lead = make(AgentGroup::default().resuming(memory(), past, &chat), &told);
         lead.resume(&RunCx::new("lead"), &chat, vec![]).await.unwrap().unwrap();
         let told = told.lock().unwrap().clone();
         assert!(whole.ends_with(&told) && !told.is_empty(), "{told:?} after {cut} ({:?})", records[cut - 1]);
@@ -399,20 +401,20 @@ fn nothing_is_written_through_a_link() {
     let place = Place::new();
     let (folder, elsewhere) = (place.path().join("sessions"), place.path().join("elsewhere"));
     fs::create_dir(&elsewhere).unwrap();
-    let store = Store::new(Arc::new(Disk), &folder, Options::default());
-    drop(store.create(New { id: Some("s".into()), ..New::default() }).unwrap());
+    let store = SessionStore::new(Arc::new(DiskStorage), &folder, SessionStoreOptions::default());
+    drop(store.create(NewSession { id: Some("s".into()), ..NewSession::default() }).unwrap());
     let attachments = folder.join("s/attachments");
     fs::remove_dir(&attachments).unwrap();
     std::os::unix::fs::symlink(&elsewhere, &attachments).unwrap();
-    if let Ok(opened) = store.open("s", Opening::default()) {
-        opened.session.write(1, &Record::Sent { message: Message::user("x".repeat(1 << 20)) });
+    if let Ok(opened) = store.open("s", SessionOpenOptions::default()) {
+        opened.session.write(1, &JournalRecord::Sent { message: Message::user("x".repeat(1 << 20)) });
         drop(opened);
     }
     assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
     // One that is missing, since nothing was in it, is made.
     fs::remove_file(&attachments).unwrap();
-    let opened = store.open("s", Opening::default()).unwrap();
-    opened.session.write(1, &Record::Sent { message: Message::user("x".repeat(1 << 20)) });
+    let opened = store.open("s", SessionOpenOptions::default()).unwrap();
+    opened.session.write(1, &JournalRecord::Sent { message: Message::user("x".repeat(1 << 20)) });
     drop(opened);
     assert_eq!(fs::read_dir(&attachments).unwrap().count(), 1);
 }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde_json::Value;
 use shelly_host::{
-    agent::journal::{Past, Record},
-    chat::{Change, Message},
+    agent::journal::{JournalRecord, JournalState},
+    chat::{ChatChange, Message},
 };
 
 /// What was recorded of the calls of `send`, and of the results of all calls.
@@ -23,21 +23,21 @@ const INTERRUPTED: &str = "The host was interrupted during this call.";
 impl Calls {
     /// Of records that are those of a run that has ended, in which each call has exactly one result.
     #[track_caller]
-    pub fn of(records: &[(u64, Record)], what: &str) -> Self {
+    pub fn of(records: &[(u64, JournalRecord)], what: &str) -> Self {
         let (mut instances, mut calls) = (HashMap::new(), HashMap::new());
         let mut found = Self::default();
         for (run, record) in records {
             match record {
-                Record::Began { instance, .. } => {
+                JournalRecord::Began { instance, .. } => {
                     instances.insert(*run, instance.clone());
                 }
-                Record::Replied { changes, .. } => {
+                JournalRecord::Replied { changes, .. } => {
                     for call in changes.iter().filter_map(added).flat_map(Message::tool_calls) {
                         let is_new = calls.insert((*run, call.id.clone()), (call.clone(), 0)).is_none();
                         assert!(is_new, "{what}: run {run} makes the call {} twice", call.id);
                     }
                 }
-                Record::CallEnded { result, .. } => {
+                JournalRecord::CallEnded { result, .. } => {
                     let there = calls.get_mut(&(*run, result.call_id.clone()));
                     let (call, results) = there.unwrap_or_else(|| panic!("{what}: {result:?} is of no call"));
                     *results += 1;
@@ -56,7 +56,7 @@ impl Calls {
         for ((run, id), (_, results)) in &calls {
             assert_eq!(*results, 1, "{what}: results of the call {id} of run {run}");
         }
-        assert!(!Past::of(records.iter().cloned()).unwrap().is_unfinished(), "{what}");
+        assert!(!JournalState::of(records.iter().cloned()).unwrap().is_unfinished(), "{what}");
         found
     }
 
@@ -73,9 +73,9 @@ impl Calls {
     }
 }
 
-fn added(change: &Change) -> Option<&Message> {
+fn added(change: &ChatChange) -> Option<&Message> {
     match change {
-        Change::Added(written) => Some(&written.message),
+        ChatChange::Added(written) => Some(&written.message),
         _ => None,
     }
 }

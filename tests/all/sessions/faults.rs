@@ -10,9 +10,12 @@ use std::{
 };
 
 use shelly_host::{
-    agent::{RunError, journal::Past},
+    agent::{RunError, journal::JournalState},
     chat::Chat,
-    session::{DiskFault, MemoryDisk, New, Opened, Opening, Options, SessionError, Store},
+    session::{
+        DiskFault, MemoryDisk, NewSession, OpenedSession, SessionError, SessionOpenOptions, SessionStore,
+        SessionStoreOptions,
+    },
 };
 
 use super::{
@@ -33,13 +36,15 @@ enum End {
 
 /// Begins the world in a session on this disk, or goes on with it.
 async fn live(disk: &MemoryDisk, outside: &Outside, what: &str) -> End {
-    let store = Store::new(Arc::new(disk.clone()), "/sessions", Options::default());
-    let (session, past) = match store.open("s", Opening::default()) {
-        Ok(Opened { session, records, .. }) => (session, Some(Past::of(records).unwrap())),
-        Err(SessionError::NotFound { .. }) => match store.create(New { id: Some("s".into()), ..New::default() }) {
-            Ok(session) => (session, None),
-            Err(error) => return End::NoSession(error),
-        },
+    let store = SessionStore::new(Arc::new(disk.clone()), "/sessions", SessionStoreOptions::default());
+    let (session, past) = match store.open("s", SessionOpenOptions::default()) {
+        Ok(OpenedSession { session, records, .. }) => (session, Some(JournalState::of(records).unwrap())),
+        Err(SessionError::NotFound { .. }) => {
+            match store.create(NewSession { id: Some("s".into()), ..NewSession::default() }) {
+                Ok(session) => (session, None),
+                Err(error) => return End::NoSession(error),
+            }
+        }
         Err(error) => return End::NoSession(error),
     };
     let chat = past.as_ref().map_or_else(Chat::recorded, |past| past.chat().unwrap());
@@ -92,8 +97,8 @@ async fn check(nth: u64, fault: DiskFault, for_ever: bool, undisturbed: &str) ->
             End::Lost(reason) => panic!("{what}: {reason}"),
         },
     };
-    let store = Store::new(Arc::new(disk), "/sessions", Options::default());
-    let opened = store.open("s", Opening::default()).unwrap();
+    let store = SessionStore::new(Arc::new(disk), "/sessions", SessionStoreOptions::default());
+    let opened = store.open("s", SessionOpenOptions::default()).unwrap();
     assert_eq!(opened.warnings, [] as [&str; 0], "{what}");
     let calls = Calls::of(&opened.records, &what);
     calls.check_outside(outside.lock().unwrap().iter().map(String::as_str), &what);

@@ -10,11 +10,11 @@ use async_trait::async_trait;
 use serde_json::json;
 use shelly_host::{
     agent::{
-        Action, Agent, Crew, Edit, Effect, Moment, Phase, Step, Wake,
-        journal::{Past, Record},
+        Agent, AgentGroup, Effect, EffectAction, EffectEdit, EffectInput, EffectPhase, EffectStep, Wake,
+        journal::{JournalRecord, JournalState},
     },
     capability::{Power, Powers},
-    chat::{Chat, Message, Snapshot, ToolSpec},
+    chat::{Chat, ChatSnapshot, Message, ToolSpec},
     error::{Fault, OnFailure},
     event::RunCx,
     tool::{ToolBox, ToolSource},
@@ -43,8 +43,8 @@ impl Effect for Excludes {
         "excludes"
     }
 
-    fn phases(&self) -> &[Phase] {
-        &[Phase::BeforeModel]
+    fn phases(&self) -> &[EffectPhase] {
+        &[EffectPhase::BeforeModel]
     }
 
     fn powers(&self) -> &Powers {
@@ -63,17 +63,21 @@ impl Effect for Excludes {
     async fn eval(
         &self,
         _: &RunCx,
-        _: &Moment,
-        _: &Snapshot,
+        _: &EffectInput,
+        _: &ChatSnapshot,
         tools: &Arc<[Arc<ToolSpec>]>,
         state: Vec<u8>,
-    ) -> Result<Step, Fault> {
+    ) -> Result<EffectStep, Fault> {
         self.looks.fetch_add(1, Ordering::Relaxed);
         if self.failures.lock().unwrap().pop() == Some(true) {
             return Err(Fault::other("it is ill"));
         }
         let names = tools.iter().map(|tool| tool.name.clone()).filter(|name| name.starts_with(self.prefix));
-        Ok(Step { state, action: Action::Edits(vec![Edit::HideTools(names.collect())]), wake: Some(Wake::default()) })
+        Ok(EffectStep {
+            state,
+            action: EffectAction::Edits(vec![EffectEdit::HideTools(names.collect())]),
+            wake: Some(Wake::default()),
+        })
     }
 }
 
@@ -120,7 +124,7 @@ fn stubborn() -> Arc<Mind> {
     Arc::new(Mind::steps([tries(), act("grow", json!({})), tries(), tries(), text("done")]))
 }
 
-fn agent(mind: &Arc<Mind>, server: &Arc<Server>, effects: Vec<Excludes>, crew: Crew) -> Agent {
+fn agent(mind: &Arc<Mind>, server: &Arc<Server>, effects: Vec<Excludes>, crew: AgentGroup) -> Agent {
     let agent = Agent::new("lead", "", mind.clone()).with_source(server.clone()).with_crew(Arc::new(crew), 0);
     effects.into_iter().fold(agent, |agent, effect| agent.with_effect(effect))
 }
@@ -145,7 +149,7 @@ async fn tool_that_comes_later_is_hidden_from_its_first_turn() {
     let (mind, server, chat) = (stubborn(), Server::new(), Chat::new());
     let effect = Excludes::new("fs_");
     let looks = Arc::clone(&effect.looks);
-    run(&agent(&mind, &server, vec![effect], Crew::default()), &chat).await;
+    run(&agent(&mind, &server, vec![effect], AgentGroup::default()), &chat).await;
     assert_eq!(
         shown(&mind),
         [vec!["grow"], vec!["grow"], vec!["grow", "more"], vec!["grow", "more"], vec!["grow", "more"]]
@@ -161,28 +165,28 @@ async fn tool_stays_hidden_until_a_failing_effect_has_looked() {
     let (mind, server, chat) = (stubborn(), Server::new(), Chat::new());
     let effect = Excludes::new("fs_");
     *effect.failures.lock().unwrap() = vec![false, true, true, false];
-    run(&agent(&mind, &server, vec![effect], Crew::default()), &chat).await;
+    run(&agent(&mind, &server, vec![effect], AgentGroup::default()), &chat).await;
     assert_eq!(shown(&mind), [vec!["grow"], vec!["grow"], vec!["grow"], vec!["grow"], vec!["grow", "more"]]);
     assert_eq!(server.writes.load(Ordering::Relaxed), 0);
 }
 
 /// Goes on from these records with this effect, where the tools have come in between.
-async fn go_on(records: &[(u64, Record)], effect: Excludes) -> (Arc<Mind>, Arc<Server>, Arc<Memory>, usize) {
-    let past = Past::of(records.iter().cloned()).unwrap();
+async fn go_on(records: &[(u64, JournalRecord)], effect: Excludes) -> (Arc<Mind>, Arc<Server>, Arc<Memory>, usize) {
+    let past = JournalState::of(records.iter().cloned()).unwrap();
     let (chat, recorder, mind, server) = (past.chat().unwrap(), memory(), stubborn(), Server::new());
     server.has_grown.store(1, Ordering::Relaxed);
     for (run, record) in records {
         shelly_host::agent::journal::Recorder::write(&*recorder, *run, record);
     }
     let looks = Arc::clone(&effect.looks);
-    let agent = agent(&mind, &server, vec![effect], Crew::default().resuming(recorder.clone(), past, &chat));
+    let agent = agent(&mind, &server, vec![effect], AgentGroup::default().resuming(recorder.clone(), past, &chat));
     agent.resume(&RunCx::new("lead"), &chat, Vec::new()).await.unwrap().unwrap();
     (mind, server, recorder, looks.load(Ordering::Relaxed))
 }
 
-async fn recorded(effects: Vec<Excludes>) -> Vec<(u64, Record)> {
+async fn recorded(effects: Vec<Excludes>) -> Vec<(u64, JournalRecord)> {
     let (mind, server, recorder, chat) = (stubborn(), Server::new(), memory(), Chat::recorded());
-    run(&agent(&mind, &server, effects, Crew::default().with_recorder(recorder.clone())), &chat).await;
+    run(&agent(&mind, &server, effects, AgentGroup::default().with_recorder(recorder.clone())), &chat).await;
     recorder.records()
 }
 

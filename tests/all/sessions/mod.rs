@@ -24,7 +24,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use shelly_host::agent::journal::{Lost, Mark, Record, Recorder};
+use shelly_host::agent::journal::{JournalPosition, JournalRecord, JournalWriteError, Recorder};
 
 /// Keeps records in memory, as they would be read from a disk.
 #[derive(Debug, Default)]
@@ -32,7 +32,7 @@ pub struct Memory(Mutex<Vec<(u64, String)>>);
 
 impl Memory {
     /// What was written so far.
-    pub fn records(&self) -> Vec<(u64, Record)> {
+    pub fn records(&self) -> Vec<(u64, JournalRecord)> {
         let read = |(run, json): &(u64, String)| {
             (*run, serde_json::from_str(json).unwrap_or_else(|error| panic!("{error}: {json}")))
         };
@@ -41,17 +41,17 @@ impl Memory {
 }
 
 impl Recorder for Memory {
-    fn write(&self, run: u64, record: &Record) -> Mark {
+    fn write(&self, run: u64, record: &JournalRecord) -> JournalPosition {
         let mut records = self.0.lock().unwrap();
         records.push((run, serde_json::to_string(record).unwrap()));
-        Mark(records.len() as u64)
+        JournalPosition(records.len() as u64)
     }
 
-    fn kept(&self, _: Mark) -> Pin<Box<dyn Future<Output = Result<(), Lost>> + Send + '_>> {
+    fn kept(&self, _: JournalPosition) -> Pin<Box<dyn Future<Output = Result<(), JournalWriteError>> + Send + '_>> {
         Box::pin(async { Ok(()) })
     }
 
-    fn lost(&self) -> Option<Lost> {
+    fn lost(&self) -> Option<JournalWriteError> {
         None
     }
 }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use shelly_host::{
-    agent::journal::{Lost, Mark, Past, Record, Recorder},
+    agent::journal::{JournalPosition, JournalRecord, JournalState, JournalWriteError, Recorder},
     chat::Chat,
     state::TaskStatus,
 };
@@ -27,24 +27,24 @@ struct Noting {
 }
 
 impl Recorder for Noting {
-    fn write(&self, run: u64, record: &Record) -> Mark {
+    fn write(&self, run: u64, record: &JournalRecord) -> JournalPosition {
         self.done.lock().unwrap().push(self.outside.lock().unwrap().len());
         self.memory.write(run, record)
     }
 
-    fn kept(&self, mark: Mark) -> Pin<Box<dyn Future<Output = Result<(), Lost>> + Send + '_>> {
+    fn kept(&self, mark: JournalPosition) -> Pin<Box<dyn Future<Output = Result<(), JournalWriteError>> + Send + '_>> {
         self.memory.kept(mark)
     }
 
-    fn lost(&self) -> Option<Lost> {
+    fn lost(&self) -> Option<JournalWriteError> {
         None
     }
 }
 
 /// The calls whose result says that they were interrupted.
-fn interrupted(records: &[(u64, Record)]) -> Vec<String> {
-    let is = |(_, record): &(u64, Record)| match record {
-        Record::CallEnded { result, .. } if result.text().contains("The host was interrupted") => {
+fn interrupted(records: &[(u64, JournalRecord)]) -> Vec<String> {
+    let is = |(_, record): &(u64, JournalRecord)| match record {
+        JournalRecord::CallEnded { result, .. } if result.text().contains("The host was interrupted") => {
             Some(result.call_id.clone())
         }
         _ => None,
@@ -97,14 +97,14 @@ async fn every_prefix_of_what_was_written_down_goes_on_to_the_same_end() {
         let most = done.get(cut).copied().unwrap_or(outside.lock().unwrap().len());
         for so_far in least..=most {
             let outside: Outside = Arc::new(Mutex::new(outside.lock().unwrap()[..so_far].to_vec()));
-            let past = Past::of(records[..cut].iter().cloned()).unwrap();
+            let past = JournalState::of(records[..cut].iter().cloned()).unwrap();
             let (chat, memory) = (past.chat().unwrap(), memory());
             let at = format!("after record {cut} ({:?}), {so_far} done", records.get(cut.wrapping_sub(1)));
             for (run, record) in &records[..cut] {
                 memory.write(*run, record);
             }
             let again = World::new(memory.clone(), Some((past, &chat)), outside.clone());
-            let is_over = matches!(records[..cut].last(), Some((1, Record::Ended { .. })));
+            let is_over = matches!(records[..cut].last(), Some((1, JournalRecord::Ended { .. })));
             if !is_over {
                 let outcome = again.go_on(&chat).await.unwrap_or_else(|error| panic!("{}: {at}", error.in_full()));
                 assert_eq!(outcome.message, answer.message, "{at}");
@@ -125,7 +125,7 @@ async fn every_prefix_of_what_was_written_down_goes_on_to_the_same_end() {
             let missing = all_sent.keys().filter(|what| !sent.contains_key(*what)).count();
             assert!(missing <= interrupted.len(), "only what was interrupted may not have been done: {sent:?} {at}");
             // What was written down by both together is a whole of its own.
-            let twice = Past::of(memory.records()).unwrap();
+            let twice = JournalState::of(memory.records()).unwrap();
             assert!(!twice.is_unfinished(), "{at}");
             assert_eq!(twice.chat().unwrap().snapshot().len(), chat.snapshot().len(), "{at}");
         }
@@ -139,11 +139,11 @@ async fn a_task_of_the_board_that_is_settled_when_a_run_goes_on_does_not_end_the
     let (whole, chat) = (World::new(written.clone(), None, outside.clone()), Chat::recorded());
     whole.run(&chat).await.unwrap();
     let (mut records, end) = (written.records(), whole.state(&chat));
-    let settles = |(_, record): &(u64, Record)| matches!(record, Record::Returned { board: Some(_), .. });
+    let settles = |(_, record): &(u64, JournalRecord)| matches!(record, JournalRecord::Returned { board: Some(_), .. });
     records.truncate(records.iter().position(settles).unwrap() + 1);
     // Interrupted before the board was told, and again after that.
     for life in 0..2 {
-        let past = Past::of(records.clone()).unwrap();
+        let past = JournalState::of(records.clone()).unwrap();
         let (chat, memory) = (past.chat().unwrap(), memory());
         for (run, record) in &records {
             memory.write(*run, record);
@@ -151,8 +151,8 @@ async fn a_task_of_the_board_that_is_settled_when_a_run_goes_on_does_not_end_the
         let again = World::new(memory.clone(), Some((past, &chat)), Outside::default());
         again.go_on(&chat).await.unwrap();
         assert!(again.state(&chat) == end, "{life}: {}", difference(&end, &again.state(&chat)));
-        let is_settled = |(_, record): &(u64, Record)| match record {
-            Record::Task { task, by } => task.status == TaskStatus::Completed && by.is_none(),
+        let is_settled = |(_, record): &(u64, JournalRecord)| match record {
+            JournalRecord::Task { task, by } => task.status == TaskStatus::Completed && by.is_none(),
             _ => false,
         };
         records = memory.records();

@@ -9,8 +9,8 @@ use std::{
 };
 
 use shelly_host::{
-    agent::journal::{Ended, Record},
-    session::{Disk, Opening, Options, Status, Store, What},
+    agent::journal::{JournalRecord, RecordedRunEnd},
+    session::{DiskStorage, JournalLineContent, SessionOpenOptions, SessionStatus, SessionStore, SessionStoreOptions},
 };
 
 use super::{
@@ -37,15 +37,19 @@ fn place() -> Place {
     place
 }
 
-fn store(place: &Place) -> Store {
-    Store::new(Arc::new(Disk), place.path().join(".shelly/local/sessions"), Options::default())
+fn store(place: &Place) -> SessionStore {
+    SessionStore::new(
+        Arc::new(DiskStorage),
+        place.path().join(".shelly/local/sessions"),
+        SessionStoreOptions::default(),
+    )
 }
 
 /// What to type: the task, as long as nothing was begun with it.
 fn next(place: &Place) -> &'static [&'static str] {
     match store(place).list(1).unwrap().first().map(|newest| newest.content.as_ref().unwrap().1) {
         None => &["run", TASK],
-        Some(Status::Empty) => &["session", "resume", "last", TASK],
+        Some(SessionStatus::Empty) => &["session", "resume", "last", TASK],
         Some(_) => &["session", "resume", "last"],
     }
 }
@@ -77,7 +81,7 @@ fn disturbed(place: &Place, times: usize, span: Duration, chance: &mut Chance) -
 }
 
 /// The records of its only session.
-fn records(place: &Place) -> Vec<(u64, Record)> {
+fn records(place: &Place) -> Vec<(u64, JournalRecord)> {
     let store = store(place);
     let newest = store.list(2).unwrap();
     assert_eq!(newest.len(), 1, "there is one session");
@@ -85,16 +89,18 @@ fn records(place: &Place) -> Vec<(u64, Record)> {
     let lines: Vec<_> =
         journal.by_ref().map(|line| line.unwrap_or_else(|error| panic!("{:?}", error.report()))).collect();
     assert_eq!(journal.warnings(), [] as [&str; 0]);
-    let record = |line: shelly_host::session::Line| match line.what {
-        What::Record(record) => Some((line.run, record)),
-        What::Opened { .. } => None,
+    let record = |line: shelly_host::session::JournalLine| match line.what {
+        JournalLineContent::Record(record) => Some((line.run, record)),
+        JournalLineContent::Opened { .. } => None,
     };
     lines.into_iter().filter_map(record).collect()
 }
 
 fn answer(place: &Place) -> String {
-    let ended = |(run, record): (u64, Record)| match record {
-        Record::Ended { outcome: Ended::Answered { message }, .. } if run == 1 => Some(message.text_content()),
+    let ended = |(run, record): (u64, JournalRecord)| match record {
+        JournalRecord::Ended { outcome: RecordedRunEnd::Answered { message }, .. } if run == 1 => {
+            Some(message.text_content())
+        }
         _ => None,
     };
     records(place).into_iter().find_map(ended).expect("it has an answer")
@@ -133,7 +139,7 @@ fn the_program_refuses_a_session_that_is_in_use() {
     let (answer, _) = disturbed(&place, 0, Duration::ZERO, &mut Chance::new(1));
     let store = store(&place);
     let id = store.list(1).unwrap().remove(0).id;
-    let opened = store.open(&id, Opening::default()).unwrap();
+    let opened = store.open(&id, SessionOpenOptions::default()).unwrap();
     let resume = ["session", "resume", "last", "--plugins", crate::PLUGIN_ROOT, TASK];
     let ran = place.run(&resume);
     assert!(ran.code == 2 && ran.stderr.contains("the session `[SESSION]` is in use"), "{}", ran.shown());

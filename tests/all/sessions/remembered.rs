@@ -3,8 +3,8 @@
 use std::{fs, path::Path};
 
 use shelly_host::{
-    session::{Disk, LaunchOptions, New, Options, Store},
-    trust::OwnKey,
+    session::{DiskStorage, LaunchOptions, NewSession, SessionStore, SessionStoreOptions},
+    trust::UserKey,
 };
 
 use crate::{
@@ -69,8 +69,11 @@ fn resumed_session_keeps_config_plugins_and_model() {
     let named = fine(place.run(&["session", "resume", "last", "And more.", "--config", "deep/c.yaml"]));
     assert!(named.stderr.contains("began: --plugins plugs\n"), "{}", named.shown());
     // By its name too, and by a run that goes on with it.
-    let store =
-        Store::new(std::sync::Arc::new(Disk), place.path().join("deep/.shelly/local/sessions"), Options::default());
+    let store = SessionStore::new(
+        std::sync::Arc::new(DiskStorage),
+        place.path().join("deep/.shelly/local/sessions"),
+        SessionStoreOptions::default(),
+    );
     let id = store.list(1).unwrap().remove(0).id;
     let by_name = fine(place.run(&["session", "resume", &id[..id.len() - 2], "Again."]));
     assert!(by_name.stderr.contains(says), "{}", by_name.shown());
@@ -121,13 +124,18 @@ fn a_session_of_somebody_else_chooses_no_paths() {
         plugins: vec!["evil/plugins".into()],
         model: Some("evil".into()),
     };
-    let theirs = |key: Option<OwnKey>| {
-        let options = Options { own: key.unwrap_or_default(), root: Some(place.path()), ..Options::default() };
-        Store::new(std::sync::Arc::new(Disk), place.path().join(".shelly/local/sessions"), options)
+    let theirs = |key: Option<UserKey>| {
+        let options = SessionStoreOptions {
+            own: key.unwrap_or_default(),
+            root: Some(place.path()),
+            ..SessionStoreOptions::default()
+        };
+        SessionStore::new(std::sync::Arc::new(DiskStorage), place.path().join(".shelly/local/sessions"), options)
     };
-    let new = New { id: Some("s".into()), agent: "helper".into(), options: options.clone(), ..New::default() };
+    let new =
+        NewSession { id: Some("s".into()), agent: "helper".into(), options: options.clone(), ..NewSession::default() };
     fs::create_dir_all(place.path().join(".shelly/local")).unwrap();
-    drop(theirs(Some(OwnKey::new(Some(place.path().join("theirs.key"))))).create(new).unwrap());
+    drop(theirs(Some(UserKey::new(Some(place.path().join("theirs.key"))))).create(new).unwrap());
     let resume = |words: &[&str]| place.run(&[&["session", "resume", "s", "go"][..], words].concat());
     let left_out = "not made here by you, so what it was begun with is left out: --config evil/c.yaml";
     // Nor once the person has said that it may go on.

@@ -5,9 +5,9 @@ use std::fs;
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 use shelly_host::{
-    agent::journal::{Mark, Recorder},
+    agent::journal::{JournalPosition, Recorder},
     app::sessions,
-    session::{Digest, New, Part, PartKind, Session},
+    session::{NewSession, Session, SessionPart, SessionPartKind, Sha256Digest},
 };
 
 use crate::{
@@ -17,11 +17,15 @@ use crate::{
 
 /// Makes a session of records, each with its run. It is in use as long as what is returned is there.
 fn made(place: &Place, id: &str, title: &str, records: &[(u64, Value)]) -> Session {
-    let parts = vec![Part { kind: PartKind::Plugin, name: "read-files".into(), digest: Digest::of(b"component") }];
+    let parts = vec![SessionPart {
+        kind: SessionPartKind::Plugin,
+        name: "read-files".into(),
+        digest: Sha256Digest::of(b"component"),
+    }];
     let (agent, model) = ("lead".into(), "offline".into());
-    let new = New { id: Some(id.into()), agent, model, title: title.into(), parts, ..New::default() };
+    let new = NewSession { id: Some(id.into()), agent, model, title: title.into(), parts, ..NewSession::default() };
     let session = sessions(&place.path(), place.own_key()).create(new).unwrap();
-    let mut mark = Mark::default();
+    let mut mark = JournalPosition::default();
     for (run, record) in records {
         let record = serde_json::from_value(record.clone()).unwrap_or_else(|error| panic!("{error}: {record}"));
         mark = session.write(*run, &record);

@@ -13,12 +13,13 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use shelly_host::{
     agent::{
-        Action, AfterDecision, Agent, Answer, Ask, BeforeDecision, Crew, Edit, Effect, Entry, Interaction, Middleware,
-        Moment, Outcome, Phase, Registry, RunError, Step,
-        journal::{Past, Recorder},
+        AfterRunDecision, Agent, AgentEntry, AgentGroup, AgentRegistry, BeforeRunDecision, Effect, EffectAction,
+        EffectEdit, EffectInput, EffectPhase, EffectStep, InteractionMode, ModelQuery, RunAnswer, RunError,
+        RunMiddleware, RunOutcome,
+        journal::{JournalState, Recorder},
     },
     capability::{Budget, Power, Powers, Price, Usd},
-    chat::{Chat, Message, Role, Snapshot, ToolHints, ToolSpec},
+    chat::{Chat, ChatSnapshot, Message, Role, ToolHints, ToolSpec},
     error::Fault,
     event::RunCx,
     model::CompletionRequest,
@@ -35,7 +36,7 @@ pub type Outside = Arc<Mutex<Vec<String>>>;
 pub type Doing = Arc<dyn Fn(String) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
 
 pub struct World {
-    pub crew: Arc<Crew>,
+    pub crew: Arc<AgentGroup>,
     pub lead: Agent,
     pub board: TaskBoard,
     pub blackboard: Blackboard,
@@ -48,7 +49,7 @@ struct Say {
 
 impl World {
     /// A world that writes down what happens, and goes on from `past`, whose conversation is `chat`.
-    pub fn new(recorder: Arc<dyn Recorder>, past: Option<(Past, &Chat)>, outside: Outside) -> Self {
+    pub fn new(recorder: Arc<dyn Recorder>, past: Option<(JournalState, &Chat)>, outside: Outside) -> Self {
         let send = move |what| {
             outside.lock().unwrap().push(what);
             Box::pin(std::future::ready(())) as _
@@ -57,18 +58,18 @@ impl World {
     }
 
     /// One that sends so.
-    pub fn that_sends(recorder: Arc<dyn Recorder>, past: Option<(Past, &Chat)>, doing: Doing) -> Self {
+    pub fn that_sends(recorder: Arc<dyn Recorder>, past: Option<(JournalState, &Chat)>, doing: Doing) -> Self {
         let (board, blackboard) = (TaskBoard::new(), Blackboard::new());
         if let Some((past, _)) = &past {
             board.restore(past.tasks().iter().cloned()).unwrap();
             blackboard.restore(past.blackboards().get("team").cloned().unwrap_or_default()).unwrap();
         }
-        let registry = Registry::new();
+        let registry = AgentRegistry::new();
         for name in ["mid", "leaf", "deep"] {
             let agent = agent(name, &doing, &board, &blackboard);
-            registry.register(Entry::new(name, "helps"), move || agent.clone());
+            registry.register(AgentEntry::new(name, "helps"), move || agent.clone());
         }
-        let crew = Crew::new(registry).with_board(board.clone());
+        let crew = AgentGroup::new(registry).with_board(board.clone());
         let crew = match past {
             None => crew.with_recorder(recorder),
             Some((past, chat)) => crew.resuming(recorder, past, chat),
@@ -80,12 +81,12 @@ impl World {
     }
 
     /// From the beginning.
-    pub async fn run(&self, chat: &Chat) -> Result<Answer, RunError> {
+    pub async fn run(&self, chat: &Chat) -> Result<RunAnswer, RunError> {
         self.lead.run(&RunCx::new("lead"), chat, vec![Message::user("Do it all.")]).await
     }
 
     /// From where it was interrupted; from the beginning if that was before it began.
-    pub async fn go_on(&self, chat: &Chat) -> Result<Answer, RunError> {
+    pub async fn go_on(&self, chat: &Chat) -> Result<RunAnswer, RunError> {
         match self.lead.resume(&RunCx::new("lead"), chat, Vec::new()).await {
             Some(outcome) => outcome,
             None => self.run(chat).await,
@@ -136,7 +137,7 @@ fn agent(name: &str, doing: &Doing, board: &TaskBoard, blackboard: &Blackboard) 
     agent.options.behavioral_hints = false;
     agent.options.max_delegation_depth = 3;
     agent.options.max_handoffs = 2;
-    agent.options.interaction = Interaction::Auto;
+    agent.options.interaction = InteractionMode::Auto;
     agent
 }
 
@@ -206,8 +207,8 @@ impl Effect for Counts {
         "counts"
     }
 
-    fn phases(&self) -> &[Phase] {
-        &[Phase::BeforeModel, Phase::AfterModel]
+    fn phases(&self) -> &[EffectPhase] {
+        &[EffectPhase::BeforeModel, EffectPhase::AfterModel]
     }
 
     fn powers(&self) -> &Powers {
@@ -219,27 +220,32 @@ impl Effect for Counts {
     async fn eval(
         &self,
         _: &RunCx,
-        moment: &Moment,
-        _: &Snapshot,
+        moment: &EffectInput,
+        _: &ChatSnapshot,
         _: &Arc<[Arc<ToolSpec>]>,
         state: Vec<u8>,
-    ) -> Result<Step, Fault> {
+    ) -> Result<EffectStep, Fault> {
         let seen = state.first().copied().unwrap_or(0);
-        let step = |state: u8, edits| Ok(Step { state: vec![state], action: Action::Edits(edits), wake: None });
+        let step =
+            |state: u8, edits| Ok(EffectStep { state: vec![state], action: EffectAction::Edits(edits), wake: None });
         match (seen, &moment.reply) {
             (3, None) => {
                 let request = CompletionRequest::new(
-                    Snapshot::from_messages(vec![Message::user("How is it?")]).unwrap(),
+                    ChatSnapshot::from_messages(vec![Message::user("How is it?")]).unwrap(),
                     [].into(),
                 );
-                Ok(Step { state, action: Action::AskModel(Box::new(Ask { model: None, request })), wake: None })
+                Ok(EffectStep {
+                    state,
+                    action: EffectAction::AskModel(Box::new(ModelQuery { model: None, request })),
+                    wake: None,
+                })
             }
             (3, Some(reply)) => {
                 let said =
                     reply.as_ref().map(|reply| reply.clone().into_message("").text_content()).unwrap_or_default();
-                step(4, vec![Edit::Note(format!("after {seen} looks: {said}"))])
+                step(4, vec![EffectEdit::Note(format!("after {seen} looks: {said}"))])
             }
-            (1, _) => step(2, vec![Edit::HideTools(vec!["look".into()])]),
+            (1, _) => step(2, vec![EffectEdit::HideTools(vec!["look".into()])]),
             _ => step(seen + 1, vec![]),
         }
     }
@@ -249,24 +255,24 @@ impl Effect for Counts {
 struct TwiceIsBetter;
 
 #[async_trait]
-impl Middleware for TwiceIsBetter {
+impl RunMiddleware for TwiceIsBetter {
     fn name(&self) -> &str {
         "twice-is-better"
     }
 
-    async fn before(&self, _: &RunCx, input: &[Message]) -> Result<BeforeDecision, Fault> {
+    async fn before(&self, _: &RunCx, input: &[Message]) -> Result<BeforeRunDecision, Fault> {
         let input = input.iter().cloned().chain([Message::note("twice-is-better", "Take care.")]).collect();
-        Ok(BeforeDecision::Proceed { input: Some(input), state: vec![7] })
+        Ok(BeforeRunDecision::Proceed { input: Some(input), state: vec![7] })
     }
 
-    async fn after(&self, _: &RunCx, outcome: &Outcome, state: Vec<u8>) -> Result<AfterDecision, Fault> {
+    async fn after(&self, _: &RunCx, outcome: &RunOutcome, state: Vec<u8>) -> Result<AfterRunDecision, Fault> {
         match (state.as_slice(), outcome.attempt) {
-            ([7], 0) => Ok(AfterDecision::Retry {
+            ([7], 0) => Ok(AfterRunDecision::Retry {
                 feedback: Some("Once more.".into()),
                 delay: Default::default(),
                 state: vec![8],
             }),
-            ([8], 1) => Ok(AfterDecision::Accept),
+            ([8], 1) => Ok(AfterRunDecision::Accept),
             other => Err(Fault::other(format!("it remembers {other:?}"))),
         }
     }

@@ -5,8 +5,8 @@ use std::{path::Path, sync::Arc};
 use serde_json::{Value, json};
 use shelly_host::{
     agent::RunError,
-    app::{App, Prepared, Recording},
-    approval::{Desk, Policy, Trusted},
+    app::{App, PreparedRun, Recording},
+    approval::{ApprovalBroker, HeadlessPolicy, TrustedSubjects},
     chat::{Chat, Message},
     config::Config,
     error::Report,
@@ -63,19 +63,19 @@ async fn prepared(
     config: &str,
     name: Option<&str>,
     recording: Recording,
-) -> Result<Prepared, Report> {
+) -> Result<PreparedRun, Report> {
     let model =
         format!("{{name: m, kind: openai, model: m, retries: 0, base_url: 'http://127.0.0.1:{}/v1'}}", server.port);
     let config = Config::parse(&format!("providers: [{model}]\n{config}"), place.path())?;
     let plugins = vec![crate::PLUGIN_ROOT.into(), crate::GUEST_ROOT.into()];
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
-    let desk = Desk::new(Policy::Never, Trusted::default());
+    let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
     let app = App::new(config, &plugins, Some(cache), Arc::new(|_| None), desk)?.with_own_key(place.own_key());
     app.agent(name, None, recording).await
 }
 
 /// What came of a run, and the steps of teams, a line each.
-async fn seen(prepared: &Prepared, chat: &Chat) -> (Result<String, RunError>, Vec<String>) {
+async fn seen(prepared: &PreparedRun, chat: &Chat) -> (Result<String, RunError>, Vec<String>) {
     let (events, mut stream) = EventSink::channel();
     let runner = prepared.entrant.runner();
     let cx = RunCx::new(Arc::clone(runner.name())).with_events(events);

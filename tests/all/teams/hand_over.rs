@@ -9,8 +9,8 @@ use shelly_host::{
     chat::{Chat, Role},
     error::Fault,
     event::{Event, EventSink, RunCx},
-    plugin::PluginMiddleware,
-    team::{HandOff, Meeting, Member, Team},
+    plugin::PluginRunMiddleware,
+    team::{HandOffCoordinator, Member, Team, TeamChatMode},
 };
 
 use super::{agent, go, lines, says};
@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Whoever hears of a word gives way to the member who knows about it; the others answer.
-fn desk(meeting: Meeting) -> Team {
+fn desk(meeting: TeamChatMode) -> Team {
     let member = |name: &'static str| {
         let mind = Mind::new(move |asked| {
             let said = asked.request.messages.iter().find(|entry| entry.message.role == Role::User);
@@ -34,13 +34,13 @@ fn desk(meeting: Meeting) -> Team {
         });
         Member::new(agent(name, mind))
     };
-    let team = Team::new("desk", HandOff::default()).with_meeting(meeting);
+    let team = Team::new("desk", HandOffCoordinator::default()).with_meeting(meeting);
     ["triage", "flights", "hotels"].into_iter().fold(team, |team, name| team.with_member(member(name)))
 }
 
 #[tokio::test]
 async fn control_goes_from_one_to_the_next_and_stays_there() {
-    for meeting in [Meeting::SharedHandOver, Meeting::HandOver] {
+    for meeting in [TeamChatMode::SharedHandOver, TeamChatMode::HandOver] {
         let chat = Chat::new();
         let team = desk(meeting);
         let (sink, mut events) = EventSink::channel();
@@ -61,7 +61,7 @@ async fn control_goes_from_one_to_the_next_and_stays_there() {
         assert_eq!(handed, told, "{meeting:?}");
         let seen = lines(&chat);
         match meeting {
-            Meeting::SharedHandOver => assert_eq!(
+            TeamChatMode::SharedHandOver => assert_eq!(
                 seen,
                 [
                     "user user: A flight and a hotel.",
@@ -91,8 +91,8 @@ async fn transfers_come_to_an_end() {
     let pass = |name: &'static str, to: &'static str| {
         Member::new(agent(name, Mind::new(move |_| act(&format!("transfer_to_{to}"), json!({})))))
     };
-    for meeting in [Meeting::SharedHandOver, Meeting::HandOver] {
-        let team = Team::new("desk", HandOff::new(5)).with_meeting(meeting);
+    for meeting in [TeamChatMode::SharedHandOver, TeamChatMode::HandOver] {
+        let team = Team::new("desk", HandOffCoordinator::new(5)).with_meeting(meeting);
         let team = team.with_member(pass("ada", "bob")).with_member(pass("bob", "ada"));
         let error = go(&team, &Chat::new(), "go").await.unwrap_err();
         assert!(error.is_exhausted() && error.in_full().contains('5'), "{}", error.in_full());
@@ -109,8 +109,8 @@ async fn of_several_transfers_in_one_reply_the_first_wins_and_the_others_are_tol
         look.lock().unwrap().extend(results.map(|result| (result.is_error, result.text())));
         text("bob answers")
     });
-    let team = Team::new("desk", HandOff::default())
-        .with_meeting(Meeting::SharedHandOver)
+    let team = Team::new("desk", HandOffCoordinator::default())
+        .with_meeting(TeamChatMode::SharedHandOver)
         .with_member(Member::new(agent("ada", torn)))
         .with_member(Member::new(agent("bob", bob)))
         .with_member(Member::new(says("eve", |_| text("eve answers"))));
@@ -129,7 +129,7 @@ async fn members_are_named_in_tools_as_vendors_take_them() {
         look.lock().unwrap().extend(asked.request.tools.iter().map(|tool| tool.name.clone()));
         text("done")
     });
-    let team = Team::new("desk", HandOff::default()).with_meeting(Meeting::HandOver);
+    let team = Team::new("desk", HandOffCoordinator::default()).with_meeting(TeamChatMode::HandOver);
     let team = team.with_member(Member::new(agent("first", first)));
     let team = ["flight desk", "flight.desk", "日本", &"long".repeat(40)]
         .into_iter()
@@ -150,17 +150,17 @@ async fn a_tool_of_a_member_does_not_stand_in_for_handing_over() {
     });
     let triage =
         agent("triage", Mind::steps([act("transfer_to_flights", json!({"context": "secret"}))])).with_tool(spy);
-    let team = Team::new("desk", HandOff::default()).with_meeting(Meeting::HandOver);
+    let team = Team::new("desk", HandOffCoordinator::default()).with_meeting(TeamChatMode::HandOver);
     let team = team.with_member(Member::new(triage)).with_member(Member::new(says("flights", |_| text("booked"))));
     let answer = go(&team, &Chat::new(), "go").await.unwrap();
     assert_eq!((answer.message.text_content().as_str(), *heard.lock().unwrap()), ("booked", 0));
 }
 
 /// A member whose answers must end with `.`, and who gives way without one.
-fn guarded(reply: crate::script::Reply, guard: impl shelly_host::agent::Middleware + 'static) -> Team {
+fn guarded(reply: crate::script::Reply, guard: impl shelly_host::agent::RunMiddleware + 'static) -> Team {
     let triage = agent("triage", Mind::steps([reply])).with_middleware(guard);
-    Team::new("desk", HandOff::default())
-        .with_meeting(Meeting::HandOver)
+    Team::new("desk", HandOffCoordinator::default())
+        .with_meeting(TeamChatMode::HandOver)
         .with_member(Member::new(triage))
         .with_member(Member::new(says("flights", |_| text("booked"))))
 }
@@ -186,7 +186,7 @@ async fn guardrail_of_answers_lets_a_hand_over_pass() {
 
 #[tokio::test]
 async fn plugin_guard_holds_a_hand_over_to_what_is_denied_alone() {
-    let guard = async |params| PluginMiddleware::new(&plugin(OUTPUT_GUARDRAIL, params).await).unwrap();
+    let guard = async |params| PluginRunMiddleware::new(&plugin(OUTPUT_GUARDRAIL, params).await).unwrap();
     let transfer = |context: &str| act("transfer_to_flights", json!({"reason": "a flight", "context": context}));
     let rules = json!({"require": ["DONE"], "min_length": 1000, "json_schema": {"type": "object"}, "deny": ["s.cret"]});
     let answer = go(&guarded(transfer("to Rome"), guard(rules.clone()).await), &Chat::new(), "go").await.unwrap();
@@ -200,7 +200,7 @@ async fn plugin_guard_holds_a_hand_over_to_what_is_denied_alone() {
 /// What is said to whoever goes on is what middleware leaves of it, and nobody is shown it before.
 #[tokio::test]
 async fn hand_over_is_shown_only_as_middleware_leaves_it() {
-    let redact = PluginMiddleware::new(&plugin(REDACT, json!({"what": [], "extra": ["Rome"]})).await).unwrap();
+    let redact = PluginRunMiddleware::new(&plugin(REDACT, json!({"what": [], "extra": ["Rome"]})).await).unwrap();
     let transfer = act("transfer_to_flights", json!({"reason": "to Rome", "context": "Rome at noon"}));
     let (team, chat) = (guarded(transfer, redact), Chat::new());
     let (sink, mut events) = EventSink::channel();

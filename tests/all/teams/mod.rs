@@ -13,11 +13,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use shelly_host::{
-    agent::{Agent, Answer, RunError, Runner},
+    agent::{Agent, RunAnswer, RunError, Runner},
     chat::{Chat, Message, Role},
     error::Fault,
     event::RunCx,
-    team::{Action, Assignment, Coordinator, Moment, Step, Team},
+    team::{Coordinator, CoordinatorAction, CoordinatorInput, CoordinatorStep, MemberAssignment, Team},
 };
 
 use crate::script::{Mind, Reply};
@@ -26,23 +26,25 @@ use crate::script::{Mind, Reply};
 pub struct Plan<F>(pub F);
 
 #[async_trait]
-impl<F: Fn(&Moment<'_>) -> Result<Action, Fault> + Send + Sync> Coordinator for Plan<F> {
+impl<F: Fn(&CoordinatorInput<'_>) -> Result<CoordinatorAction, Fault> + Send + Sync> Coordinator for Plan<F> {
     fn name(&self) -> &str {
         "plan"
     }
 
-    async fn next(&self, _: &RunCx, moment: &Moment<'_>, state: Vec<u8>) -> Result<Step, Fault> {
-        Ok(Step::new(state, (self.0)(moment)?))
+    async fn next(&self, _: &RunCx, moment: &CoordinatorInput<'_>, state: Vec<u8>) -> Result<CoordinatorStep, Fault> {
+        Ok(CoordinatorStep::new(state, (self.0)(moment)?))
     }
 }
 
 /// These work one step after the other, side by side in each, and then the team is done.
 pub fn plan(steps: &'static [&'static [&'static str]]) -> impl Coordinator {
-    Plan(move |moment: &Moment<'_>| Ok(steps.get(moment.step as usize).map_or(Action::Done(None), |step| run(step))))
+    Plan(move |moment: &CoordinatorInput<'_>| {
+        Ok(steps.get(moment.step as usize).map_or(CoordinatorAction::Done(None), |step| run(step)))
+    })
 }
 
-pub fn run(members: &[&str]) -> Action {
-    Action::Run(members.iter().map(|member| Assignment::of(*member)).collect())
+pub fn run(members: &[&str]) -> CoordinatorAction {
+    CoordinatorAction::Run(members.iter().map(|member| MemberAssignment::of(*member)).collect())
 }
 
 pub fn agent(name: &str, mind: Mind) -> Agent {
@@ -54,7 +56,7 @@ pub fn says(name: &str, what: impl Fn(&str) -> Reply + Send + Sync + 'static) ->
     agent(name, Mind::new(move |asked| what(&asked.heard)))
 }
 
-pub async fn go(team: &Team, chat: &Chat, input: &str) -> Result<Answer, RunError> {
+pub async fn go(team: &Team, chat: &Chat, input: &str) -> Result<RunAnswer, RunError> {
     let name = Arc::clone(team.name());
     Runner::run(team, &RunCx::new(name), chat, vec![Message::user(input)]).await
 }

@@ -4,13 +4,15 @@ use std::sync::{Arc, Mutex};
 
 use shelly_host::{
     agent::{
-        Agent, Crew, Entry, Registry, Runner,
-        journal::{Past, Record},
+        Agent, AgentEntry, AgentGroup, AgentRegistry, Runner,
+        journal::{JournalRecord, JournalState},
     },
     chat::{Chat, Message, Role},
     event::RunCx,
     model::Completer,
-    team::{Member, ModelCoordinator, ModelOptions, RoundRobinUntil, Sequence, Team, Until},
+    team::{
+        Member, ModelCoordinator, ModelCoordinatorOptions, RoundRobinUntil, SequenceCoordinator, StopCondition, Team,
+    },
 };
 
 use super::{agent, go, lines, plan};
@@ -36,7 +38,7 @@ fn listens(name: &'static str, heard: &Heard) -> Agent {
 }
 
 fn nested(heard: &Heard) -> Team {
-    let desk = Team::new("desk", Sequence)
+    let desk = Team::new("desk", SequenceCoordinator)
         .with_member(Member::new(listens("researcher", heard)))
         .with_member(Member::new(listens("writer", heard)));
     Team::new("outer", plan(&[&["researcher"], &["desk"], &["researcher"], &["desk"]]))
@@ -77,22 +79,22 @@ async fn inner_member_hears_its_outer_namesake() {
 #[tokio::test]
 async fn resumed_members_hear_the_same_also_in_old_sessions() {
     let (heard, written) = (Heard::default(), memory());
-    let crew = Arc::new(Crew::new(Registry::new()).with_recorder(written.clone()));
+    let crew = Arc::new(AgentGroup::new(AgentRegistry::new()).with_recorder(written.clone()));
     let cx = RunCx::new("outer");
     nested(&heard).with_crew(crew).run(&cx, &Chat::recorded(), vec![Message::user("go")]).await.unwrap();
     let records = written.records();
-    let without_notes = |(run, record): &(u64, Record)| {
+    let without_notes = |(run, record): &(u64, JournalRecord)| {
         let mut json = serde_json::to_value(record).unwrap();
         drop_notes(&mut json);
         (*run, serde_json::from_value(json).unwrap())
     };
-    let old: Vec<(u64, Record)> = records.iter().map(without_notes).collect();
+    let old: Vec<(u64, JournalRecord)> = records.iter().map(without_notes).collect();
     assert_ne!(serde_json::to_string(&old).unwrap(), serde_json::to_string(&records).unwrap());
     for records in [records, old] {
         for cut in 1..records.len() {
-            let past = Past::of(records[..cut].iter().cloned()).unwrap();
+            let past = JournalState::of(records[..cut].iter().cloned()).unwrap();
             let (heard, written, chat) = (Heard::default(), memory(), past.chat().unwrap());
-            let crew = Arc::new(Crew::new(Registry::new()).resuming(written, past, &chat));
+            let crew = Arc::new(AgentGroup::new(AgentRegistry::new()).resuming(written, past, &chat));
             let answer = nested(&heard).with_crew(crew).resume(&cx, &chat, Vec::new()).await.unwrap().unwrap();
             assert_eq!(answer.message.text_content(), "writer says 2", "{cut}");
             let heard = heard.lock().unwrap().clone();
@@ -136,12 +138,12 @@ async fn member_called_like_the_person_or_its_team_hears_them() {
 
 #[tokio::test]
 async fn member_called_like_its_team_hears_the_coordinator() {
-    use shelly_host::{chat::Part, team::Action};
+    use shelly_host::{chat::Part, team::CoordinatorAction};
     let heard = Heard::default();
-    let sums_up = super::Plan(|moment: &shelly_host::team::Moment<'_>| {
+    let sums_up = super::Plan(|moment: &shelly_host::team::CoordinatorInput<'_>| {
         Ok(match moment.step {
             0 => super::run(&["desk"]),
-            _ => Action::Done(Some(vec![Part::Text("In short: yes.".into())])),
+            _ => CoordinatorAction::Done(Some(vec![Part::Text("In short: yes.".into())])),
         })
     });
     let team = Team::new("desk", sums_up).with_member(Member::new(listens("desk", &heard)));
@@ -156,7 +158,7 @@ async fn member_called_like_its_team_hears_the_coordinator() {
 async fn member_called_like_an_agent_that_spoke_before_hears_it() {
     let (heard, chat) = (Heard::default(), Chat::new());
     listens("researcher", &heard).run(&RunCx::new("researcher"), &chat, vec![Message::user("go")]).await.unwrap();
-    let team = Team::new("desk", Sequence).with_member(Member::new(listens("researcher", &heard)));
+    let team = Team::new("desk", SequenceCoordinator).with_member(Member::new(listens("researcher", &heard)));
     go(&team, &chat, "again").await.unwrap();
     assert_eq!(heard.lock().unwrap()[1], "desk/researcher <- user: go | researcher: researcher says 1 | user: again");
 }
@@ -164,13 +166,13 @@ async fn member_called_like_an_agent_that_spoke_before_hears_it() {
 #[tokio::test]
 async fn member_called_like_the_delegating_agent_keeps_its_context() {
     let heard = Heard::default();
-    let (registry, of) = (Registry::new(), Arc::clone(&heard));
-    registry.register(Entry::new("desk", ""), move || {
-        Team::new("desk", Sequence).with_member(Member::new(listens("lead", &of)))
+    let (registry, of) = (AgentRegistry::new(), Arc::clone(&heard));
+    registry.register(AgentEntry::new("desk", ""), move || {
+        Team::new("desk", SequenceCoordinator).with_member(Member::new(listens("lead", &of)))
     });
     let order = serde_json::json!({"tasks": [{"agent": "desk", "task": "count", "context": "There are two."}]});
     let lead = Mind::steps([crate::script::act("delegate", order), text("done")]);
-    let lead = agent("lead", lead).with_crew(Arc::new(Crew::new(registry)), 1);
+    let lead = agent("lead", lead).with_crew(Arc::new(AgentGroup::new(registry)), 1);
     lead.run(&RunCx::new("lead"), &Chat::new(), vec![Message::user("go")]).await.unwrap();
     let heard = heard.lock().unwrap().clone();
     let [one] = &heard[..] else { panic!("{heard:?}") };
@@ -181,9 +183,9 @@ async fn member_called_like_the_delegating_agent_keeps_its_context() {
 #[tokio::test]
 async fn words_of_an_outer_namesake_end_no_inner_round() {
     let heard = Heard::default();
-    let inner = Team::new("desk", RoundRobinUntil::new(1, Until::text("researcher says").unwrap()))
+    let inner = Team::new("desk", RoundRobinUntil::new(1, StopCondition::text("researcher says").unwrap()))
         .with_member(Member::new(listens("researcher", &heard)));
-    let outer = Team::new("outer", Sequence)
+    let outer = Team::new("outer", SequenceCoordinator)
         .with_member(Member::new(listens("researcher", &heard)))
         .with_member(Member::new(inner));
     go(&outer, &Chat::new(), "go").await.unwrap();
@@ -200,10 +202,10 @@ async fn model_that_leads_is_told_apart_namesakes() {
             true => text(r#"{"members":[],"done":true,"reasoning":""}"#),
         }
     }));
-    let inner = Team::new("desk", ModelCoordinator::new(ModelOptions::default()))
+    let inner = Team::new("desk", ModelCoordinator::new(ModelCoordinatorOptions::default()))
         .with_completer(Arc::clone(&leads) as Arc<dyn Completer>)
         .with_member(Member::new(listens("researcher", &heard)));
-    let outer = Team::new("outer", Sequence)
+    let outer = Team::new("outer", SequenceCoordinator)
         .with_member(Member::new(listens("researcher", &heard)))
         .with_member(Member::new(inner));
     go(&outer, &Chat::new(), "go").await.unwrap();

@@ -10,13 +10,13 @@ use serde_json::{Value, json};
 use shelly_host::{
     agent::{RunError, Runner},
     capability::{Budget, Grant, Power},
-    chat::{Chat, Message, Part, Role, Snapshot, ToolCall, ToolResult},
+    chat::{Chat, ChatSnapshot, Message, Part, Role, ToolCall, ToolResult},
     error::{Fault, OnFailure},
     event::{Event, EventSink, RunCx},
     limits,
     model::Completer,
-    plugin::{Limits, Plugin, PluginCoordinator, PluginEngine, PluginPackage, Settings},
-    team::{Coordinator, Fared, Meeting, Member, Moment, Report, Team},
+    plugin::{Limits, Plugin, PluginCoordinator, PluginEngine, PluginPackage, PluginSettings},
+    team::{Coordinator, CoordinatorInput, Member, MemberOutcome, MemberReport, Team, TeamChatMode},
 };
 
 use super::{go, lines, says};
@@ -111,7 +111,7 @@ fn with_a_call() -> Chat {
     let call = ToolCall { id: "c".into(), name: "look".into(), arguments: r#"{"key":"hidden"}"#.into(), meta: vec![] };
     let asked =
         Message { sender: "old".into(), role: Role::Assistant, parts: vec![Part::ToolCall(call)], meta: vec![] };
-    let content = vec![shelly_host::chat::Content::Text("found".into())];
+    let content = vec![shelly_host::chat::ToolResultContent::Text("found".into())];
     chat.reply(asked).answer(vec![ToolResult { call_id: "c".into(), content, is_error: false }]);
     chat
 }
@@ -230,7 +230,7 @@ async fn one_that_never_answers_is_stopped_in_time() {
     let package = Arc::new(PluginPackage::read(std::path::Path::new(PROBE_TEAM).parent().unwrap()).unwrap());
     let limits = Limits { step_time: Duration::from_millis(300), ..Limits::default() };
     let params = serde_json::value::to_raw_value(&json!({"does": "spin"})).unwrap();
-    let settings = Settings { params, limits, ..Settings::new("desk", "teams.desk.coordinator") };
+    let settings = PluginSettings { params, limits, ..PluginSettings::new("desk", "teams.desk.coordinator") };
     let plugin = Plugin::load(&Arc::new(PluginEngine::new(None).unwrap()), &package, &settings).await.unwrap();
     let error = failure(&two(led_by(&Arc::new(plugin)))).await;
     let took = "the coordinator `probe-team` failed: plugin `probe-team` took longer than 0.3 seconds";
@@ -334,29 +334,38 @@ async fn its_steps_are_what_the_trait_says() {
     // Without a team around it: the conversation and the members are what it is handed.
     let plugin = plugin(STATE_MACHINE, json!({"states": [{"name": "a", "members": ["ada"]}]})).await;
     let coordinator = PluginCoordinator::new(&plugin).unwrap();
-    let members = [shelly_host::team::Profile { name: "ada".into(), role: "ada".into(), description: "".into() }];
-    let shared = Snapshot::from_messages(vec![Message::user("go")]).unwrap();
-    let reports = [Report { member: "ada".into(), fared: Fared::Replied }];
-    let moment =
-        |step, reports| Moment { step, shared: &shared, members: &members, reports, active: None, reply: None };
+    let members = [shelly_host::team::MemberProfile { name: "ada".into(), role: "ada".into(), description: "".into() }];
+    let shared = ChatSnapshot::from_messages(vec![Message::user("go")]).unwrap();
+    let reports = [MemberReport { member: "ada".into(), fared: MemberOutcome::Replied }];
+    let moment = |step, reports| CoordinatorInput {
+        step,
+        shared: &shared,
+        members: &members,
+        reports,
+        active: None,
+        reply: None,
+    };
     let cx = RunCx::new("desk");
     let first = coordinator.next(&cx, &moment(0, &[]), Vec::new()).await.unwrap();
-    assert!(matches!(&first.action, shelly_host::team::Action::Run(run) if *run[0].member == *"ada"), "{first:?}");
+    assert!(
+        matches!(&first.action, shelly_host::team::CoordinatorAction::Run(run) if *run[0].member == *"ada"),
+        "{first:?}"
+    );
     let second = coordinator.next(&cx, &moment(1, &reports), first.state).await.unwrap();
-    assert!(matches!(second.action, shelly_host::team::Action::Done(None)), "{second:?}");
+    assert!(matches!(second.action, shelly_host::team::CoordinatorAction::Done(None)), "{second:?}");
     // A state of another version counts as none.
     let odd = coordinator.next(&cx, &moment(1, &reports), vec![9, 9]).await.unwrap();
-    assert!(matches!(odd.action, shelly_host::team::Action::Run(_)), "{odd:?}");
+    assert!(matches!(odd.action, shelly_host::team::CoordinatorAction::Run(_)), "{odd:?}");
 }
 
 #[tokio::test]
 async fn plugin_is_told_of_hand_overs_and_leads_them() {
     for (meeting, at_most, expected) in [
-        (Meeting::HandOver, 9, Ok("eve answers")),
-        (Meeting::SharedHandOver, 9, Ok("eve answers")),
-        (Meeting::HandOver, 0, Ok("it was handed over too often")),
+        (TeamChatMode::HandOver, 9, Ok("eve answers")),
+        (TeamChatMode::SharedHandOver, 9, Ok("eve answers")),
+        (TeamChatMode::HandOver, 0, Ok("it was handed over too often")),
         // Without tools for it nobody can.
-        (Meeting::Coordinated, 9, Err("tool not found: transfer_to_bob")),
+        (TeamChatMode::Coordinated, 9, Err("tool not found: transfer_to_bob")),
     ] {
         let passes = |name: &'static str, to: &'static str| {
             Member::new(super::agent(

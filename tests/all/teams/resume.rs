@@ -9,15 +9,18 @@ use async_trait::async_trait;
 use serde_json::json;
 use shelly_host::{
     agent::{
-        Ask, Crew, Registry, Runner,
-        journal::{Past, Record},
+        AgentGroup, AgentRegistry, ModelQuery, Runner,
+        journal::{JournalRecord, JournalState},
     },
-    chat::{Chat, Message, Role, Snapshot},
+    chat::{Chat, ChatSnapshot, Message, Role},
     error::{Fault, OnFailure},
     event::{Event, EventSink, RunCx},
     model::CompletionRequest,
     plugin::PluginCoordinator,
-    team::{Action, Assignment, Coordinator, HandOff, Meeting, Member, Moment, Sequence, Step, Team},
+    team::{
+        Coordinator, CoordinatorAction, CoordinatorInput, CoordinatorStep, HandOffCoordinator, Member,
+        MemberAssignment, SequenceCoordinator, Team, TeamChatMode,
+    },
 };
 
 use super::{agent, lines, plan, says};
@@ -56,20 +59,26 @@ impl Coordinator for Asking {
         "asking"
     }
 
-    async fn next(&self, _: &RunCx, moment: &Moment<'_>, state: Vec<u8>) -> Result<Step, Fault> {
+    async fn next(&self, _: &RunCx, moment: &CoordinatorInput<'_>, state: Vec<u8>) -> Result<CoordinatorStep, Fault> {
         let Some(reply) = &moment.reply else {
             let question = format!("who after {} steps? {}", moment.step, moment.shared.len());
-            let messages = Snapshot::from_messages(vec![Message::user(question)]).unwrap();
+            let messages = ChatSnapshot::from_messages(vec![Message::user(question)]).unwrap();
             let request = CompletionRequest::new(messages, [].into());
-            return Ok(Step::new(state, Action::Ask(Box::new(Ask { model: None, request }))));
+            return Ok(CoordinatorStep::new(
+                state,
+                CoordinatorAction::Ask(Box::new(ModelQuery { model: None, request })),
+            ));
         };
         let reply = reply.clone()?.into_message("").text_content();
         let state = [&state[..], reply.as_bytes()].concat();
         Ok(match &*reply {
-            "done" => Step::new(state, Action::Done(None)),
+            "done" => CoordinatorStep::new(state, CoordinatorAction::Done(None)),
             who => {
                 let task = Some(format!("step {} of {}", moment.step, String::from_utf8_lossy(&state)));
-                Step::new(state.clone(), Action::Run(vec![Assignment { member: who.into(), task }]))
+                CoordinatorStep::new(
+                    state.clone(),
+                    CoordinatorAction::Run(vec![MemberAssignment { member: who.into(), task }]),
+                )
             }
         })
     }
@@ -101,10 +110,10 @@ fn pattern(name: &str, outside: &Outside) -> Team {
             team.with_member(work("ada")).with_member(work("bob")).with_member(work("eve"))
         }
         "nested" => {
-            let inner = Team::new("inner", Sequence).with_member(work("ada")).with_member(work("bob"));
+            let inner = Team::new("inner", SequenceCoordinator).with_member(work("ada")).with_member(work("bob"));
             let middle = Team::new("middle", plan(&[&["inner", "eve"], &["inner"]]));
             let middle = middle.with_member(Member::new(inner)).with_member(work("eve"));
-            Team::new("desk", Sequence).with_member(Member::new(middle)).with_member(work("zoe"))
+            Team::new("desk", SequenceCoordinator).with_member(Member::new(middle)).with_member(work("zoe"))
         }
         "asking" => {
             let team = Team::new("desk", Asking).with_completer(Arc::new(Mind::new(asked)));
@@ -128,8 +137,8 @@ fn pattern(name: &str, outside: &Outside) -> Team {
                 });
                 Member::new(agent(name, mind))
             };
-            let meeting = if name == "handed over" { Meeting::HandOver } else { Meeting::SharedHandOver };
-            let team = Team::new("desk", HandOff::default()).with_meeting(meeting);
+            let meeting = if name == "handed over" { TeamChatMode::HandOver } else { TeamChatMode::SharedHandOver };
+            let team = Team::new("desk", HandOffCoordinator::default()).with_meeting(meeting);
             team.with_member(passes("ada", "bob")).with_member(passes("bob", "eve")).with_member(work("eve"))
         }
         _ => unreachable!("{name}"),
@@ -187,7 +196,7 @@ async fn every_prefix_of_a_run_that_a_plugin_leads_goes_on_to_the_same_end() {
 async fn goes_on_from_every_prefix(name: &str, pattern: impl Fn(&Outside) -> Team) {
     let outside = Outside::default();
     let written = memory();
-    let crew = Arc::new(Crew::new(Registry::new()).with_recorder(written.clone()));
+    let crew = Arc::new(AgentGroup::new(AgentRegistry::new()).with_recorder(written.clone()));
     let team = pattern(&outside).with_crew(crew.clone());
     let chat = Chat::recorded();
     let cx = RunCx::new("desk");
@@ -201,10 +210,10 @@ async fn goes_on_from_every_prefix(name: &str, pattern: impl Fn(&Outside) -> Tea
     sorted.sort();
     let ledger = serde_json::to_string(&crew.ledger()).unwrap();
     let end = see(&team, &chat).await;
-    assert!(records.iter().any(|(_, record)| matches!(record, Record::Chose { .. })), "{name}");
+    assert!(records.iter().any(|(_, record)| matches!(record, JournalRecord::Chose { .. })), "{name}");
     for cut in 0..=records.len() {
         let at = format!("{name}: after record {cut} of {} ({:?})", records.len(), records.get(cut.wrapping_sub(1)));
-        let past = Past::of(records[..cut].iter().cloned()).unwrap_or_else(|error| panic!("{error}: {at}"));
+        let past = JournalState::of(records[..cut].iter().cloned()).unwrap_or_else(|error| panic!("{error}: {at}"));
         let is_over = cut == records.len();
         assert_eq!(past.is_unfinished(), cut > 0 && !is_over, "{at}");
         let (chat, written) = (past.chat().unwrap(), memory());
@@ -215,10 +224,10 @@ async fn goes_on_from_every_prefix(name: &str, pattern: impl Fn(&Outside) -> Tea
         // What was sent before: the calls whose results are there.
         let ended = records[..cut]
             .iter()
-            .filter(|(_, record)| matches!(record, Record::CallEnded { result, .. } if result.text() == "sent"));
+            .filter(|(_, record)| matches!(record, JournalRecord::CallEnded { result, .. } if result.text() == "sent"));
         let done = ended.count();
         let outside = Outside::default();
-        let crew = Arc::new(Crew::new(Registry::new()).resuming(written.clone(), past, &chat));
+        let crew = Arc::new(AgentGroup::new(AgentRegistry::new()).resuming(written.clone(), past, &chat));
         let team = pattern(&outside).with_crew(crew.clone());
         let resumed = match team.resume(&cx, &chat, Vec::new()).await {
             Some(resumed) => Some(resumed),
@@ -233,12 +242,12 @@ async fn goes_on_from_every_prefix(name: &str, pattern: impl Fn(&Outside) -> Tea
         }
         assert_eq!(serde_json::to_string(&crew.ledger()).unwrap(), ledger, "{at}");
         let sent_now = outside.lock().unwrap().len();
-        let in_doubt = written.records().iter().filter(|(_, record)| matches!(record, Record::CallEnded { result, .. } if result.text().contains("interrupted"))).count();
+        let in_doubt = written.records().iter().filter(|(_, record)| matches!(record, JournalRecord::CallEnded { result, .. } if result.text().contains("interrupted"))).count();
         assert_eq!(done + sent_now + in_doubt, sent.len(), "{at}");
         if in_doubt == 0 {
             assert_eq!(see(&team, &chat).await, end, "{at}");
         }
-        let twice = Past::of(written.records()).unwrap();
+        let twice = JournalState::of(written.records()).unwrap();
         assert!(!twice.is_unfinished(), "{at}");
         assert_eq!(twice.chat().unwrap().snapshot().len(), chat.snapshot().len(), "{at}");
     }
@@ -264,12 +273,12 @@ async fn nested_team_is_shown_with_its_own_task_after_a_resume() {
     let outside = Outside::default();
     let team = || {
         let inner = pattern("handed over in one", &outside);
-        Team::new("desk", Sequence)
+        Team::new("desk", SequenceCoordinator)
             .with_member(Member::new(inner).with_name("inner"))
             .with_member(worker("zoe", &outside))
     };
     let (written, chat) = (memory(), Chat::recorded());
-    let crew = Arc::new(Crew::new(Registry::new()).with_recorder(written.clone()));
+    let crew = Arc::new(AgentGroup::new(AgentRegistry::new()).with_recorder(written.clone()));
     let whole = team().with_crew(crew);
     let told = tasks_of(async |cx| {
         whole.run(cx, &chat, vec![Message::user("go")]).await.unwrap();
@@ -278,9 +287,9 @@ async fn nested_team_is_shown_with_its_own_task_after_a_resume() {
     assert_eq!((told["desk"].as_str(), told["desk/inner"].as_str()), ("go", "go"));
     let records = written.records();
     for cut in 1..records.len() {
-        let past = Past::of(records[..cut].iter().cloned()).unwrap();
+        let past = JournalState::of(records[..cut].iter().cloned()).unwrap();
         let chat = past.chat().unwrap();
-        let crew = Arc::new(Crew::new(Registry::new()).resuming(memory(), past, &chat));
+        let crew = Arc::new(AgentGroup::new(AgentRegistry::new()).resuming(memory(), past, &chat));
         let again = team().with_crew(crew);
         let seen = tasks_of(async |cx| {
             again.resume(cx, &chat, Vec::new()).await.unwrap().unwrap();

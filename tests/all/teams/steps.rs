@@ -10,13 +10,13 @@ use std::{
 
 use async_trait::async_trait;
 use shelly_host::{
-    agent::{AfterDecision, BeforeDecision, Middleware, Outcome, RunError, Runner},
+    agent::{AfterRunDecision, BeforeRunDecision, RunError, RunMiddleware, RunOutcome, Runner},
     capability::Budget,
     chat::{Chat, Message, Role},
     error::{Fault, OnFailure},
     event::{Event, EventSink, RunCx},
     limits,
-    team::{Action, Assignment, JoinError, Member, Moment, Sequence, Team},
+    team::{CoordinatorAction, CoordinatorInput, JoinError, Member, MemberAssignment, SequenceCoordinator, Team},
 };
 
 use super::{Plan, agent, go, lines, plan, run, says};
@@ -82,7 +82,7 @@ async fn what_a_message_has_beside_its_text_comes_with_it() {
         *look.lock().unwrap() = asked.request.messages.last().map(|entry| Message::clone(&entry.message));
         text("yes")
     });
-    let team = Team::new("desk", Sequence).with_member(Member::new(agent("ada", mind)));
+    let team = Team::new("desk", SequenceCoordinator).with_member(Member::new(agent("ada", mind)));
     let mut message = Message::user("look at this");
     message.meta = vec![("k".into(), "v".into())];
     Runner::run(&team, &RunCx::new("desk"), &Chat::new(), vec![message.clone()]).await.unwrap();
@@ -164,7 +164,7 @@ async fn a_member_that_fails_is_asked_again_and_may_be_passed_over() {
         })
     };
     let with = |member: Member| {
-        Team::new("desk", Sequence)
+        Team::new("desk", SequenceCoordinator)
             .with_member(member)
             .with_member(Member::new(says("bob", |heard| text(&format!("after: {heard}")))))
     };
@@ -185,16 +185,16 @@ async fn a_member_that_fails_is_asked_again_and_may_be_passed_over() {
 
 #[tokio::test]
 async fn what_a_coordinator_says_is_checked() {
-    let with = |action: fn(&Moment<'_>) -> Result<Action, Fault>| {
+    let with = |action: fn(&CoordinatorInput<'_>) -> Result<CoordinatorAction, Fault>| {
         Team::new("desk", Plan(action)).with_member(Member::new(says("ada", |_| text("yes"))))
     };
-    let long = |_: &Moment<'_>| {
+    let long = |_: &CoordinatorInput<'_>| {
         let task = Some("x".repeat(limits::ASSIGNMENT_CHARS + 1));
-        Ok(Action::Run(vec![Assignment { member: "ada".into(), task }]))
+        Ok(CoordinatorAction::Run(vec![MemberAssignment { member: "ada".into(), task }]))
     };
-    let twice_nobody = |moment: &Moment<'_>| Ok(if moment.step == 1 { run(&["ada"]) } else { run(&[]) });
+    let twice_nobody = |moment: &CoordinatorInput<'_>| Ok(if moment.step == 1 { run(&["ada"]) } else { run(&[]) });
     for (action, said) in [
-        ((|_| Ok(run(&[]))) as fn(&Moment<'_>) -> _, "nobody was to work, twice in a row"),
+        ((|_| Ok(run(&[]))) as fn(&CoordinatorInput<'_>) -> _, "nobody was to work, twice in a row"),
         (twice_nobody, "nobody was to work, twice in a row"),
         (|_| Ok(run(&["bob\u{1b}[2J"])), "there is no member `bob\\u{1b}[2J`; there are: ada"),
         (|_| Ok(run(&["ada", "ada"])), "`ada` is to work twice in one step"),
@@ -205,25 +205,25 @@ async fn what_a_coordinator_says_is_checked() {
         assert_eq!(error.in_full(), format!("the coordinator `plan` failed: {said}"));
     }
     // Once is no harm.
-    let once = Plan(|moment: &Moment<'_>| {
+    let once = Plan(|moment: &CoordinatorInput<'_>| {
         Ok(match moment.step {
             0 | 2 => run(&[]),
             1 => run(&["ada"]),
-            _ => Action::Done(None),
+            _ => CoordinatorAction::Done(None),
         })
     });
     let team = Team::new("desk", once).with_member(Member::new(says("ada", |_| text("yes"))));
     assert_eq!(go(&team, &Chat::new(), "go").await.unwrap().message.text_content(), "yes");
     // A team in which nobody has ever said anything has no answer.
-    let team = with(|_| Ok(Action::Done(None)));
+    let team = with(|_| Ok(CoordinatorAction::Done(None)));
     assert!(matches!(go(&team, &Chat::new(), "go").await, Err(RunError::Empty)));
     // What it says itself is one.
-    let team = with(|_| Ok(Action::Done(Some(vec![shelly_host::chat::Part::Text("enough".into())]))));
+    let team = with(|_| Ok(CoordinatorAction::Done(Some(vec![shelly_host::chat::Part::Text("enough".into())]))));
     let chat = Chat::new();
     assert_eq!(go(&team, &chat, "go").await.unwrap().message.text_content(), "enough");
     assert_eq!(lines(&chat), ["user user: go", "assistant desk: enough"]);
     // A coordinator that never ends is ended.
-    let team = Team::new("desk", Plan(|_: &Moment<'_>| Ok(run(&["ada"]))));
+    let team = Team::new("desk", Plan(|_: &CoordinatorInput<'_>| Ok(run(&["ada"]))));
     let team = team.with_member(Member::new(says("ada", |_| text("more"))));
     let budget = Budget { tokens: Some(100), ..Budget::default() };
     let error = go(&team.with_budget(budget), &Chat::new(), "go").await.unwrap_err();
@@ -232,11 +232,11 @@ async fn what_a_coordinator_says_is_checked() {
 
 #[tokio::test]
 async fn a_task_is_put_before_its_member_alone() {
-    let tasks = Plan(|moment: &Moment<'_>| {
-        let task = |member: &str, task: &str| Assignment { member: member.into(), task: Some(task.into()) };
+    let tasks = Plan(|moment: &CoordinatorInput<'_>| {
+        let task = |member: &str, task: &str| MemberAssignment { member: member.into(), task: Some(task.into()) };
         Ok(match moment.step {
-            0 => Action::Run(vec![task("ada", "count"), task("bob", "weigh")]),
-            _ => Action::Done(None),
+            0 => CoordinatorAction::Run(vec![task("ada", "count"), task("bob", "weigh")]),
+            _ => CoordinatorAction::Done(None),
         })
     });
     let hears = |name: &str| Member::new(says(name, |heard| text(&format!("told to {heard}"))));
@@ -249,9 +249,9 @@ async fn a_task_is_put_before_its_member_alone() {
 #[tokio::test]
 async fn members_join_and_leave_between_steps() {
     let says_own = |name: &'static str| Member::new(says(name, move |heard| text(&format!("{name} after {heard}"))));
-    let all = Plan(|moment: &Moment<'_>| {
+    let all = Plan(|moment: &CoordinatorInput<'_>| {
         let names: Vec<_> = moment.members.iter().map(|member| &*member.name).collect();
-        Ok(if moment.step < 2 { run(&names) } else { Action::Done(None) })
+        Ok(if moment.step < 2 { run(&names) } else { CoordinatorAction::Done(None) })
     });
     let team = Team::new("desk", all).with_member(says_own("ada"));
     let members = team.members.clone();
@@ -289,9 +289,9 @@ async fn members_join_and_leave_between_steps() {
 async fn teams_nest_and_a_failure_at_the_bottom_says_where_it_was() {
     let deep = |says_what: Result<&'static str, &'static str>| {
         let bottom = says("ada", move |_| says_what.map_or_else(|why| Err(Fault::other(why)), text));
-        let inner = Team::new("inner", Sequence).with_member(Member::new(bottom));
-        let middle = Team::new("middle", Sequence).with_member(Member::new(inner));
-        Team::new("outer", Sequence)
+        let inner = Team::new("inner", SequenceCoordinator).with_member(Member::new(bottom));
+        let middle = Team::new("middle", SequenceCoordinator).with_member(Member::new(inner));
+        Team::new("outer", SequenceCoordinator)
             .with_member(Member::new(middle))
             .with_member(Member::new(says("bob", |heard| text(&format!("bob heard {heard}")))))
     };
@@ -337,7 +337,7 @@ async fn teams_nest_and_a_failure_at_the_bottom_says_where_it_was() {
 async fn a_team_that_runs_again_begins_anew_and_its_members_remember() {
     let counts =
         |name: &'static str| Member::new(agent(name, Mind::new(move |asked| text(&format!("{name} {}", asked.turn)))));
-    let inner = Team::new("inner", Sequence).with_member(counts("ada")).with_member(counts("bob"));
+    let inner = Team::new("inner", SequenceCoordinator).with_member(counts("ada")).with_member(counts("bob"));
     let outer = Team::new("outer", plan(&[&["inner"], &["inner"]])).with_member(Member::new(inner));
     let chat = Chat::new();
     go(&outer, &chat, "one").await.unwrap();
@@ -372,7 +372,7 @@ async fn a_team_that_is_dropped_leaves_nobody_at_work() {
         }
     });
     let member = agent("ada", Mind::steps([act("wait", serde_json::json!({}))])).with_tool(wait);
-    let team = Team::new("desk", Sequence).with_member(Member::new(member));
+    let team = Team::new("desk", SequenceCoordinator).with_member(Member::new(member));
     let chat = Chat::new();
     let run = tokio::time::timeout(Duration::from_secs(1), go(&team, &chat, "go")).await;
     assert!(run.is_err());
@@ -385,7 +385,7 @@ async fn a_team_that_is_dropped_leaves_nobody_at_work() {
 #[tokio::test]
 async fn what_stands_around_a_team_sees_its_task_and_its_answer() {
     use shelly_host::agent::{InputGuardrail, OutputGuardrail};
-    let team = || Team::new("desk", Sequence).with_member(Member::new(says("ada", |_| text("a secret"))));
+    let team = || Team::new("desk", SequenceCoordinator).with_member(Member::new(says("ada", |_| text("a secret"))));
     let guarded = team().with_middleware(InputGuardrail::new("in", |input: &[Message]| {
         match input.iter().any(|message| message.text_content().contains("bomb")) {
             true => Err(Fault::invalid("not that")),
@@ -443,16 +443,16 @@ async fn what_members_say_is_told_as_far_as_it_may_be_seen() {
 struct Replaces;
 
 #[async_trait]
-impl Middleware for Replaces {
+impl RunMiddleware for Replaces {
     fn name(&self) -> &str {
         "replaces"
     }
 
-    async fn before(&self, _: &RunCx, _: &[Message]) -> Result<BeforeDecision, Fault> {
-        Ok(BeforeDecision::Proceed { input: None, state: Vec::new() })
+    async fn before(&self, _: &RunCx, _: &[Message]) -> Result<BeforeRunDecision, Fault> {
+        Ok(BeforeRunDecision::Proceed { input: None, state: Vec::new() })
     }
 
-    async fn after(&self, _: &RunCx, _: &Outcome, _: Vec<u8>) -> Result<AfterDecision, Fault> {
-        Ok(AfterDecision::Replace(Message::text(Role::Assistant, "desk", "All is well.")))
+    async fn after(&self, _: &RunCx, _: &RunOutcome, _: Vec<u8>) -> Result<AfterRunDecision, Fault> {
+        Ok(AfterRunDecision::Replace(Message::text(Role::Assistant, "desk", "All is well.")))
     }
 }

@@ -13,7 +13,7 @@ async fn edits_of_one_file_at_once_are_made_or_refused_and_none_is_lost() {
         ("fs_edit", json!({"path": "many.txt", "old_text": old, "new_text": new}))
     };
     let calls: Vec<_> = (0..LINES).map(edit).collect();
-    let came = run(&world, ADA, &[&calls], By::Nobody(Policy::All)).await;
+    let came = run(&world, ADA, &[&calls], By::Nobody(HeadlessPolicy::All)).await;
     assert_eq!(came.results.len(), LINES);
     let made: Vec<_> = came.results.iter().map(|result| result.starts_with("changed ")).collect();
     let refused = came.results.iter().filter(|result| result.contains("has changed meanwhile")).count();

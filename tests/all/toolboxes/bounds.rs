@@ -56,7 +56,7 @@ async fn no_more_is_opened_to_one_agent_than_may_be() {
     // The first is still open after the last was refused.
     let (open, beyond) = calls.split_at(limits::OPENED);
     let replies: Vec<_> = open.chunks(4).chain([beyond, &calls[..1]]).collect();
-    let came = run(&world, ADA, &replies, By::Nobody(Policy::All)).await;
+    let came = run(&world, ADA, &replies, By::Nobody(HeadlessPolicy::All)).await;
     assert_eq!(came.results.len(), limits::OPENED + 2);
     for (at, result) in came.results.iter().enumerate() {
         let says = if at == limits::OPENED {

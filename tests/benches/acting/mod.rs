@@ -4,11 +4,11 @@ use std::{error::Error, path::Path, sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 use shelly_host::{
-    agent::{Moment, Phase},
+    agent::{EffectInput, EffectPhase},
     capability::Grant,
-    chat::{Chat, Message, Part, Role, Snapshot, ToolCall, ToolResult},
+    chat::{Chat, ChatSnapshot, Message, Part, Role, ToolCall, ToolResult},
     model::Usage,
-    plugin::{Plugin, PluginEffect, PluginEngine, PluginPackage, Settings},
+    plugin::{Plugin, PluginEffect, PluginEngine, PluginPackage, PluginSettings},
 };
 
 include!(concat!(env!("OUT_DIR"), "/guests.rs"));
@@ -27,19 +27,19 @@ pub fn effects() -> [(&'static str, Value); 5] {
 /// Makes an effect ready, with all that it asks for but folders.
 pub async fn load(engine: &Arc<PluginEngine>, component: &str, params: &Value) -> Result<PluginEffect, Box<dyn Error>> {
     let package = Arc::new(PluginPackage::read(Path::new(component).parent().ok_or("a plugin has a folder")?)?);
-    let settings = Settings {
+    let settings = PluginSettings {
         grant: Grant { files: Default::default(), ..package.manifest.wants.grant() },
         params: serde_json::value::to_raw_value(params)?,
-        ..Settings::new("bench", "bench")
+        ..PluginSettings::new("bench", "bench")
     };
     let plugin = Arc::new(Plugin::load(engine, &package, &settings).await?);
     Ok(PluginEffect::new(&plugin).ok_or("it is an effect")?)
 }
 
 /// The turn in which all of [`effects`] act on such a conversation.
-pub fn moment(chat: &Snapshot) -> Moment {
-    Moment {
-        phase: Phase::BeforeModel,
+pub fn moment(chat: &ChatSnapshot) -> EffectInput {
+    EffectInput {
+        phase: EffectPhase::BeforeModel,
         iteration: 9,
         request_tokens: chat.tokens(),
         context_window: None,

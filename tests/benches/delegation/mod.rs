@@ -10,7 +10,7 @@ use std::{
 };
 
 use shelly_host::{
-    agent::{Agent, Crew, Entry, Registry},
+    agent::{Agent, AgentEntry, AgentGroup, AgentRegistry},
     chat::Chat,
     event::RunCx,
 };
@@ -76,7 +76,7 @@ fn runtime() -> std::io::Result<Runtime> {
 }
 
 /// A lead that delegates once, and those that it delegates to.
-pub fn crew(tasks: usize, ending: &'static str, reply_after: Duration) -> (Registry, Agent) {
+pub fn crew(tasks: usize, ending: &'static str, reply_after: Duration) -> (AgentRegistry, Agent) {
     let orders: Vec<_> = (0..tasks)
         .map(|n| {
             let task = format!("Look into section {n} of the documentation.");
@@ -97,17 +97,17 @@ pub fn crew(tasks: usize, ending: &'static str, reply_after: Duration) -> (Regis
             stage::Says::Call("task_complete", report.into())
         }
     });
-    let registry = Registry::new();
+    let registry = AgentRegistry::new();
     let (lead, registered) = (stage::agent("lead", &lead), stage::agent("lead", &lead));
-    registry.register(Entry::new("lead", "Divides work"), move || registered.clone());
-    registry.register(Entry::new("worker", "Looks things up"), move || stage::agent("worker", &worker));
+    registry.register(AgentEntry::new("lead", "Divides work"), move || registered.clone());
+    registry.register(AgentEntry::new("worker", "Looks things up"), move || stage::agent("worker", &worker));
     (registry, lead)
 }
 
 /// Gives the tasks to agents, and checks that all of them have reported.
-pub async fn delegate((registry, lead): &(Registry, Agent), tasks: usize) {
+pub async fn delegate((registry, lead): &(AgentRegistry, Agent), tasks: usize) {
     // A crew has a bound for the agents of its life: each round has one of its own.
-    let crew = Arc::new(Crew::new(registry.clone()));
+    let crew = Arc::new(AgentGroup::new(registry.clone()));
     let lead = lead.clone().with_crew(Arc::clone(&crew), 1);
     let chat = Chat::new();
     lead.run(&RunCx::new("lead"), &chat, stage::task()).await.expect("the model answers");

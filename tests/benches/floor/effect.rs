@@ -1,6 +1,6 @@
 //! An effect straight through wasmtime: a conversation in memory answers what it asks.
 
-use shelly_host::chat::{Content, Part, Role, Snapshot};
+use shelly_host::chat::{ChatSnapshot, Part, Role, ToolResultContent};
 use wasmtime::{
     Engine, Result, Store, StoreLimits, StoreLimitsBuilder,
     component::{Component, HasSelf, InstancePre, Linker},
@@ -81,7 +81,13 @@ impl chat::Host for State {
 
 impl EffectFloor {
     /// `moment` tells what the effect is told of the run: its turns, and the tokens that it has used.
-    pub fn new(engine: &Engine, component: &[u8], params: &str, chat: &Snapshot, moment: (u32, u64)) -> Result<Self> {
+    pub fn new(
+        engine: &Engine,
+        component: &[u8],
+        params: &str,
+        chat: &ChatSnapshot,
+        moment: (u32, u64),
+    ) -> Result<Self> {
         let mut linker = Linker::<State>::new(engine);
         types::add_to_linker::<_, HasSelf<State>>(&mut linker, |state| state)?;
         log::add_to_linker::<_, HasSelf<State>>(&mut linker, |state| state)?;
@@ -122,7 +128,7 @@ impl EffectFloor {
     }
 }
 
-fn facts(entry: &shelly_host::chat::Entry) -> chat::Entry {
+fn facts(entry: &shelly_host::chat::ChatEntry) -> chat::Entry {
     let (role, mut traits) = (role(entry.message.role), chat::Traits::empty());
     for part in &entry.message.parts {
         traits |= match part {
@@ -146,8 +152,8 @@ fn role(role: Role) -> types::Role {
 
 /// The parts that the conversation of the benchmark has.
 fn message(message: &shelly_host::chat::Message) -> types::Message {
-    let content = |content: &Content| match content {
-        Content::Text(text) => types::Content::Text(text.clone()),
+    let content = |content: &ToolResultContent| match content {
+        ToolResultContent::Text(text) => types::Content::Text(text.clone()),
         other => panic!("{other:?}"),
     };
     let part = |part: &Part| match part {

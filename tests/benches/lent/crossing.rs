@@ -8,16 +8,16 @@ use std::{
 
 use serde_json::json;
 use shelly_host::{
-    capability::Http,
-    chat::{Media, Message, Part, Role, Source},
+    capability::HttpGrant,
+    chat::{Media, MediaData, Message, Part, Role},
     event::RunCx,
     model::{Completer, CompletionRequest, DeltaSink},
     net::{
         HttpClient,
-        egress::{Egress, EgressBody, EgressLimits, EgressRequest},
+        egress::{Egress, EgressLimits, EgressRequest, EgressRequestBody},
     },
     plugin::PluginEngine,
-    provider::{AdapterConfig, ChatCompletions, ModelAdapter, Wire},
+    provider::{AdapterConfig, ChatCompletions, ModelAdapter, WireProtocol},
 };
 use tokio::runtime::Builder;
 
@@ -54,7 +54,7 @@ pub fn measure(smoke: bool) -> Result<(), Box<dyn Error>> {
 fn with_images() -> CompletionRequest {
     let chat = chat_of(1_000);
     for n in 0..IMAGES {
-        let source = Source::Bytes(vec![u8::try_from(n).expect("there are few"); IMAGE_BYTES].into());
+        let source = MediaData::Bytes(vec![u8::try_from(n).expect("there are few"); IMAGE_BYTES].into());
         let parts = vec![Part::Media(Media { media_type: "image/png".into(), name: None, source })];
         chat.append(Message { parts, ..Message::text(Role::User, "", "") }).expect("it has no calls");
     }
@@ -76,7 +76,7 @@ async fn crossing(
     let native = ChatCompletions::model(&client, &url("chat"));
     let adapter = ModelAdapter::new(client, AdapterConfig::new("https://models.test/v1", "m-1"))?;
     let body = ChatCompletions::new().body(&adapter, request)?;
-    let egress = Egress::new(Http::entry(&server.url, &["*".to_owned()], &[])?, vec![], EgressLimits::default());
+    let egress = Egress::new(HttpGrant::entry(&server.url, &["*".to_owned()], &[])?, vec![], EgressLimits::default());
     println!(
         "a request of {messages} messages and {} tools, {} bytes of texts, {} of a body, {rounds} rounds, µs: median / p99",
         request.tools.len(),
@@ -126,7 +126,7 @@ async fn crossing(
         let request = EgressRequest {
             method: "POST".into(),
             url: url("ollama"),
-            body: EgressBody::Bytes(body.clone().into()),
+            body: EgressRequestBody::Bytes(body.clone().into()),
             ..EgressRequest::default()
         };
         let mut response = egress.send(request).await.map_err(|failure| failure.fault)?;

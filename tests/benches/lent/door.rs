@@ -4,8 +4,8 @@ use std::{error::Error, hint::black_box, sync::Arc, time::Instant};
 
 use serde_json::{Value, json};
 use shelly_host::{
-    capability::Http,
-    chat::{Content, Snapshot, ToolCall},
+    capability::HttpGrant,
+    chat::{ChatSnapshot, ToolCall, ToolResultContent},
     event::RunCx,
     net::{
         HttpClient,
@@ -51,7 +51,7 @@ async fn guest(engine: &Arc<PluginEngine>, server: &Server, component: &str, key
 fn host(server: &Server, key: bool) -> Result<Way, Box<dyn Error>> {
     let credentials = if key { vec![credential(&server.url)?] } else { vec![] };
     let limits = EgressLimits { requests_per_minute: u32::MAX, ..EgressLimits::default() };
-    Ok(Way::Host(Egress::new(Http::entry(&server.url, &["*".to_owned()], &[])?, credentials, limits)))
+    Ok(Way::Host(Egress::new(HttpGrant::entry(&server.url, &["*".to_owned()], &[])?, credentials, limits)))
 }
 
 impl Way {
@@ -77,7 +77,7 @@ impl Way {
                 let arguments = json!({"url": url, "credential": has_key.then_some("key")}).to_string();
                 let call = ToolCall { id: "c".into(), name: "fetch".into(), arguments, meta: vec![] };
                 let ToolOutput::Reply(content) = tool.call(cx, &call).await? else { return Err("it replies".into()) };
-                let [Content::Text(text)] = content.as_slice() else { return Err("it is one text".into()) };
+                let [ToolResultContent::Text(text)] = content.as_slice() else { return Err("it is one text".into()) };
                 let fetched: Value = serde_json::from_str(text)?;
                 came = usize::try_from(fetched["bytes"].as_u64().ok_or("it counts")?)?;
             }
@@ -102,7 +102,7 @@ async fn get(server: &Server, bytes: usize, rounds: usize) -> Result<(), Box<dyn
         ("… with a key", true, guest(&engine, server, wasi, true).await?),
     ];
     let run = RunCx::new("bench");
-    let cx = ToolCx { run, chat: Snapshot::default(), tools: [].into(), begin: Default::default() };
+    let cx = ToolCx { run, chat: ChatSnapshot::default(), tools: [].into(), begin: Default::default() };
     let url = format!("{}/bytes/{bytes}/", server.url);
     let mut columns = [(); 7].map(|()| [(); 2].map(|()| Times::new()));
     let warm_up = rounds / 10 + 1;

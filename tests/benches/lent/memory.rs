@@ -13,7 +13,7 @@ use std::{
 use async_trait::async_trait;
 use serde_json::json;
 use shelly_host::{
-    model::{Completer, Delta, DeltaSink, DeltaTarget},
+    model::{Completer, DeltaSink, DeltaTarget, ReplyDelta},
     plugin::{PluginEngine, PluginModel},
 };
 use tokio::{runtime::Builder, task::JoinSet};
@@ -47,8 +47,8 @@ struct Watcher(AtomicUsize);
 
 #[async_trait]
 impl DeltaTarget for Watcher {
-    async fn take(&self, delta: Delta) {
-        if let Delta::Text(_) = delta {
+    async fn take(&self, delta: ReplyDelta) {
+        if let ReplyDelta::Text(_) = delta {
             self.0.fetch_add(1, Relaxed);
         }
     }

@@ -17,12 +17,12 @@ use std::{
 use hdrhistogram::Histogram;
 use serde_json::Value;
 use shelly_host::{
-    capability::{Grant, Http, KvScope, Names},
+    capability::{Grant, HttpGrant, KvScope, NameSet},
     event::{Event, EventSink, EventStream, RunCx},
     limits,
     model::ModelInfo,
-    net::{Auth, Secret, egress::Credential},
-    plugin::{Plugin, PluginEngine, PluginModel, PluginPackage, Settings},
+    net::{AuthHeader, Secret, egress::Credential},
+    plugin::{Plugin, PluginEngine, PluginModel, PluginPackage, PluginSettings},
 };
 
 /// A key as vendors give them.
@@ -39,8 +39,8 @@ pub struct Given<'a> {
 
 /// A credential for a server.
 pub fn credential(server: &str) -> Result<Arc<Credential>, Box<dyn Error>> {
-    let auth = Auth::bearer(Secret::new(KEY));
-    Ok(Arc::new(Credential::new("key", &auth, Http::place(server)?).map_err(|fault| fault.to_string())?))
+    let auth = AuthHeader::bearer(Secret::new(KEY));
+    Ok(Arc::new(Credential::new("key", &auth, HttpGrant::place(server)?).map_err(|fault| fault.to_string())?))
 }
 
 /// A plugin with all that it wants, and no more of the network than one server.
@@ -52,13 +52,14 @@ pub async fn load(
 ) -> Result<Arc<Plugin>, Box<dyn Error>> {
     let package = Arc::new(PluginPackage::read(Path::new(component).parent().ok_or("a plugin has a folder")?)?);
     let wants = &package.manifest.wants;
-    let http = given.server.map(|server| Http::entry(server, &["*".to_owned()], &[])).transpose()?.unwrap_or_default();
+    let http =
+        given.server.map(|server| HttpGrant::entry(server, &["*".to_owned()], &[])).transpose()?.unwrap_or_default();
     let kv = if wants.kv { [KvScope::Agent].into() } else { Default::default() };
-    let credentials = if given.key { Names::all() } else { Names::default() };
-    let mut settings = Settings {
+    let credentials = if given.key { NameSet::all() } else { NameSet::default() };
+    let mut settings = PluginSettings {
         grant: Grant { files: Default::default(), kv, http, credentials, ..wants.grant() },
         params: serde_json::value::to_raw_value(params)?,
-        ..Settings::new("bench", "bench")
+        ..PluginSettings::new("bench", "bench")
     };
     if given.key {
         settings.credentials = vec![credential(given.server.ok_or("a key is for a server")?)?];

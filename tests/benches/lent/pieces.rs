@@ -10,13 +10,13 @@ use std::{
 use async_trait::async_trait;
 use serde_json::json;
 use shelly_host::{
-    capability::Http,
+    capability::HttpGrant,
     chat::Part,
     event::RunCx,
-    model::{Completer, Delta, DeltaSink, DeltaTarget},
+    model::{Completer, DeltaSink, DeltaTarget, ReplyDelta},
     net::{
         HttpClient,
-        egress::{Egress, EgressBody, EgressLimits, EgressRequest},
+        egress::{Egress, EgressLimits, EgressRequest, EgressRequestBody},
     },
     plugin::PluginEngine,
     provider::ChatCompletions,
@@ -81,8 +81,8 @@ struct Watcher(Mutex<Seen>);
 
 #[async_trait]
 impl DeltaTarget for Watcher {
-    async fn take(&self, delta: Delta) {
-        if let Delta::Text(text) = delta {
+    async fn take(&self, delta: ReplyDelta) {
+        if let ReplyDelta::Text(text) = delta {
             self.0.lock().expect("nobody panics").piece(&text);
         }
     }
@@ -102,7 +102,7 @@ impl Way {
                 let request = EgressRequest {
                     method: "POST".into(),
                     url: url.clone(),
-                    body: EgressBody::Bytes("{}".into()),
+                    body: EgressRequestBody::Bytes("{}".into()),
                     ..EgressRequest::default()
                 };
                 let mut response = egress.send(request).await.map_err(|failure| failure.fault)?;
@@ -138,7 +138,7 @@ async fn ways(
     let ollama = json!({"base_url": url("ollama")});
     let given = |key| Given { server: Some(&server.url), key };
     let client = HttpClient::new()?;
-    let http = Http::entry(&server.url, &["*".to_owned()], &[])?;
+    let http = HttpGrant::entry(&server.url, &["*".to_owned()], &[])?;
     let limits = EgressLimits { requests_per_minute: u32::MAX, ..EgressLimits::default() };
     let raw = reqwest::Client::builder().no_proxy().tls_certs_only([]).build()?;
     Ok(vec![

@@ -17,9 +17,11 @@ use rmcp::{
 };
 use serde_json::json;
 use shelly_host::{
-    chat::{Snapshot, ToolCall},
+    chat::{ChatSnapshot, ToolCall},
     event::RunCx,
-    mcp::{Asking, Http, McpClient, Pins, Program, Revisions, ServerConfig, Target},
+    mcp::{
+        McpClient, McpClientFeatures, McpHttpTarget, McpStdioTarget, McpTarget, Pins, ProtocolRevisions, ServerConfig,
+    },
     net::{HttpClient, Secret},
     tool::{ToolBox, ToolCx},
 };
@@ -191,18 +193,18 @@ impl Ground {
                 let arguments = command.get_args().map(text).collect();
                 let program = text(command.get_program());
                 let folder = self.place.clone();
-                (Target::Program(Program { program, arguments, environment, folder }), None)
+                (McpTarget::Program(McpStdioTarget { program, arguments, environment, folder }), None)
             }
             Over::Web => {
                 let (server, url) = self.web(kind)?;
                 let client = HttpClient::new().map_err(|fault| fault.to_string())?;
-                let http = Http { client, url: url.parse()?, auth: None, headers: Vec::new(), oauth: None };
-                (Target::Http(http), Some(Arc::new(server)))
+                let http = McpHttpTarget { client, url: url.parse()?, auth: None, headers: Vec::new(), oauth: None };
+                (McpTarget::Http(http), Some(Arc::new(server)))
             }
         };
         // As the library's client is told to.
-        let config = ServerConfig { revisions: Revisions::Handshake, ..ServerConfig::new("bench", target) };
-        let client = McpClient::connect(config, Asking::default()).await?;
+        let config = ServerConfig { revisions: ProtocolRevisions::Handshake, ..ServerConfig::new("bench", target) };
+        let client = McpClient::connect(config, McpClientFeatures::default()).await?;
         let mut tools = ToolBox::new();
         for tool in client.offer(&Pins::of(&client.listing())).tools {
             tools.register(tool)?;
@@ -254,7 +256,7 @@ impl Way {
             }
             Client::Ours(_, tools) => {
                 let run = RunCx::new("bench");
-                let cx = ToolCx { run, chat: Snapshot::default(), tools: [].into(), begin: Default::default() };
+                let cx = ToolCx { run, chat: ChatSnapshot::default(), tools: [].into(), begin: Default::default() };
                 let (id, name) = ("c".to_owned(), format!("bench__{tool}"));
                 let call = ToolCall { id, name, arguments: arguments.to_string(), meta: vec![] };
                 tools.dispatch(&cx, &call).await.result.text()

@@ -10,13 +10,13 @@ use std::{
 
 use shelly_host::{
     agent::{
-        Agent, Crew, Registry,
-        journal::{Past, Recorder},
+        Agent, AgentGroup, AgentRegistry,
+        journal::{JournalState, Recorder},
     },
     chat::{Chat, ToolHints},
     event::RunCx,
     model::Completer,
-    session::{Disk, New, Opened, Opening, Options, Store},
+    session::{DiskStorage, NewSession, OpenedSession, SessionOpenOptions, SessionStore, SessionStoreOptions},
     tool::{self, ToolCx},
 };
 
@@ -74,12 +74,12 @@ pub async fn iterations(folder: &Path, smoke: bool) -> Result<(), Box<dyn Error>
 /// So many agents that make so many calls each, in a session of their own; the cost of one iteration.
 async fn round(folder: &Path, agents: usize, calls: usize, way: Way) -> Result<Cost, Box<dyn Error>> {
     let disk = CountedDisk::new(Death::never());
-    let store = Store::new(Arc::new(disk.clone()), folder.join("iterations"), Options::default());
+    let store = SessionStore::new(Arc::new(disk.clone()), folder.join("iterations"), SessionStoreOptions::default());
     let session = match way.recorded {
-        true => Some(Arc::new(store.create(New::default())?)),
+        true => Some(Arc::new(store.create(NewSession::default())?)),
         false => None,
     };
-    let crew = Crew::new(Registry::new());
+    let crew = AgentGroup::new(AgentRegistry::new());
     let crew = match &session {
         Some(session) => crew.with_recorder(session.clone()),
         None => crew,
@@ -140,9 +140,9 @@ pub async fn gone_on_with(folder: &Path, messages: usize) -> Result<(), Box<dyn 
     let title = format!("a session of {messages} messages");
     println!("\n{title:30} {:>9} {:>8} {:>8} {:>8} {:>8} {:>8}", "disk", "of text", "read", "fold", "restore", "all");
     for size in [25, 1_000] {
-        let store = Store::new(Arc::new(Disk), folder.join("long"), Options::default());
-        let session = Arc::new(store.create(New { id: Some(format!("s{size}")), ..New::default() })?);
-        let crew = Crew::new(Registry::new()).with_recorder(session.clone());
+        let store = SessionStore::new(Arc::new(DiskStorage), folder.join("long"), SessionStoreOptions::default());
+        let session = Arc::new(store.create(NewSession { id: Some(format!("s{size}")), ..NewSession::default() })?);
+        let crew = AgentGroup::new(AgentRegistry::new()).with_recorder(session.clone());
         let text: &'static str = "It is so. ".repeat(size / 10 + 1)[..size].to_owned().leak();
         let agent = worker(messages / 2 - 1, text, true).with_crew(Arc::new(crew), 1);
         let chat = Chat::recorded();
@@ -154,14 +154,14 @@ pub async fn gone_on_with(folder: &Path, messages: usize) -> Result<(), Box<dyn 
         let disk = fs::metadata(path)?.len() as usize;
 
         let start = Instant::now();
-        let Opened { session, records, .. } = store.open(&id, Opening::default())?;
+        let OpenedSession { session, records, .. } = store.open(&id, SessionOpenOptions::default())?;
         let read = start.elapsed();
-        let past = Past::of(records)?;
+        let past = JournalState::of(records)?;
         let fold = start.elapsed() - read;
         let chat = past.chat()?;
         let restore = start.elapsed() - read - fold;
         let session: Arc<dyn Recorder> = Arc::new(session);
-        std::hint::black_box(Crew::new(Registry::new()).resuming(session, past, &chat));
+        std::hint::black_box(AgentGroup::new(AgentRegistry::new()).resuming(session, past, &chat));
         let all = start.elapsed();
         let [read, fold, restore, all] = [read, fold, restore, all].map(|time| format!("{time:.1?}"));
         let (megabytes, share) = (disk as f64 / 1e6, disk as f64 / said as f64);

@@ -8,7 +8,7 @@ use rustix::time::{ClockId, clock_gettime};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use shelly_host::{
-    agent::{Agent, EffectFn, Phase},
+    agent::{Agent, EffectFn, EffectPhase},
     capability::Power,
     chat::{Message, Part, Role, StopReason, ToolCall, ToolSpec, Usage},
     error::Fault,
@@ -109,11 +109,11 @@ pub fn agent(name: &'static str, model: &Arc<dyn Completer>) -> Agent {
 /// An agent with five effects, which look at the chat in every turn and change nothing.
 pub fn with_effects(mut agent: Agent) -> Agent {
     for (name, phase) in [
-        ("trim", Phase::BeforeModel),
-        ("compact", Phase::BeforeModel),
-        ("mask", Phase::BeforeModel),
-        ("loops", Phase::AfterModel),
-        ("reflect", Phase::AfterModel),
+        ("trim", EffectPhase::BeforeModel),
+        ("compact", EffectPhase::BeforeModel),
+        ("mask", EffectPhase::BeforeModel),
+        ("loops", EffectPhase::AfterModel),
+        ("reflect", EffectPhase::AfterModel),
     ] {
         agent = agent.with_effect(EffectFn::new(name, phase, [Power::Note], |moment, chat| {
             let newest = chat.since(chat.len().saturating_sub(6));

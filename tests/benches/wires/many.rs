@@ -11,9 +11,9 @@ use async_trait::async_trait;
 use shelly_host::{
     chat::Part,
     event::RunCx,
-    model::{Completer, Delta, DeltaSink, DeltaTarget},
+    model::{Completer, DeltaSink, DeltaTarget, ReplyDelta},
     net::HttpClient,
-    provider::{Anthropic, ChatCompletions, Gemini, Responses},
+    provider::{Anthropic, ChatCompletions, Gemini, ResponsesApi},
 };
 use tokio::{
     runtime::{Builder, Runtime},
@@ -58,7 +58,7 @@ pub fn measure(smoke: bool) -> Result<(), Box<dyn Error>> {
     println!("{streams} at once without pauses, best of {rounds}");
     let deltas = deltas * 5;
     flood::<ChatCompletions>(&server, &runtime, (streams, deltas, rounds))?;
-    flood::<Responses>(&server, &runtime, (streams, deltas, rounds))?;
+    flood::<ResponsesApi>(&server, &runtime, (streams, deltas, rounds))?;
     flood::<Anthropic>(&server, &runtime, (streams, deltas, rounds))?;
     flood::<Gemini>(&server, &runtime, (streams, deltas, rounds))?;
     let output = Command::new(std::env::current_exe()?).args([MEMORY, &streams.to_string()]).output()?;
@@ -94,8 +94,8 @@ struct Watcher(Mutex<Vec<u64>>);
 
 #[async_trait]
 impl DeltaTarget for Watcher {
-    async fn take(&self, delta: Delta) {
-        if let Delta::Text(text) = delta {
+    async fn take(&self, delta: ReplyDelta) {
+        if let ReplyDelta::Text(text) = delta {
             let sent = text.trim().parse().unwrap_or(0);
             let late = (now().as_nanos() as u64).saturating_sub(sent);
             self.0.lock().expect("nobody panics").push(late);

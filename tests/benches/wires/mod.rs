@@ -13,11 +13,11 @@ use shelly_host::{
     chat::{Chat, Message},
     model::CompletionRequest,
     net::HttpClient,
-    provider::{AdapterConfig, Anthropic, ChatCompletions, Gemini, HttpModel, Responses, Wire},
+    provider::{AdapterConfig, Anthropic, ChatCompletions, Gemini, HttpModel, ResponsesApi, WireProtocol},
 };
 
 /// A wire whose vendor's streams are known.
-pub trait Recorded: Wire + Sized + 'static {
+pub trait Recorded: WireProtocol + Sized + 'static {
     const RECORDING: Recording;
 
     fn new() -> Self;
@@ -41,7 +41,7 @@ pub struct Recording {
 }
 
 pub const RECORDINGS: [Recording; 4] =
-    [ChatCompletions::RECORDING, Responses::RECORDING, Anthropic::RECORDING, Gemini::RECORDING];
+    [ChatCompletions::RECORDING, ResponsesApi::RECORDING, Anthropic::RECORDING, Gemini::RECORDING];
 
 impl Recording {
     /// The events of a stream with so many pieces.
@@ -104,7 +104,7 @@ fn chat_chunk(delta: &str, stop: &str, usage: &str) -> String {
     )
 }
 
-impl Recorded for Responses {
+impl Recorded for ResponsesApi {
     const RECORDING: Recording = Recording {
         name: "responses",
         begin: || {

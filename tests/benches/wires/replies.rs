@@ -14,9 +14,9 @@ use futures_util::{StreamExt, stream};
 use shelly_host::{
     chat::Part,
     event::RunCx,
-    model::{Completer, Delta, DeltaSink, DeltaTarget},
-    net::{HttpClient, Request},
-    provider::{Anthropic, ChatCompletions, Gemini, Incoming, Names, Responses, Source},
+    model::{Completer, DeltaSink, DeltaTarget, ReplyDelta},
+    net::{HttpClient, HttpRequest},
+    provider::{Anthropic, ChatCompletions, Gemini, IncomingReply, ReplySource, ResponsesApi, ToolNames},
 };
 
 use super::{Recorded, counted, question, server::Server, spread, thread_cpu};
@@ -31,7 +31,7 @@ pub fn measure(smoke: bool) -> Result<(), Box<dyn Error>> {
     let server = Server::start()?;
     runtime.block_on(async {
         wire::<ChatCompletions>(&server, deltas, rounds).await?;
-        wire::<Responses>(&server, deltas, rounds).await?;
+        wire::<ResponsesApi>(&server, deltas, rounds).await?;
         wire::<Anthropic>(&server, deltas, rounds).await?;
         wire::<Gemini>(&server, deltas, rounds).await
     })
@@ -43,8 +43,8 @@ struct Watcher(AtomicUsize);
 
 #[async_trait]
 impl DeltaTarget for Watcher {
-    async fn take(&self, delta: Delta) {
-        if let Delta::Text(text) = delta {
+    async fn take(&self, delta: ReplyDelta) {
+        if let ReplyDelta::Text(text) = delta {
             black_box(text);
             self.0.fetch_add(1, Ordering::Relaxed);
         }
@@ -64,11 +64,11 @@ async fn wire<W: Recorded>(server: &Server, deltas: usize, rounds: usize) -> Res
     let name = W::RECORDING.name;
     let path = format!("{}/recorded/{name}/{deltas}/", server.url);
     let model = W::model(&client, &path);
-    let (cx, request, names) = (RunCx::new("bench"), question(), Names::default());
+    let (cx, request, names) = (RunCx::new("bench"), question(), ToolNames::default());
     let events = W::RECORDING.events(deltas);
     let bytes = events.iter().map(String::len).sum::<usize>();
     let pieces = || stream::iter(events.iter().map(|event| Ok(event.clone().into_bytes())).collect::<Vec<_>>()).boxed();
-    let source = Source { origin: "server", model: "m-1", secrets: &[] };
+    let source = ReplySource { origin: "server", model: "m-1", secrets: &[] };
     let columns =
         ["the bare client", "the host's client", "events alone", "the wire alone", "whole, unwatched", "whole"];
     let mut columns = columns.map(|name| Column { name, times: Vec::new(), allocations: 0.0 });
@@ -87,14 +87,14 @@ async fn wire<W: Recorded>(server: &Server, deltas: usize, rounds: usize) -> Res
                         }
                     }
                     1 => {
-                        let request = Request::new(path.parse()?);
+                        let request = HttpRequest::new(path.parse()?);
                         let mut stream = client.post(&request, b"{}".to_vec()).await?.into_stream();
                         while let Some(chunk) = stream.next().await {
                             seen += chunk?.len();
                         }
                     }
                     2 => {
-                        let Incoming::Events(mut read) = Incoming::of(stream, &source).await? else {
+                        let IncomingReply::Events(mut read) = IncomingReply::of(stream, &source).await? else {
                             return Err("it is no stream of events".into());
                         };
                         while let Some(event) = read.next().await? {
@@ -104,7 +104,7 @@ async fn wire<W: Recorded>(server: &Server, deltas: usize, rounds: usize) -> Res
                     }
                     _ => {
                         let reply = if at == 3 {
-                            W::new().read(Incoming::of(stream, &source).await?, &source, &names, &sink).await?
+                            W::new().read(IncomingReply::of(stream, &source).await?, &source, &names, &sink).await?
                         } else {
                             model.complete(&cx, &request, &sink).await?
                         };

@@ -12,7 +12,7 @@ use shelly_host::{
     chat::{Chat, Message, Part, PropertyNames, Role, ToolCall, ToolHints, ToolResult, ToolSpec},
     model::CompletionRequest,
     net::HttpClient,
-    provider::{AdapterConfig, Anthropic, ChatCompletions, Gemini, ModelAdapter, Responses},
+    provider::{AdapterConfig, Anthropic, ChatCompletions, Gemini, ModelAdapter, ResponsesApi},
 };
 
 use super::{
@@ -32,7 +32,7 @@ pub fn measure(smoke: bool) -> Result<(), Box<dyn Error>> {
         let request = CompletionRequest::new(chat_of(messages).snapshot(), (0..TOOLS).map(tool).collect());
         println!("  {messages} messages, {} bytes", request.messages.bytes());
         wire::<ChatCompletions>(&adapter, &request, rounds)?;
-        wire::<Responses>(&adapter, &request, rounds)?;
+        wire::<ResponsesApi>(&adapter, &request, rounds)?;
         wire::<Anthropic>(&adapter, &request, rounds)?;
         wire::<Gemini>(&adapter, &request, rounds)?;
     }

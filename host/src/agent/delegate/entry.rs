@@ -4,12 +4,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     limits,
-    tool::{Completed, CompletionStatus},
+    tool::{CompletionStatus, TaskCompletion},
 };
 
 /// What a delegating agent is told of one of its tasks.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct DelegationReport {
     /// The agent that was asked for.
     pub agent: String,
     /// What came of it, in words.
@@ -17,7 +17,7 @@ pub struct Entry {
     pub result: Option<String>,
     /// What the agent said of it in so many fields.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub completion: Option<Said>,
+    pub completion: Option<TaskCompletionDetails>,
     /// Why nothing came of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -35,9 +35,9 @@ pub struct Entry {
     pub pending_question: Option<PendingQuestion>,
 }
 
-/// A [`Completed`] without its summary, which is the result.
+/// A [`TaskCompletion`] without its summary, which is the result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Said {
+pub struct TaskCompletionDetails {
     pub status: CompletionStatus,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files_modified: Vec<String>,
@@ -55,7 +55,7 @@ pub struct PendingQuestion {
     pub content: String,
 }
 
-impl Entry {
+impl DelegationReport {
     pub fn of(agent: &str) -> Self {
         Self { agent: agent.into(), ..Self::default() }
     }
@@ -65,10 +65,10 @@ impl Entry {
     }
 
     /// Tells of a completion.
-    pub fn completed(mut self, completed: Completed) -> Self {
-        let Completed { status, summary, files_modified, tests_run, caveats } = completed;
+    pub fn completed(mut self, completed: TaskCompletion) -> Self {
+        let TaskCompletion { status, summary, files_modified, tests_run, caveats } = completed;
         self.result = Some(summary);
-        self.completion = Some(Said { status, files_modified, tests_run, caveats });
+        self.completion = Some(TaskCompletionDetails { status, files_modified, tests_run, caveats });
         self
     }
 
@@ -84,7 +84,7 @@ impl Entry {
 
 /// Cuts the words of many entries so that all of them together can be told: each gets the same share, and none more than
 /// `most` characters.
-pub(super) fn fit(entries: &mut [Entry], most: usize) {
+pub(super) fn fit(entries: &mut [DelegationReport], most: usize) {
     // What stands around the words of one entry.
     const FRAME: usize = 200;
     let share = (limits::DELEGATION_RESULT_CHARS / entries.len().max(1)).saturating_sub(FRAME).max(FRAME / 4);
@@ -140,14 +140,14 @@ mod tests {
     #[test]
     fn many_long_answers_fit_and_a_few_are_left_as_they_are() {
         let entries = |count: usize, chars: usize| {
-            let completed = Completed {
+            let completed = TaskCompletion {
                 status: CompletionStatus::Failed,
                 summary: "é".repeat(chars),
                 files_modified: vec!["x".repeat(chars), "y".into()],
                 tests_run: vec![],
                 caveats: Some("ü".repeat(chars)),
             };
-            let mut entries = vec![Entry::of("worker").completed(completed); count];
+            let mut entries = vec![DelegationReport::of("worker").completed(completed); count];
             fit(&mut entries, limits::DELEGATION_ANSWER_CHARS);
             entries
         };

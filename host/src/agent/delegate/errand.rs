@@ -9,52 +9,52 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::entry::{Entry, cut};
+use super::entry::{DelegationReport, cut};
 use crate::{
     agent::{
-        Answer, Crew, RunError,
+        AgentGroup, RunAnswer, RunError,
         completion::in_time,
-        crew::NotHired,
-        journal::{BoardTask, ErrandId, Log, Record, RunPast},
-        place::Place,
-        registry::Spawned,
-        runner::{Ending, Start, WorksFor},
-        tasks::Tasks,
+        crew::SpawnError,
+        journal::{BoardTaskOutcome, DelegationId, JournalRecord, RecordedRun, RunJournal},
+        place::ConcurrencyPermit,
+        registry::SpawnedAgent,
+        runner::{RunEnding, RunOrigin, RunParams},
+        tasks::RunTasks,
     },
-    capability::{Bounds, Budget, Carved, Ceiling, Share},
+    capability::{AllocationBounds, Budget, BudgetAllocation, Ceiling, RestoredAllocation},
     chat::{Chat, Message},
     event::{Event, RunCx},
     limits,
-    state::{Actor, TaskBoard, TaskError, TaskStatus},
-    tool::{Completed, CompletionStatus, HandOver, ToolBox},
+    state::{TaskActor, TaskBoard, TaskError, TaskStatus},
+    tool::{CompletionStatus, TaskCompletion, TaskHandoff, ToolBox},
 };
 
 /// What an agent that was delegated to was given.
 #[derive(Debug)]
-pub struct Assignment {
+pub struct DelegationContext {
     /// The instance that delegated.
     pub by: Arc<str>,
     /// What it must know.
     pub context: String,
     /// How often the task may still be handed over.
     pub hand_overs: u32,
-    pub asker: Asker,
+    pub asker: QuestionRoute,
     /// How long a question waits for its answer.
     pub question_time: Option<Duration>,
 }
 
 /// Who answers its questions.
 #[derive(Debug, Clone)]
-pub enum Asker {
+pub enum QuestionRoute {
     /// The context that it was given.
     Context,
     /// The agent that delegated.
-    Parent(mpsc::Sender<Asked>),
+    Parent(mpsc::Sender<DelegateQuestion>),
 }
 
 /// A question that waits for its answer.
 #[derive(Debug)]
-pub struct Asked {
+pub struct DelegateQuestion {
     pub by: Arc<str>,
     /// The call that asks.
     pub call: String,
@@ -64,8 +64,8 @@ pub struct Asked {
 
 /// One task that was delegated, from its order to its entry. It holds nothing of the run that delegated: when that one
 /// goes away, so does this.
-pub(super) struct Errand {
-    pub crew: Arc<Crew>,
+pub(super) struct Delegation {
+    pub crew: Arc<AgentGroup>,
     /// The name of the agent that delegates.
     pub by: Arc<str>,
     /// Of the agent that delegates.
@@ -73,24 +73,24 @@ pub(super) struct Errand {
     pub hand_overs: u32,
     /// Of the first agent that works on it.
     pub instance: Arc<str>,
-    pub order: Order,
-    pub share: Share,
+    pub order: DelegationRequest,
+    pub share: BudgetAllocation,
     /// Of the agent that delegates.
     pub ceiling: Ceiling,
-    pub asker: Asker,
+    pub asker: QuestionRoute,
     pub question_time: Option<Duration>,
     /// Ends it because another task of the same call has failed.
     pub stop: CancellationToken,
     /// Of the agent that delegates.
-    pub tasks: Tasks,
+    pub tasks: RunTasks,
     /// Where what happens is written down, of the run that delegates, and which of its tasks this is.
-    pub log: Option<(Log, ErrandId)>,
+    pub log: Option<(RunJournal, DelegationId)>,
     /// The runs that have worked on it before the one that delegates was interrupted, in order.
     pub before: Vec<u64>,
 }
 
 /// What a model orders.
-pub(super) struct Order {
+pub(super) struct DelegationRequest {
     pub agent: String,
     pub task: String,
     pub context: String,
@@ -101,23 +101,23 @@ pub(super) struct Order {
     pub asks: bool,
 }
 
-impl Errand {
+impl Delegation {
     /// Runs it. Boxed: its future would have room for it twice.
-    pub async fn run(self: Box<Self>) -> Entry {
-        let mut entry = Entry::of(&self.order.agent);
+    pub async fn run(self: Box<Self>) -> DelegationReport {
+        let mut entry = DelegationReport::of(&self.order.agent);
         let claim = self.claim(&mut entry);
         let outcome = tokio::select! {
             biased;
-            () = self.stop.cancelled() => Err(Failure::Stopped),
-            () = claim.canceled() => Err(Failure::Canceled),
+            () = self.stop.cancelled() => Err(DelegationFailure::Stopped),
+            () = claim.canceled() => Err(DelegationFailure::Canceled),
             outcome = self.carry_out(&claim, &mut entry) => outcome,
         };
         let status = match &outcome {
-            Ok(Answer { ending: Ending::Completed(said), .. }) if said.status == CompletionStatus::Failed => {
+            Ok(RunAnswer { ending: RunEnding::Completed(said), .. }) if said.status == CompletionStatus::Failed => {
                 TaskStatus::Failed
             }
             Ok(_) => TaskStatus::Completed,
-            Err(Failure::Canceled) => TaskStatus::Canceled,
+            Err(DelegationFailure::Canceled) => TaskStatus::Canceled,
             Err(_) => TaskStatus::Failed,
         };
         if let Some(completed) = entry.take_outcome(outcome) {
@@ -125,9 +125,9 @@ impl Errand {
             entry = entry.completed(completed);
         }
         let account = self.share.settle();
-        if let Some((log, ErrandId { call, task, .. })) = self.log {
+        if let Some((log, DelegationId { call, task, .. })) = self.log {
             let (entry, board) = (entry.clone(), claim.board(status));
-            log.write(&Record::Returned { call, task, entry, account, board });
+            log.write(&JournalRecord::Returned { call, task, entry, account, board });
         }
         if let Err(error) = claim.settle(status) {
             entry.warn(format!("the task board was not updated: {error}"));
@@ -136,17 +136,21 @@ impl Errand {
     }
 
     /// The task of the board that the order names.
-    fn claim(&self, entry: &mut Entry) -> Claim {
+    fn claim(&self, entry: &mut DelegationReport) -> BoardTaskClaim {
         let task = self.order.task_id.clone().filter(|id| !id.is_empty());
         if task.is_some() && self.crew.board.is_none() {
             entry.warn("there is no task board: `task_id` was not used".into());
         }
-        Claim { of: self.crew.board.clone().zip(task), holder: Mutex::default() }
+        BoardTaskClaim { of: self.crew.board.clone().zip(task), holder: Mutex::default() }
     }
 
     /// Has agents work on the task, one after the other where it is handed over.
-    async fn carry_out(&self, claim: &Claim, entry: &mut Entry) -> Result<Answer, Failure> {
-        let Order { task, context, .. } = &self.order;
+    async fn carry_out(
+        &self,
+        claim: &BoardTaskClaim,
+        entry: &mut DelegationReport,
+    ) -> Result<RunAnswer, DelegationFailure> {
+        let DelegationRequest { task, context, .. } = &self.order;
         let mut input = vec![Message::note(&*self.cx.agent, context_in_tags("delegation_context", context))];
         let prior = match &self.crew.reflections {
             Some(reflections) => reflections.relevant(task).await,
@@ -166,11 +170,11 @@ impl Errand {
             let has_ended = before.as_ref().is_some_and(|(_, before)| before.ended.is_some());
             input.push(Message::user(task.clone()));
             let (by, asker) = (self.cx.agent.clone(), self.asker.clone());
-            let assignment = Assignment { by, context, hand_overs, asker, question_time: self.question_time };
+            let assignment = DelegationContext { by, context, hand_overs, asker, question_time: self.question_time };
             let assignment = Arc::new(assignment);
             let answer = self.one((claim, &from), (&name, &instance, &ceiling), assignment, input, before).await?;
-            let HandOver { agent, reason, context: told } = match answer.ending {
-                Ending::HandedOver(to) => to,
+            let TaskHandoff { agent, reason, context: told } = match answer.ending {
+                RunEnding::HandedOver(to) => to,
                 _ => return Ok(answer),
             };
             let mut why = reason.clone();
@@ -202,7 +206,7 @@ impl Errand {
     }
 
     /// The run that was the `stage`th to work on the task before the one that delegates was interrupted.
-    fn before(&self, stage: usize) -> Option<(u64, Box<RunPast>)> {
+    fn before(&self, stage: usize) -> Option<(u64, Box<RecordedRun>)> {
         let run = *self.before.get(stage)?;
         let (log, _) = self.log.as_ref()?;
         log.journal.run(run).map(|past| (run, past))
@@ -211,12 +215,12 @@ impl Errand {
     /// One agent, from its making to its end.
     async fn one(
         &self,
-        (claim, from): (&Claim, &str),
+        (claim, from): (&BoardTaskClaim, &str),
         (name, instance, ceiling): (&str, &Arc<str>, &Ceiling),
-        assignment: Arc<Assignment>,
+        assignment: Arc<DelegationContext>,
         input: Vec<Message>,
-        before: Option<(u64, Box<RunPast>)>,
-    ) -> Result<Answer, Failure> {
+        before: Option<(u64, Box<RecordedRun>)>,
+    ) -> Result<RunAnswer, DelegationFailure> {
         let (before, ended) = match before {
             Some((run, mut past)) => {
                 let ended = past.ended.take();
@@ -227,37 +231,39 @@ impl Errand {
         if let Some((ended, account)) = ended {
             claim.hold(instance);
             return ended.into_answer(account).map_err(|(error, cancelled)| match cancelled {
-                true => Failure::Canceled,
-                false => Failure::Before(instance.clone(), error),
+                true => DelegationFailure::Canceled,
+                false => DelegationFailure::Before(instance.clone(), error),
             });
         }
         let crew = &self.crew;
         let hired = crew.hire(&self.cx, &self.by, name, ceiling).await;
-        let Spawned { runner, places } = hired.map_err(|why| match why {
-            NotHired::Unknown(message) => Failure::Other(message),
-            NotHired::Refused(message) => Failure::Other(format!("{message}; give the task to another agent")),
+        let SpawnedAgent { runner, places } = hired.map_err(|why| match why {
+            SpawnError::Unknown(message) => DelegationFailure::Other(message),
+            SpawnError::Refused(message) => {
+                DelegationFailure::Other(format!("{message}; give the task to another agent"))
+            }
         })?;
         if before.is_none() {
-            crew.begin().map_err(|error| Failure::Other(error.to_string()))?;
+            crew.begin().map_err(|error| DelegationFailure::Other(error.to_string()))?;
         }
-        claim.assign(instance, from).map_err(Failure::Other)?;
-        let places = Place::take(places.into_iter().chain([Arc::clone(crew.places())]).collect());
-        let in_vain = |error| Failure::Run(instance.clone(), error);
+        claim.assign(instance, from).map_err(DelegationFailure::Other)?;
+        let places = ConcurrencyPermit::take(places.into_iter().chain([Arc::clone(crew.places())]).collect());
+        let in_vain = |error| DelegationFailure::Run(instance.clone(), error);
         let place = in_time(self.share.purse(), places).await.map_err(in_vain)?;
         let purse = self.share.purse();
         // All of the share, as far as the agent's own budget lets it.
         let Budget { tokens, usd, tool_calls, time } = runner.budget().meet(&purse.left());
         let (elapsed, spent) = before.as_ref().map(|(_, past)| (past.elapsed, past.spent)).unwrap_or_default();
         let start = Instant::now().checked_sub(elapsed).unwrap_or_else(Instant::now);
-        let carved = Carved { bounds: Bounds { tokens, usd, tool_calls }, time, start, spent };
+        let carved = RestoredAllocation { bounds: AllocationBounds { tokens, usd, tool_calls }, time, start, spent };
         let own = purse.carve_exactly(&[carved]).pop().expect("one share was asked for");
         let log = self.log.as_ref().map(|(log, _)| match &before {
-            Some((run, _)) => Log::of(&log.journal, *run),
-            None => Log::below(&log.journal),
+            Some((run, _)) => RunJournal::of(&log.journal, *run),
+            None => RunJournal::below(&log.journal),
         });
         let chat = match (&before, &log) {
             (Some((_, past)), Some(log)) => {
-                let lost = |error| Failure::Other(format!("what it did is lost: {error}"));
+                let lost = |error| DelegationFailure::Other(format!("what it did is lost: {error}"));
                 log.journal.chat(past).map_err(lost)?
             }
             (None, Some(_)) => Chat::recorded(),
@@ -267,7 +273,7 @@ impl Errand {
             Some((_, mut past)) => (std::mem::take(&mut past.inbox), Some(past)),
             None => (Vec::new(), None),
         };
-        let start = Box::new(Start {
+        let start = Box::new(RunParams {
             cx: RunCx { agent: instance.clone(), depth: self.cx.depth + 1, ..self.cx.anew() },
             crew: Some(Arc::clone(crew)),
             purse: Arc::clone(own.purse()),
@@ -275,7 +281,7 @@ impl Errand {
             badge: crew.enter(instance, waiting),
             place,
             tasks: self.tasks.below(),
-            works_for: WorksFor::Delegator(assignment),
+            works_for: RunOrigin::Delegator(assignment),
             more_tools: ToolBox::new(),
             team_instructions: Arc::default(),
             log,
@@ -286,13 +292,13 @@ impl Errand {
         let _ = own.settle();
         match answer {
             Ok(answer) => Ok(answer),
-            Err(RunError::Cancelled) => Err(Failure::Canceled),
-            Err(error) => Err(Failure::Run(instance.clone(), error)),
+            Err(RunError::Cancelled) => Err(DelegationFailure::Canceled),
+            Err(error) => Err(DelegationFailure::Run(instance.clone(), error)),
         }
     }
 
     /// A reflection on what failed.
-    async fn reflect(&self, completed: &Completed, entry: &mut Entry) {
+    async fn reflect(&self, completed: &TaskCompletion, entry: &mut DelegationReport) {
         if completed.status == CompletionStatus::Failed
             && let Some(reflections) = &self.crew.reflections
             && let Err(error) = reflections.write(&self.order.agent, &self.order.task, completed).await
@@ -302,23 +308,25 @@ impl Errand {
     }
 }
 
-impl Entry {
+impl DelegationReport {
     /// Puts into it what came of the task, but not what an agent said of it in so many fields: that is returned.
-    fn take_outcome(&mut self, outcome: Result<Answer, Failure>) -> Option<Completed> {
+    fn take_outcome(&mut self, outcome: Result<RunAnswer, DelegationFailure>) -> Option<TaskCompletion> {
         match outcome {
-            Ok(Answer { ending: Ending::Completed(completed), .. }) => return Some(completed),
+            Ok(RunAnswer { ending: RunEnding::Completed(completed), .. }) => return Some(completed),
             Ok(answer) => self.result = Some(answer.message.text_content()),
-            Err(Failure::Run(instance, error)) if error.is_exhausted() => {
-                return Some(Completed::exhausted(&instance, &error.to_string()));
+            Err(DelegationFailure::Run(instance, error)) if error.is_exhausted() => {
+                return Some(TaskCompletion::exhausted(&instance, &error.to_string()));
             }
-            Err(Failure::Before(instance, (error, true))) => return Some(Completed::exhausted(&instance, &error)),
+            Err(DelegationFailure::Before(instance, (error, true))) => {
+                return Some(TaskCompletion::exhausted(&instance, &error));
+            }
             Err(failure) => self.error = Some(failure.to_string()),
         }
         None
     }
 }
 
-impl Completed {
+impl TaskCompletion {
     fn exhausted(instance: &str, error: &str) -> Self {
         let summary = format!("{instance} stopped before its task was done: {error}");
         Self { summary, ..Self::bare(CompletionStatus::Failed) }
@@ -326,7 +334,7 @@ impl Completed {
 }
 
 /// Why there is no answer.
-enum Failure {
+enum DelegationFailure {
     /// Another task has failed.
     Stopped,
     /// On the board, or by whoever canceled the agent.
@@ -337,7 +345,7 @@ enum Failure {
     Other(String),
 }
 
-impl std::fmt::Display for Failure {
+impl std::fmt::Display for DelegationFailure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Stopped => f.write_str("stopped: another task of the same call failed"),
@@ -349,13 +357,13 @@ impl std::fmt::Display for Failure {
 }
 
 /// A task of the board that an errand works on. If it goes away unsettled, the task has failed: nobody works on it.
-struct Claim {
+struct BoardTaskClaim {
     of: Option<(TaskBoard, String)>,
     /// The agent of this errand that has it. What it has given back is not the errand's any more.
     holder: Mutex<Option<Arc<str>>>,
 }
 
-impl Claim {
+impl BoardTaskClaim {
     fn assign(&self, instance: &Arc<str>, from: &str) -> Result<(), String> {
         let Some((board, id)) = &self.of else { return Ok(()) };
         board.claim_for(id, instance, from).map_err(|error| error.to_string())?;
@@ -374,10 +382,10 @@ impl Claim {
     }
 
     /// What becomes of the task if it ends so.
-    fn board(&self, status: TaskStatus) -> Option<BoardTask> {
+    fn board(&self, status: TaskStatus) -> Option<BoardTaskOutcome> {
         let holder = self.holder.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let ((_, id), holder) = self.of.clone().zip(holder)?;
-        Some(BoardTask { id, holder, status })
+        Some(BoardTaskOutcome { id, holder, status })
     }
 
     /// Once the task is canceled on the board.
@@ -396,11 +404,11 @@ impl Claim {
     fn set(&mut self, status: TaskStatus) -> Result<(), TaskError> {
         let holder = self.holder.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         let Some(((board, id), holder)) = self.of.take().zip(holder) else { return Ok(()) };
-        board.set_status(&id, status, Actor::Agent(&holder)).map(drop)
+        board.set_status(&id, status, TaskActor::Agent(&holder)).map(drop)
     }
 }
 
-impl Drop for Claim {
+impl Drop for BoardTaskClaim {
     fn drop(&mut self) {
         // It may have been canceled, or be somebody else's by now.
         let _ = self.set(TaskStatus::Failed);
@@ -420,7 +428,7 @@ pub(in crate::agent) fn in_tags(tag: &str, text: &str) -> String {
 }
 
 /// `coder-parser-3`: the agent, the first word of the task that says something, a number.
-pub(super) fn instance_name(crew: &Crew, agent: &str, task: &str) -> Arc<str> {
+pub(super) fn instance_name(crew: &AgentGroup, agent: &str, task: &str) -> Arc<str> {
     format!("{agent}-{}-{}", slug(task), crew.registry.next_id(agent)).into()
 }
 

@@ -11,20 +11,23 @@ use tokio::{sync::mpsc, time::Instant};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{
-    entry::{Entry, PendingQuestion},
-    errand::{Asked, Asker, Errand, Order, instance_name},
-    tools::Delegation,
+    entry::{DelegationReport, PendingQuestion},
+    errand::{DelegateQuestion, Delegation, DelegationRequest, QuestionRoute, instance_name},
+    tools::DelegateCall,
 };
 use crate::{
     agent::{
-        Crew, Interaction, Options, RunError,
-        crew::Badge,
-        journal::{CallPast, Delegated, DelegatedPast, ErrandPast, Log, Mark, Parking, Record},
-        place::Place,
-        runner::{Start, WorksFor},
-        tasks::Tasks,
+        AgentGroup, AgentRunOptions, InteractionMode, RunError,
+        crew::AgentHandle,
+        journal::{
+            DelegatedTask, DelegationState, JournalPosition, JournalRecord, RecordedDelegateCall, RecordedQuestion,
+            RecordedToolCall, RunJournal,
+        },
+        place::ConcurrencyPermit,
+        runner::{RunOrigin, RunParams},
+        tasks::RunTasks,
     },
-    capability::{Carved, Ceiling, Purse, Share, Usd},
+    capability::{BudgetAccount, BudgetAllocation, Ceiling, RestoredAllocation, Usd},
     chat::{ToolCall, Usage},
     event::RunCx,
     limits,
@@ -32,31 +35,31 @@ use crate::{
 };
 
 /// One run of an agent as its own tools see it.
-pub struct Instance {
+pub struct RunState {
     /// The agent's name in the registry.
     pub agent: Arc<str>,
-    pub options: Options,
+    pub options: AgentRunOptions,
     pub cx: RunCx,
-    pub crew: Option<Arc<Crew>>,
-    pub purse: Arc<Purse>,
+    pub crew: Option<Arc<AgentGroup>>,
+    pub purse: Arc<BudgetAccount>,
     /// What those that it starts may not exceed.
     pub ceiling: Ceiling,
-    pub badge: Badge,
-    pub place: Place,
-    pub works_for: WorksFor,
+    pub badge: AgentHandle,
+    pub place: ConcurrencyPermit,
+    pub works_for: RunOrigin,
     /// Tools that it has in this run beside its own.
     pub more_tools: ToolBox,
     /// Instructions of the team in which it works, which every member is told.
     pub team_instructions: Arc<str>,
-    pub tasks: Tasks,
+    pub tasks: RunTasks,
     /// Where what happens is written down, if it is.
-    pub log: Option<Log>,
+    pub log: Option<RunJournal>,
     /// Children that wait for an answer, by the id of their delegation; none when the run is over.
-    parked: Mutex<Option<HashMap<String, Parked>>>,
+    parked: Mutex<Option<HashMap<String, ParkedDelegation>>>,
     /// Number of tasks that it has delegated; the newest has it in its id.
     delegations: AtomicU32,
     /// Tasks that it had delegated when it was interrupted, by the call; unset for one that never was.
-    before: OnceLock<HashMap<String, DelegatedPast>>,
+    before: OnceLock<HashMap<String, RecordedDelegateCall>>,
     /// What its tools had the model reply to, since it was last looked at.
     by_tools: Mutex<Usage>,
     /// Tools that its model's vendor has refused: they are left out from then on.
@@ -64,68 +67,68 @@ pub struct Instance {
 }
 
 /// A task that is being worked on. It is stopped when this goes away.
-struct Child {
+struct ChildDelegation {
     /// Names the delegation.
     id: String,
     agent: String,
     /// Number of questions that it has put.
     questions_put: usize,
-    work: AbortOnDropHandle<Entry>,
+    work: AbortOnDropHandle<DelegationReport>,
     /// None for one that may not ask.
-    questions: Option<mpsc::Receiver<Asked>>,
+    questions: Option<mpsc::Receiver<DelegateQuestion>>,
     /// Stops all tasks of its call, if they are to fail together.
     stop: Option<CancellationToken>,
     /// The call, and which of its tasks this is.
     of: (String, usize),
     /// The answer to a question that it asked before it was interrupted, and asks again if it did not hear it.
-    owed: Option<Owed>,
+    owed: Option<UndeliveredAnswer>,
 }
 
 /// A task of a call that is to be set going, with what is known of it from before the run was interrupted.
-struct Task {
+struct PendingDelegation {
     at: usize,
-    order: Order,
+    order: DelegationRequest,
     /// Names the delegation.
     id: String,
     /// The instance name of the agent that works on it first.
     instance: Arc<str>,
-    past: ErrandPast,
+    past: DelegationState,
 }
 
 /// A child that waited for an answer when the run was interrupted.
-struct Waiting {
+struct InterruptedQuestion {
     id: String,
     question: String,
     /// Number of questions that it had put before that one.
     earlier: usize,
 }
 
-struct Owed {
+struct UndeliveredAnswer {
     question: String,
     answer: String,
 }
 
 /// A child that waits for an answer.
-struct Parked {
-    child: Child,
-    question: Question,
+struct ParkedDelegation {
+    child: ChildDelegation,
+    question: ParkedQuestion,
 }
 
-enum Question {
+enum ParkedQuestion {
     /// It has asked.
-    Open(Asked),
+    Open(DelegateQuestion),
     /// It had asked this before it was interrupted, and asks again.
     Before(String),
 }
 
 /// What happens next to a child.
-enum Next {
-    Done(Entry),
-    Asked(Child, Asked),
+enum ChildProgress {
+    Done(DelegationReport),
+    Asked(ChildDelegation, DelegateQuestion),
 }
 
-impl Child {
-    async fn next(mut self) -> Next {
+impl ChildDelegation {
+    async fn next(mut self) -> ChildProgress {
         loop {
             let asked = open_question(self.questions.as_mut());
             tokio::select! {
@@ -134,10 +137,10 @@ impl Child {
                     Some(owed) if owed.question == asked.call => {
                         let _ = asked.answer.send(owed.answer);
                     }
-                    _ => return Next::Asked(self, asked),
+                    _ => return ChildProgress::Asked(self, asked),
                 },
                 entry = &mut self.work => {
-                    return Next::Done(entry.unwrap_or_else(|_| Entry::failed(&self.agent, "the agent crashed")));
+                    return ChildProgress::Done(entry.unwrap_or_else(|_| DelegationReport::failed(&self.agent, "the agent crashed")));
                 }
             }
         }
@@ -145,7 +148,7 @@ impl Child {
 }
 
 /// The next question that still waits: whoever waited too long goes on without the answer.
-async fn open_question(questions: Option<&mut mpsc::Receiver<Asked>>) -> Option<Asked> {
+async fn open_question(questions: Option<&mut mpsc::Receiver<DelegateQuestion>>) -> Option<DelegateQuestion> {
     let questions = questions?;
     loop {
         let asked = questions.recv().await?;
@@ -155,12 +158,23 @@ async fn open_question(questions: Option<&mut mpsc::Receiver<Asked>>) -> Option<
     }
 }
 
-impl Instance {
+impl RunState {
     /// A run of what is called so, which runs as `options` say and passes on no more than `delegable`.
-    pub fn new(agent: &Arc<str>, options: &Options, delegable: &Ceiling, start: Start) -> Self {
+    pub fn new(agent: &Arc<str>, options: &AgentRunOptions, delegable: &Ceiling, start: RunParams) -> Self {
         let (parked, delegations) = (Mutex::new(Some(HashMap::new())), AtomicU32::new(0));
-        let Start {
-            cx, crew, purse, ceiling, badge, place, tasks, works_for, more_tools, team_instructions, log, ..
+        let RunParams {
+            cx,
+            crew,
+            purse,
+            ceiling,
+            badge,
+            place,
+            tasks,
+            works_for,
+            more_tools,
+            team_instructions,
+            log,
+            ..
         } = start;
         let ceiling = ceiling.meet(delegable);
         let before = OnceLock::new();
@@ -217,12 +231,12 @@ impl Instance {
     }
 
     /// Writes down what happens, if that is done.
-    pub fn write(&self, record: impl FnOnce() -> Record) -> Option<Mark> {
+    pub fn write(&self, record: impl FnOnce() -> JournalRecord) -> Option<JournalPosition> {
         self.log.as_ref().map(|log| log.write(&record()))
     }
 
     /// Waits until all up to this mark would survive a loss of power.
-    pub async fn kept(&self, mark: Option<Mark>) -> Result<(), RunError> {
+    pub async fn kept(&self, mark: Option<JournalPosition>) -> Result<(), RunError> {
         match self.log.as_ref().zip(mark) {
             Some((log, mark)) => log.journal.recorder().kept(mark).await.map_err(RunError::Unrecorded),
             None => Ok(()),
@@ -244,18 +258,22 @@ impl Instance {
     }
 
     /// The crew, if this run may delegate.
-    pub fn delegates_to(&self) -> Option<&Arc<Crew>> {
+    pub fn delegates_to(&self) -> Option<&Arc<AgentGroup>> {
         self.crew.as_ref().filter(|_| self.cx.depth < self.options.max_delegation_depth)
     }
 
     /// What this call was given when it began before the run was interrupted, if it did.
-    pub fn given_before(&self, call: &str) -> Option<&Delegated> {
+    pub fn given_before(&self, call: &str) -> Option<&DelegatedTask> {
         self.before.get()?.get(call)?.tasks.first()
     }
 
     /// Has others work on these, all at once. An entry each, in the order of the orders: once all have ended or asked.
     /// What a call had begun before the run was interrupted goes on.
-    pub(super) async fn delegate(self: &Arc<Self>, crew: &Arc<Crew>, delegation: Delegation) -> Vec<Entry> {
+    pub(super) async fn delegate(
+        self: &Arc<Self>,
+        crew: &Arc<AgentGroup>,
+        delegation: DelegateCall,
+    ) -> Vec<DelegationReport> {
         let call = current_call().map(|call| call.call).unwrap_or_default();
         let children = self.children(crew, &call, delegation, |_| true, CancellationToken::new());
         self.place.wait_for(self.gather(children)).await
@@ -264,12 +282,12 @@ impl Instance {
     /// Sets those tasks of a call going that are `wanted`. `stop` ends them, if they are to fail together.
     fn children(
         self: &Arc<Self>,
-        crew: &Arc<Crew>,
+        crew: &Arc<AgentGroup>,
         call: &str,
-        Delegation { orders, fail_fast }: Delegation,
+        DelegateCall { orders, fail_fast }: DelegateCall,
         wanted: impl Fn(usize) -> bool,
         stop: CancellationToken,
-    ) -> Vec<Child> {
+    ) -> Vec<ChildDelegation> {
         let before = self.before.get().and_then(|before| before.get(call));
         let given = |at: usize| before.and_then(|before| before.tasks.get(at));
         let past = |at: usize| {
@@ -277,7 +295,7 @@ impl Instance {
             log.journal.errand(&log.errand(call, at))
         };
         let orders = orders.into_iter().enumerate().filter(|(at, _)| wanted(*at));
-        let task = |(at, order): (usize, Order)| Task {
+        let task = |(at, order): (usize, DelegationRequest)| PendingDelegation {
             id: given(at).and_then(|given| given.id.clone()).unwrap_or_else(|| self.next_delegation()),
             // Here and not where it runs: so that names follow the order of the tasks.
             instance: given(at)
@@ -292,7 +310,7 @@ impl Instance {
         let shares = match before {
             None => self.purse.carve(&due.map(|task| task.order.budget).collect::<Vec<_>>()),
             Some(_) => {
-                let carved = |task: &Task| Carved {
+                let carved = |task: &PendingDelegation| RestoredAllocation {
                     bounds: given(task.at).map(|given| given.bounds).unwrap_or_default(),
                     time: task.order.budget.time,
                     start: Instant::now(),
@@ -303,17 +321,20 @@ impl Instance {
         };
         if before.is_none() {
             self.write(|| {
-                let delegated = |(task, share): (&Task, &Share)| Delegated {
+                let delegated = |(task, share): (&PendingDelegation, &BudgetAllocation)| DelegatedTask {
                     id: Some(task.id.clone()),
                     agent: task.order.agent.as_str().into(),
                     instance: task.instance.clone(),
                     bounds: share.bounds(),
                 };
-                Record::Delegated { call: call.into(), tasks: tasks.iter().zip(&shares).map(delegated).collect() }
+                JournalRecord::Delegated {
+                    call: call.into(),
+                    tasks: tasks.iter().zip(&shares).map(delegated).collect(),
+                }
             });
         }
         let mut shares = shares.into_iter();
-        let child = |task: Task| {
+        let child = |task: PendingDelegation| {
             let of = (call.to_owned(), task.at);
             let (id, agent) = (task.id.clone(), task.order.agent.clone());
             let (work, questions) = match task.past.returned {
@@ -328,7 +349,7 @@ impl Instance {
                 }
             };
             let stop = fail_fast.then(|| stop.clone());
-            Child { id, agent, questions_put: 0, work, questions, stop, of, owed: None }
+            ChildDelegation { id, agent, questions_put: 0, work, questions, stop, of, owed: None }
         };
         tasks.into_iter().map(child).collect()
     }
@@ -336,14 +357,14 @@ impl Instance {
     /// A task that somebody is to work on, and where questions come from if it may ask.
     fn errand(
         &self,
-        crew: &Arc<Crew>,
+        crew: &Arc<AgentGroup>,
         call: &str,
-        Task { at, order, instance, past, .. }: Task,
-        share: Share,
+        PendingDelegation { at, order, instance, past, .. }: PendingDelegation,
+        share: BudgetAllocation,
         stop: CancellationToken,
-    ) -> (Box<Errand>, Option<mpsc::Receiver<Asked>>) {
+    ) -> (Box<Delegation>, Option<mpsc::Receiver<DelegateQuestion>>) {
         let (sender, questions) = order.asks.then(|| mpsc::channel(1)).unzip();
-        let errand = Errand {
+        let errand = Delegation {
             crew: Arc::clone(crew),
             by: Arc::clone(&self.agent),
             cx: self.cx.clone(),
@@ -355,7 +376,7 @@ impl Instance {
             order,
             share,
             ceiling: self.ceiling.clone(),
-            asker: sender.map_or(Asker::Context, Asker::Parent),
+            asker: sender.map_or(QuestionRoute::Context, QuestionRoute::Parent),
             question_time: self.options.question_timeout,
             stop,
             tasks: self.tasks.clone(),
@@ -369,9 +390,9 @@ impl Instance {
     /// those without a result are made again, and see to their children themselves.
     pub fn restore_delegations(
         self: &Arc<Self>,
-        parked: BTreeMap<String, Vec<Parking>>,
-        delegated: HashMap<String, DelegatedPast>,
-        calls: &HashMap<String, Box<CallPast>>,
+        parked: BTreeMap<String, Vec<RecordedQuestion>>,
+        delegated: HashMap<String, RecordedDelegateCall>,
+        calls: &HashMap<String, Box<RecordedToolCall>>,
         open: &[ToolCall],
     ) {
         let number = |id: &String| id.strip_prefix("d-").and_then(|number| number.parse().ok());
@@ -381,9 +402,10 @@ impl Instance {
         let is_open = |call: &str| {
             open.iter().any(|open| open.id == call) && calls.get(call).is_none_or(|call| call.ended.is_none())
         };
-        let waits = |parking: &Parking| !is_open(&parking.call) && parking.answered_by.as_deref().is_none_or(is_open);
+        let waits =
+            |parking: &RecordedQuestion| !is_open(&parking.call) && parking.answered_by.as_deref().is_none_or(is_open);
         // By the call, since the tasks of one may fail together, and by the task.
-        let mut waiting: BTreeMap<String, BTreeMap<usize, Waiting>> = BTreeMap::new();
+        let mut waiting: BTreeMap<String, BTreeMap<usize, InterruptedQuestion>> = BTreeMap::new();
         let mut parked: Vec<_> = parked.into_iter().collect();
         parked.sort_by_key(|(id, _)| number(id));
         for (id, questions) in parked {
@@ -393,13 +415,13 @@ impl Instance {
                 continue;
             };
             let tasks = waiting.entry(parking.call).or_default();
-            tasks.entry(parking.task).or_insert(Waiting { id, question: parking.question, earlier });
+            tasks.entry(parking.task).or_insert(InterruptedQuestion { id, question: parking.question, earlier });
         }
         let _ = self.before.set(delegated);
         let Some(crew) = self.delegates_to().filter(|_| !waiting.is_empty()) else { return };
         for (call, mut tasks) in waiting {
             let given = self.before.get().and_then(|before| before.get(&call));
-            let Some(delegation) = given.and_then(|given| Delegation::read(self, &given.arguments)) else { continue };
+            let Some(delegation) = given.and_then(|given| DelegateCall::read(self, &given.arguments)) else { continue };
             let (stop, log) = (CancellationToken::new(), self.log.as_ref());
             let has_failed = |at: &usize| log.is_some_and(|log| log.journal.has_failed(&log.errand(&call, *at)));
             if delegation.fail_fast
@@ -409,16 +431,18 @@ impl Instance {
             }
             for child in self.children(crew, &call, delegation, |at| tasks.contains_key(&at), stop) {
                 let waits = tasks.remove(&child.of.1);
-                if let (Some(Waiting { id, question, earlier }), Some(parked)) = (waits, self.parked().as_mut()) {
-                    let child = Child { id: id.clone(), questions_put: earlier + 1, ..child };
-                    parked.insert(id, Parked { child, question: Question::Before(question) });
+                if let (Some(InterruptedQuestion { id, question, earlier }), Some(parked)) =
+                    (waits, self.parked().as_mut())
+                {
+                    let child = ChildDelegation { id: id.clone(), questions_put: earlier + 1, ..child };
+                    parked.insert(id, ParkedDelegation { child, question: ParkedQuestion::Before(question) });
                 }
             }
         }
     }
 
     /// The question of a parked child is answered; what happens to it then. The others go on waiting.
-    pub(super) async fn answer(&self, answers: Vec<(String, String)>) -> Result<Vec<Entry>, String> {
+    pub(super) async fn answer(&self, answers: Vec<(String, String)>) -> Result<Vec<DelegationReport>, String> {
         let children = {
             let mut parked = self.parked();
             let Some(parked) = parked.as_mut() else { return Err("this run is over".into()) };
@@ -434,12 +458,12 @@ impl Instance {
             let mut children = Vec::with_capacity(answers.len());
             let by = current_call().map(|call| call.call).unwrap_or_default();
             for (delegation, answer) in answers {
-                let Some(Parked { mut child, question }) = parked.remove(&delegation) else { continue };
-                self.write(|| Record::Answered { delegation, by: by.clone(), answer: answer.clone() });
+                let Some(ParkedDelegation { mut child, question }) = parked.remove(&delegation) else { continue };
+                self.write(|| JournalRecord::Answered { delegation, by: by.clone(), answer: answer.clone() });
                 let in_time = match question {
-                    Question::Open(asked) => asked.answer.send(answer).is_ok(),
-                    Question::Before(question) => {
-                        child.owed = Some(Owed { question, answer });
+                    ParkedQuestion::Open(asked) => asked.answer.send(answer).is_ok(),
+                    ParkedQuestion::Before(question) => {
+                        child.owed = Some(UndeliveredAnswer { question, answer });
                         true
                     }
                 };
@@ -455,7 +479,7 @@ impl Instance {
         Ok(entries)
     }
 
-    async fn gather(&self, children: Vec<Child>) -> Vec<Entry> {
+    async fn gather(&self, children: Vec<ChildDelegation>) -> Vec<DelegationReport> {
         let mut entries = Vec::with_capacity(children.len());
         let of_children: Vec<_> = children.iter().map(|child| (child.id.clone(), child.stop.clone())).collect();
         let mut working: FuturesUnordered<_> =
@@ -463,8 +487,10 @@ impl Instance {
         while let Some((at, next)) = working.next().await {
             let (id, stop) = &of_children[at];
             let entry = match next {
-                Next::Done(entry) => Entry { delegation_id: self.tells_ids().then(|| id.clone()), ..entry },
-                Next::Asked(child, asked) => self.park(child, asked),
+                ChildProgress::Done(entry) => {
+                    DelegationReport { delegation_id: self.tells_ids().then(|| id.clone()), ..entry }
+                }
+                ChildProgress::Asked(child, asked) => self.park(child, asked),
             };
             if let Some(stop) = stop
                 && entry.has_failed()
@@ -484,10 +510,10 @@ impl Instance {
 
     /// Returns `true` if its delegations are told by their ids: it may be asked, and answers by them.
     fn tells_ids(&self) -> bool {
-        self.options.interaction != Interaction::Blocking
+        self.options.interaction != InteractionMode::Blocking
     }
 
-    fn park(&self, mut child: Child, asked: Asked) -> Entry {
+    fn park(&self, mut child: ChildDelegation, asked: DelegateQuestion) -> DelegationReport {
         let ((call, task), id) = (child.of.clone(), child.id.clone());
         let question_id = match child.questions_put {
             0 => id.replacen('d', "q", 1),
@@ -495,11 +521,14 @@ impl Instance {
         };
         child.questions_put += 1;
         let question = PendingQuestion { id: question_id, agent: asked.by.clone(), content: asked.question.clone() };
-        self.write(|| Record::Parked { call, task, delegation: id.clone(), question: asked.call.clone() });
-        let entry =
-            Entry { delegation_id: Some(id.clone()), pending_question: Some(question), ..Entry::of(&child.agent) };
+        self.write(|| JournalRecord::Parked { call, task, delegation: id.clone(), question: asked.call.clone() });
+        let entry = DelegationReport {
+            delegation_id: Some(id.clone()),
+            pending_question: Some(question),
+            ..DelegationReport::of(&child.agent)
+        };
         if let Some(parked) = self.parked().as_mut() {
-            parked.insert(id, Parked { child, question: Question::Open(asked) });
+            parked.insert(id, ParkedDelegation { child, question: ParkedQuestion::Open(asked) });
         }
         entry
     }
@@ -511,7 +540,7 @@ impl Instance {
         let _ = tokio::time::timeout(limits::CANCEL_GRACE, self.tasks.gone()).await;
     }
 
-    fn parked(&self) -> MutexGuard<'_, Option<HashMap<String, Parked>>> {
+    fn parked(&self) -> MutexGuard<'_, Option<HashMap<String, ParkedDelegation>>> {
         // Nothing panics half-way through a change.
         self.parked.lock().unwrap_or_else(PoisonError::into_inner)
     }

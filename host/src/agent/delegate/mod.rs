@@ -8,10 +8,10 @@ mod errand;
 mod instance;
 mod tools;
 
-pub use entry::Entry;
+pub use entry::DelegationReport;
 pub(super) use entry::cut;
-pub(crate) use errand::Assignment;
+pub(crate) use errand::DelegationContext;
 pub(super) use errand::in_tags;
-pub(crate) use instance::Instance;
+pub(crate) use instance::RunState;
 pub use tools::RUN_TOOLS;
 pub(crate) use tools::equip;

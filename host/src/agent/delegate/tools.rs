@@ -5,23 +5,23 @@ use serde::Deserialize;
 use tokio::sync::oneshot;
 
 use super::{
-    entry::{Entry, fit},
-    errand::{Asked, Asker, Order},
-    instance::Instance,
+    entry::{DelegationReport, fit},
+    errand::{DelegateQuestion, DelegationRequest, QuestionRoute},
+    instance::RunState,
 };
 use crate::{
     agent::{
-        Agent, Interaction, Runner,
+        Agent, InteractionMode, Runner,
         registry::{is_same_name, no_agent},
     },
     capability::Budget,
-    chat::{Content, ToolSpec},
+    chat::{ToolResultContent, ToolSpec},
     error::{Fault, seconds},
     event::Event,
     limits,
     tool::{
-        self, Completed, CompletionStatus, Concurrency, Control, FnTool, HandOver, READ_RESULT, Tool, ToolBox, ToolCx,
-        ToolOutput, current_call,
+        self, CompletionStatus, FnTool, READ_RESULT, RunControl, TaskCompletion, TaskHandoff, Tool, ToolBox,
+        ToolConcurrency, ToolCx, ToolOutput, current_call,
     },
 };
 
@@ -38,7 +38,7 @@ pub const RUN_TOOLS: [&str; 7] = [
 ];
 
 /// The agent's own tools and those that its run has because of where it stands.
-pub async fn equip(agent: &Agent, me: &Arc<Instance>) -> ToolBox {
+pub async fn equip(agent: &Agent, me: &Arc<RunState>) -> ToolBox {
     let mut tools = agent.toolbox();
     // Those of its team come first: nobody else is to hear what is said to who goes on.
     let taken: Vec<_> = me.more_tools.names().filter(|name| tools.contains(name)).map(str::to_owned).collect();
@@ -57,12 +57,12 @@ pub async fn equip(agent: &Agent, me: &Arc<Instance>) -> ToolBox {
     tools
 }
 
-fn own_tools(agent: &Agent, me: &Arc<Instance>) -> Vec<Arc<dyn Tool>> {
+fn own_tools(agent: &Agent, me: &Arc<RunState>) -> Vec<Arc<dyn Tool>> {
     let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
     if me.delegates_to().is_some() {
         tools.push(Arc::new(list_agents(Arc::clone(me))));
         tools.push(Arc::new(delegate(Arc::clone(me))));
-        if agent.options.interaction != Interaction::Blocking {
+        if agent.options.interaction != InteractionMode::Blocking {
             tools.push(Arc::new(answer_questions(Arc::clone(me))));
         }
     }
@@ -79,36 +79,36 @@ fn own_tools(agent: &Agent, me: &Arc<Instance>) -> Vec<Arc<dyn Tool>> {
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct NoArgs {}
+struct ListAgentsArgs {}
 
-fn list_agents(me: Arc<Instance>) -> impl Tool {
+fn list_agents(me: Arc<RunState>) -> impl Tool {
     static SPEC: LazyLock<Arc<ToolSpec>> = LazyLock::new(|| {
-        tool::spec::<NoArgs>(
+        tool::spec::<ListAgentsArgs>(
             "list_agents",
             "Lists the agents that you can delegate to: their names, what they are good for, what they can do and cost.",
         )
         .into()
     });
-    FnTool::with_spec(Arc::clone(&SPEC), move |_: ToolCx, NoArgs {}| {
+    FnTool::with_spec(Arc::clone(&SPEC), move |_: ToolCx, ListAgentsArgs {}| {
         let others = me.crew.as_ref().map(|crew| crew.registry.others(&me.agent, &me.ceiling)).unwrap_or_default();
         async move { ToolOutput::json(&others) }
     })
     .repeatable()
-    .with_concurrency(Concurrency::Independent)
+    .with_concurrency(ToolConcurrency::Independent)
 }
 
 /// Tasks for other agents.
 #[derive(Deserialize, JsonSchema)]
-struct Delegate {
+struct DelegateArgs {
     /// All of them are worked on at once. The results come in the same order.
-    tasks: Vec<Task>,
+    tasks: Vec<DelegateTaskArgs>,
     /// Whether the others are stopped as soon as one fails. Usually not.
     #[serde(default)]
     fail_fast: bool,
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Task {
+struct DelegateTaskArgs {
     /// The agent's name, as list_agents has it.
     agent: String,
     /// What it is to do, and how you will know that it is done.
@@ -123,19 +123,19 @@ struct Task {
     budget: Option<Budget>,
     /// Whether you answer its questions (interactive) or its context does (blocking).
     #[serde(default)]
-    mode: Option<Mode>,
+    mode: Option<DelegationMode>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-enum Mode {
+enum DelegationMode {
     Blocking,
     Interactive,
 }
 
-fn delegate(me: Arc<Instance>) -> impl Tool {
+fn delegate(me: Arc<RunState>) -> impl Tool {
     static SPEC: LazyLock<Arc<ToolSpec>> = LazyLock::new(|| {
-        tool::spec::<Delegate>(
+        tool::spec::<DelegateArgs>(
             "delegate",
             "Gives tasks to other agents and waits for all of them. Each is done by a fresh agent with tools of its own. \
              Independent tasks belong into one call: they are worked on at once. An entry with `error` failed, the \
@@ -143,25 +143,25 @@ fn delegate(me: Arc<Instance>) -> impl Tool {
         )
         .into()
     });
-    FnTool::with_spec(Arc::clone(&SPEC), move |_: ToolCx, args: Delegate| {
+    FnTool::with_spec(Arc::clone(&SPEC), move |_: ToolCx, args: DelegateArgs| {
         let me = Arc::clone(&me);
         async move {
             let crew = me.delegates_to().ok_or_else(|| Fault::other("this agent cannot delegate"))?;
-            told(me.delegate(crew, Delegation::of(&me, args)?).await)
+            told(me.delegate(crew, DelegateCall::of(&me, args)?).await)
         }
     })
     .repeatable()
-    .with_concurrency(Concurrency::Delegation { conversation: None })
+    .with_concurrency(ToolConcurrency::Delegation { conversation: None })
     .with_time_limit(limits::DELEGATION_TIME)
     .with_result_chars(RESULT_CHARS)
 }
 
-fn orders(me: &Instance, tasks: Vec<Task>) -> Result<Vec<Order>, Fault> {
+fn orders(me: &RunState, tasks: Vec<DelegateTaskArgs>) -> Result<Vec<DelegationRequest>, Fault> {
     if tasks.len() > limits::TASKS_PER_DELEGATION {
         let most = limits::TASKS_PER_DELEGATION;
         return Err(Fault::invalid(format!("{} tasks are too many: at most {most} in one call", tasks.len())));
     }
-    let order = |(at, task): (usize, Task)| {
+    let order = |(at, task): (usize, DelegateTaskArgs)| {
         if is_same_name(&task.agent, &me.agent) {
             return Err(Fault::invalid(format!("tasks[{at}]: you are {}; delegate to another agent", me.agent)));
         }
@@ -171,33 +171,35 @@ fn orders(me: &Instance, tasks: Vec<Task>) -> Result<Vec<Order>, Fault> {
             }
         }
         let asks = match (me.options.interaction, task.mode) {
-            (Interaction::Blocking, _) | (_, Some(Mode::Blocking)) | (Interaction::Auto, None) => false,
-            (_, Some(Mode::Interactive)) | (Interaction::Interactive, None) => true,
+            (InteractionMode::Blocking, _) | (_, Some(DelegationMode::Blocking)) | (InteractionMode::Auto, None) => {
+                false
+            }
+            (_, Some(DelegationMode::Interactive)) | (InteractionMode::Interactive, None) => true,
         };
-        let Task { agent, task, context, task_id, budget, .. } = task;
-        Ok(Order { agent, task, context, task_id, budget: budget.unwrap_or_default(), asks })
+        let DelegateTaskArgs { agent, task, context, task_id, budget, .. } = task;
+        Ok(DelegationRequest { agent, task, context, task_id, budget: budget.unwrap_or_default(), asks })
     };
     tasks.into_iter().enumerate().map(order).collect()
 }
 
 /// What one call orders.
-pub(super) struct Delegation {
-    pub orders: Vec<Order>,
+pub(super) struct DelegateCall {
+    pub orders: Vec<DelegationRequest>,
     pub fail_fast: bool,
 }
 
-impl Delegation {
-    fn of(me: &Instance, args: Delegate) -> Result<Self, Fault> {
+impl DelegateCall {
+    fn of(me: &RunState, args: DelegateArgs) -> Result<Self, Fault> {
         Ok(Self { orders: orders(me, args.tasks)?, fail_fast: args.fail_fast })
     }
 
     /// What a call with these arguments has ordered.
-    pub fn read(me: &Instance, arguments: &str) -> Option<Self> {
+    pub fn read(me: &RunState, arguments: &str) -> Option<Self> {
         Self::of(me, serde_json::from_str(arguments).ok()?).ok()
     }
 }
 
-fn told(mut entries: Vec<Entry>) -> Result<ToolOutput, Fault> {
+fn told(mut entries: Vec<DelegationReport>) -> Result<ToolOutput, Fault> {
     fit(&mut entries, limits::DELEGATION_ANSWER_CHARS);
     let told = ToolOutput::json(&entries)?;
     if told.chars() <= RESULT_CHARS {
@@ -214,7 +216,7 @@ const RESULT_CHARS: usize = limits::DELEGATION_RESULT_CHARS * 3;
 
 /// Answers for agents that asked.
 #[derive(Deserialize, JsonSchema)]
-struct Answers {
+struct AnswerQuestionsArgs {
     /// One for each question that you answer now.
     answers: Vec<QuestionAnswer>,
 }
@@ -227,15 +229,15 @@ struct QuestionAnswer {
     answer: String,
 }
 
-fn answer_questions(me: Arc<Instance>) -> impl Tool {
+fn answer_questions(me: Arc<RunState>) -> impl Tool {
     static SPEC: LazyLock<Arc<ToolSpec>> = LazyLock::new(|| {
-        tool::spec::<Answers>(
+        tool::spec::<AnswerQuestionsArgs>(
             "answer_delegation_questions",
             "Answers questions of agents that you delegated to, and waits until each of them has ended or asks again.",
         )
         .into()
     });
-    FnTool::with_spec(Arc::clone(&SPEC), move |_: ToolCx, args: Answers| {
+    FnTool::with_spec(Arc::clone(&SPEC), move |_: ToolCx, args: AnswerQuestionsArgs| {
         let me = Arc::clone(&me);
         async move {
             let answers = args.answers.into_iter().map(|answer| (answer.delegation_id, answer.answer)).collect();
@@ -243,14 +245,14 @@ fn answer_questions(me: Arc<Instance>) -> impl Tool {
         }
     })
     .repeatable()
-    .with_concurrency(Concurrency::Delegation { conversation: None })
+    .with_concurrency(ToolConcurrency::Delegation { conversation: None })
     .with_time_limit(limits::DELEGATION_TIME)
     .with_result_chars(RESULT_CHARS)
 }
 
 /// How your task has ended.
 #[derive(Deserialize, JsonSchema)]
-struct TaskComplete {
+struct TaskCompleteArgs {
     /// Whether it was done.
     status: CompletionStatus,
     /// What you did and found, or why it could not be done. This is all that is read of your work.
@@ -268,14 +270,14 @@ struct TaskComplete {
 
 fn task_complete(quiet: bool) -> impl Tool {
     static SPEC: LazyLock<Arc<ToolSpec>> = LazyLock::new(|| {
-        tool::spec::<TaskComplete>(
+        tool::spec::<TaskCompleteArgs>(
             "task_complete",
             "Ends your task and reports to the agent that gave it to you. Call it once, when you are done or cannot go on.",
         )
         .into()
     });
-    FnTool::with_spec(Arc::clone(&SPEC), |_: ToolCx, args: TaskComplete| async move {
-        let TaskComplete { status, summary, files_modified, tests_run, caveats } = args;
+    FnTool::with_spec(Arc::clone(&SPEC), |_: ToolCx, args: TaskCompleteArgs| async move {
+        let TaskCompleteArgs { status, summary, files_modified, tests_run, caveats } = args;
         let caveats = caveats.filter(|caveats| !caveats.trim().is_empty());
         // Whoever reads of it is told something in any case.
         let summary = match (summary.trim().is_empty(), &caveats) {
@@ -283,13 +285,13 @@ fn task_complete(quiet: bool) -> impl Tool {
             (true, Some(caveats)) => format!("{}: {caveats}", word(status)),
             (true, None) => return Err(Fault::invalid("`summary` is empty: say what was done, or why it was not")),
         };
-        let completed = Completed { status, summary, files_modified, tests_run, caveats };
-        let text = Content::Text("The completion of your task is recorded.".into());
-        Ok(ToolOutput::Control(vec![text], Control::Complete(completed)))
+        let completed = TaskCompletion { status, summary, files_modified, tests_run, caveats };
+        let text = ToolResultContent::Text("The completion of your task is recorded.".into());
+        Ok(ToolOutput::Control(vec![text], RunControl::Complete(completed)))
     })
     .uncounted()
     .repeatable()
-    .with_concurrency(Concurrency::Independent)
+    .with_concurrency(ToolConcurrency::Independent)
     .with_hidden_arguments(quiet)
 }
 
@@ -302,36 +304,36 @@ fn word(status: CompletionStatus) -> &'static str {
 
 /// A question.
 #[derive(Deserialize, JsonSchema)]
-struct RequestInput {
+struct RequestInputArgs {
     /// What you need to know, with the choices that you see.
     question: String,
 }
 
-fn request_input(me: Arc<Instance>, quiet: bool) -> impl Tool {
+fn request_input(me: Arc<RunState>, quiet: bool) -> impl Tool {
     static SPEC: LazyLock<Arc<ToolSpec>> = LazyLock::new(|| {
-        tool::spec::<RequestInput>(
+        tool::spec::<RequestInputArgs>(
             "request_input",
             "Asks the agent that gave you your task, and waits for the answer. Use it when you cannot go on without.",
         )
         .into()
     });
-    FnTool::with_spec(Arc::clone(&SPEC), move |_: ToolCx, args: RequestInput| {
+    FnTool::with_spec(Arc::clone(&SPEC), move |_: ToolCx, args: RequestInputArgs| {
         let me = Arc::clone(&me);
         async move { ask(&me, args.question, quiet).await }
     })
     .repeatable()
-    .with_concurrency(Concurrency::Independent)
+    .with_concurrency(ToolConcurrency::Independent)
     .with_hidden_arguments(quiet)
     .with_time_limit(limits::DELEGATION_TIME)
 }
 
-async fn ask(me: &Instance, question: String, quiet: bool) -> Result<String, Fault> {
+async fn ask(me: &RunState, question: String, quiet: bool) -> Result<String, Fault> {
     let assignment = me.works_for.assignment().ok_or_else(|| Fault::other("nobody gave you a task"))?;
     if question.trim().is_empty() {
         return Err(Fault::invalid("`question` is empty"));
     }
     let parent = match &assignment.asker {
-        Asker::Parent(parent) if !quiet => Some(parent),
+        QuestionRoute::Parent(parent) if !quiet => Some(parent),
         _ => None,
     };
     let Some(parent) = parent else {
@@ -345,7 +347,7 @@ async fn ask(me: &Instance, question: String, quiet: bool) -> Result<String, Fau
     let (answer, answered) = oneshot::channel();
     let asked = async {
         let (by, call) = (me.cx.agent.clone(), current_call().map(|call| call.call).unwrap_or_default());
-        parent.send(Asked { by, call, question, answer }).await.map_err(|_| gone())?;
+        parent.send(DelegateQuestion { by, call, question, answer }).await.map_err(|_| gone())?;
         answered.await.map_err(|_| gone())
     };
     let Some(limit) = assignment.question_time else { return me.place.wait_for(asked).await };
@@ -361,7 +363,7 @@ async fn ask(me: &Instance, question: String, quiet: bool) -> Result<String, Fau
 
 /// To whom you hand your task over.
 #[derive(Deserialize, JsonSchema)]
-struct HandOff {
+struct HandOffArgs {
     /// The agent's name.
     target_agent: String,
     /// Why it is better suited.
@@ -370,18 +372,18 @@ struct HandOff {
     context: String,
 }
 
-fn hand_off(me: Arc<Instance>, quiet: bool) -> impl Tool {
+fn hand_off(me: Arc<RunState>, quiet: bool) -> impl Tool {
     static SPEC: LazyLock<Arc<ToolSpec>> = LazyLock::new(|| {
-        tool::spec::<HandOff>(
+        tool::spec::<HandOffArgs>(
             "handoff",
             "Hands your whole task over to another agent, which reports in your place. Your own work ends with it.",
         )
         .into()
     });
-    FnTool::with_spec(Arc::clone(&SPEC), move |_: ToolCx, args: HandOff| {
+    FnTool::with_spec(Arc::clone(&SPEC), move |_: ToolCx, args: HandOffArgs| {
         let me = Arc::clone(&me);
         async move {
-            let HandOff { target_agent, reason, context } = args;
+            let HandOffArgs { target_agent, reason, context } = args;
             for (name, text) in [("target_agent", &target_agent), ("reason", &reason), ("context", &context)] {
                 if text.trim().is_empty() {
                     return Err(Fault::invalid(format!("`{name}` is empty")));
@@ -399,13 +401,13 @@ fn hand_off(me: Arc<Instance>, quiet: bool) -> impl Tool {
                     message: "this task has been handed over as often as it may be: finish it yourself".into(),
                 });
             }
-            let text = Content::Text(format!("{target_agent} takes your task over."));
-            let to = HandOver { agent: target_agent, reason, context };
-            Ok(ToolOutput::Control(vec![text], Control::HandOver(to)))
+            let text = ToolResultContent::Text(format!("{target_agent} takes your task over."));
+            let to = TaskHandoff { agent: target_agent, reason, context };
+            Ok(ToolOutput::Control(vec![text], RunControl::HandOver(to)))
         }
     })
     .uncounted()
     .repeatable()
-    .with_concurrency(Concurrency::Independent)
+    .with_concurrency(ToolConcurrency::Independent)
     .with_hidden_arguments(quiet)
 }

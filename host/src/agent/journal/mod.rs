@@ -1,6 +1,6 @@
 //! What is written down of runs, so that they go on when the process that ran them is gone.
 //!
-//! [`Record`] is all that can be written, [`Past`] what the records make. Whoever keeps them is a [`Recorder`].
+//! [`JournalRecord`] is all that can be written, [`JournalState`] what the records make. Whoever keeps them is a [`Recorder`].
 
 mod past;
 mod record;
@@ -13,26 +13,30 @@ use std::{
     },
 };
 
-pub(crate) use past::{CallPast, DelegatedPast, ErrandPast, Parking, Passed, RunPast, Where};
-pub use past::{Past, PastError};
+pub(crate) use past::{
+    DelegationState, PassedMiddleware, RecordedDelegateCall, RecordedQuestion, RecordedRun, RecordedToolCall,
+    RecordedTurnState,
+};
+pub use past::{JournalReplayError, JournalState};
 pub use record::{
-    BesideId, BoardTask, CallId, Chosen, Delegated, EffectMemory, Ended, ErrandId, Lost, Mark, Record, Recorder,
+    BoardTaskOutcome, ChosenMember, DelegatedTask, DelegationId, EffectMemory, JournalPosition, JournalRecord,
+    JournalWriteError, RecordedRunEnd, Recorder, SideChatRef, ToolCallId,
 };
 
-use crate::chat::{Chat, EditError, WeakChat};
+use crate::chat::{Chat, ChatEditError, WeakChat};
 
 /// Where the runs of a session are written down, and what is known of those that were interrupted.
 pub struct Journal {
     recorder: Arc<dyn Recorder>,
     /// The number of the next run.
     next: AtomicU64,
-    past: Mutex<Past>,
+    past: Mutex<JournalState>,
     /// Conversations that may go on.
-    lines: Mutex<Vec<Going>>,
+    lines: Mutex<Vec<LiveConversation>>,
 }
 
 /// A conversation that may go on.
-struct Going {
+struct LiveConversation {
     /// The run that began it.
     line: u64,
     /// The newest run in it.
@@ -43,11 +47,11 @@ struct Going {
 impl Journal {
     /// One of a session in which nothing has happened.
     pub fn new(recorder: Arc<dyn Recorder>) -> Self {
-        Self::resumed(recorder, Past::default(), None)
+        Self::resumed(recorder, JournalState::default(), None)
     }
 
-    /// One of a session that goes on, whose conversation is `chat`: see [`Past::chat`].
-    pub fn resumed(recorder: Arc<dyn Recorder>, past: Past, chat: Option<&Chat>) -> Self {
+    /// One of a session that goes on, whose conversation is `chat`: see [`JournalState::chat`].
+    pub fn resumed(recorder: Arc<dyn Recorder>, past: JournalState, chat: Option<&Chat>) -> Self {
         let next = past.runs.keys().next_back().map_or(1, |last| last.saturating_add(1));
         let mut lines = Vec::new();
         if let Some((line, chat)) = past.main_line().zip(chat) {
@@ -62,25 +66,25 @@ impl Journal {
     }
 
     /// The run that a person started and that has not ended, with its past; once.
-    pub(crate) fn unfinished(&self) -> Option<(u64, Box<RunPast>)> {
+    pub(crate) fn unfinished(&self) -> Option<(u64, Box<RecordedRun>)> {
         let mut past = self.past();
         let run = past.main_run().filter(|_| past.is_unfinished())?;
         past.runs.remove(&run).map(|there| (run, Box::new(there)))
     }
 
     /// What is known of a task that was delegated, once.
-    pub(crate) fn errand(&self, id: &ErrandId) -> Option<ErrandPast> {
+    pub(crate) fn errand(&self, id: &DelegationId) -> Option<DelegationState> {
         self.past().errands.remove(id)
     }
 
     /// Whether a task that was delegated has returned as failed, of which nobody has asked yet.
-    pub(crate) fn has_failed(&self, id: &ErrandId) -> bool {
+    pub(crate) fn has_failed(&self, id: &DelegationId) -> bool {
         let past = self.past();
         past.errands.get(id).and_then(|errand| errand.returned.as_ref()).is_some_and(|(entry, _)| entry.has_failed())
     }
 
     /// What is known of a run, once.
-    pub(crate) fn run(&self, run: u64) -> Option<Box<RunPast>> {
+    pub(crate) fn run(&self, run: u64) -> Option<Box<RecordedRun>> {
         self.past().runs.remove(&run).map(Box::new)
     }
 
@@ -88,8 +92,8 @@ impl Journal {
     ///
     /// # Errors
     ///
-    /// [`EditError`] if what was written down makes none.
-    pub(crate) fn chat(&self, run: &RunPast) -> Result<Chat, EditError> {
+    /// [`ChatEditError`] if what was written down makes none.
+    pub(crate) fn chat(&self, run: &RecordedRun) -> Result<Chat, ChatEditError> {
         let past = self.past();
         let chat = past.chat_of(run.line)?;
         past.lines_of(run.line, &chat, &mut self.lines());
@@ -104,17 +108,17 @@ impl Journal {
         match lines.iter_mut().find(|there| there.chat.is(chat)) {
             Some(there) => (run, Some((there.line, std::mem::replace(&mut there.last, run)))),
             None => {
-                lines.push(Going { line: run, last: run, chat: chat.downgrade() });
+                lines.push(LiveConversation { line: run, last: run, chat: chat.downgrade() });
                 (run, None)
             }
         }
     }
 
-    fn lines(&self) -> MutexGuard<'_, Vec<Going>> {
+    fn lines(&self) -> MutexGuard<'_, Vec<LiveConversation>> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn past(&self) -> MutexGuard<'_, Past> {
+    fn past(&self) -> MutexGuard<'_, JournalState> {
         self.past.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -127,16 +131,16 @@ impl fmt::Debug for Journal {
 
 /// The part of a journal that is one run's.
 #[derive(Debug, Clone)]
-pub(crate) struct Log {
+pub(crate) struct RunJournal {
     pub journal: Arc<Journal>,
     pub run: u64,
     /// The run before it in its conversation.
     pub continues: Option<u64>,
     /// How its conversation goes with that of whom it works for.
-    pub beside: Option<BesideId>,
+    pub beside: Option<SideChatRef>,
 }
 
-impl Log {
+impl RunJournal {
     /// Of a new run that a person starts. From now on nobody goes on with one that was interrupted in this conversation.
     pub fn main(journal: &Arc<Journal>, chat: &Chat) -> Self {
         let (run, before) = journal.begin(chat);
@@ -153,7 +157,7 @@ impl Log {
     }
 
     /// Of a new run that works for another, in a conversation of which it may be not the first.
-    pub fn beside(journal: &Arc<Journal>, chat: &Chat, beside: Option<BesideId>) -> Self {
+    pub fn beside(journal: &Arc<Journal>, chat: &Chat, beside: Option<SideChatRef>) -> Self {
         let (run, before) = journal.begin(chat);
         Self { journal: Arc::clone(journal), run, continues: before.map(|(_, last)| last), beside }
     }
@@ -164,11 +168,11 @@ impl Log {
     }
 
     /// Names a task that this run delegates.
-    pub fn errand(&self, call: &str, task: usize) -> ErrandId {
-        ErrandId { run: self.run, call: call.into(), task }
+    pub fn errand(&self, call: &str, task: usize) -> DelegationId {
+        DelegationId { run: self.run, call: call.into(), task }
     }
 
-    pub fn write(&self, record: &Record) -> Mark {
+    pub fn write(&self, record: &JournalRecord) -> JournalPosition {
         self.journal.recorder.write(self.run, record)
     }
 }

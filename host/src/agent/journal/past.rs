@@ -4,25 +4,28 @@ use std::{
     time::Duration,
 };
 
-use super::{BesideId, BoardTask, CallId, Chosen, Delegated, EffectMemory, Ended, ErrandId, Going, Record};
+use super::{
+    BoardTaskOutcome, ChosenMember, DelegatedTask, DelegationId, EffectMemory, JournalRecord, LiveConversation,
+    RecordedRunEnd, SideChatRef, ToolCallId,
+};
 use crate::{
-    agent::{Answer, Ending, RunError, delegate::Entry, effect::Told, run::task_of},
-    capability::{Account, Spent, Usd},
-    chat::{Beside, Change, Chat, EditError, Message, StopReason, ToolResult, Usage, Written},
+    agent::{RunAnswer, RunEnding, RunError, delegate::DelegationReport, effect::EffectModelReply, run::task_of},
+    capability::{BudgetBreakdown, BudgetUsage, Usd},
+    chat::{Chat, ChatChange, ChatEditError, ChatEntryRecord, Message, SideChat, StopReason, ToolResult, Usage},
     model::Ledger,
     state::{BlackboardChange, Task},
-    tool::Control,
+    tool::RunControl,
 };
 
 /// What has happened so far, as the records of it make it.
 #[derive(Debug, Default)]
-pub struct Past {
-    pub(super) runs: BTreeMap<u64, RunPast>,
-    pub(super) errands: HashMap<ErrandId, ErrandPast>,
+pub struct JournalState {
+    pub(super) runs: BTreeMap<u64, RecordedRun>,
+    pub(super) errands: HashMap<DelegationId, DelegationState>,
     /// The newest run that a person started.
     main: Option<u64>,
     /// Conversations, by the run that began each.
-    lines: BTreeMap<u64, Line>,
+    lines: BTreeMap<u64, ConversationState>,
     tasks: Vec<Task>,
     blackboards: BTreeMap<String, Vec<BlackboardChange>>,
     ledger: Ledger,
@@ -31,7 +34,7 @@ pub struct Past {
 /// Records that are those of no run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("record {record} of run {run} cannot be: {reason}")]
-pub struct PastError {
+pub struct JournalReplayError {
     /// Which one, counted from 0.
     pub record: usize,
     /// The run.
@@ -42,10 +45,10 @@ pub struct PastError {
 
 /// A conversation, in which one run came after the other, or within the other.
 #[derive(Debug, Default)]
-struct Line {
+struct ConversationState {
     /// The newest run in it.
     last: u64,
-    changes: Vec<Change>,
+    changes: Vec<ChatChange>,
     /// Those that go with it: the run that began each, and the newest message of this one that has been put into it.
     beside: BTreeMap<Arc<str>, (u64, Option<u64>)>,
     /// The member that was chosen last.
@@ -54,11 +57,11 @@ struct Line {
 
 /// A run as it was when it was interrupted, or ended.
 #[derive(Debug)]
-pub(crate) struct RunPast {
+pub(crate) struct RecordedRun {
     pub agent: Arc<str>,
     pub instance: Arc<str>,
     /// For whom it works.
-    errand: Option<ErrandId>,
+    errand: Option<DelegationId>,
     /// Its conversation: the run that began it.
     pub line: u64,
     /// Whether its conversation is its own, and nobody goes on with it.
@@ -72,40 +75,40 @@ pub(crate) struct RunPast {
     pub last_usage: Option<Usage>,
     pub model_time: Duration,
     pub elapsed: Duration,
-    pub spent: Account,
+    pub spent: BudgetBreakdown,
     pub effects: Vec<EffectMemory>,
     /// Tools that the model was not shown in this turn.
     pub hidden: Vec<String>,
-    pub at: Where,
+    pub at: RecordedTurnState,
     /// The calls of the last reply, by their id.
-    pub calls: HashMap<String, Box<CallPast>>,
+    pub calls: HashMap<String, Box<RecordedToolCall>>,
     /// What models have told effects in this phase.
-    pub asked: VecDeque<Told>,
+    pub asked: VecDeque<EffectModelReply>,
     /// The middleware that has let it pass, outermost first.
-    pub passed: VecDeque<Passed>,
+    pub passed: VecDeque<PassedMiddleware>,
     pub inbox: Vec<Message>,
     /// Tasks that it has given to others, by the call.
-    pub delegated: HashMap<String, DelegatedPast>,
+    pub delegated: HashMap<String, RecordedDelegateCall>,
     /// What agents have asked it, in order, by the delegation.
-    pub parked: BTreeMap<String, Vec<Parking>>,
+    pub parked: BTreeMap<String, Vec<RecordedQuestion>>,
     /// What a team has decided last.
-    pub chose: Option<Chose>,
+    pub chose: Option<RecordedTeamStep>,
     /// The step with which the attempt that it is at began.
     pub first: u32,
-    pub ended: Option<(Ended, Account)>,
+    pub ended: Option<(RecordedRunEnd, BudgetBreakdown)>,
 }
 
 /// Who works in a step of a team.
 #[derive(Debug, Clone)]
-pub(crate) struct Chose {
+pub(crate) struct RecordedTeamStep {
     pub step: u32,
-    pub members: Vec<Chosen>,
+    pub members: Vec<ChosenMember>,
     pub state: Vec<u8>,
 }
 
 /// Where in its turn a run is.
 #[derive(Debug, Clone, Default)]
-pub(crate) enum Where {
+pub(crate) enum RecordedTurnState {
     /// A turn is to begin.
     #[default]
     Turn,
@@ -116,16 +119,16 @@ pub(crate) enum Where {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct CallPast {
+pub(crate) struct RecordedToolCall {
     /// It may have been made.
     pub began: bool,
     /// It has changed what agents share.
     pub changed: bool,
-    pub ended: Option<(ToolResult, Option<Control>)>,
+    pub ended: Option<(ToolResult, Option<RunControl>)>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Passed {
+pub(crate) struct PassedMiddleware {
     pub middleware: String,
     pub state: Vec<u8>,
     pub attempt: u32,
@@ -134,14 +137,14 @@ pub(crate) struct Passed {
 }
 
 #[derive(Debug)]
-pub(crate) struct DelegatedPast {
+pub(crate) struct RecordedDelegateCall {
     /// The arguments of the call.
     pub arguments: String,
-    pub tasks: Vec<Delegated>,
+    pub tasks: Vec<DelegatedTask>,
 }
 
 #[derive(Debug, Clone)]
-pub(crate) struct Parking {
+pub(crate) struct RecordedQuestion {
     pub call: String,
     pub task: usize,
     pub question: String,
@@ -151,23 +154,23 @@ pub(crate) struct Parking {
 
 /// A task that was delegated: who has worked on it, in order, and what came of it.
 #[derive(Debug, Default)]
-pub(crate) struct ErrandPast {
+pub(crate) struct DelegationState {
     pub runs: Vec<u64>,
     /// By those of them that have ended.
-    pub spent: Account,
-    pub returned: Option<(Entry, Option<BoardTask>)>,
+    pub spent: BudgetBreakdown,
+    pub returned: Option<(DelegationReport, Option<BoardTaskOutcome>)>,
 }
 
-impl Past {
+impl JournalState {
     /// What these records make, in their order, each with its run.
     ///
     /// # Errors
     ///
-    /// [`PastError`] if they cannot be: whoever wrote them down may be anyone.
-    pub fn of(records: impl IntoIterator<Item = (u64, Record)>) -> Result<Self, PastError> {
+    /// [`JournalReplayError`] if they cannot be: whoever wrote them down may be anyone.
+    pub fn of(records: impl IntoIterator<Item = (u64, JournalRecord)>) -> Result<Self, JournalReplayError> {
         let mut past = Self::default();
         for (at, (run, record)) in records.into_iter().enumerate() {
-            past.add(run, record).map_err(|reason| PastError { record: at, run, reason })?;
+            past.add(run, record).map_err(|reason| JournalReplayError { record: at, run, reason })?;
         }
         Ok(past)
     }
@@ -176,17 +179,17 @@ impl Past {
     ///
     /// # Errors
     ///
-    /// [`EditError`] if what was written down makes none.
-    pub fn chat(&self) -> Result<Chat, EditError> {
+    /// [`ChatEditError`] if what was written down makes none.
+    pub fn chat(&self) -> Result<Chat, ChatEditError> {
         self.main_line().map_or_else(|| Ok(Chat::recorded()), |line| self.chat_of(line))
     }
 
     /// A conversation with all that go with it.
-    pub(super) fn chat_of(&self, line: u64) -> Result<Chat, EditError> {
+    pub(super) fn chat_of(&self, line: u64) -> Result<Chat, ChatEditError> {
         let Some(there) = self.lines.get(&line) else { return Ok(Chat::recorded()) };
         let chat = Chat::restore(there.changes.iter().cloned())?;
         for (name, (line, heard)) in &there.beside {
-            let beside = Beside { chat: self.chat_of(*line)?, heard: *heard };
+            let beside = SideChat { chat: self.chat_of(*line)?, heard: *heard };
             chat.put_beside(Arc::clone(name), beside);
         }
         chat.set_active(there.active.clone());
@@ -194,9 +197,9 @@ impl Past {
     }
 
     /// This conversation, which [`chat_of`](Self::chat_of) gave, and those that go with it.
-    pub(super) fn lines_of(&self, line: u64, chat: &Chat, lines: &mut Vec<Going>) {
+    pub(super) fn lines_of(&self, line: u64, chat: &Chat, lines: &mut Vec<LiveConversation>) {
         let Some(there) = self.lines.get(&line) else { return };
-        lines.push(Going { line, last: there.last, chat: chat.downgrade() });
+        lines.push(LiveConversation { line, last: there.last, chat: chat.downgrade() });
         for (name, beside) in chat.all_beside() {
             if let Some((line, _)) = there.beside.get(&name) {
                 self.lines_of(*line, &beside.chat, lines);
@@ -218,7 +221,7 @@ impl Past {
     pub fn at_work(&self) -> impl Iterator<Item = &Arc<str>> {
         let main = self.main.filter(|_| self.is_unfinished());
         let runs = main.into_iter().flat_map(|main| self.runs.range(main + 1..)).map(|(_, run)| run);
-        let is_due = |run: &&RunPast| {
+        let is_due = |run: &&RecordedRun| {
             let errand = run.errand.as_ref().and_then(|errand| self.errands.get(errand));
             run.ended.is_none() && errand.is_some_and(|errand| errand.returned.is_none())
         };
@@ -227,11 +230,11 @@ impl Past {
 
     /// Whether the newest run that a person started has ended without an answer.
     pub fn has_failed(&self) -> bool {
-        matches!(self.ended(), Some(Ended::Failed { .. }))
+        matches!(self.ended(), Some(RecordedRunEnd::Failed { .. }))
     }
 
     /// How the newest run that a person started has ended; none if it has not.
-    pub fn ended(&self) -> Option<&Ended> {
+    pub fn ended(&self) -> Option<&RecordedRunEnd> {
         self.main()?.ended.as_ref().map(|(ended, _)| ended)
     }
 
@@ -261,8 +264,9 @@ impl Past {
     }
 
     /// The runs that worked for others, and whether each is that of a member of a team.
-    fn works_for_others(&self) -> impl Iterator<Item = (&RunPast, bool)> {
-        let was_given = |id: &ErrandId| self.runs.get(&id.run).is_some_and(|run| run.delegated.contains_key(&id.call));
+    fn works_for_others(&self) -> impl Iterator<Item = (&RecordedRun, bool)> {
+        let was_given =
+            |id: &DelegationId| self.runs.get(&id.run).is_some_and(|run| run.delegated.contains_key(&id.call));
         let runs = self.errands.iter().flat_map(|(id, errand)| errand.runs.iter().map(move |run| (id, run)));
         let runs = runs.filter_map(|(id, run)| Some((id, self.runs.get(run)?)));
         runs.map(move |(id, run)| (run, !run.is_alone && !was_given(id)))
@@ -278,20 +282,20 @@ impl Past {
         self.main
     }
 
-    fn main(&self) -> Option<&RunPast> {
+    fn main(&self) -> Option<&RecordedRun> {
         self.runs.get(&self.main?)
     }
 
-    fn add(&mut self, run: u64, record: Record) -> Result<(), String> {
+    fn add(&mut self, run: u64, record: JournalRecord) -> Result<(), String> {
         match record {
-            Record::Began { agent, instance, errand, continues, beside, input, changes, .. } => {
+            JournalRecord::Began { agent, instance, errand, continues, beside, input, changes, .. } => {
                 // Not in their order: runs that begin side by side have their numbers before they are written down.
                 if self.runs.contains_key(&run) {
                     return Err("another run has its number".into());
                 }
                 let line = continues.map(|before| self.run(before).map(|run| run.line)).transpose()?.unwrap_or(run);
                 let is_alone = continues.is_none() && beside.is_none();
-                if let Some(BesideId { name, heard }) = beside {
+                if let Some(SideChatRef { name, heard }) = beside {
                     let of = errand.as_ref().ok_or("a conversation goes with that of nobody")?.run;
                     let of = self.run(of)?.line;
                     let there = &mut self.lines.entry(of).or_default().beside;
@@ -306,7 +310,7 @@ impl Past {
                 there.changes.extend(changes);
                 // Whoever delegates gives it again.
                 let input = (errand.is_none() || !input.is_empty()).then_some(input);
-                let there = RunPast::new(agent, instance, errand.clone(), (line, is_alone), input);
+                let there = RecordedRun::new(agent, instance, errand.clone(), (line, is_alone), input);
                 match errand {
                     None => self.main = Some(run),
                     Some(errand) => self.errands.entry(errand).or_default().runs.push(run),
@@ -314,28 +318,28 @@ impl Past {
                 self.runs.insert(run, there);
                 return Ok(());
             }
-            Record::Task { task, by } => {
+            JournalRecord::Task { task, by } => {
                 self.changed_by(by);
                 self.tasks.push(task);
                 return Ok(());
             }
-            Record::Blackboard { namespace, change, by } => {
+            JournalRecord::Blackboard { namespace, change, by } => {
                 self.changed_by(by);
                 self.blackboards.entry(namespace).or_default().push(change);
                 return Ok(());
             }
-            Record::Decided { .. } | Record::Given { .. } => return Ok(()),
+            JournalRecord::Decided { .. } | JournalRecord::Given { .. } => return Ok(()),
             _ => {}
         }
-        if let Record::Returned { call, task, entry, account, board } = record {
-            let id = ErrandId { run, call, task };
+        if let JournalRecord::Returned { call, task, entry, account, board } = record {
+            let id = DelegationId { run, call, task };
             self.run(run)?.spent.of_children += account.total();
             self.errands.entry(id).or_default().returned = Some((entry, board));
             return Ok(());
         }
         let paid = match &record {
-            Record::Replied { usage, cost, .. } | Record::Wasted { usage, cost } => Some((*usage, *cost)),
-            Record::Asked { completion, cost, .. } => Some((completion.usage, *cost)),
+            JournalRecord::Replied { usage, cost, .. } | JournalRecord::Wasted { usage, cost } => Some((*usage, *cost)),
+            JournalRecord::Asked { completion, cost, .. } => Some((completion.usage, *cost)),
             _ => None,
         };
         // What a middleware answered in place of a model was not paid for.
@@ -345,13 +349,13 @@ impl Past {
             let instance = Arc::clone(&there.instance);
             self.ledger.record(&instance, usage, cost);
         }
-        if let Record::Ended { account, .. } = &record
+        if let JournalRecord::Ended { account, .. } = &record
             && let Some(errand) = self.run(run)?.errand.clone()
         {
             self.errands.entry(errand).or_default().spent.of_children += account.total();
         }
         let line = self.run(run)?.line;
-        if let Record::Chose { members, .. } = &record
+        if let JournalRecord::Chose { members, .. } = &record
             && let [.., last] = &members[..]
         {
             self.lines.entry(line).or_default().active = Some(Arc::clone(&last.member));
@@ -361,13 +365,13 @@ impl Past {
         run.add(record, &mut there.changes)
     }
 
-    fn run(&mut self, run: u64) -> Result<&mut RunPast, String> {
+    fn run(&mut self, run: u64) -> Result<&mut RecordedRun, String> {
         self.runs.get_mut(&run).ok_or_else(|| "no such run has begun".into())
     }
 
     /// A call has changed what agents share, and may have no result.
-    fn changed_by(&mut self, by: Option<CallId>) {
-        if let Some(CallId { agent, call }) = by
+    fn changed_by(&mut self, by: Option<ToolCallId>) {
+        if let Some(ToolCallId { agent, call }) = by
             && let Some(run) = self.runs.values_mut().rev().find(|run| run.instance == agent)
         {
             run.calls.entry(call).or_default().changed = true;
@@ -375,9 +379,9 @@ impl Past {
     }
 }
 
-impl Ended {
+impl RecordedRunEnd {
     /// How a run ended that came to this.
-    pub(crate) fn of(reply: &Result<Message, RunError>, ending: &Ending) -> Self {
+    pub(crate) fn of(reply: &Result<Message, RunError>, ending: &RunEnding) -> Self {
         let message = match reply {
             Ok(message) => message.clone(),
             Err(error) => {
@@ -386,9 +390,9 @@ impl Ended {
             }
         };
         match ending {
-            Ending::Answered => Self::Answered { message },
-            Ending::Completed(completed) => Self::Completed { message, completed: completed.clone() },
-            Ending::HandedOver(to) => Self::HandedOver { message, to: to.clone() },
+            RunEnding::Answered => Self::Answered { message },
+            RunEnding::Completed(completed) => Self::Completed { message, completed: completed.clone() },
+            RunEnding::HandedOver(to) => Self::HandedOver { message, to: to.clone() },
         }
     }
 
@@ -404,22 +408,22 @@ impl Ended {
 
     /// What it came to, as far as whoever delegated asks. Otherwise why, whether it was exhausted, and whether it was
     /// cancelled.
-    pub(crate) fn into_answer(self, account: Account) -> Result<Answer, ((String, bool), bool)> {
+    pub(crate) fn into_answer(self, account: BudgetBreakdown) -> Result<RunAnswer, ((String, bool), bool)> {
         let (message, ending) = match self {
-            Self::Answered { message } => (message, Ending::Answered),
-            Self::Completed { message, completed } => (message, Ending::Completed(completed)),
-            Self::HandedOver { message, to } => (message, Ending::HandedOver(to)),
+            Self::Answered { message } => (message, RunEnding::Answered),
+            Self::Completed { message, completed } => (message, RunEnding::Completed(completed)),
+            Self::HandedOver { message, to } => (message, RunEnding::HandedOver(to)),
             Self::Failed { error, exhausted, cancelled } => return Err(((error, exhausted), cancelled)),
         };
-        Ok(Answer { message, ending, iterations: 0, usage: Usage::default(), account })
+        Ok(RunAnswer { message, ending, iterations: 0, usage: Usage::default(), account })
     }
 }
 
-impl RunPast {
+impl RecordedRun {
     fn new(
         agent: Arc<str>,
         instance: Arc<str>,
-        errand: Option<ErrandId>,
+        errand: Option<DelegationId>,
         (line, is_alone): (u64, bool),
         input: Option<Vec<Message>>,
     ) -> Self {
@@ -436,10 +440,10 @@ impl RunPast {
             last_usage: None,
             model_time: Duration::ZERO,
             elapsed: Duration::ZERO,
-            spent: Account::default(),
+            spent: BudgetBreakdown::default(),
             effects: Vec::new(),
             hidden: Vec::new(),
-            at: Where::Turn,
+            at: RecordedTurnState::Turn,
             calls: HashMap::new(),
             asked: VecDeque::new(),
             passed: VecDeque::new(),
@@ -453,81 +457,82 @@ impl RunPast {
     }
 
     /// `there` are the changes of its conversation.
-    fn add(&mut self, record: Record, there: &mut Vec<Change>) -> Result<(), String> {
+    fn add(&mut self, record: JournalRecord, there: &mut Vec<ChatChange>) -> Result<(), String> {
         match record {
-            Record::Chose { step, members, state, changes, elapsed } => {
+            JournalRecord::Chose { step, members, state, changes, elapsed } => {
                 self.input = Some(Vec::new());
                 (self.iterations, self.elapsed) = (step.saturating_add(1), elapsed);
-                self.chose = Some(Chose { step, members, state });
+                self.chose = Some(RecordedTeamStep { step, members, state });
                 self.change(changes, there)?;
             }
-            Record::Turn { iteration, changes, effects, elapsed } => {
+            JournalRecord::Turn { iteration, changes, effects, elapsed } => {
                 self.input = Some(Vec::new());
-                (self.iterations, self.elapsed, self.at) = (iteration.saturating_add(1), elapsed, Where::Model);
+                (self.iterations, self.elapsed, self.at) =
+                    (iteration.saturating_add(1), elapsed, RecordedTurnState::Model);
                 self.change(changes, there)?;
                 self.remember(effects);
                 self.hidden = self.effects.iter().flat_map(|effect| effect.hidden.iter().cloned()).collect();
                 self.calls.clear();
             }
-            Record::Asked { effect: at, name, completion, .. } => {
-                self.asked.push_back(Told { at, name, completion });
+            JournalRecord::Asked { effect: at, name, completion, .. } => {
+                self.asked.push_back(EffectModelReply { at, name, completion });
             }
-            Record::Replied { stop, usage, took, changes, silent, .. } => {
+            JournalRecord::Replied { stop, usage, took, changes, silent, .. } => {
                 self.last_usage = Some(usage);
                 self.model_time = self.model_time.saturating_add(took);
-                self.at = Where::Reply { stop, silent, looked: false };
+                self.at = RecordedTurnState::Reply { stop, silent, looked: false };
                 self.change(changes, there)?;
             }
-            Record::Looked { changes, effects } => {
-                if let Where::Reply { looked, .. } = &mut self.at {
+            JournalRecord::Looked { changes, effects } => {
+                if let RecordedTurnState::Reply { looked, .. } = &mut self.at {
                     *looked = true;
                 }
                 self.change(changes, there)?;
                 self.remember(effects);
             }
-            Record::CallBegan { call, .. } => self.calls.entry(call).or_default().began = true,
-            Record::CallEnded { result, control, counted } => {
+            JournalRecord::CallBegan { call, .. } => self.calls.entry(call).or_default().began = true,
+            JournalRecord::CallEnded { result, control, counted } => {
                 self.spent.own.tool_calls += u64::from(counted);
                 let call = self.calls.entry(result.call_id.clone()).or_default();
                 call.ended = Some((result, control));
             }
-            Record::Sent { message } => self.inbox.push(message),
-            Record::Passed { middleware, state, input, level } => {
+            JournalRecord::Sent { message } => self.inbox.push(message),
+            JournalRecord::Passed { middleware, state, input, level } => {
                 self.passed.truncate(level);
-                self.passed.push_back(Passed { middleware, state, attempt: 0, usage: self.usage });
+                self.passed.push_back(PassedMiddleware { middleware, state, attempt: 0, usage: self.usage });
                 self.input = input.or(self.input.take());
             }
-            Record::Retried { level, attempt, state, input, changes } => {
+            JournalRecord::Retried { level, attempt, state, input, changes } => {
                 self.change(changes, there)?;
                 self.passed.truncate(level + 1);
                 let passed = self.passed.get_mut(level).ok_or("a middleware repeats that was never passed")?;
                 (passed.attempt, passed.state, passed.usage) = (attempt, state, self.usage);
-                (self.input, self.at) = (Some(input), Where::Turn);
+                (self.input, self.at) = (Some(input), RecordedTurnState::Turn);
                 (self.chose, self.first) = (None, self.iterations);
             }
-            Record::WentOn { input, changes } => {
+            JournalRecord::WentOn { input, changes } => {
                 self.change(changes, there)?;
                 self.passed.clear();
                 self.read(&input);
-                (self.input, self.at) = (Some(input), Where::Turn);
+                (self.input, self.at) = (Some(input), RecordedTurnState::Turn);
                 (self.chose, self.first) = (None, self.iterations);
             }
-            Record::Delegated { call, tasks } => {
+            JournalRecord::Delegated { call, tasks } => {
                 // Of a run that was cancelled, another one may have its conversation by now: nobody goes on with it.
                 if let Some(arguments) = arguments(&call, there) {
-                    self.delegated.insert(call, DelegatedPast { arguments, tasks });
+                    self.delegated.insert(call, RecordedDelegateCall { arguments, tasks });
                 }
             }
-            Record::Parked { call, task, delegation, question } => {
+            JournalRecord::Parked { call, task, delegation, question } => {
                 let questions = self.parked.entry(delegation).or_default();
-                let parking = Parking { call, task, question, answered_by: None };
+                let parking = RecordedQuestion { call, task, question, answered_by: None };
                 match questions.iter_mut().find(|there| there.question == parking.question) {
                     // After an interruption it is asked again.
                     Some(there) => *there = parking,
                     None => questions.push(parking),
                 }
             }
-            Record::Answered { delegation, by, .. } => {
+            JournalRecord::Answered { delegation, by, .. } => {
                 let questions = self.parked.get_mut(&delegation).ok_or("an answer to a question that nobody asked")?;
                 // One call answers one question of a delegation, also where it is made again.
                 if !questions.iter().any(|parking| parking.answered_by.as_ref() == Some(&by))
@@ -536,35 +541,35 @@ impl RunPast {
                     newest.answered_by = Some(by);
                 }
             }
-            Record::Ended { changes, outcome, account, .. } => {
+            JournalRecord::Ended { changes, outcome, account, .. } => {
                 self.change(changes, there)?;
                 self.ended = Some((outcome, account));
             }
-            Record::Wasted { .. } => {}
+            JournalRecord::Wasted { .. } => {}
             // The past sees to these itself.
-            Record::Began { .. }
-            | Record::Returned { .. }
-            | Record::Task { .. }
-            | Record::Blackboard { .. }
-            | Record::Decided { .. }
-            | Record::Given { .. } => {}
+            JournalRecord::Began { .. }
+            | JournalRecord::Returned { .. }
+            | JournalRecord::Task { .. }
+            | JournalRecord::Blackboard { .. }
+            | JournalRecord::Decided { .. }
+            | JournalRecord::Given { .. } => {}
         }
         Ok(())
     }
 
-    fn change(&mut self, mut changes: Vec<Change>, there: &mut Vec<Change>) -> Result<(), String> {
+    fn change(&mut self, mut changes: Vec<ChatChange>, there: &mut Vec<ChatChange>) -> Result<(), String> {
         for change in &mut changes {
-            if let Change::Answered { id, group, call } = change {
+            if let ChatChange::Answered { id, group, call } = change {
                 let known = self.calls.get(call).and_then(|call| call.ended.as_ref());
                 let (result, _) = known.ok_or_else(|| format!("the result of call `{call}` was not written down"))?;
                 let (id, group) = (*id, Some(*group));
                 let message = Arc::new(Message::results(vec![result.clone()]));
-                *change = Change::Added(Written { id, group, note: false, edited: false, message });
+                *change = ChatChange::Added(ChatEntryRecord { id, group, note: false, edited: false, message });
             }
         }
         let added = changes.iter().filter_map(|change| match change {
-            Change::Added(written) => Some(Message::clone(&written.message)),
-            Change::Waits(message) => Some(Message::clone(message)),
+            ChatChange::Added(written) => Some(Message::clone(&written.message)),
+            ChatChange::Waits(message) => Some(Message::clone(message)),
             _ => None,
         });
         self.read(&added.collect::<Vec<_>>());
@@ -593,14 +598,14 @@ impl RunPast {
 
     fn pay(&mut self, usage: Usage, usd: Usd) {
         self.usage += usage;
-        self.spent.own += Spent { usage, usd, tool_calls: 0 };
+        self.spent.own += BudgetUsage { usage, usd, tool_calls: 0 };
     }
 }
 
 /// The arguments of a call that stands in a conversation which these changes make.
-fn arguments(call: &str, changes: &[Change]) -> Option<String> {
+fn arguments(call: &str, changes: &[ChatChange]) -> Option<String> {
     let added = changes.iter().rev().filter_map(|change| match change {
-        Change::Added(written) => Some(&written.message),
+        ChatChange::Added(written) => Some(&written.message),
         _ => None,
     });
     let mut calls = added.flat_map(|message| message.tool_calls());
@@ -611,10 +616,10 @@ fn arguments(call: &str, changes: &[Change]) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn began(errand: Option<ErrandId>) -> Record {
+    fn began(errand: Option<DelegationId>) -> JournalRecord {
         let (agent, instance): (Arc<str>, Arc<str>) = ("ada".into(), "ada".into());
         let (model, prompt) = (String::new(), "".into());
-        Record::Began {
+        JournalRecord::Began {
             agent,
             instance,
             model,
@@ -630,22 +635,22 @@ mod tests {
 
     #[test]
     fn runs_that_begin_side_by_side_are_written_down_in_any_order() {
-        let errand = |task| Some(ErrandId { run: 1, call: "c".into(), task });
+        let errand = |task| Some(DelegationId { run: 1, call: "c".into(), task });
         let records = [(1, began(None)), (3, began(errand(1))), (2, began(errand(0)))];
-        let past = Past::of(records.clone()).unwrap();
+        let past = JournalState::of(records.clone()).unwrap();
         assert_eq!((past.runs.len(), past.errands[&errand(0).unwrap()].runs.as_slice()), (3, &[2][..]));
-        let twice = Past::of(records.into_iter().chain([(3, began(errand(2)))])).unwrap_err();
+        let twice = JournalState::of(records.into_iter().chain([(3, began(errand(2)))])).unwrap_err();
         assert_eq!(twice.to_string(), "record 3 of run 3 cannot be: another run has its number");
     }
 
     #[test]
     fn what_a_cancelled_run_still_does_is_no_matter_for_the_one_that_goes_on() {
         let mut next = began(None);
-        if let Record::Began { continues, .. } = &mut next {
+        if let JournalRecord::Began { continues, .. } = &mut next {
             *continues = Some(1);
         }
-        let late = Record::Delegated { call: "c".into(), tasks: vec![] };
-        let past = Past::of([(1, began(None)), (2, next), (1, late)]).unwrap();
+        let late = JournalRecord::Delegated { call: "c".into(), tasks: vec![] };
+        let past = JournalState::of([(1, began(None)), (2, next), (1, late)]).unwrap();
         assert_eq!((past.main_run(), past.is_unfinished()), (Some(2), true));
     }
 }

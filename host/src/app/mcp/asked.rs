@@ -8,25 +8,27 @@ use serde_json::{Number, Value};
 
 use crate::{
     agent,
-    approval::{Answer, Choice, Desk, OpenQuestion},
-    chat::{Message, Part, Role, Snapshot, StopReason},
+    approval::{ApprovalBroker, OpenQuestion, OpenQuestionAnswer, QuestionOption},
+    chat::{ChatSnapshot, Message, Part, Role, StopReason},
     error::{Fault, cut},
     limits,
-    mcp::{Asked, Elicitation, Elicited, Elicitor, Sampled, Sampler, Sampling},
+    mcp::{
+        ElicitationRequest, ElicitationResult, Elicitor, Sampler, SamplingRequest, SamplingResult, ServerRequestOrigin,
+    },
     model::CompletionRequest,
 };
 
 /// The model of the agent that made the call, within its budget.
-pub(super) struct OfRun;
+pub(super) struct CallerModelSampler;
 
 #[async_trait]
-impl Sampler for OfRun {
-    async fn sample(&self, asked: &Asked, request: Sampling) -> Result<Sampled, Fault> {
+impl Sampler for CallerModelSampler {
+    async fn sample(&self, asked: &ServerRequestOrigin, request: SamplingRequest) -> Result<SamplingResult, Fault> {
         // Which model it would like is not its choice.
-        let Sampling { system, messages, max_tokens, temperature, stop, models: _ } = request;
+        let SamplingRequest { system, messages, max_tokens, temperature, stop, models: _ } = request;
         let system = system.map(|text| Message::text(Role::System, &*asked.server, text));
         let messages = system.into_iter().chain(messages).collect();
-        let messages = Snapshot::from_messages(messages)
+        let messages = ChatSnapshot::from_messages(messages)
             .map_err(|error| Fault::invalid(format!("these are no messages that a model can be sent: {error}")))?;
         let request = CompletionRequest {
             max_output_tokens: Some(max_tokens),
@@ -41,18 +43,20 @@ impl Sampler for OfRun {
         let text = said.collect::<Vec<_>>().concat();
         let end = stop.iter().filter(|stop| !stop.is_empty()).filter_map(|stop| text.find(stop.as_str())).min();
         Ok(match end {
-            Some(end) => Sampled { text: text[..end].into(), model: completion.model, stop: StopReason::StopSequence },
-            None => Sampled { text, model: completion.model, stop: completion.stop },
+            Some(end) => {
+                SamplingResult { text: text[..end].into(), model: completion.model, stop: StopReason::StopSequence }
+            }
+            None => SamplingResult { text, model: completion.model, stop: completion.stop },
         })
     }
 }
 
 /// The person at the desk, one question for each field of a form.
-pub(super) struct OfPerson(pub Desk);
+pub(super) struct BrokerElicitor(pub ApprovalBroker);
 
 /// A form, as far as the protocol has forms: fields of plain values.
 #[derive(Deserialize)]
-struct Form {
+struct RequestedFormSchema {
     #[serde(default)]
     properties: serde_json::Map<String, Value>,
     #[serde(default)]
@@ -61,7 +65,7 @@ struct Form {
 
 /// What a field takes.
 #[derive(Debug, Clone, PartialEq)]
-enum Takes {
+enum FormFieldKind {
     Text {
         least: usize,
         most: usize,
@@ -79,17 +83,21 @@ enum Takes {
     },
 }
 
-struct Field {
+struct FormField {
     name: String,
     title: String,
     description: String,
-    takes: Takes,
+    takes: FormFieldKind,
     is_required: bool,
 }
 
 #[async_trait]
-impl Elicitor for OfPerson {
-    async fn elicit(&self, asked: &Asked, question: Elicitation) -> Result<Elicited, Fault> {
+impl Elicitor for BrokerElicitor {
+    async fn elicit(
+        &self,
+        asked: &ServerRequestOrigin,
+        question: ElicitationRequest,
+    ) -> Result<ElicitationResult, Fault> {
         let fields = fields(question.schema.get())?;
         let from =
             format!("The MCP server `{}` asks: {}", asked.server, cut(&question.message, limits::QUESTION_BYTES / 8));
@@ -97,9 +105,11 @@ impl Elicitor for OfPerson {
             let options = [choice(ACCEPT, "It may go on."), choice(DECLINE, "")].into();
             let question = OpenQuestion { text: from, header: header(asked), options, ..OpenQuestion::default() };
             return Ok(match self.put(asked, question).await? {
-                Some(Answer::Chosen(chosen)) if chosen == [ACCEPT] => Elicited::Accept(BTreeMap::new()),
-                Some(_) => Elicited::Decline,
-                None => Elicited::Cancel,
+                Some(OpenQuestionAnswer::Chosen(chosen)) if chosen == [ACCEPT] => {
+                    ElicitationResult::Accept(BTreeMap::new())
+                }
+                Some(_) => ElicitationResult::Decline,
+                None => ElicitationResult::Cancel,
             });
         }
         let mut form = BTreeMap::new();
@@ -109,15 +119,15 @@ impl Elicitor for OfPerson {
                 let question = field.question(&from, asked, wrong.as_deref());
                 let answer = match self.put(asked, question).await {
                     Ok(Some(answer)) => answer,
-                    Ok(None) => return Ok(Elicited::Cancel),
+                    Ok(None) => return Ok(ElicitationResult::Cancel),
                     // The person does not want to.
-                    Err(Fault::Denied { .. }) => return Ok(Elicited::Decline),
+                    Err(Fault::Denied { .. }) => return Ok(ElicitationResult::Decline),
                     Err(fault) => return Err(fault),
                 };
                 match field.read(&answer) {
                     Ok(value) => break value,
                     // Once more, and then it is left.
-                    Err(_) if wrong.is_some() => return Ok(Elicited::Cancel),
+                    Err(_) if wrong.is_some() => return Ok(ElicitationResult::Cancel),
                     Err(why) => wrong = Some(why),
                 }
             };
@@ -125,7 +135,7 @@ impl Elicitor for OfPerson {
                 form.insert(field.name.clone(), value);
             }
         }
-        Ok(Elicited::Accept(form))
+        Ok(ElicitationResult::Accept(form))
     }
 }
 
@@ -133,22 +143,26 @@ const ACCEPT: &str = "yes";
 const DECLINE: &str = "no";
 const LEAVE_OUT: &str = "(leave it out)";
 
-impl OfPerson {
-    async fn put(&self, asked: &Asked, question: OpenQuestion) -> Result<Option<Answer>, Fault> {
+impl BrokerElicitor {
+    async fn put(
+        &self,
+        asked: &ServerRequestOrigin,
+        question: OpenQuestion,
+    ) -> Result<Option<OpenQuestionAnswer>, Fault> {
         self.0.ask(&asked.run, question).await
     }
 }
 
-fn header(asked: &Asked) -> String {
+fn header(asked: &ServerRequestOrigin) -> String {
     cut(&format!("MCP {}", asked.server), limits::QUESTION_LABEL_BYTES / 4)
 }
 
-fn choice(label: &str, description: &str) -> Choice {
-    Choice { label: cut(label, limits::QUESTION_LABEL_BYTES / 4), description: description.into() }
+fn choice(label: &str, description: &str) -> QuestionOption {
+    QuestionOption { label: cut(label, limits::QUESTION_LABEL_BYTES / 4), description: description.into() }
 }
 
-fn fields(schema: &str) -> Result<Vec<Field>, Fault> {
-    let form: Form =
+fn fields(schema: &str) -> Result<Vec<FormField>, Fault> {
+    let form: RequestedFormSchema =
         serde_json::from_str(schema).map_err(|error| Fault::invalid(format!("the form is none: {error}")))?;
     if form.properties.len() > limits::MCP_FORM_FIELDS {
         let most = limits::MCP_FORM_FIELDS;
@@ -160,12 +174,12 @@ fn fields(schema: &str) -> Result<Vec<Field>, Fault> {
             Fault::invalid(format!("the field `{}` is none that a person is asked for", cut(&name, 50).escape_debug()))
         })?;
         let is_required = form.required.contains(&name);
-        Ok(Field { title: said("title"), description: said("description"), takes, is_required, name })
+        Ok(FormField { title: said("title"), description: said("description"), takes, is_required, name })
     };
     form.properties.into_iter().map(read).collect()
 }
 
-fn takes(field: &Value) -> Option<Takes> {
+fn takes(field: &Value) -> Option<FormFieldKind> {
     let texts = |value: &Value| {
         let list = value.as_array()?.iter().map(|value| value.as_str().map(str::to_owned));
         list.collect::<Option<Vec<_>>>()
@@ -190,22 +204,22 @@ fn takes(field: &Value) -> Option<Takes> {
     let count = |key: &str| field.get(key).and_then(Value::as_u64).and_then(|count| usize::try_from(count).ok());
     match field.get("type").and_then(Value::as_str)? {
         "string" => match choices(field) {
-            Some(of) => Some(Takes::Choice { of, several: false }),
+            Some(of) => Some(FormFieldKind::Choice { of, several: false }),
             None => {
                 let most = count("maxLength").unwrap_or(limits::ANSWER_BYTES);
-                Some(Takes::Text { least: count("minLength").unwrap_or_default(), most })
+                Some(FormFieldKind::Text { least: count("minLength").unwrap_or_default(), most })
             }
         },
-        "array" => Some(Takes::Choice { of: choices(field.get("items")?)?, several: true }),
-        "boolean" => Some(Takes::Switch),
-        "number" => Some(Takes::Number { whole: false, least: number("minimum"), most: number("maximum") }),
-        "integer" => Some(Takes::Number { whole: true, least: number("minimum"), most: number("maximum") }),
+        "array" => Some(FormFieldKind::Choice { of: choices(field.get("items")?)?, several: true }),
+        "boolean" => Some(FormFieldKind::Switch),
+        "number" => Some(FormFieldKind::Number { whole: false, least: number("minimum"), most: number("maximum") }),
+        "integer" => Some(FormFieldKind::Number { whole: true, least: number("minimum"), most: number("maximum") }),
         _ => None,
     }
 }
 
-impl Field {
-    fn question(&self, from: &str, asked: &Asked, wrong: Option<&str>) -> OpenQuestion {
+impl FormField {
+    fn question(&self, from: &str, asked: &ServerRequestOrigin, wrong: Option<&str>) -> OpenQuestion {
         let short = |text: &str| cut(text, limits::QUESTION_BYTES / 16);
         let called = if self.title.is_empty() { &self.name } else { &self.title };
         let mut text = format!("{from}\n{}", short(called));
@@ -216,49 +230,49 @@ impl Field {
             text = format!("{text}\n({wrong})");
         }
         let mut options: Vec<_> = match &self.takes {
-            Takes::Switch => vec![choice(ACCEPT, ""), choice(DECLINE, "")],
-            Takes::Choice { of, .. } if of.len() < limits::QUESTION_OPTIONS => {
+            FormFieldKind::Switch => vec![choice(ACCEPT, ""), choice(DECLINE, "")],
+            FormFieldKind::Choice { of, .. } if of.len() < limits::QUESTION_OPTIONS => {
                 of.iter().map(|(value, title)| choice(title, if value == title { "" } else { value })).collect()
             }
-            Takes::Choice { of, .. } => {
+            FormFieldKind::Choice { of, .. } => {
                 let names: Vec<_> = of.iter().map(|(_, title)| title.as_str()).collect();
                 text = format!("{text}\nOne of: {}", short(&names.join(", ")));
                 Vec::new()
             }
-            Takes::Text { .. } | Takes::Number { .. } => Vec::new(),
+            FormFieldKind::Text { .. } | FormFieldKind::Number { .. } => Vec::new(),
         };
         if !self.is_required {
             options.push(choice(LEAVE_OUT, ""));
         }
-        let multi_select = matches!(self.takes, Takes::Choice { several: true, .. }) && options.len() > 1;
+        let multi_select = matches!(self.takes, FormFieldKind::Choice { several: true, .. }) && options.len() > 1;
         OpenQuestion { text, header: header(asked), options, multi_select, max_selections: None }
     }
 
     /// The value that is meant; none if it is left out.
-    fn read(&self, answer: &Answer) -> Result<Option<Value>, String> {
+    fn read(&self, answer: &OpenQuestionAnswer) -> Result<Option<Value>, String> {
         let words: Vec<&str> = match answer {
-            Answer::Text(text) => vec![text.trim()],
-            Answer::Chosen(chosen) => chosen.iter().map(String::as_str).collect(),
+            OpenQuestionAnswer::Text(text) => vec![text.trim()],
+            OpenQuestionAnswer::Chosen(chosen) => chosen.iter().map(String::as_str).collect(),
         };
         let said = words.first().copied().unwrap_or_default();
         if !self.is_required && (said == LEAVE_OUT || said.is_empty()) {
             return Ok(None);
         }
         let value = match &self.takes {
-            Takes::Text { least, most } => {
+            FormFieldKind::Text { least, most } => {
                 let chars = said.chars().count();
                 if !(*least..=*most).contains(&chars) {
                     return Err(format!("it has {least} to {most} characters, and this has {chars}"));
                 }
                 Value::from(said)
             }
-            Takes::Number { whole, least, most } => number(said, *whole, *least, *most)?,
-            Takes::Switch => match said.to_lowercase().as_str() {
+            FormFieldKind::Number { whole, least, most } => number(said, *whole, *least, *most)?,
+            FormFieldKind::Switch => match said.to_lowercase().as_str() {
                 ACCEPT | "y" | "true" => true.into(),
                 DECLINE | "n" | "false" => false.into(),
                 _ => return Err(format!("answer `{ACCEPT}` or `{DECLINE}`")),
             },
-            Takes::Choice { of, several } => {
+            FormFieldKind::Choice { of, several } => {
                 let find = |word: &str| {
                     let found = of
                         .iter()
@@ -269,8 +283,10 @@ impl Field {
                 };
                 match (several, answer) {
                     (false, _) => find(said)?,
-                    (true, Answer::Chosen(_)) => words.into_iter().map(find).collect::<Result<Vec<_>, _>>()?.into(),
-                    (true, Answer::Text(text)) => {
+                    (true, OpenQuestionAnswer::Chosen(_)) => {
+                        words.into_iter().map(find).collect::<Result<Vec<_>, _>>()?.into()
+                    }
+                    (true, OpenQuestionAnswer::Text(text)) => {
                         text.split(',').map(|word| find(word.trim())).collect::<Result<Vec<_>, _>>()?.into()
                     }
                 }

@@ -14,22 +14,25 @@ use sha2::{Digest, Sha256};
 use tokio::sync::watch;
 use url::{Position, Url};
 
-use asked::{OfPerson, OfRun};
+use asked::{BrokerElicitor, CallerModelSampler};
 pub(super) use roots::Roots;
-pub(super) use tools::{Hired, ServerTools};
+pub(super) use tools::{GrantedServer, ServerTools};
 
-use super::{App, Notices, servers::http_client};
+use super::{App, StartupNotices, servers::http_client};
 use crate::{
-    config::{AgentConfig, LoginGrant, McpServerConfig, OAuthConfig, ServerUse, ToolboxUse, check_url, variables},
+    config::{AgentConfig, LoginGrant, McpServerConfig, McpServerUse, OAuthConfig, ToolboxUse, check_url, variables},
     error::{ErrorKind, Report},
     limits,
-    mcp::{Asking, Grant, Http, McpClient, OAuth, Pinned, Pins, Program, Root, ServerConfig, Target},
-    net::{self, ClientConfig, Secret, is_readable_on_the_way},
+    mcp::{
+        McpClient, McpClientFeatures, McpHttpTarget, McpRoot, McpStdioTarget, McpTarget, OAuthGrantType, OAuthOptions,
+        PinStatus, Pins, ServerConfig,
+    },
+    net::{self, HttpClientConfig, Secret, is_readable_on_the_way},
     trust::PinnedServer,
 };
 
 /// What an MCP server offers, and how a person stands to it.
-pub struct OfServer {
+pub struct ConnectedMcpServer {
     /// Its connection.
     pub client: Arc<McpClient>,
     /// What was approved of it; none: nothing yet.
@@ -40,18 +43,18 @@ pub struct OfServer {
 
 /// Servers that were reached, by their names and by what each may ask.
 #[derive(Default)]
-pub(super) struct Servers(HashMap<(String, MayAsk), Hired>);
+pub(super) struct GrantedServers(HashMap<(String, AllowedServerRequests), GrantedServer>);
 
 /// Servers that are in use, by whomever: who wants one so too has the same.
 #[derive(Default)]
-pub(super) struct Clients {
-    connected: Mutex<HashMap<(String, MayAsk), Weak<McpClient>>>,
+pub(super) struct McpClientPool {
+    connected: Mutex<HashMap<(String, AllowedServerRequests), Weak<McpClient>>>,
     /// The folders that they are told of.
     pub roots: Arc<Roots>,
 }
 
-impl Clients {
-    fn find(&self, key: &(String, MayAsk)) -> Option<Arc<McpClient>> {
+impl McpClientPool {
+    fn find(&self, key: &(String, AllowedServerRequests)) -> Option<Arc<McpClient>> {
         self.connected.lock().unwrap_or_else(PoisonError::into_inner).get(key)?.upgrade()
     }
 
@@ -59,7 +62,7 @@ impl Clients {
         self.connected.lock().unwrap_or_else(PoisonError::into_inner).values().filter_map(Weak::upgrade).collect()
     }
 
-    fn keep(&self, key: (String, MayAsk), client: &Arc<McpClient>) {
+    fn keep(&self, key: (String, AllowedServerRequests), client: &Arc<McpClient>) {
         let mut clients = self.connected.lock().unwrap_or_else(PoisonError::into_inner);
         clients.insert(key, Arc::downgrade(client));
     }
@@ -67,47 +70,47 @@ impl Clients {
 
 /// What a server may ask of an agent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-struct MayAsk {
+struct AllowedServerRequests {
     model: bool,
     person: bool,
 }
 
-impl From<&ServerUse> for MayAsk {
-    fn from(uses: &ServerUse) -> Self {
+impl From<&McpServerUse> for AllowedServerRequests {
+    fn from(uses: &McpServerUse) -> Self {
         Self { model: uses.sampling, person: uses.elicitation }
     }
 }
 
-impl Servers {
+impl GrantedServers {
     /// The one that an agent uses so, if it was reached.
-    pub fn of(&self, uses: &ServerUse) -> Option<Hired> {
+    pub fn of(&self, uses: &McpServerUse) -> Option<GrantedServer> {
         let hired = self.0.get(&(uses.name.clone(), uses.into()))?;
-        Some(Hired { uses: uses.clone(), ..hired.clone() })
+        Some(GrantedServer { uses: uses.clone(), ..hired.clone() })
     }
 }
 
 impl App {
     /// Reaches the servers of these agents, side by side. One that cannot be reached is told of, and the others are there.
-    pub(super) async fn reach_servers(&self, agents: &[&AgentConfig], notices: &mut Notices) -> Servers {
+    pub(super) async fn reach_servers(&self, agents: &[&AgentConfig], notices: &mut StartupNotices) -> GrantedServers {
         let uses = agents.iter().flat_map(|agent| agent.toolboxes.iter().filter_map(ToolboxUse::server));
-        let wanted: BTreeSet<_> = uses.map(|uses| (uses.name.clone(), MayAsk::from(uses))).collect();
+        let wanted: BTreeSet<_> = uses.map(|uses| (uses.name.clone(), AllowedServerRequests::from(uses))).collect();
         let reached = join_all(wanted.iter().map(|(name, may_ask)| self.reach(name, *may_ask))).await;
         // What a server offers may depend on what it may ask: what is met first is all of it.
         let mut met = HashMap::<&str, Pins>::new();
         for ((name, _), reached) in wanted.iter().zip(&reached) {
-            if let Ok(OfServer { client, pins: None, .. }) = reached {
+            if let Ok(ConnectedMcpServer { client, pins: None, .. }) = reached {
                 met.entry(name.as_str()).or_default().extend(&Pins::of(&client.listing()));
             }
         }
-        let mut servers = Servers::default();
+        let mut servers = GrantedServers::default();
         let mut told: Vec<String> = Vec::new();
         for ((name, may_ask), reached) in wanted.clone().into_iter().zip(reached) {
             match reached {
                 Ok(server) => {
                     let met = met.get(name.as_str());
                     let pins = self.approved(&name, &server, met, !told.contains(&name), notices);
-                    let (pins, target, uses) = (Arc::new(pins), server.target.into(), ServerUse::default());
-                    let hired = Hired { client: server.client, pins, target, uses };
+                    let (pins, target, uses) = (Arc::new(pins), server.target.into(), McpServerUse::default());
+                    let hired = GrantedServer { client: server.client, pins, target, uses };
                     servers.0.insert((name.clone(), may_ask), hired);
                 }
                 Err(report) if told.contains(&name) => drop(report),
@@ -126,11 +129,11 @@ impl App {
     /// # Errors
     ///
     /// A [`Report`]: there is no such server, it is not reached, what you trust cannot be read.
-    pub async fn server(&self, name: &str) -> Result<OfServer, Report> {
+    pub async fn server(&self, name: &str) -> Result<ConnectedMcpServer, Report> {
         self.server_config(name)?;
         let uses = self.config.agents.iter().flat_map(|agent| agent.toolboxes.iter().filter_map(ToolboxUse::server));
-        let uses = uses.filter(|uses| uses.name == name).map(MayAsk::from);
-        let may_ask = uses.fold(MayAsk::default(), |all, one| MayAsk {
+        let uses = uses.filter(|uses| uses.name == name).map(AllowedServerRequests::from);
+        let may_ask = uses.fold(AllowedServerRequests::default(), |all, one| AllowedServerRequests {
             model: all.model || one.model,
             person: all.person || one.person,
         });
@@ -174,15 +177,15 @@ impl App {
         found.ok_or_else(|| crate::config::unknown("MCP server", name, names))
     }
 
-    async fn reach(&self, name: &str, may_ask: MayAsk) -> Result<OfServer, Report> {
+    async fn reach(&self, name: &str, may_ask: AllowedServerRequests) -> Result<ConnectedMcpServer, Report> {
         let server = self.server_config(name)?;
         let (pins, target, key) = (self.pins(server)?, self.target_digest(server), (name.to_owned(), may_ask));
         if let Some(client) = self.clients.find(&key) {
-            return Ok(OfServer { client, pins, target });
+            return Ok(ConnectedMcpServer { client, pins, target });
         }
-        let asking = Asking {
-            sampler: may_ask.model.then(|| Arc::new(OfRun) as _),
-            elicitor: may_ask.person.then(|| Arc::new(OfPerson(self.desk.clone())) as _),
+        let asking = McpClientFeatures {
+            sampler: may_ask.model.then(|| Arc::new(CallerModelSampler) as _),
+            elicitor: may_ask.person.then(|| Arc::new(BrokerElicitor(self.desk.clone())) as _),
             roots: server.roots.as_ref().map(|_| self.roots(server)),
         };
         let config = self.server_target(server)?;
@@ -206,7 +209,7 @@ impl App {
             }
         })?;
         self.clients.keep(key, &client);
-        Ok(OfServer { client, pins, target })
+        Ok(ConnectedMcpServer { client, pins, target })
     }
 
     /// What of a server may be used. Of one that is met for the first time all that it offers: who has said yes to it has
@@ -214,10 +217,10 @@ impl App {
     fn approved(
         &self,
         name: &str,
-        server: &OfServer,
+        server: &ConnectedMcpServer,
         met: Option<&Pins>,
         is_told: bool,
-        notices: &mut Notices,
+        notices: &mut StartupNotices,
     ) -> Pins {
         let listing = server.client.listing();
         let now = Pins::of(&listing);
@@ -247,7 +250,7 @@ impl App {
             let of_it = blocked.iter().filter(|blocked| blocked.state == state);
             of_it.map(|blocked| format!("`{}`", blocked.tool.name.escape_debug())).collect::<Vec<_>>()
         };
-        let (new, changed) = (named(Pinned::New), named(Pinned::Changed));
+        let (new, changed) = (named(PinStatus::New), named(PinStatus::Changed));
         for (what, names) in [("new", new), ("not what you have approved", changed)] {
             if is_told && !names.is_empty() {
                 let (count, beyond) = (names.len(), names.len().saturating_sub(limits::NAMES_SHOWN));
@@ -315,7 +318,12 @@ impl App {
                 let nested = (NESTED.to_owned(), Secret::new((self.nested() + 1).to_string()));
                 let environment = inherited.map(Ok).chain(own).chain([Ok(nested)]).collect::<Result<_, _>>()?;
                 let (program, arguments) = (command.clone(), server.args.clone());
-                Target::Program(Program { program, arguments, environment, folder: self.folder(server.cwd.as_deref()) })
+                McpTarget::Program(McpStdioTarget {
+                    program,
+                    arguments,
+                    environment,
+                    folder: self.folder(server.cwd.as_deref()),
+                })
             }
             (None, url) => {
                 let url = expand("url".into(), url.as_deref().unwrap_or_default())?;
@@ -326,7 +334,13 @@ impl App {
                 };
                 let headers = server.headers.iter().map(header).collect::<Result<_, _>>()?;
                 let oauth = self.login(server, &url)?;
-                Target::Http(Http { client: http_client(ClientConfig::default())?, url, auth: None, headers, oauth })
+                McpTarget::Http(McpHttpTarget {
+                    client: http_client(HttpClientConfig::default())?,
+                    url,
+                    auth: None,
+                    headers,
+                    oauth,
+                })
             }
         };
         Ok(ServerConfig {
@@ -340,7 +354,7 @@ impl App {
 
     /// How a server there is told who asks, if it wants a login: none for one that is told in a header, and where others could
     /// read along.
-    fn login(&self, server: &McpServerConfig, url: &Url) -> Result<Option<OAuth>, Report> {
+    fn login(&self, server: &McpServerConfig, url: &Url) -> Result<Option<OAuthOptions>, Report> {
         let Some(store) = self.logins.clone() else { return Ok(None) };
         let has_header = server.headers.keys().any(|name| name.eq_ignore_ascii_case("authorization"));
         if server.oauth.is_none() && (has_header || is_readable_on_the_way(url)) {
@@ -356,10 +370,10 @@ impl App {
             Report::new(ErrorKind::Usage, format!("mcp_servers.{}.oauth.client_metadata_url: {why}", server.name))
         })?;
         let grant = match grant {
-            LoginGrant::Person => Grant::Person,
-            LoginGrant::Client => Grant::Client,
+            LoginGrant::Person => OAuthGrantType::Person,
+            LoginGrant::Client => OAuthGrantType::Client,
         };
-        Ok(Some(OAuth {
+        Ok(Some(OAuthOptions {
             grant,
             client_id: expand("client_id", client_id)?,
             client_secret: expand("client_secret", client_secret)?.map(Secret::new),
@@ -367,7 +381,7 @@ impl App {
             metadata_url,
             scopes,
             networks,
-            ..OAuth::new(store)
+            ..OAuthOptions::new(store)
         }))
     }
 
@@ -421,7 +435,7 @@ impl App {
 
     /// The folders that a server is told of: those that the config names for it, and those that the person has approved for
     /// this project.
-    fn roots(&self, server: &McpServerConfig) -> watch::Receiver<Arc<[Root]>> {
+    fn roots(&self, server: &McpServerConfig) -> watch::Receiver<Arc<[McpRoot]>> {
         let own = server.roots.iter().flatten().map(|root| self.config.root.join(root));
         self.clients.roots.watch(own.collect(), self.project.approved().folders)
     }

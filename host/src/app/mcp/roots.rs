@@ -8,24 +8,24 @@ use std::{
 use tokio::sync::watch;
 use url::Url;
 
-use crate::{files, mcp::Root};
+use crate::{files, mcp::McpRoot};
 
 /// The folders that servers are told of, and whoever is told.
 #[derive(Default)]
-pub struct Roots(Mutex<Vec<Told>>);
+pub struct Roots(Mutex<Vec<RootsSubscriber>>);
 
 /// A server that is told of folders.
-struct Told {
+struct RootsSubscriber {
     folders: Vec<PathBuf>,
-    sender: watch::Sender<Arc<[Root]>>,
+    sender: watch::Sender<Arc<[McpRoot]>>,
 }
 
 impl Roots {
     /// Tells a server of its own folders and of those that are approved, and of what is approved later.
-    pub fn watch(&self, own: Vec<PathBuf>, approved: Vec<PathBuf>) -> watch::Receiver<Arc<[Root]>> {
+    pub fn watch(&self, own: Vec<PathBuf>, approved: Vec<PathBuf>) -> watch::Receiver<Arc<[McpRoot]>> {
         let folders = [own, approved].concat();
         let (sender, receiver) = watch::channel(Self::of(&folders));
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(Told { folders, sender });
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(RootsSubscriber { folders, sender });
         receiver
     }
 
@@ -33,7 +33,7 @@ impl Roots {
     pub fn approve(&self, folder: &Path) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|told| !told.sender.is_closed());
-        for Told { folders, sender } in all.iter_mut() {
+        for RootsSubscriber { folders, sender } in all.iter_mut() {
             folders.push(folder.to_owned());
             let roots = Self::of(folders);
             sender.send_if_modified(|before| {
@@ -44,13 +44,13 @@ impl Roots {
         }
     }
 
-    fn of(folders: &[PathBuf]) -> Arc<[Root]> {
-        let mut roots: Vec<Root> = Vec::new();
+    fn of(folders: &[PathBuf]) -> Arc<[McpRoot]> {
+        let mut roots: Vec<McpRoot> = Vec::new();
         for folder in folders {
             let folder = files::resolved(folder);
             let name = folder.file_name().map(|name| name.to_string_lossy().into_owned());
             let Ok(uri) = Url::from_directory_path(&folder) else { continue };
-            let root = Root { uri: uri.as_str().trim_end_matches('/').into(), name };
+            let root = McpRoot { uri: uri.as_str().trim_end_matches('/').into(), name };
             if !roots.contains(&root) {
                 roots.push(root);
             }

@@ -2,36 +2,39 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::asked::OfPerson;
+use super::asked::BrokerElicitor;
 use crate::{
     app::App,
-    approval::{Answer, Desk, Inbox, Policy, QuestionKind, Trusted},
+    approval::{ApprovalBroker, ApprovalInbox, HeadlessPolicy, OpenQuestionAnswer, QuestionKind, TrustedSubjects},
     config::Config,
     error::Fault,
     event::RunCx,
     limits,
-    mcp::{Asked, Elicitation, Elicited, Elicitor},
+    mcp::{ElicitationRequest, ElicitationResult, Elicitor, ServerRequestOrigin},
 };
 
-fn desk() -> (Desk, Inbox) {
-    let desk = Desk::new(Policy::Never, Trusted::default());
+fn desk() -> (ApprovalBroker, ApprovalInbox) {
+    let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
     let inbox = desk.attend().unwrap();
     (desk, inbox)
 }
 
-fn asked() -> Asked {
-    Asked { server: "t".into(), run: RunCx::new("ada"), call: "1".into() }
+fn asked() -> ServerRequestOrigin {
+    ServerRequestOrigin { server: "t".into(), run: RunCx::new("ada"), call: "1".into() }
 }
 
-fn form(properties: serde_json::Value, required: &[&str]) -> Elicitation {
+fn form(properties: serde_json::Value, required: &[&str]) -> ElicitationRequest {
     let schema = json!({"type": "object", "properties": properties, "required": required});
-    Elicitation { message: "Who are you?".into(), schema: serde_json::value::to_raw_value(&schema).unwrap() }
+    ElicitationRequest { message: "Who are you?".into(), schema: serde_json::value::to_raw_value(&schema).unwrap() }
 }
 
 /// What comes of a form whose questions are answered so, one after the other; and the questions.
-async fn elicited(form: Elicitation, answers: &[Answer]) -> (Result<Elicited, Fault>, Vec<String>) {
+async fn elicited(
+    form: ElicitationRequest,
+    answers: &[OpenQuestionAnswer],
+) -> (Result<ElicitationResult, Fault>, Vec<String>) {
     let (desk, mut inbox) = desk();
-    let asking = tokio::spawn(async move { OfPerson(desk).elicit(&asked(), form).await });
+    let asking = tokio::spawn(async move { BrokerElicitor(desk).elicit(&asked(), form).await });
     let mut questions = Vec::new();
     for answer in answers {
         let asked = inbox.next().await.unwrap();
@@ -43,12 +46,12 @@ async fn elicited(form: Elicitation, answers: &[Answer]) -> (Result<Elicited, Fa
     (asking.await.unwrap(), questions)
 }
 
-fn says(text: &str) -> Answer {
-    Answer::Text(text.into())
+fn says(text: &str) -> OpenQuestionAnswer {
+    OpenQuestionAnswer::Text(text.into())
 }
 
-fn chooses(labels: &[&str]) -> Answer {
-    Answer::Chosen(labels.iter().map(|label| (*label).to_owned()).collect())
+fn chooses(labels: &[&str]) -> OpenQuestionAnswer {
+    OpenQuestionAnswer::Chosen(labels.iter().map(|label| (*label).to_owned()).collect())
 }
 
 #[tokio::test]
@@ -90,13 +93,13 @@ async fn each_field_of_a_form_is_a_question() {
         let required: &[&str] = if is_required { &["f"] } else { &[] };
         let (came, questions) = elicited(form(json!({"f": field}), required), &answers).await;
         let expected = expected.map(|value| ("f".to_owned(), value)).into_iter().collect();
-        assert_eq!(came, Ok(Elicited::Accept(expected)), "{field}: {questions:?}");
+        assert_eq!(came, Ok(ElicitationResult::Accept(expected)), "{field}: {questions:?}");
         assert!(questions[0].starts_with("The MCP server `t` asks: Who are you?\nf"), "{questions:?}");
     }
     let fields = json!({"a": {"type": "string", "title": "Name", "description": "Your own"}, "b": {"type": "boolean"}});
     let (came, questions) = elicited(form(fields, &["a", "b"]), &[says("Ada"), chooses(&["no"])]).await;
     let filled = [("a".to_owned(), json!("Ada")), ("b".to_owned(), json!(false))];
-    assert_eq!(came, Ok(Elicited::Accept(filled.into())));
+    assert_eq!(came, Ok(ElicitationResult::Accept(filled.into())));
     assert!(questions[0].ends_with("\nName: Your own []") && questions[1].ends_with("\nb [yes|no]"), "{questions:?}");
 }
 
@@ -104,9 +107,11 @@ async fn each_field_of_a_form_is_a_question() {
 async fn what_is_wrong_twice_or_no_form_is_left() {
     let number = || json!({"f": {"type": "integer"}});
     let (came, questions) = elicited(form(number(), &["f"]), &[says("x"), says("y")]).await;
-    assert_eq!(came, Ok(Elicited::Cancel));
+    assert_eq!(came, Ok(ElicitationResult::Cancel));
     assert!(questions[1].contains("(it is a whole number)"), "{questions:?}");
-    for (answer, expected) in [("yes", Elicited::Accept(Default::default())), ("no", Elicited::Decline)] {
+    for (answer, expected) in
+        [("yes", ElicitationResult::Accept(Default::default())), ("no", ElicitationResult::Decline)]
+    {
         assert_eq!(elicited(form(json!({}), &[]), &[chooses(&[answer])]).await.0, Ok(expected));
     }
     let many: serde_json::Map<_, _> =
@@ -115,14 +120,14 @@ async fn what_is_wrong_twice_or_no_form_is_left() {
         assert!(elicited(form(wrong.clone(), &[]), &[]).await.0.is_err(), "{wrong}");
     }
     // Nobody is there.
-    let nobody = OfPerson(Desk::new(Policy::Never, Trusted::default()));
-    assert_eq!(nobody.elicit(&asked(), form(number(), &["f"])).await, Ok(Elicited::Cancel));
+    let nobody = BrokerElicitor(ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default()));
+    assert_eq!(nobody.elicit(&asked(), form(number(), &["f"])).await, Ok(ElicitationResult::Cancel));
     // The person does not want to.
     let (desk, mut inbox) = desk();
-    let asking = tokio::spawn(async move { OfPerson(desk).elicit(&asked(), form(number(), &["f"])).await });
+    let asking = tokio::spawn(async move { BrokerElicitor(desk).elicit(&asked(), form(number(), &["f"])).await });
     let question = inbox.next().await.unwrap();
     inbox.decline(question.id).unwrap();
-    assert_eq!(asking.await.unwrap(), Ok(Elicited::Decline));
+    assert_eq!(asking.await.unwrap(), Ok(ElicitationResult::Decline));
 }
 
 #[test]
@@ -133,7 +138,7 @@ fn what_servers_are_given_of_the_environment_is_secret_wherever_it_stands() {
                 - {name: w, url: 'https://${W_HOST}/s/${W_KEY}/mcp', headers: {authorization: 'Bearer ${W_TOKEN}'}}\n";
     let config = Config::parse(text, folder.path().into()).unwrap_or_else(|report| panic!("{report}"));
     let environment = |name: &str| Some(if name == "HOME" { "/home/ada".into() } else { format!("value-of-{name}") });
-    let desk = Desk::new(Policy::Never, Trusted::default());
+    let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
     let app = App::new(config, &[], None, Arc::new(environment), desk).unwrap();
     let secrets: Vec<_> = app.secrets_of_servers().iter().map(|(_, secret)| secret.expose().to_owned()).collect();
     for name in ["DB_PASS", "W_KEY", "W_TOKEN"] {
@@ -152,7 +157,7 @@ async fn programs_that_start_each_other_come_to_an_end() {
     {
         let config = Config::parse("mcp_servers: [{name: p, command: /no/such}]", folder.path().into()).unwrap();
         let environment = move |name: &str| (name == super::NESTED).then(|| nested.to_string());
-        let desk = Desk::new(Policy::Never, Trusted::default());
+        let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
         let app = App::new(config, &[], None, Arc::new(environment), desk).unwrap();
         let report = app.server("p").await.err().unwrap();
         assert!(report.to_string().contains(says) && report.hint.is_some(), "{nested}: {report}");

@@ -3,36 +3,36 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::{
-    approval::Desk,
+    approval::ApprovalBroker,
     builtin::ConfirmedTool,
-    capability::{Ceiling, Decision, Grant},
-    config::ServerUse,
-    mcp::{Listing, McpClient, Pins},
+    capability::{CapabilityDecision, Ceiling, Grant},
+    config::McpServerUse,
+    mcp::{McpClient, McpToolListing, Pins},
     tool::{Tool, ToolBox, ToolSource},
 };
 
 /// A server that an agent uses.
 #[derive(Clone)]
-pub(in crate::app) struct Hired {
+pub(in crate::app) struct GrantedServer {
     pub client: Arc<McpClient>,
     /// What of it may be used.
     pub pins: Arc<Pins>,
     /// What is started, or where it is: see [`App::target_digest`](super::App::target_digest).
     pub target: Arc<str>,
-    pub uses: ServerUse,
+    pub uses: McpServerUse,
 }
 
-impl Hired {
+impl GrantedServer {
     /// The capability that it takes to use it.
     pub fn grant(&self) -> Grant {
         Grant { mcp: [self.uses.name.clone()].into_iter().collect(), ..Grant::default() }
     }
 
     /// Whether it may be used under a ceiling, and which rule says so. `place` is where the config gives it.
-    pub fn decisions(&self, ceiling: &Ceiling, place: &str) -> Vec<Decision> {
+    pub fn decisions(&self, ceiling: &Ceiling, place: &str) -> Vec<CapabilityDecision> {
         let (plugin, capability): (Arc<str>, _) =
             (format!("mcp:{}", self.uses.name).into(), format!("mcp: [{}]", self.uses.name));
-        let decision = |allowed, rule: Arc<str>| Decision {
+        let decision = |allowed, rule: Arc<str>| CapabilityDecision {
             plugin: Arc::clone(&plugin),
             capability: capability.clone(),
             allowed,
@@ -54,15 +54,15 @@ pub(super) fn trusted_as(target: &str, digest: &str) -> String {
 
 /// Its tools as they are now: those that are approved, and that the agent is to have.
 pub(in crate::app) struct ServerTools {
-    hired: Hired,
+    hired: GrantedServer,
     agent: String,
-    desk: Desk,
+    desk: ApprovalBroker,
     /// Those of the listing that was looked at last.
-    made: Mutex<(Arc<Listing>, ToolBox)>,
+    made: Mutex<(Arc<McpToolListing>, ToolBox)>,
 }
 
 impl ServerTools {
-    pub fn new(hired: Hired, agent: &str, desk: &Desk) -> Self {
+    pub fn new(hired: GrantedServer, agent: &str, desk: &ApprovalBroker) -> Self {
         let (agent, desk) = (agent.to_owned(), desk.clone());
         let tools = Self { hired, agent, desk, made: Mutex::default() };
         let listing = tools.hired.client.listing();
@@ -71,7 +71,7 @@ impl ServerTools {
     }
 
     fn make(&self) -> ToolBox {
-        let Hired { client, pins, target, uses } = &self.hired;
+        let GrantedServer { client, pins, target, uses } = &self.hired;
         let is_wanted = |name: &String| uses.tools.as_ref().is_none_or(|tools| tools.contains(name));
         let mut tools = ToolBox::new();
         for tool in client.offer(pins).tools.into_iter().filter(|tool| is_wanted(&tool.as_listed().name)) {

@@ -7,10 +7,10 @@ use futures_util::FutureExt;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::super::{App, Recording, Session};
+use super::super::{App, Recording, RunSession};
 use crate::{
-    agent::{Answer, Runner},
-    chat::{Chat, Content, Message, Part, ToolCall, ToolHints, ToolSpec},
+    agent::{RunAnswer, Runner},
+    chat::{Chat, Message, Part, ToolCall, ToolHints, ToolResultContent, ToolSpec},
     config::AgentConfig,
     error::{Fault, Report},
     event::{Event, RunCx},
@@ -23,7 +23,7 @@ use crate::{
 const PREFIX: &str = "agent_";
 
 /// Gives an agent a task.
-pub(super) struct AgentTool {
+pub(super) struct ServedAgentTool {
     app: Arc<App>,
     agent: String,
     model: Option<String>,
@@ -33,7 +33,7 @@ pub(super) struct AgentTool {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+struct ServedAgentArgs {
     /// What to do, so that it can be understood without anything else.
     task: String,
     /// What the agent should know beside it.
@@ -41,7 +41,7 @@ struct Arguments {
     context: Option<String>,
 }
 
-impl AgentTool {
+impl ServedAgentTool {
     /// An agent or a team of the config as a tool; of a team what it has as an agent has it.
     ///
     /// # Errors
@@ -63,14 +63,14 @@ impl AgentTool {
                 )
             }
         };
-        let spec = tool::spec::<Arguments>(&name, &about);
+        let spec = tool::spec::<ServedAgentArgs>(&name, &about);
         // The description is the config's, which may be somebody else's.
         let spec = tool::described(name, spec.description, spec.input_schema.get().to_owned(), ToolHints::default())?;
         let model = model.map(str::to_owned);
         Ok(Self { app: Arc::clone(app), agent: agent.name.clone(), model, record, spec: Arc::new(spec) })
     }
 
-    async fn run(&self, cx: &RunCx, task: String, input: Message) -> Result<Answer, Fault> {
+    async fn run(&self, cx: &RunCx, task: String, input: Message) -> Result<RunAnswer, Fault> {
         let recording = match self.record {
             true => Recording::New { id: None, title: task, follows: None, options: LaunchOptions::default() },
             false => Recording::Off,
@@ -88,7 +88,7 @@ impl AgentTool {
         let chat = session.as_ref().map(|session| session.chat.clone()).unwrap_or_default();
         let mut working = pin!(run(prepared.entrant.runner(), &cx, &chat, input));
         // After what works: it goes first, so that whoever is cancelled writes nothing more.
-        let closing = Closing(session);
+        let closing = SessionCloser(session);
         let answer = working.as_mut().await;
         if let Some(session) = &closing.0 {
             // What could not be written has ended the run already.
@@ -98,7 +98,7 @@ impl AgentTool {
     }
 }
 
-async fn run(runner: &dyn Runner, cx: &RunCx, chat: &Chat, input: Message) -> Result<Answer, Fault> {
+async fn run(runner: &dyn Runner, cx: &RunCx, chat: &Chat, input: Message) -> Result<RunAnswer, Fault> {
     runner.run(cx, chat, vec![input]).await.map_err(|error| Fault::other(error.in_full()))
 }
 
@@ -108,9 +108,9 @@ fn fault(report: &Report) -> Fault {
 
 /// A session of which nothing more is written once this is gone: a run that was cancelled goes on from there when it is
 /// resumed, as if the process had been killed.
-struct Closing(Option<Session>);
+struct SessionCloser(Option<RunSession>);
 
-impl Drop for Closing {
+impl Drop for SessionCloser {
     fn drop(&mut self) {
         if let Some(session) = &self.0 {
             // It is closed at once; nobody waits here for what is on its way to the disk.
@@ -120,7 +120,7 @@ impl Drop for Closing {
 }
 
 #[async_trait]
-impl Tool for AgentTool {
+impl Tool for ServedAgentTool {
     fn spec(&self) -> &Arc<ToolSpec> {
         &self.spec
     }
@@ -132,7 +132,7 @@ impl Tool for AgentTool {
 
     async fn call(&self, cx: &ToolCx, call: &ToolCall) -> Result<ToolOutput, Fault> {
         let wrong = |error: serde_json::Error| Fault::invalid(format!("the arguments are wrong: {error}"));
-        let Arguments { task, context } = serde_json::from_str(&call.arguments).map_err(wrong)?;
+        let ServedAgentArgs { task, context } = serde_json::from_str(&call.arguments).map_err(wrong)?;
         if task.trim().is_empty() {
             return Err(Fault::invalid("the task is empty: say what to do"));
         }
@@ -142,8 +142,8 @@ impl Tool for AgentTool {
         };
         let answer = self.run(&cx.run, task, Message::user(input)).await?;
         let pieces = answer.message.parts.into_iter().filter_map(|part| match part {
-            Part::Text(text) => Some(Content::Text(text)),
-            Part::Media(media) => Some(Content::Media(media)),
+            Part::Text(text) => Some(ToolResultContent::Text(text)),
+            Part::Media(media) => Some(ToolResultContent::Media(media)),
             _ => None,
         });
         Ok(ToolOutput::Reply(pieces.collect()))

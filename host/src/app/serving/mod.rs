@@ -7,28 +7,28 @@ mod traces;
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use agents::AgentTool;
+use agents::ServedAgentTool;
 use async_trait::async_trait;
-use people::People;
+use people::ElicitorRegistry;
 use serde::de::IgnoredAny;
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 
-use self::traces::Traces;
-use super::{App, Models, Notices, Shared, archive::Attachments, extend};
+use self::traces::FolderWatcher;
+use super::{App, ModelCache, RunResources, StartupNotices, archive::AttachmentArchive, extend};
 use crate::{
     agent::Agent,
-    approval::Inbox,
-    chat::{Content, Snapshot, ToolCall, ToolResult},
-    config::Who,
+    approval::ApprovalInbox,
+    chat::{ChatSnapshot, ToolCall, ToolResult, ToolResultContent},
+    config::RunnerConfig,
     error::Report,
     event::{Event, EventSink, RunCx},
     limits,
-    mcp::serve::{Archive, Caller, Making, Prompt, Served, Shelf},
+    mcp::serve::{McpCatalog, McpPrompt, McpResourceProvider, McpServerSetup, McpToolCaller, ServedCallContext},
     model::ScriptedCompleter,
     session::Secrets,
     skill::Skill,
-    tool::{Begin, ToolBox, ToolCx},
+    tool::{CallStartHook, ToolBox, ToolCx},
 };
 
 /// How an app is served.
@@ -45,12 +45,12 @@ pub struct ServeOptions {
 }
 
 /// Makes the same app of what lies in the folders now. An error leaves everything as it was.
-pub type Remake = Arc<dyn Fn() -> Result<App, Report> + Send + Sync>;
+pub type AppReloader = Arc<dyn Fn() -> Result<App, Report> + Send + Sync>;
 
 /// An app that is served. When it is dropped, questions are not taken to anybody any more, and nothing changes.
-pub struct Serving {
-    house: Arc<House>,
-    served: Served,
+pub struct AppServer {
+    house: Arc<AppServerState>,
+    served: McpServerSetup,
     /// What was chosen without being told to.
     pub notes: Vec<String>,
     /// What is not as it should be, though it can be served.
@@ -59,14 +59,14 @@ pub struct Serving {
 }
 
 /// What calls are made on.
-struct House {
+struct AppServerState {
     options: ServeOptions,
-    now: RwLock<Arc<Made>>,
-    people: People,
+    now: RwLock<Arc<AppServerSnapshot>>,
+    people: ElicitorRegistry,
 }
 
 /// An app as it is now, with what is served of it.
-struct Made {
+struct AppServerSnapshot {
     app: Arc<App>,
     /// Whose tools are served. It is never run.
     agent: Agent,
@@ -74,24 +74,29 @@ struct Made {
     agents: ToolBox,
     /// What each of the agent's sources had when this was made.
     of_sources: Vec<ToolBox>,
-    shelf: Arc<Shelf>,
+    shelf: Arc<McpCatalog>,
 }
 
-impl Serving {
+impl AppServer {
     /// Serves an app; `remake` makes it anew when what lies in its folders has changed. Questions go from `inbox` to the
     /// persons behind the clients.
     ///
     /// # Errors
     ///
     /// A [`Report`]: there is no such agent, or a plugin that it needs cannot be loaded.
-    pub async fn start(app: App, remake: Remake, inbox: Option<Inbox>, options: ServeOptions) -> Result<Self, Report> {
-        let mut notices = Notices::default();
-        let made = Made::new(app, &options, &mut notices).await?;
-        let archive: Arc<dyn Archive> = Arc::new(Attachments { store: made.app.sessions() });
-        let (shelf, traces) = (watch::Sender::new(Arc::clone(&made.shelf)), Traces::of(&made.app));
-        let (events, people) = (options.events.clone(), People::default());
-        let house = Arc::new(House { options, now: RwLock::new(Arc::new(made)), people: people.clone() });
-        let served = Served {
+    pub async fn start(
+        app: App,
+        remake: AppReloader,
+        inbox: Option<ApprovalInbox>,
+        options: ServeOptions,
+    ) -> Result<Self, Report> {
+        let mut notices = StartupNotices::default();
+        let made = AppServerSnapshot::new(app, &options, &mut notices).await?;
+        let archive: Arc<dyn McpResourceProvider> = Arc::new(AttachmentArchive { store: made.app.sessions() });
+        let (shelf, traces) = (watch::Sender::new(Arc::clone(&made.shelf)), FolderWatcher::of(&made.app));
+        let (events, people) = (options.events.clone(), ElicitorRegistry::default());
+        let house = Arc::new(AppServerState { options, now: RwLock::new(Arc::new(made)), people: people.clone() });
+        let served = McpServerSetup {
             name: "shelly-host".into(),
             instructions: instructions(&house.now()).into(),
             shelf: shelf.subscribe(),
@@ -102,12 +107,12 @@ impl Serving {
         let watching = keep_up(Arc::clone(&house), remake, shelf, traces);
         let mut tasks = vec![AbortOnDropHandle::new(tokio::spawn(watching))];
         tasks.extend(inbox.map(|inbox| AbortOnDropHandle::new(tokio::spawn(people.attend(inbox)))));
-        let Notices { notes, warnings } = notices;
+        let StartupNotices { notes, warnings } = notices;
         Ok(Self { house, served, notes, warnings, _tasks: tasks })
     }
 
     /// What there is to serve.
-    pub fn served(&self) -> Served {
+    pub fn served(&self) -> McpServerSetup {
         self.served.clone()
     }
 
@@ -125,7 +130,7 @@ impl Serving {
 }
 
 /// What a model should know of all of it.
-fn instructions(made: &Made) -> String {
+fn instructions(made: &AppServerSnapshot) -> String {
     if made.agents.is_empty() {
         return String::new();
     }
@@ -133,16 +138,16 @@ fn instructions(made: &Made) -> String {
         .into()
 }
 
-impl House {
-    fn now(&self) -> Arc<Made> {
+impl AppServerState {
+    fn now(&self) -> Arc<AppServerSnapshot> {
         Arc::clone(&self.now.read().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 #[async_trait]
-impl Caller for House {
-    async fn call(&self, making: Making, call: ToolCall) -> ToolResult {
-        let Making { run, events, person } = making;
+impl McpToolCaller for AppServerState {
+    async fn call(&self, making: ServedCallContext, call: ToolCall) -> ToolResult {
+        let ServedCallContext { run, events, person } = making;
         let _there = self.people.enter(&run, person);
         // What is called is finished with what it was begun with.
         let made = self.now();
@@ -150,8 +155,8 @@ impl Caller for House {
         let result = match made.agents.contains(&call.name) {
             false => made.agent.call(&cx, &call).await,
             true => {
-                let (tools, begin) = (made.agents.specs(), Begin::default());
-                let cx = ToolCx { run: cx, chat: Snapshot::default(), tools, begin };
+                let (tools, begin) = (made.agents.specs(), CallStartHook::default());
+                let cx = ToolCx { run: cx, chat: ChatSnapshot::default(), tools, begin };
                 made.agents.dispatch(&cx, &call).await.result
             }
         };
@@ -168,23 +173,23 @@ fn without_secrets(mut result: ToolResult, secrets: &Secrets) -> ToolResult {
     let is_json = |json: &[u8]| serde_json::from_slice::<IgnoredAny>(json).is_ok();
     for content in &mut result.content {
         match content {
-            Content::Text(text) => *text = secrets.clean_text(text),
-            Content::Json(json) => {
+            ToolResultContent::Text(text) => *text = secrets.clean_text(text),
+            ToolResultContent::Json(json) => {
                 let clean = secrets.clean_json(json.clone().into_bytes(), is_json);
                 *json = String::from_utf8_lossy(&clean).into_owned();
             }
-            Content::Other(other) => {
+            ToolResultContent::Other(other) => {
                 let clean = secrets.clean_json(other.json.clone().into_bytes(), is_json);
                 other.json = String::from_utf8_lossy(&clean).into_owned();
             }
-            Content::Media(_) => {}
+            ToolResultContent::Media(_) => {}
         }
     }
     result
 }
 
-impl Made {
-    async fn new(app: App, options: &ServeOptions, notices: &mut Notices) -> Result<Self, Report> {
+impl AppServerSnapshot {
+    async fn new(app: App, options: &ServeOptions, notices: &mut StartupNotices) -> Result<Self, Report> {
         notices.warnings.extend(app.project.warnings().iter().cloned());
         let (mut agent, skills) = app.toolbox(options.agent.as_deref(), notices).await?;
         // A client has its own way to ask its person.
@@ -199,7 +204,7 @@ impl Made {
         let left: Vec<_> = agents.names().filter(|name| own.contains(name)).map(str::to_owned).collect();
         let agents = agents.without(&left);
         let prompts = skills.iter().map(|skill| prompt(skill, &app)).collect();
-        let (shelf, of_sources) = (Arc::new(Shelf { tools: all.specs(), prompts }), agent.of_sources());
+        let (shelf, of_sources) = (Arc::new(McpCatalog { tools: all.specs(), prompts }), agent.of_sources());
         Ok(Self { app, agent, agents, of_sources, shelf })
     }
 
@@ -213,19 +218,19 @@ impl Made {
         let mut all = agent.toolbox();
         // What clashes was told of, or is dropped here as it is there.
         all.extend(agents.clone());
-        let shelf = Arc::new(Shelf { tools: all.specs(), prompts: Arc::clone(&self.shelf.prompts) });
+        let shelf = Arc::new(McpCatalog { tools: all.specs(), prompts: Arc::clone(&self.shelf.prompts) });
         Some(Self { app, agent, agents, of_sources, shelf })
     }
 }
 
-fn prompt(skill: &Skill, app: &App) -> Prompt {
+fn prompt(skill: &Skill, app: &App) -> McpPrompt {
     let (name, description) = (skill.name.clone(), skill.description.clone());
-    Prompt { name, description, text: skill.document(&app.config.root) }
+    McpPrompt { name, description, text: skill.document(&app.config.root) }
 }
 
 impl App {
     /// An agent for its tools alone, which needs no model, and the skills that it knows.
-    async fn toolbox(&self, name: Option<&str>, notices: &mut Notices) -> Result<(Agent, Vec<Skill>), Report> {
+    async fn toolbox(&self, name: Option<&str>, notices: &mut StartupNotices) -> Result<(Agent, Vec<Skill>), Report> {
         self.open_plugins(name, None).await?;
         notices.warnings.extend(self.recover_changes());
         let default;
@@ -238,7 +243,7 @@ impl App {
             false => name.map_or_else(|| self.config.entry(), |name| self.config.who(name))?.own(),
         };
         let servers = self.reach_servers(&[config], notices).await;
-        let shared = Shared::new(&self.project, &self.desk, self.changes()).with_servers(servers);
+        let shared = RunResources::new(&self.project, &self.desk, self.changes()).with_servers(servers);
         // Nobody asks it anything.
         let none = Arc::new(ScriptedCompleter::new([]));
         let outfit = self.dress(config, none, &shared, notices).await?;
@@ -247,14 +252,14 @@ impl App {
     }
 
     /// The agents and teams of the config that have their models, as tools.
-    async fn agents_as_tools(self: &Arc<Self>, options: &ServeOptions, notices: &mut Notices) -> ToolBox {
-        let shared = Shared::new(&self.project, &self.desk, self.changes());
-        let (models, mut tools) = (Models::new(&shared.stores), ToolBox::new());
+    async fn agents_as_tools(self: &Arc<Self>, options: &ServeOptions, notices: &mut StartupNotices) -> ToolBox {
+        let shared = RunResources::new(&self.project, &self.desk, self.changes());
+        let (models, mut tools) = (ModelCache::new(&shared.stores), ToolBox::new());
         let (model, record) = (options.model.as_deref(), options.record && self.config.sessions.record);
         for who in self.config.runners() {
             let own = who.own();
             let has_models = self.have_models(who, model, &models, notices).await.map_err(|report| report.to_string());
-            let made = has_models.and_then(|()| AgentTool::new(self, own, model, record));
+            let made = has_models.and_then(|()| ServedAgentTool::new(self, own, model, record));
             let named = made.and_then(|tool| tools.register(Arc::new(tool)).map_err(|clash| clash.to_string()));
             if let Err(why) = named {
                 notices.notes.push(format!("the {} `{}` is not offered: {why}", own.word(), own.name.escape_debug()));
@@ -266,13 +271,13 @@ impl App {
     /// Whether one who can run, and those in it, have the models that they ask.
     async fn have_models(
         &self,
-        who: Who<'_>,
+        who: RunnerConfig<'_>,
         model: Option<&str>,
-        models: &Models,
-        notices: &mut Notices,
+        models: &ModelCache,
+        notices: &mut StartupNotices,
     ) -> Result<(), Report> {
         for inner in self.config.needed_by(who) {
-            if !matches!(inner, Who::Team(team) if !team.asks()) {
+            if !matches!(inner, RunnerConfig::Team(team) if !team.asks()) {
                 self.model(inner.own(), model, models, notices).await?;
             }
         }
@@ -281,7 +286,7 @@ impl App {
 }
 
 /// Waits until a server whose tools are served has others: what is served then.
-async fn sources_changed(house: &House) -> Made {
+async fn sources_changed(house: &AppServerState) -> AppServerSnapshot {
     loop {
         tokio::time::sleep(limits::MCP_SERVE_LOOK).await;
         if let Some(made) = house.now().refreshed() {
@@ -291,7 +296,12 @@ async fn sources_changed(house: &House) -> Made {
 }
 
 /// Makes everything anew whenever what lies in the folders has changed and has come to rest.
-async fn keep_up(house: Arc<House>, remake: Remake, shelf: watch::Sender<Arc<Shelf>>, mut traces: Traces) {
+async fn keep_up(
+    house: Arc<AppServerState>,
+    remake: AppReloader,
+    shelf: watch::Sender<Arc<McpCatalog>>,
+    mut traces: FolderWatcher,
+) {
     let tell = async |message: String| house.options.events.emit(Event::Warning { message }).await;
     // Why what lies there is not served: whoever says yes to it changes none of it.
     let mut refused: Option<String> = None;
@@ -309,9 +319,9 @@ async fn keep_up(house: Arc<House>, remake: Remake, shelf: watch::Sender<Arc<She
         let remake = Arc::clone(&remake);
         let made = match tokio::task::spawn_blocking(move || remake()).await {
             Ok(Ok(app)) => {
-                let mut notices = Notices::default();
+                let mut notices = StartupNotices::default();
                 let app = app.with_engine_of(&house.now().app);
-                let made = Made::new(app, &house.options, &mut notices).await;
+                let made = AppServerSnapshot::new(app, &house.options, &mut notices).await;
                 for told in notices.notes.into_iter().chain(notices.warnings) {
                     tell(told).await;
                 }

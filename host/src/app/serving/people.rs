@@ -9,36 +9,39 @@ use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnord
 use serde_json::{Value, json, value::to_raw_value};
 
 use crate::{
-    approval::{Answer, Asked, Inbox, OpenQuestion, QuestionKind, Subject, Verdict},
+    approval::{
+        ApprovalInbox, InboxQuestion, OpenQuestion, OpenQuestionAnswer, PermissionSubject, QuestionKind, Verdict,
+    },
     error::{Fault, acts_on_terminal},
     event::RunCx,
-    mcp::{self, Elicitation, Elicited, Elicitor},
+    mcp::{self, ElicitationRequest, ElicitationResult, Elicitor},
 };
 
 /// Who can be asked, by the run that asks.
 #[derive(Clone, Default)]
-pub(super) struct People(Arc<Mutex<ByRun>>);
+pub(super) struct ElicitorRegistry(Arc<Mutex<ElicitorsByRun>>);
 
-type ByRun = HashMap<Arc<str>, Arc<dyn Elicitor>>;
+type ElicitorsByRun = HashMap<Arc<str>, Arc<dyn Elicitor>>;
 
 /// Somebody who can be asked as long as this is there.
-pub(super) struct There {
-    people: People,
+pub(super) struct ElicitorGuard {
+    people: ElicitorRegistry,
     run: Arc<str>,
 }
 
-impl People {
+impl ElicitorRegistry {
     /// The person behind a run is there.
-    pub fn enter(&self, run: &Arc<str>, person: Option<Arc<dyn Elicitor>>) -> There {
+    pub fn enter(&self, run: &Arc<str>, person: Option<Arc<dyn Elicitor>>) -> ElicitorGuard {
         if let Some(person) = person {
             self.all().insert(Arc::clone(run), person);
         }
-        There { people: self.clone(), run: Arc::clone(run) }
+        ElicitorGuard { people: self.clone(), run: Arc::clone(run) }
     }
 
     /// Takes questions to whom they are for until nobody can ask any more. Where nobody can be asked the answer is no.
-    pub async fn attend(self, mut inbox: Inbox) {
-        let mut asking = FuturesUnordered::<BoxFuture<'static, (Asked, Result<Elicited, Fault>)>>::new();
+    pub async fn attend(self, mut inbox: ApprovalInbox) {
+        let mut asking =
+            FuturesUnordered::<BoxFuture<'static, (InboxQuestion, Result<ElicitationResult, Fault>)>>::new();
         loop {
             tokio::select! {
                 asked = inbox.next() => {
@@ -54,31 +57,31 @@ impl People {
         }
     }
 
-    fn all(&self) -> MutexGuard<'_, ByRun> {
+    fn all(&self) -> MutexGuard<'_, ElicitorsByRun> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for There {
+impl Drop for ElicitorGuard {
     fn drop(&mut self) {
         self.people.all().remove(&self.run);
     }
 }
 
-async fn ask(person: Option<Arc<dyn Elicitor>>, asked: &Asked) -> Result<Elicited, Fault> {
+async fn ask(person: Option<Arc<dyn Elicitor>>, asked: &InboxQuestion) -> Result<ElicitationResult, Fault> {
     let person = person.ok_or_else(|| Fault::other("nobody can be asked"))?;
     let question = &asked.question;
     let run = RunCx::new(Arc::clone(&question.from)).with_run(Arc::clone(&question.run));
-    let by = mcp::Asked { server: Arc::clone(&question.from), run, call: String::new() };
+    let by = mcp::ServerRequestOrigin { server: Arc::clone(&question.from), run, call: String::new() };
     let form = form(&question.from, &question.kind)?;
     person.elicit(&by, form).await
 }
 
 /// Gives an answer, as far as it is one.
-fn give(inbox: &Inbox, asked: &Asked, answer: Result<Elicited, Fault>) {
+fn give(inbox: &ApprovalInbox, asked: &InboxQuestion, answer: Result<ElicitationResult, Fault>) {
     let filled = match answer {
-        Ok(Elicited::Accept(filled)) => filled.get(ANSWER).cloned(),
-        Ok(Elicited::Decline | Elicited::Cancel) | Err(_) => None,
+        Ok(ElicitationResult::Accept(filled)) => filled.get(ANSWER).cloned(),
+        Ok(ElicitationResult::Decline | ElicitationResult::Cancel) | Err(_) => None,
     };
     let given = match (&asked.question.kind, filled) {
         (QuestionKind::Permission { .. }, filled) => {
@@ -108,40 +111,46 @@ const YES: &str = "yes";
 const TRUST: &str = "trust";
 const NO: &str = "no";
 
-fn read(question: &OpenQuestion, filled: Value) -> Option<Answer> {
+fn read(question: &OpenQuestion, filled: Value) -> Option<OpenQuestionAnswer> {
     match filled {
         Value::String(text) if question.options.iter().any(|option| option.label == text) => {
-            Some(Answer::Chosen(vec![text]))
+            Some(OpenQuestionAnswer::Chosen(vec![text]))
         }
-        Value::String(text) => Some(Answer::Text(text)),
+        Value::String(text) => Some(OpenQuestionAnswer::Text(text)),
         Value::Array(chosen) => {
             let labels = chosen.into_iter().map(|label| label.as_str().map(str::to_owned));
-            Some(Answer::Chosen(labels.collect::<Option<_>>()?))
+            Some(OpenQuestionAnswer::Chosen(labels.collect::<Option<_>>()?))
         }
         _ => None,
     }
 }
 
 /// A question as a form.
-fn form(from: &str, kind: &QuestionKind) -> Result<Elicitation, Fault> {
+fn form(from: &str, kind: &QuestionKind) -> Result<ElicitationRequest, Fault> {
     let (message, field) = match kind {
         QuestionKind::Permission { subject, detail } => {
             let what = match subject {
-                Subject::Tool { .. } => "with this",
-                Subject::Topic { .. } => "because of this",
-                Subject::Folder { .. } | Subject::Server { .. } => "which a tool lacks",
-                Subject::Change { .. } | Subject::Program { .. } => "so",
-                Subject::GitReading => "for this",
+                PermissionSubject::Tool { .. } => "with this",
+                PermissionSubject::Topic { .. } => "because of this",
+                PermissionSubject::Folder { .. } | PermissionSubject::Server { .. } => "which a tool lacks",
+                PermissionSubject::Change { .. } | PermissionSubject::Program { .. } => "so",
+                PermissionSubject::GitReading => "for this",
             };
             let message = format!("The agent `{from}` wants to {subject}, {what}:\n\n{detail}");
             let (once, trust) = match subject {
-                Subject::Change { .. } => {
+                PermissionSubject::Change { .. } => {
                     ("Yes, this once", "Yes, and all that this tool proposes while the server runs")
                 }
-                Subject::Folder { .. } | Subject::Server { .. } => ("Yes, as long as this runs", "Yes, from now on"),
-                Subject::Program { .. } => ("Yes, this once", "Yes, this program with any arguments from now on"),
-                Subject::GitReading => ("Yes, in this session", "Yes, from now on"),
-                Subject::Tool { .. } | Subject::Topic { .. } => ("Yes, this once", "Yes, from now on"),
+                PermissionSubject::Folder { .. } | PermissionSubject::Server { .. } => {
+                    ("Yes, as long as this runs", "Yes, from now on")
+                }
+                PermissionSubject::Program { .. } => {
+                    ("Yes, this once", "Yes, this program with any arguments from now on")
+                }
+                PermissionSubject::GitReading => ("Yes, in this session", "Yes, from now on"),
+                PermissionSubject::Tool { .. } | PermissionSubject::Topic { .. } => {
+                    ("Yes, this once", "Yes, from now on")
+                }
             };
             let words = [once, trust, "No"];
             (message, json!({"type": "string", "title": "May it?", "enum": [YES, TRUST, NO], "enumNames": words}))
@@ -164,7 +173,7 @@ fn form(from: &str, kind: &QuestionKind) -> Result<Elicitation, Fault> {
     };
     let schema = json!({"type": "object", "properties": {ANSWER: field}, "required": [ANSWER]});
     let schema = to_raw_value(&schema).map_err(|error| Fault::other(error.to_string()))?;
-    Ok(Elicitation { message: shown(&message), schema })
+    Ok(ElicitationRequest { message: shown(&message), schema })
 }
 
 /// A text that may be anybody's, for a person: whatever acts on a terminal is spelt out.
@@ -183,14 +192,18 @@ mod tests {
     use async_trait::async_trait;
 
     use super::*;
-    use crate::approval::{Choice, Desk, Policy, Trusted};
+    use crate::approval::{ApprovalBroker, HeadlessPolicy, QuestionOption, TrustedSubjects};
 
     /// Answers each form with this.
-    struct Says(Result<Elicited, Fault>);
+    struct Says(Result<ElicitationResult, Fault>);
 
     #[async_trait]
     impl Elicitor for Says {
-        async fn elicit(&self, _: &mcp::Asked, form: Elicitation) -> Result<Elicited, Fault> {
+        async fn elicit(
+            &self,
+            _: &mcp::ServerRequestOrigin,
+            form: ElicitationRequest,
+        ) -> Result<ElicitationResult, Fault> {
             assert!(!form.message.contains('\u{1b}') && form.message.contains("`ada`"), "{}", form.message);
             serde_json::from_str::<rmcp_form::Form>(form.schema.get()).unwrap();
             self.0.clone()
@@ -208,13 +221,13 @@ mod tests {
         }
     }
 
-    fn filled(answer: Value) -> Result<Elicited, Fault> {
-        Ok(Elicited::Accept([(ANSWER.to_owned(), answer)].into()))
+    fn filled(answer: Value) -> Result<ElicitationResult, Fault> {
+        Ok(ElicitationResult::Accept([(ANSWER.to_owned(), answer)].into()))
     }
 
     #[tokio::test]
     async fn the_person_behind_the_call_decides() {
-        let subject = |name: &str| Subject::Tool {
+        let subject = |name: &str| PermissionSubject::Tool {
             agent: "ada".into(),
             origin: "p".into(),
             name: name.into(),
@@ -226,16 +239,17 @@ mod tests {
             (Some(filled(json!("no"))), Verdict::No),
             (Some(filled(json!("whatever"))), Verdict::No),
             (Some(filled(json!(true))), Verdict::No),
-            (Some(Ok(Elicited::Accept([].into()))), Verdict::No),
-            (Some(Ok(Elicited::Decline)), Verdict::No),
-            (Some(Ok(Elicited::Cancel)), Verdict::No),
+            (Some(Ok(ElicitationResult::Accept([].into()))), Verdict::No),
+            (Some(Ok(ElicitationResult::Decline)), Verdict::No),
+            (Some(Ok(ElicitationResult::Cancel)), Verdict::No),
             (Some(Err(Fault::other("gone"))), Verdict::No),
             (None, Verdict::No),
         ]
         .into_iter()
         .enumerate()
         {
-            let (desk, people) = (Desk::new(Policy::All, Trusted::default()), People::default());
+            let (desk, people) =
+                (ApprovalBroker::new(HeadlessPolicy::All, TrustedSubjects::default()), ElicitorRegistry::default());
             let attending = tokio::spawn(people.clone().attend(desk.attend().unwrap()));
             let cx = RunCx::new("ada").with_run(format!("mcp-{n}"));
             let there = people.enter(&cx.run, says.map(|says| Arc::new(Says(says)) as _));
@@ -253,22 +267,24 @@ mod tests {
     #[tokio::test]
     async fn questions_are_answered_in_words_or_by_choosing() {
         let options = |labels: &[&str]| -> Vec<_> {
-            let choice = |label: &&str| Choice { label: (*label).into(), description: "so".into() };
+            let choice = |label: &&str| QuestionOption { label: (*label).into(), description: "so".into() };
             labels.iter().map(choice).collect()
         };
-        let chosen = |labels: &[&str]| Answer::Chosen(labels.iter().map(|label| (*label).to_owned()).collect());
+        let chosen =
+            |labels: &[&str]| OpenQuestionAnswer::Chosen(labels.iter().map(|label| (*label).to_owned()).collect());
         for (labels, multi_select, says, answer) in [
-            (&[][..], false, filled(json!("blue")), Some(Answer::Text("blue".into()))),
+            (&[][..], false, filled(json!("blue")), Some(OpenQuestionAnswer::Text("blue".into()))),
             (&["a", "b"], false, filled(json!("b")), Some(chosen(&["b"]))),
-            (&["a", "b"], false, filled(json!("neither")), Some(Answer::Text("neither".into()))),
+            (&["a", "b"], false, filled(json!("neither")), Some(OpenQuestionAnswer::Text("neither".into()))),
             (&["a", "b", "c"], true, filled(json!(["c", "a"])), Some(chosen(&["a", "c"]))),
             (&["a", "b"], true, filled(json!(["x"])), None),
             (&["a", "b"], true, filled(json!([1])), None),
             (&[], false, filled(json!(7)), None),
             (&[], false, filled(json!("")), None),
-            (&[], false, Ok(Elicited::Decline), None),
+            (&[], false, Ok(ElicitationResult::Decline), None),
         ] {
-            let (desk, people) = (Desk::new(Policy::Never, Trusted::default()), People::default());
+            let (desk, people) =
+                (ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default()), ElicitorRegistry::default());
             let _attending =
                 tokio_util::task::AbortOnDropHandle::new(tokio::spawn(people.clone().attend(desk.attend().unwrap())));
             let cx = RunCx::new("ada").with_run("mcp-1");

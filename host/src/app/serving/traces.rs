@@ -8,17 +8,17 @@ use std::{
 };
 
 use super::super::App;
-use crate::{limits, project::Layout};
+use crate::{limits, project::ProjectLayout};
 
 /// The folders of an app's plugins and skills, and how they looked last.
-pub(super) struct Traces {
+pub(super) struct FolderWatcher {
     /// Folders whose folders are looked at, and those that are looked at themselves.
     around: BTreeSet<PathBuf>,
     single: BTreeSet<PathBuf>,
     seen: u64,
 }
 
-impl Traces {
+impl FolderWatcher {
     pub fn of(app: &App) -> Self {
         let mut this = Self { around: BTreeSet::new(), single: BTreeSet::new(), seen: 0 };
         this.look_at(app);
@@ -28,7 +28,7 @@ impl Traces {
     /// The folders of this app from now on too, as they are now. One that is named stays: what was taken out of it may come
     /// back.
     pub fn look_at(&mut self, app: &App) {
-        self.around.extend(app.plugin_dirs.iter().cloned().chain([Layout::new(&app.config.root).skills()]));
+        self.around.extend(app.plugin_dirs.iter().cloned().chain([ProjectLayout::new(&app.config.root).skills()]));
         self.single = app.catalog.iter().map(|(_, plugin)| plugin.folder().to_owned()).collect();
         self.seen = look(&self.around, &self.single);
     }

@@ -9,11 +9,11 @@ use serde::Deserialize;
 
 use super::*;
 use crate::{
-    approval::{Policy, QuestionKind, Trusted},
-    change::{Act, OwnKey, Place},
-    chat::Snapshot,
+    approval::{HeadlessPolicy, QuestionKind, TrustedSubjects},
+    change::{ChangePath, FileChangeAction, UserKey},
+    chat::ChatSnapshot,
     event::{EventSink, EventStream},
-    tool::{self, Begin, ToolBox},
+    tool::{self, CallStartHook, ToolBox},
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -31,34 +31,35 @@ struct World {
 }
 
 /// A tool that proposes to write a new file, whose agent asks at this desk.
-fn world(desk: &Desk, asks: AsksFor) -> World {
+fn world(desk: &ApprovalBroker, asks: ChangeApprovalPolicy) -> World {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().canonicalize().unwrap().join("root");
     fs::create_dir(&root).unwrap();
-    let key = OwnKey::new(Some(folder.path().join("key")));
+    let key = UserKey::new(Some(folder.path().join("key")));
     let seen = Arc::<Mutex<Vec<PathBuf>>>::default();
     let told = Arc::clone(&seen);
-    let changes = Changes::new([], [], key).on_seen(move |files| told.lock().unwrap().extend_from_slice(files));
+    let changes = ChangeApplier::new([], [], key).on_seen(move |files| told.lock().unwrap().extend_from_slice(files));
     let session = folder.path().join("session");
     fs::create_dir(&session).unwrap();
     changes.of_session(folder.path().join("common"), &session);
     let tool = tool::function("write", "Writes.", move |_, Args { path }: Args| {
-        let place = Place::new(&root, Path::new(&path), &path);
+        let place = ChangePath::new(&root, Path::new(&path), &path);
         async move {
-            let change = FileChange { place: place?, expected: None, act: Act::Write(b"new\n"[..].into()) };
-            let said = Proposed::Content(Content::Text("as you wish:".into()));
-            Ok(ToolOutput::Propose(vec![said, Proposed::Change(change)]))
+            let change =
+                FileChange { place: place?, expected: None, act: FileChangeAction::Write(b"new\n"[..].into()) };
+            let said = ChangeProposalPart::Content(ToolResultContent::Text("as you wish:".into()));
+            Ok(ToolOutput::Propose(vec![said, ChangeProposalPart::Change(change)]))
         }
     });
-    let changing = ChangingTool::new(Arc::new(tool), changes, desk.clone(), "ada", "d", asks).pure();
+    let changing = FileChangeTool::new(Arc::new(tool), changes, desk.clone(), "ada", "d", asks).pure();
     let (events, stream) = EventSink::channel();
     let cx = RunCx::new("ada-1").with_events(events);
     World { folder, tools: ToolBox::new().with(changing), events: stream, cx, seen }
 }
 
 impl World {
-    async fn call(&self, path: &str, begin: Begin) -> (bool, String) {
-        let cx = ToolCx { run: self.cx.clone(), chat: Snapshot::default(), tools: [].into(), begin };
+    async fn call(&self, path: &str, begin: CallStartHook) -> (bool, String) {
+        let cx = ToolCx { run: self.cx.clone(), chat: ChatSnapshot::default(), tools: [].into(), begin };
         let arguments = serde_json::json!({ "path": path }).to_string();
         let call = ToolCall { id: format!("call of {path}"), name: "write".into(), arguments, meta: vec![] };
         let result = self.tools.dispatch(&cx, &call).await.result;
@@ -72,9 +73,9 @@ impl World {
 
 #[tokio::test]
 async fn a_person_decides_with_the_difference_shown() {
-    let desk = Desk::new(Policy::Never, Trusted::default());
-    let mut world = world(&desk, AsksFor::All);
-    let (is_error, text) = world.call("a", Begin::default()).await;
+    let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
+    let mut world = world(&desk, ChangeApprovalPolicy::All);
+    let (is_error, text) = world.call("a", CallStartHook::default()).await;
     assert!(is_error && text.contains("nobody is there to give it: nothing was changed"), "{text}");
     let mut inbox = desk.attend().unwrap();
     for (path, verdict) in [("a", Verdict::No), ("b", Verdict::Yes), ("c", Verdict::Trust)] {
@@ -86,7 +87,7 @@ async fn a_person_decides_with_the_difference_shown() {
             assert!(!world.has(path));
             inbox.decide(asked.id, verdict).unwrap();
         };
-        let ((is_error, text), ()) = tokio::join!(world.call(path, Begin::default()), person);
+        let ((is_error, text), ()) = tokio::join!(world.call(path, CallStartHook::default()), person);
         assert_eq!((is_error, world.has(path)), (verdict == Verdict::No, verdict != Verdict::No), "{text}");
         match is_error {
             true => assert!(text.starts_with("the person declined the changes that `write` proposed"), "{text}"),
@@ -94,7 +95,7 @@ async fn a_person_decides_with_the_difference_shown() {
         }
     }
     // From now on it is trusted, but for what is remarkable.
-    assert_eq!(world.call("d", Begin::default()).await, (false, "as you wish:\ncreated d (+1 -0)".into()));
+    assert_eq!(world.call("d", CallStartHook::default()).await, (false, "as you wish:\ncreated d (+1 -0)".into()));
     let person = async {
         let asked = inbox.next().await.unwrap();
         let QuestionKind::Permission { detail, .. } = &asked.question.kind else { panic!("{asked:?}") };
@@ -106,7 +107,7 @@ async fn a_person_decides_with_the_difference_shown() {
         );
         inbox.decide(asked.id, Verdict::No).unwrap();
     };
-    let ((is_error, _), ()) = tokio::join!(world.call(".git/config", Begin::default()), person);
+    let ((is_error, _), ()) = tokio::join!(world.call(".git/config", CallStartHook::default()), person);
     assert!(is_error && !world.has(".git"));
     let mut told = Vec::new();
     world.cx = RunCx::new("nobody");
@@ -125,41 +126,47 @@ async fn a_person_decides_with_the_difference_shown() {
 #[tokio::test]
 async fn where_the_config_says_apply_only_the_remarkable_is_asked_about() {
     for (policy, path, is_made) in [
-        (Policy::Never, "a", true),
-        (Policy::Never, ".envrc", false),
-        (Policy::Granted, ".envrc", false),
-        (Policy::All, ".envrc", true),
+        (HeadlessPolicy::Never, "a", true),
+        (HeadlessPolicy::Never, ".envrc", false),
+        (HeadlessPolicy::Granted, ".envrc", false),
+        (HeadlessPolicy::All, ".envrc", true),
     ] {
-        let desk = Desk::new(policy, Trusted::default());
-        let world = world(&desk, AsksFor::Remarkable);
-        let (is_error, text) = world.call(path, Begin::default()).await;
+        let desk = ApprovalBroker::new(policy, TrustedSubjects::default());
+        let world = world(&desk, ChangeApprovalPolicy::Remarkable);
+        let (is_error, text) = world.call(path, CallStartHook::default()).await;
         assert_eq!((is_error, world.has(path)), (!is_made, is_made), "{policy:?} {path}: {text}");
     }
 }
 
 #[tokio::test]
 async fn a_call_that_is_made_again_does_not_change_anything_twice() {
-    let desk = Desk::new(Policy::All, Trusted::default());
-    let world = World { cx: RunCx::new("ada"), ..world(&desk, AsksFor::All) };
+    let desk = ApprovalBroker::new(HeadlessPolicy::All, TrustedSubjects::default());
+    let world = World { cx: RunCx::new("ada"), ..world(&desk, ChangeApprovalPolicy::All) };
     let made = (false, "as you wish:\ncreated a (+1 -0)".to_owned());
-    assert_eq!(world.call("a", Begin::default()).await, made);
+    assert_eq!(world.call("a", CallStartHook::default()).await, made);
     // The same id is not enough: only what was interrupted is looked up.
-    let (is_error, text) = world.call("a", Begin::default()).await;
+    let (is_error, text) = world.call("a", CallStartHook::default()).await;
     assert!(is_error && text.contains("`a` is there already"), "{text}");
     fs::write(world.folder.path().join("root/a"), "edited since").unwrap();
-    assert_eq!(world.call("a", Begin::default().again(true)).await, made);
+    assert_eq!(world.call("a", CallStartHook::default().again(true)).await, made);
     assert_eq!(fs::read_to_string(world.folder.path().join("root/a")).unwrap(), "edited since");
     // One that was interrupted before anything was changed is simply made.
-    assert!(!world.call("b", Begin::default().again(true)).await.0 && world.has("b"));
+    assert!(!world.call("b", CallStartHook::default().again(true)).await.0 && world.has("b"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_tool_that_hangs_comes_to_an_end_and_a_person_may_take_their_time() {
-    let desk = Desk::new(Policy::All, Trusted::default());
+    let desk = ApprovalBroker::new(HeadlessPolicy::All, TrustedSubjects::default());
     let hangs = tool::function("hang", "", |_, Args { .. }: Args| std::future::pending::<Result<&str, Fault>>());
-    let hangs = ChangingTool::new(Arc::new(hangs), Changes::default(), desk, "ada", "", AsksFor::All);
+    let hangs =
+        FileChangeTool::new(Arc::new(hangs), ChangeApplier::default(), desk, "ada", "", ChangeApprovalPolicy::All);
     assert_eq!(hangs.time_limit(), limits::TOOL_TIME + limits::QUESTION_TIME + limits::CHANGE_TIME);
-    let cx = ToolCx { run: RunCx::new("a"), chat: Snapshot::default(), tools: [].into(), begin: Begin::default() };
+    let cx = ToolCx {
+        run: RunCx::new("a"),
+        chat: ChatSnapshot::default(),
+        tools: [].into(),
+        begin: CallStartHook::default(),
+    };
     let call = ToolCall { id: "c".into(), name: "hang".into(), arguments: r#"{"path":"a"}"#.into(), meta: vec![] };
     let result = ToolBox::new().with(hangs).dispatch(&cx, &call).await.result;
     assert!(result.is_error && result.text() == "it took longer than 60 seconds", "{}", result.text());
@@ -168,11 +175,16 @@ async fn a_tool_that_hangs_comes_to_an_end_and_a_person_may_take_their_time() {
 #[tokio::test]
 async fn where_nothing_makes_changes_the_model_is_told() {
     let bare = tool::function("write", "", |_, Args { path }: Args| async move {
-        let place = Place::new("/", Path::new(&path), &path)?;
-        let change = FileChange { place, expected: None, act: Act::MakeFolder };
-        Ok(ToolOutput::Propose(vec![Proposed::Change(change)]))
+        let place = ChangePath::new("/", Path::new(&path), &path)?;
+        let change = FileChange { place, expected: None, act: FileChangeAction::MakeFolder };
+        Ok(ToolOutput::Propose(vec![ChangeProposalPart::Change(change)]))
     });
-    let cx = ToolCx { run: RunCx::new("a"), chat: Snapshot::default(), tools: [].into(), begin: Begin::default() };
+    let cx = ToolCx {
+        run: RunCx::new("a"),
+        chat: ChatSnapshot::default(),
+        tools: [].into(),
+        begin: CallStartHook::default(),
+    };
     let call = ToolCall { id: "c".into(), name: "write".into(), arguments: r#"{"path":"a"}"#.into(), meta: vec![] };
     let result = ToolBox::new().with(bare).dispatch(&cx, &call).await.result;
     assert!(result.is_error && result.text().ends_with("none was made."), "{}", result.text());

@@ -2,19 +2,25 @@ use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
 use super::*;
 use crate::{
-    approval::{Policy, QuestionKind, Trusted},
-    chat::{Snapshot, ToolCall},
+    approval::{HeadlessPolicy, QuestionKind, TrustedSubjects},
+    chat::{ChatSnapshot, ToolCall},
     event::RunCx,
-    process::{ArgsPattern, Entry, Finder},
+    process::{AllowedProgram, ArgsPattern, ProgramFinder},
 };
 
-fn ground(root: &Path) -> Ground {
+fn ground(root: &Path) -> ExecContext {
     let environment = vec![("PATH".into(), "/usr/bin:/bin".into())];
-    Ground { finder: Finder::new("/usr/bin:/bin"), root: root.into(), environment, ..Ground::default() }
+    ExecContext {
+        finder: ProgramFinder::new("/usr/bin:/bin"),
+        root: root.into(),
+        environment,
+        ..ExecContext::default()
+    }
 }
 
 async fn call(tools: &ToolBox, arguments: serde_json::Value) -> (bool, String) {
-    let cx = ToolCx { run: RunCx::new("ada"), chat: Snapshot::default(), tools: [].into(), begin: Default::default() };
+    let cx =
+        ToolCx { run: RunCx::new("ada"), chat: ChatSnapshot::default(), tools: [].into(), begin: Default::default() };
     let call = ToolCall { id: "c".into(), name: EXEC_RUN.into(), arguments: arguments.to_string(), meta: vec![] };
     let result = tools.dispatch(&cx, &call).await.result;
     (result.is_error, result.text())
@@ -27,8 +33,8 @@ async fn a_program_runs_if_the_person_says_so() {
     fs::write(root.join("own.sh"), "#!/bin/sh\necho own\n").unwrap();
     fs::set_permissions(root.join("own.sh"), fs::Permissions::from_mode(0o755)).unwrap();
     fs::create_dir(root.join("a b")).unwrap();
-    let desk = Desk::new(Policy::Never, Trusted::default());
-    let tools = exec_tools(desk.clone(), Runs::Asked(ground(&root)));
+    let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
+    let tools = exec_tools(desk.clone(), ExecPolicy::Asked(ground(&root)));
     let unasked = call(&tools, serde_json::json!({"command": "echo", "args": ["x"]})).await;
     assert!(unasked.0 && unasked.1.contains("needs a person's consent, and nobody is there"), "{unasked:?}");
 
@@ -78,8 +84,8 @@ async fn a_program_runs_if_the_person_says_so() {
     // It is trusted with whatever arguments, and none of the others is.
     let trusted = serde_json::json!({"command": "sh", "args": ["-c", "exit 0"]});
     assert_eq!(call(&tools, trusted).await, (false, "[it printed nothing]".into()));
-    assert!(desk.trusts(&Subject::Program { name: "sh".into() }));
-    assert!(!desk.trusts(&Subject::Program { name: "echo".into() }));
+    assert!(desk.trusts(&PermissionSubject::Program { name: "sh".into() }));
+    assert!(!desk.trusts(&PermissionSubject::Program { name: "echo".into() }));
     // What cannot be run is not asked about.
     let long = "x".repeat(limits::COMMAND_SHOWN_CHARS);
     for (arguments, says) in [
@@ -98,8 +104,8 @@ async fn a_program_runs_if_the_person_says_so() {
 #[tokio::test]
 async fn of_a_long_input_a_person_is_shown_the_beginning() {
     let folder = tempfile::tempdir().unwrap();
-    let desk = Desk::new(Policy::Never, Trusted::default());
-    let tools = exec_tools(desk.clone(), Runs::Asked(ground(folder.path())));
+    let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
+    let tools = exec_tools(desk.clone(), ExecPolicy::Asked(ground(folder.path())));
     let mut inbox = desk.attend().unwrap();
     let most = limits::PROGRAM_STDIN_SHOWN_CHARS;
     for (chars, is_cut) in [(most, false), (most + 1, true), (100 * most, true)] {
@@ -125,10 +131,10 @@ async fn a_program_of_the_project_is_not_trusted_by_the_name_of_another() {
     let program = root.join("bin/echo");
     fs::write(&program, "#!/bin/sh\necho evil\n").unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
-    let finder = Finder::new(&format!("{}/bin:/usr/bin:/bin", root.display()));
-    let trusted = Trusted::new([Subject::Program { name: "echo".into() }]).unwrap();
-    let desk = Desk::new(Policy::Granted, trusted);
-    let tools = exec_tools(desk, Runs::Asked(Ground { finder, ..ground(&root) }));
+    let finder = ProgramFinder::new(&format!("{}/bin:/usr/bin:/bin", root.display()));
+    let trusted = TrustedSubjects::new([PermissionSubject::Program { name: "echo".into() }]).unwrap();
+    let desk = ApprovalBroker::new(HeadlessPolicy::Granted, trusted);
+    let tools = exec_tools(desk, ExecPolicy::Asked(ExecContext { finder, ..ground(&root) }));
     let (is_error, text) = call(&tools, serde_json::json!({"command": "echo"})).await;
     assert!(is_error && text.contains("needs a person's consent"), "{text}");
 }
@@ -137,17 +143,17 @@ async fn a_program_of_the_project_is_not_trusted_by_the_name_of_another() {
 async fn what_a_config_names_runs_unasked_and_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
     let pattern = ArgsPattern::new(&["hello".to_owned(), "*".to_owned()]).unwrap();
-    let entry = Entry {
+    let entry = AllowedProgram {
         command: "echo".into(),
         args: vec![pattern],
         folder: folder.path().into(),
         environment: vec![],
         time: Duration::from_secs(9),
     };
-    let programs = Programs::new(ground(folder.path()), [("greet".to_owned(), entry)]);
+    let programs = AllowedPrograms::new(ground(folder.path()), [("greet".to_owned(), entry)]);
     // Whatever was trusted or would be allowed.
-    let trusted = Trusted::new([Subject::Program { name: "echo".into() }]).unwrap();
-    let tools = exec_tools(Desk::new(Policy::All, trusted), Runs::Named(programs));
+    let trusted = TrustedSubjects::new([PermissionSubject::Program { name: "echo".into() }]).unwrap();
+    let tools = exec_tools(ApprovalBroker::new(HeadlessPolicy::All, trusted), ExecPolicy::Named(programs));
     let description = &tools.specs()[0].description;
     assert!(description.contains(r#"`greet` with ["hello", "*"], up to 9 seconds"#), "{description}");
     for (command, args, is_error, says) in [
@@ -166,20 +172,24 @@ async fn what_a_config_names_runs_unasked_and_nothing_else() {
 #[test]
 fn a_run_is_told_with_why_it_failed_first() {
     let time = Duration::from_secs(5);
-    let ended =
-        |exit, stdout: &str, stderr: &str, is_cut| Ended { exit, stdout: stdout.into(), stderr: stderr.into(), is_cut };
-    let failed = |text: &str| ToolOutput::Failed(vec![Content::Text(text.into())]);
+    let ended = |exit, stdout: &str, stderr: &str, is_cut| ProcessOutput {
+        exit,
+        stdout: stdout.into(),
+        stderr: stderr.into(),
+        is_cut,
+    };
+    let failed = |text: &str| ToolOutput::Failed(vec![ToolResultContent::Text(text.into())]);
     for (ended, output) in [
-        (ended(Exit::Status(0), "a\nb\n\n", "", false), "a\nb".into()),
-        (ended(Exit::Status(0), "", "warned\n", false), "[standard error]\nwarned".into()),
-        (ended(Exit::Status(0), "a", "warned", false), "a\n[standard error]\nwarned".into()),
+        (ended(ProcessExit::Status(0), "a\nb\n\n", "", false), "a\nb".into()),
+        (ended(ProcessExit::Status(0), "", "warned\n", false), "[standard error]\nwarned".into()),
+        (ended(ProcessExit::Status(0), "a", "warned", false), "a\n[standard error]\nwarned".into()),
         (
-            ended(Exit::Status(0), "a", "", true),
+            ended(ProcessExit::Status(0), "a", "", true),
             "a\n[it printed more than 1048576 bytes, and the rest is not here]".into(),
         ),
-        (ended(Exit::Status(1), "a", "why", false), failed("[exit status 1]\n[standard error]\nwhy\na")),
-        (ended(Exit::Signal(11), "", "", false), failed("[ended by signal 11]")),
-        (ended(Exit::Time, "so far", "", false), failed("[it was ended after 5 seconds]\nso far")),
+        (ended(ProcessExit::Status(1), "a", "why", false), failed("[exit status 1]\n[standard error]\nwhy\na")),
+        (ended(ProcessExit::Signal(11), "", "", false), failed("[ended by signal 11]")),
+        (ended(ProcessExit::Time, "so far", "", false), failed("[it was ended after 5 seconds]\nso far")),
     ] {
         assert_eq!(told(ended, time), output);
     }
@@ -192,16 +202,16 @@ async fn nothing_begins_before_the_person_has_said_yes() {
         atomic::{AtomicUsize, Ordering},
     };
     let folder = tempfile::tempdir().unwrap();
-    let desk = Desk::new(Policy::Never, Trusted::default());
+    let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
     let mut inbox = desk.attend().unwrap();
-    let tools = exec_tools(desk, Runs::Asked(ground(folder.path())));
+    let tools = exec_tools(desk, ExecPolicy::Asked(ground(folder.path())));
     let told = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&told);
-    let begin = tool::Begin::new(move || {
+    let begin = tool::CallStartHook::new(move || {
         count.fetch_add(1, Ordering::Relaxed);
         Box::pin(async { Err(Fault::other("the disk is full")) })
     });
-    let cx = ToolCx { run: RunCx::new("ada"), chat: Snapshot::default(), tools: [].into(), begin };
+    let cx = ToolCx { run: RunCx::new("ada"), chat: ChatSnapshot::default(), tools: [].into(), begin };
     let arguments = r#"{"command":"touch","args":["made"]}"#.into();
     let call = ToolCall { id: "c".into(), name: EXEC_RUN.into(), arguments, meta: vec![] };
     let person = async {

@@ -10,57 +10,57 @@ use std::{
 };
 
 use futures_util::{FutureExt, future::BoxFuture};
-use repository::Prepared;
-pub use repository::Repository;
+pub use repository::GitRepository;
+use repository::GitRepositoryInfo;
 use schemars::JsonSchema;
 use serde::{Deserialize, de::DeserializeOwned};
 
 use super::{confirmed::declined, exec::told};
 use crate::{
-    approval::{Desk, Subject, Verdict},
+    approval::{ApprovalBroker, PermissionSubject, Verdict},
     chat::ToolHints,
     error::{Fault, cut},
     event::RunCx,
     limits,
-    process::{Ended, shown_words},
-    tool::{self, Concurrency, Domain, Tool, ToolBox, ToolCx, ToolOutput},
+    process::{ProcessOutput, shown_words},
+    tool::{self, ConcurrencyDomain, Tool, ToolBox, ToolConcurrency, ToolCx, ToolOutput},
 };
 
 /// The tools of this repository. That they read it is asked once in a session, what changes something each time, unless the
 /// program `git` is trusted.
-pub fn git_tools(desk: Desk, repository: Repository) -> ToolBox {
-    let git = Git { desk, repository, read_in: Arc::default(), changing: Arc::default() };
+pub fn git_tools(desk: ApprovalBroker, repository: GitRepository) -> ToolBox {
+    let git = GitContext { desk, repository, read_in: Arc::default(), changing: Arc::default() };
     let reads = ToolHints { read_only: true, closed_world: true, ..ToolHints::default() };
     let changes = ToolHints { closed_world: true, ..ToolHints::default() };
     ToolBox::new()
-        .with(git.tool("git_status", "Which files are changed, staged or not tracked, and on which branch.", reads, Git::status))
+        .with(git.tool("git_status", "Which files are changed, staged or not tracked, and on which branch.", reads, GitContext::status))
         .with(git.tool(
             "git_diff",
             "What is changed in files, as a unified diff: what is not staged, or what is.",
             reads,
-            Git::diff,
+            GitContext::diff,
         ))
-        .with(git.tool("git_log", "The newest commits.", reads, Git::log))
-        .with(git.tool("git_show", "One commit with its diff, or a file as it was (`REVISION:PATH`).", reads, Git::show))
-        .with(git.tool("git_branch", "Lists branches, makes one, or switches to one.", changes, Git::branch))
-        .with(git.tool("git_add", "Stages files for the next commit. The person is asked.", changes, Git::add))
+        .with(git.tool("git_log", "The newest commits.", reads, GitContext::log))
+        .with(git.tool("git_show", "One commit with its diff, or a file as it was (`REVISION:PATH`).", reads, GitContext::show))
+        .with(git.tool("git_branch", "Lists branches, makes one, or switches to one.", changes, GitContext::branch))
+        .with(git.tool("git_add", "Stages files for the next commit. The person is asked.", changes, GitContext::add))
         .with(git.tool(
             "git_commit",
             "Commits what is staged, all changes of tracked files (`all`), or these files alone (`files`). The person is shown \
              the message and the files, and may say no.",
             changes,
-            Git::commit,
+            GitContext::commit,
         ))
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Status {
+struct GitStatusArgs {
     /// One line for each file, in git's two letters.
     short: Option<bool>,
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Diff {
+struct GitDiffArgs {
     /// What is staged, in place of what is not.
     staged: Option<bool>,
     /// This file or folder alone.
@@ -68,18 +68,18 @@ struct Diff {
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Log {
+struct GitLogArgs {
     /// How many; 10 if it is left out.
     count: Option<u32>,
     /// How much of each; `oneline` if it is left out.
-    format: Option<Format>,
+    format: Option<GitLogFormat>,
     /// Those that changed this file or folder.
     path: Option<String>,
 }
 
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-enum Format {
+enum GitLogFormat {
     Oneline,
     Short,
     Medium,
@@ -87,7 +87,7 @@ enum Format {
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Show {
+struct GitShowArgs {
     /// A commit, a branch, a tag, `HEAD~2`, or `HEAD:src/main.rs`; `HEAD` if it is left out.
     revision: Option<String>,
     /// This file or folder alone.
@@ -95,29 +95,29 @@ struct Show {
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Branch {
+struct GitBranchArgs {
     /// What to do; `list` if it is left out.
-    action: Option<Action>,
+    action: Option<GitBranchAction>,
     /// The branch to make or to switch to.
     name: Option<String>,
 }
 
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-enum Action {
+enum GitBranchAction {
     List,
     Create,
     Switch,
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Add {
+struct GitAddArgs {
     /// Files and folders.
     paths: Vec<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Commit {
+struct GitCommitArgs {
     /// The message.
     message: String,
     /// Only these files, staged or not.
@@ -127,9 +127,9 @@ struct Commit {
 }
 
 #[derive(Clone)]
-struct Git {
-    desk: Desk,
-    repository: Repository,
+struct GitContext {
+    desk: ApprovalBroker,
+    repository: GitRepository,
     /// The runs in which the person lets it be read, up to [`limits::GIT_RUNS`].
     read_in: Arc<Mutex<HashSet<Arc<str>>>>,
     /// Held by who changes something: git itself refuses the second one.
@@ -137,10 +137,10 @@ struct Git {
 }
 
 /// A call of one of the tools.
-type Called<A> = fn(Git, ToolCx, A) -> BoxFuture<'static, Result<ToolOutput, Fault>>;
+type GitToolFn<A> = fn(GitContext, ToolCx, A) -> BoxFuture<'static, Result<ToolOutput, Fault>>;
 
-impl Git {
-    fn tool<A>(&self, name: &str, description: &str, hints: ToolHints, call: Called<A>) -> impl Tool + use<A>
+impl GitContext {
+    fn tool<A>(&self, name: &str, description: &str, hints: ToolHints, call: GitToolFn<A>) -> impl Tool + use<A>
     where
         A: DeserializeOwned + JsonSchema + Send + 'static,
     {
@@ -148,18 +148,18 @@ impl Git {
         let most = limits::QUESTION_TIME + limits::PROCESS_PLACE_WAIT + limits::GIT_TIME + limits::TOOL_TIME;
         tool::function(name, description, move |cx, args: A| call(git.clone(), cx, args))
             .with_hints(hints)
-            .with_concurrency(Concurrency::touching(hints, [Domain::Files]))
+            .with_concurrency(ToolConcurrency::touching(hints, [ConcurrencyDomain::Files]))
             .with_time_limit(most)
             .beginning_itself()
     }
 
-    fn status(self, cx: ToolCx, args: Status) -> BoxFuture<'static, Result<ToolOutput, Fault>> {
+    fn status(self, cx: ToolCx, args: GitStatusArgs) -> BoxFuture<'static, Result<ToolOutput, Fault>> {
         let short: &[&str] = if args.short.unwrap_or_default() { &["--short", "--branch"] } else { &[] };
         let words = [&["status", "--ignore-submodules=dirty"], short].concat();
         async move { self.read(&cx, "git_status", &words).await }.boxed()
     }
 
-    fn diff(self, cx: ToolCx, args: Diff) -> BoxFuture<'static, Result<ToolOutput, Fault>> {
+    fn diff(self, cx: ToolCx, args: GitDiffArgs) -> BoxFuture<'static, Result<ToolOutput, Fault>> {
         async move {
             let mut words = [&["diff", "--ignore-submodules=dirty"], PLAIN].concat();
             words.extend(args.staged.unwrap_or_default().then_some("--cached"));
@@ -170,14 +170,14 @@ impl Git {
         .boxed()
     }
 
-    fn log(self, cx: ToolCx, args: Log) -> BoxFuture<'static, Result<ToolOutput, Fault>> {
+    fn log(self, cx: ToolCx, args: GitLogArgs) -> BoxFuture<'static, Result<ToolOutput, Fault>> {
         async move {
             let count = format!("--max-count={}", args.count.unwrap_or(10).min(limits::GIT_COMMITS));
-            let format = match args.format.unwrap_or(Format::Oneline) {
-                Format::Oneline => "--format=%h %ad %an: %s",
-                Format::Short => "--format=short",
-                Format::Medium => "--format=medium",
-                Format::Full => "--format=full",
+            let format = match args.format.unwrap_or(GitLogFormat::Oneline) {
+                GitLogFormat::Oneline => "--format=%h %ad %an: %s",
+                GitLogFormat::Short => "--format=short",
+                GitLogFormat::Medium => "--format=medium",
+                GitLogFormat::Full => "--format=full",
             };
             let mut words = [&["log", "--date=short", "--no-show-signature", &*count, format], PLAIN, &["--"]].concat();
             words.extend(path(args.path.as_deref())?);
@@ -186,7 +186,7 @@ impl Git {
         .boxed()
     }
 
-    fn show(self, cx: ToolCx, args: Show) -> BoxFuture<'static, Result<ToolOutput, Fault>> {
+    fn show(self, cx: ToolCx, args: GitShowArgs) -> BoxFuture<'static, Result<ToolOutput, Fault>> {
         async move {
             let revision = revision(args.revision.as_deref().unwrap_or("HEAD"))?;
             let mut words = [&["show", "--no-show-signature"], PLAIN, &[revision, "--"]].concat();
@@ -196,41 +196,41 @@ impl Git {
         .boxed()
     }
 
-    fn branch(self, cx: ToolCx, args: Branch) -> BoxFuture<'static, Result<ToolOutput, Fault>> {
+    fn branch(self, cx: ToolCx, args: GitBranchArgs) -> BoxFuture<'static, Result<ToolOutput, Fault>> {
         const TOOL: &str = "git_branch";
         async move {
             let name = || branch(args.name.as_deref().ok_or_else(|| Fault::invalid("name the branch in `name`"))?);
-            match args.action.unwrap_or(Action::List) {
-                Action::List => self.read(&cx, TOOL, &["branch", "--list", "--verbose", "--no-color"]).await,
-                Action::Create => {
+            match args.action.unwrap_or(GitBranchAction::List) {
+                GitBranchAction::List => self.read(&cx, TOOL, &["branch", "--list", "--verbose", "--no-color"]).await,
+                GitBranchAction::Create => {
                     let prepared = self.repository.prepare().await?;
                     let words = ["branch", "--no-track", "--", name()?];
-                    self.change(&cx, TOOL, &prepared, Change::of(&words)).await
+                    self.change(&cx, TOOL, &prepared, GitChange::of(&words)).await
                 }
-                Action::Switch => {
+                GitBranchAction::Switch => {
                     let prepared = self.repository.prepare().await?;
                     let words = ["switch", "--no-guess", "--no-recurse-submodules", name()?];
-                    self.change(&cx, TOOL, &prepared, Change::of(&words)).await
+                    self.change(&cx, TOOL, &prepared, GitChange::of(&words)).await
                 }
             }
         }
         .boxed()
     }
 
-    fn add(self, cx: ToolCx, args: Add) -> BoxFuture<'static, Result<ToolOutput, Fault>> {
+    fn add(self, cx: ToolCx, args: GitAddArgs) -> BoxFuture<'static, Result<ToolOutput, Fault>> {
         async move {
             let prepared = self.repository.prepare().await?;
             let paths = paths(&args.paths)?;
             let detail = shown_words([GIT, "add", "--"].into_iter().chain(paths.iter().copied()));
-            let change = Change { detail: Some(detail), ..Change::of(&[ADD, &*paths].concat()) };
+            let change = GitChange { detail: Some(detail), ..GitChange::of(&[ADD, &*paths].concat()) };
             self.change(&cx, "git_add", &prepared, change).await
         }
         .boxed()
     }
 
-    fn commit(self, cx: ToolCx, args: Commit) -> BoxFuture<'static, Result<ToolOutput, Fault>> {
+    fn commit(self, cx: ToolCx, args: GitCommitArgs) -> BoxFuture<'static, Result<ToolOutput, Fault>> {
         async move {
-            let Commit { message, files, all } = args;
+            let GitCommitArgs { message, files, all } = args;
             message_check(&message)?;
             let files = files.unwrap_or_default();
             if all.unwrap_or_default() && !files.is_empty() {
@@ -270,7 +270,7 @@ impl Git {
             }
             let shown = cut(&listed, limits::GIT_LIST_SHOWN_CHARS);
             let detail = format!("git commit of these files:\n{}", shown.trim_end());
-            let change = Change { first, words, message, detail: Some(detail) };
+            let change = GitChange { first, words, message, detail: Some(detail) };
             self.change(&cx, "git_commit", &prepared, change).await
         }
         .boxed()
@@ -288,8 +288,8 @@ impl Git {
             return Ok(());
         }
         let prepared = self.repository.prepare().await?;
-        let program = Subject::Program { name: GIT.into() };
-        let subject = if self.desk.trusts(&program) { program } else { Subject::GitReading };
+        let program = PermissionSubject::Program { name: GIT.into() };
+        let subject = if self.desk.trusts(&program) { program } else { PermissionSubject::GitReading };
         let detail = format!("git status, diff, log, show and branch.\n{prepared}");
         let ruling = self.desk.permit(cx, subject, &detail).await?;
         if ruling.verdict == Verdict::No {
@@ -312,11 +312,11 @@ impl Git {
         &self,
         cx: &ToolCx,
         tool: &str,
-        prepared: &Prepared,
-        change: Change<'_>,
+        prepared: &GitRepositoryInfo,
+        change: GitChange<'_>,
     ) -> Result<ToolOutput, Fault> {
         prepared.may_change()?;
-        let Change { first, words, message, detail } = change;
+        let GitChange { first, words, message, detail } = change;
         let detail = detail.unwrap_or_else(|| shown_words([GIT].into_iter().chain(words.iter().copied())));
         if detail.chars().count() > limits::PERMISSION_DETAIL_CHARS {
             let message =
@@ -326,7 +326,7 @@ impl Git {
         // What a model has written comes last: nothing in it can stand in for what follows.
         let said = if message.is_empty() { String::new() } else { format!("\nThe message is:\n{message}") };
         let detail = format!("{detail}\n{prepared}{said}");
-        let ruling = self.desk.permit(&cx.run, Subject::Program { name: GIT.into() }, &detail).await?;
+        let ruling = self.desk.permit(&cx.run, PermissionSubject::Program { name: GIT.into() }, &detail).await?;
         if ruling.verdict == Verdict::No {
             return Err(declined(tool, ruling.by));
         }
@@ -349,7 +349,7 @@ impl Git {
 }
 
 /// What came of a change.
-fn changed(ended: Ended) -> Result<ToolOutput, Fault> {
+fn changed(ended: ProcessOutput) -> Result<ToolOutput, Fault> {
     let is_within = String::from_utf8_lossy(&ended.stderr).contains("failed in submodule");
     match !ended.is_success() && is_within {
         true => Err(Fault::Denied {
@@ -362,7 +362,7 @@ fn changed(ended: Ended) -> Result<ToolOutput, Fault> {
 }
 
 /// What changes a repository.
-struct Change<'a> {
+struct GitChange<'a> {
     /// What is run before it.
     first: Option<Vec<&'a str>>,
     words: Vec<&'a str>,
@@ -372,7 +372,7 @@ struct Change<'a> {
     detail: Option<String>,
 }
 
-impl<'a> Change<'a> {
+impl<'a> GitChange<'a> {
     fn of(words: &[&'a str]) -> Self {
         Self { first: None, words: words.to_vec(), message: String::new(), detail: None }
     }

@@ -16,16 +16,16 @@ use std::{
 use crate::{
     error::{Fault, cut},
     limits,
-    process::{Ended, Exit, Ground, Wish},
+    process::{ExecContext, ProcessExit, ProcessOutput, ProgramRequest},
 };
 
 /// Where git works.
 #[derive(Debug, Clone)]
-pub struct Repository(Arc<Ground>);
+pub struct GitRepository(Arc<ExecContext>);
 
 /// What was found out of a repository before a command is run in it.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Prepared {
+pub(super) struct GitRepositoryInfo {
     top: PathBuf,
     git_dir: PathBuf,
     /// Filters of its own, by their names.
@@ -83,9 +83,9 @@ const ENVIRONMENT: [(&str, &str); 12] = [
     ("GIT_LITERAL_PATHSPECS", "1"),
 ];
 
-impl Repository {
+impl GitRepository {
     /// That in which the root of this ground is.
-    pub fn new(mut ground: Ground) -> Self {
+    pub fn new(mut ground: ExecContext) -> Self {
         ground.environment.retain(|(name, _)| !ENVIRONMENT.iter().any(|(own, _)| own == name));
         ground.environment.extend(ENVIRONMENT.map(|(name, value)| (name.to_owned(), value.to_owned())));
         Self(Arc::new(ground))
@@ -96,7 +96,7 @@ impl Repository {
     /// # Errors
     ///
     /// A [`Fault`]: there is no repository, git is not there, or it leads out of the project.
-    pub(super) async fn prepare(&self) -> Result<Prepared, Fault> {
+    pub(super) async fn prepare(&self) -> Result<GitRepositoryInfo, Fault> {
         let places = ["rev-parse", "--path-format=absolute", "--show-toplevel", "--git-dir", "--git-common-dir"];
         let places = self.asked(&places).await?;
         let [top, git_dir, common] = &*places.lines().map(PathBuf::from).collect::<Vec<_>>() else {
@@ -132,7 +132,7 @@ impl Repository {
                 format!("the repository has a filter `{}`, which cannot be switched off", name.escape_debug());
             return Err(Fault::Denied { message });
         }
-        Ok(Prepared { top: top.clone(), git_dir: git_dir.clone(), filters, hooks })
+        Ok(GitRepositoryInfo { top: top.clone(), git_dir: git_dir.clone(), filters, hooks })
     }
 
     /// Runs git with these words.
@@ -140,7 +140,12 @@ impl Repository {
     /// # Errors
     ///
     /// A [`Fault`] if it does not run. That it failed stands in what came of it.
-    pub(super) async fn run(&self, prepared: &Prepared, words: &[&str], stdin: Vec<u8>) -> Result<Ended, Fault> {
+    pub(super) async fn run(
+        &self,
+        prepared: &GitRepositoryInfo,
+        words: &[&str],
+        stdin: Vec<u8>,
+    ) -> Result<ProcessOutput, Fault> {
         let off = |name: &String| {
             ["clean=", "smudge=", "process=", "required=false"].map(|setting| format!("filter.{name}.{setting}"))
         };
@@ -148,12 +153,12 @@ impl Repository {
         self.run_with(&off, words, stdin).await
     }
 
-    async fn run_with(&self, more: &[String], words: &[&str], stdin: Vec<u8>) -> Result<Ended, Fault> {
+    async fn run_with(&self, more: &[String], words: &[&str], stdin: Vec<u8>) -> Result<ProcessOutput, Fault> {
         let settings = SETTINGS.into_iter().chain(more.iter().map(String::as_str));
         let settings = settings.flat_map(|setting| ["-c", setting]);
         let args = ["--no-pager", "--literal-pathspecs"].into_iter().chain(settings).chain(words.iter().copied());
         let args = args.map(str::to_owned).collect();
-        let wish = Wish { args, folder: None, stdin, time: Some(limits::GIT_TIME) };
+        let wish = ProgramRequest { args, folder: None, stdin, time: Some(limits::GIT_TIME) };
         self.0.run(self.0.job("git", wish)?).await
     }
 
@@ -162,8 +167,8 @@ impl Repository {
         let ended = self.run_with(&[], words, Vec::new()).await?;
         let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         match ended.exit {
-            Exit::Status(0) if !ended.is_cut => Ok(said(&ended.stdout)),
-            Exit::Status(0) => {
+            ProcessExit::Status(0) if !ended.is_cut => Ok(said(&ended.stdout)),
+            ProcessExit::Status(0) => {
                 Err(Fault::TooLarge { message: "the configuration of the repository is too large".into() })
             }
             exit => {
@@ -217,7 +222,7 @@ fn leads_to(file: &Path, folder: &Path, before: &str) -> Option<PathBuf> {
     folder.join(text.trim_end().strip_prefix(before)?).canonicalize().ok()
 }
 
-impl Prepared {
+impl GitRepositoryInfo {
     /// Whether what lies in it would have a say in what is changed.
     ///
     /// # Errors
@@ -238,7 +243,7 @@ impl Prepared {
 }
 
 /// Where it is, for a person.
-impl fmt::Display for Prepared {
+impl fmt::Display for GitRepositoryInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (top, git_dir) = (self.top.to_string_lossy(), self.git_dir.to_string_lossy());
         let shown = |path: &str| crate::process::shown_words([path]);

@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    approval::{Asked, Policy, QuestionKind, Trusted},
-    chat::{Snapshot, ToolCall},
+    approval::{HeadlessPolicy, InboxQuestion, QuestionKind, TrustedSubjects},
+    chat::{ChatSnapshot, ToolCall},
     event::{Event, EventSink},
-    process::{Finder, Ground},
+    process::{ExecContext, ProgramFinder},
 };
 
 /// A project with a repository that has one commit, and the home of a person who has a name.
@@ -73,29 +73,29 @@ impl World {
         self.write(".git", text);
     }
 
-    fn tools(&self, desk: &Desk) -> ToolBox {
+    fn tools(&self, desk: &ApprovalBroker) -> ToolBox {
         self.tools_in(desk, self.project())
     }
 
-    fn tools_in(&self, desk: &Desk, root: PathBuf) -> ToolBox {
-        git_tools(desk.clone(), Repository::new(Ground { root, ..self.ground("/usr/bin:/bin") }))
+    fn tools_in(&self, desk: &ApprovalBroker, root: PathBuf) -> ToolBox {
+        git_tools(desk.clone(), GitRepository::new(ExecContext { root, ..self.ground("/usr/bin:/bin") }))
     }
 
     /// The project, with programs of these folders.
-    fn ground(&self, path: &str) -> Ground {
+    fn ground(&self, path: &str) -> ExecContext {
         let variable = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let home = self.path("home").display().to_string();
-        Ground {
-            finder: Finder::new(path),
+        ExecContext {
+            finder: ProgramFinder::new(path),
             root: self.project(),
             environment: vec![variable("PATH", path), variable("HOME", &home)],
-            ..Ground::default()
+            ..ExecContext::default()
         }
     }
 }
 
 async fn call_in(run: RunCx, tools: &ToolBox, name: &str, arguments: Value) -> (bool, String) {
-    let cx = ToolCx { run, chat: Snapshot::default(), tools: [].into(), begin: Default::default() };
+    let cx = ToolCx { run, chat: ChatSnapshot::default(), tools: [].into(), begin: Default::default() };
     let call = ToolCall { id: "c".into(), name: name.into(), arguments: arguments.to_string(), meta: vec![] };
     let result = tools.dispatch(&cx, &call).await.result;
     (result.is_error, result.text())
@@ -105,8 +105,8 @@ async fn call(tools: &ToolBox, name: &str, arguments: Value) -> (bool, String) {
     call_in(RunCx::new("ada"), tools, name, arguments).await
 }
 
-fn everybody_says_yes() -> Desk {
-    Desk::new(Policy::All, Trusted::default())
+fn everybody_says_yes() -> ApprovalBroker {
+    ApprovalBroker::new(HeadlessPolicy::All, TrustedSubjects::default())
 }
 
 #[tokio::test]
@@ -410,7 +410,7 @@ async fn a_repository_within_is_not_asked() {
     assert!(world.is_marked(), "it would not be run anyway");
 }
 
-fn asked(question: &Asked) -> (String, String) {
+fn asked(question: &InboxQuestion) -> (String, String) {
     let QuestionKind::Permission { subject, detail } = &question.question.kind else { panic!("{question:?}") };
     (subject.to_string(), detail.clone())
 }
@@ -418,7 +418,7 @@ fn asked(question: &Asked) -> (String, String) {
 #[tokio::test]
 async fn it_is_asked_once_whether_it_may_be_read_and_each_time_before_it_is_changed() {
     let world = World::new();
-    let desk = Desk::new(Policy::Never, Trusted::default());
+    let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
     let tools = world.tools(&desk);
     let refused = call(&tools, "git_status", json!({})).await;
     assert!(refused.0 && refused.1.contains("a call of `git_status` needs a person's consent"), "{refused:?}");

@@ -2,14 +2,14 @@ use proptest::prelude::*;
 
 use super::*;
 
-pub(in super::super) fn entry(url: &str, methods: &[&str], networks: &[&str]) -> Http {
+pub(in super::super) fn entry(url: &str, methods: &[&str], networks: &[&str]) -> HttpGrant {
     let methods: Vec<_> = methods.iter().map(|method| (*method).to_owned()).collect();
     let networks: Vec<_> = networks.iter().map(|network| network.parse().unwrap()).collect();
-    Http::entry(url, &methods, &networks).unwrap_or_else(|error| panic!("{url}: {error}"))
+    HttpGrant::entry(url, &methods, &networks).unwrap_or_else(|error| panic!("{url}: {error}"))
 }
 
-fn all(entries: &[&str]) -> Http {
-    entries.iter().fold(Http::default(), |all, url| all.join(&entry(url, &["*"], &[])))
+fn all(entries: &[&str]) -> HttpGrant {
+    entries.iter().fold(HttpGrant::default(), |all, url| all.join(&entry(url, &["*"], &[])))
 }
 
 const PUBLIC: &str = "93.184.216.34";
@@ -33,7 +33,7 @@ fn a_public_server_is_one_by_its_name_or_its_address() {
         ("http://[::1]/", None),
         ("http://[::ffff:10.0.0.1]/", None),
     ] {
-        let server = Http::public_server(url);
+        let server = HttpGrant::public_server(url);
         assert_eq!(server.as_ref().map(|(_, origin)| origin.as_str()), origin, "{url}");
         let Some((http, _)) = server else { continue };
         let url = Url::parse(url).unwrap();
@@ -167,8 +167,8 @@ fn an_entry_without_methods_only_reads() {
         }
         assert_eq!(http.only_reads(), only_reads, "{methods:?}");
     }
-    assert!(Http::default().only_reads() && !Http::all().only_reads());
-    assert!(!Http::place("https://h").unwrap().only_reads(), "what a plugin asks for has any method");
+    assert!(HttpGrant::default().only_reads() && !HttpGrant::all().only_reads());
+    assert!(!HttpGrant::place("https://h").unwrap().only_reads(), "what a plugin asks for has any method");
 }
 
 #[test]
@@ -192,7 +192,7 @@ fn what_is_no_entry_is_said() {
         ("https://h", &["CONNECT"], "`CONNECT` is no method"),
     ] {
         let methods: Vec<_> = methods.iter().map(|method| (*method).to_owned()).collect();
-        let error = Http::entry(url, &methods, &[]).unwrap_err();
+        let error = HttpGrant::entry(url, &methods, &[]).unwrap_err();
         assert!(error.contains(says) && !error.contains("secret"), "{url}: {error}");
     }
 }
@@ -218,7 +218,7 @@ fn it_is_shown_as_a_config_has_it() {
             "http://[::1]:1",
         ]
     );
-    assert_eq!(serde_json::to_value(Http::all()).unwrap(), serde_json::json!(["*"]));
+    assert_eq!(serde_json::to_value(HttpGrant::all()).unwrap(), serde_json::json!(["*"]));
 }
 
 #[test]
@@ -235,7 +235,7 @@ fn what_others_can_read_on_the_way_is_known() {
         ("http://127.0.0.1", false),
         ("http://[::1]", false),
     ] {
-        let place = Http::place(url).unwrap();
+        let place = HttpGrant::place(url).unwrap();
         assert_eq!(place.rules().any(HttpRule::is_readable_on_the_way), expected, "{url}");
         assert_eq!(place.is_for_every_host(), url.ends_with('*'), "{url}");
     }
@@ -246,28 +246,28 @@ fn what_is_lacking_is_told_as_entries_of_a_config() {
     let methods = |methods: &[&str]| entry("https://h/v1", methods, &[]);
     let lan = |methods: &[&str], networks: &[&str]| entry("http://nas.lan", methods, networks);
     for (given, wanted, expected) in [
-        (Http::default(), all(&["https://h"]), &["{url: https://h, methods: ['*']}"][..]),
+        (HttpGrant::default(), all(&["https://h"]), &["{url: https://h, methods: ['*']}"][..]),
         (all(&["https://h"]), methods(&["GET"]), &[]),
         (all(&["https://h/v1/x"]), methods(&[]), &["https://h/v1"]),
         (methods(&[]), methods(&["*"]), &["{url: https://h/v1, methods: ['*']}"]),
-        (Http::default(), methods(&["POST", "GET"]), &["{url: https://h/v1, methods: [GET, POST]}"]),
+        (HttpGrant::default(), methods(&["POST", "GET"]), &["{url: https://h/v1, methods: [GET, POST]}"]),
         (methods(&["GET"]), methods(&["POST", "GET"]), &["{url: https://h/v1, methods: [POST]}"]),
         (
-            Http::default(),
+            HttpGrant::default(),
             lan(&["GET", "HEAD"], &["10.0.0.0/8", "fd00::/8"]),
             &["{url: http://nas.lan, networks: [10.0.0.0/8, fd00::/8]}"],
         ),
         (lan(&[], &[]), lan(&[], &["10.0.0.0/8"]), &["{url: http://nas.lan, networks: [10.0.0.0/8]}"]),
         (
-            Http::default(),
+            HttpGrant::default(),
             ["http://[::1]:1", "http://localhost", "http://10.0.0.1"]
                 .iter()
-                .fold(Http::default(), |all, url| all.join(&entry(url, &[], &[]))),
+                .fold(HttpGrant::default(), |all, url| all.join(&entry(url, &[], &[]))),
             &["http://10.0.0.1", "\"http://[::1]:1\"", "http://localhost"],
         ),
-        (Http::default(), Http::place("https://*.example.com").unwrap(), &["https://*.example.com"]),
-        (all(&["https://h"]), Http::all(), &["URL"]),
-        (Http::all(), Http::all(), &[]),
+        (HttpGrant::default(), HttpGrant::place("https://*.example.com").unwrap(), &["https://*.example.com"]),
+        (all(&["https://h"]), HttpGrant::all(), &["URL"]),
+        (HttpGrant::all(), HttpGrant::all(), &[]),
     ] {
         assert_eq!(given.lacking(&wanted), expected, "{wanted:?}");
     }
@@ -275,7 +275,7 @@ fn what_is_lacking_is_told_as_entries_of_a_config() {
 
 #[test]
 fn who_asks_for_a_place_is_given_it_wherever_that_is() {
-    let wanted = Http::place("http://*.lan:8080/v1").unwrap();
+    let wanted = HttpGrant::place("http://*.lan:8080/v1").unwrap();
     for (given, is_apart) in [
         (entry("http://nas.lan:8080", &["GET"], &["10.0.0.0/8"]), false),
         (all(&["http://*:8080/v1/x"]), false),
@@ -285,7 +285,7 @@ fn who_asks_for_a_place_is_given_it_wherever_that_is() {
     ] {
         let (got, apart) = (given.meet(&wanted), given.apart_from(&wanted));
         assert_eq!((got.is_empty(), !apart.is_empty()), (is_apart, is_apart), "{given:?}");
-        assert!(given.meet(&Http::all()) == given && given.apart_from(&Http::all()).is_empty(), "{given:?}");
+        assert!(given.meet(&HttpGrant::all()) == given && given.apart_from(&HttpGrant::all()).is_empty(), "{given:?}");
     }
     let given = entry("http://nas.lan:8080", &["*"], &["10.0.0.0/8"]).meet(&wanted);
     let url = Url::parse("http://nas.lan:8080/v1").unwrap();
@@ -295,7 +295,7 @@ fn who_asks_for_a_place_is_given_it_wherever_that_is() {
 }
 
 /// Any grant over a few places that lie in each other.
-pub(in super::super) fn any() -> impl Strategy<Value = Http> {
+pub(in super::super) fn any() -> impl Strategy<Value = HttpGrant> {
     let url = prop::sample::select(vec![
         "https://*",
         "https://*.a",
@@ -315,10 +315,10 @@ pub(in super::super) fn any() -> impl Strategy<Value = Http> {
         entry(url, methods, networks)
     });
     let wanted = prop::sample::select(vec!["https://*", "https://*.b.a", "https://b.a/x", "http://localhost"])
-        .prop_map(|url| Http::place(url).unwrap());
+        .prop_map(|url| HttpGrant::place(url).unwrap());
     let some = prop::collection::vec(prop_oneof![3 => entry, 1 => wanted], 0..3)
-        .prop_map(|all| all.iter().fold(Http::default(), |a, b| a.join(b)));
-    prop_oneof![8 => some, 1 => Just(Http::all())]
+        .prop_map(|all| all.iter().fold(HttpGrant::default(), |a, b| a.join(b)));
+    prop_oneof![8 => some, 1 => Just(HttpGrant::all())]
 }
 
 proptest! {
@@ -330,7 +330,7 @@ proptest! {
         address in prop::sample::select(vec!["10.1.1.1", "10.2.2.2", "8.8.8.8", "127.0.0.1", "1.2.3.4"]),
     ) {
         let (url, address) = (Url::parse(url).unwrap(), address.parse().unwrap());
-        let admits = |http: &Http| http.admits(method, &url, address);
+        let admits = |http: &HttpGrant| http.admits(method, &url, address);
         prop_assert_eq!(admits(&a.meet(&b)), admits(&a) && admits(&b));
         prop_assert_eq!(admits(&a.join(&b)), admits(&a) || admits(&b));
         prop_assert_eq!(a.lacking(&b).is_empty(), b.meet(&a) == b);

@@ -17,8 +17,8 @@ fn dollars(text: &str) -> Usd {
     text.parse().unwrap()
 }
 
-fn purse(budget: Budget) -> Arc<Purse> {
-    Purse::new(&budget, Instant::now())
+fn purse(budget: Budget) -> Arc<BudgetAccount> {
+    BudgetAccount::new(&budget, Instant::now())
 }
 
 /// $3 a million tokens of input, $15 of output.
@@ -36,8 +36,8 @@ fn a_purse_without_bounds_counts() {
     assert_eq!(purse.check(), Ok(()));
     assert_eq!(purse.left(), Budget::default());
     assert_eq!(purse.overshoot(), None);
-    let own = Spent { usage: usage(u64::MAX), usd: dollars("5.01"), tool_calls: 1 };
-    assert_eq!(purse.spent(), Account { own, of_children: Spent::default() });
+    let own = BudgetUsage { usage: usage(u64::MAX), usd: dollars("5.01"), tool_calls: 1 };
+    assert_eq!(purse.spent(), BudgetBreakdown { own, of_children: BudgetUsage::default() });
 }
 
 #[test]
@@ -78,15 +78,15 @@ async fn time_runs_out() {
     let left: Vec<_> = shares.iter().map(|share| share.purse().left().time.unwrap().as_secs()).collect();
     assert_eq!(left, [30, 10, 30]);
     tokio::time::advance(minute / 6).await;
-    let checks = |purse: &Purse| (purse.check(), purse.take_call(), purse.clamp(None, 0, None));
-    let up = Exhausted::Time { bound: minute / 6 };
+    let checks = |purse: &BudgetAccount| (purse.check(), purse.take_call(), purse.clamp(None, 0, None));
+    let up = BudgetExhausted::Time { bound: minute / 6 };
     assert_eq!(checks(shares[1].purse()), (Err(up), Err(up), Err(up)));
     assert_eq!(checks(shares[0].purse()), (Ok(()), Ok(()), Ok(None)));
     tokio::time::advance(minute).await;
     assert_eq!(purse.check().unwrap_err().to_string(), "the time of 1m is used up");
     assert_eq!(purse.left().time, Some(Duration::ZERO));
     let late = purse.carve(&[Budget::default()]);
-    assert_eq!(late[0].purse().check(), Err(Exhausted::Time { bound: Duration::ZERO }));
+    assert_eq!(late[0].purse().check(), Err(BudgetExhausted::Time { bound: Duration::ZERO }));
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn shares_are_what_they_name_or_equal() {
     ] {
         let purse = purse(Budget { tokens: bound, ..none });
         let carved = purse.carve(&shares);
-        let left_of = |purse: &Arc<Purse>| purse.left().tokens.unwrap_or(u64::MAX);
+        let left_of = |purse: &Arc<BudgetAccount>| purse.left().tokens.unwrap_or(u64::MAX);
         assert_eq!(carved.iter().map(|share| left_of(share.purse())).collect::<Vec<_>>(), get, "{bound:?} {shares:?}");
         assert_eq!(left_of(&purse), left, "{bound:?} {shares:?}");
         drop(carved);
@@ -167,19 +167,19 @@ fn what_a_child_spends_its_parent_has_spent() {
     child.charge(&usage(250), dollars("0.2"));
     child.take_call().unwrap();
     assert_eq!((parent.left().tokens, child.left().tokens), (Some(600), Some(50)));
-    let spent = Spent { usage: usage(250), usd: dollars("0.2"), tool_calls: 1 };
-    assert_eq!(share.settle(), Account { own: spent, of_children: Spent::default() });
-    let own = Spent { usage: usage(100), usd: dollars("0.1"), tool_calls: 0 };
-    assert_eq!(parent.spent(), Account { own, of_children: spent });
+    let spent = BudgetUsage { usage: usage(250), usd: dollars("0.2"), tool_calls: 1 };
+    assert_eq!(share.settle(), BudgetBreakdown { own: spent, of_children: BudgetUsage::default() });
+    let own = BudgetUsage { usage: usage(100), usd: dollars("0.1"), tool_calls: 0 };
+    assert_eq!(parent.spent(), BudgetBreakdown { own, of_children: spent });
     assert_eq!(parent.left().tokens, Some(650));
-    assert_eq!((child.check(), child.take_call()), (Err(Exhausted::Settled), Err(Exhausted::Settled)));
+    assert_eq!((child.check(), child.take_call()), (Err(BudgetExhausted::Settled), Err(BudgetExhausted::Settled)));
     assert_eq!(child.left().tokens, Some(0));
     assert!(child.carve(&[tokens(5), Budget::default()]).iter().all(|late| late.purse().check().is_err()));
     // A reply that comes after the end is paid all the same.
     child.charge(&usage(1_000), Usd::ZERO);
     assert_eq!(parent.spent().of_children.usage, usage(1_250));
     assert_eq!(parent.left().tokens, Some(0));
-    assert_eq!(parent.overshoot(), Some(Overshoot { tokens: 350, usd: Usd::ZERO }));
+    assert_eq!(parent.overshoot(), Some(BudgetOvershoot { tokens: 350, usd: Usd::ZERO }));
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn overshoot_is_seen_where_it_is_and_above() {
     let parent = purse(Budget { usd: Some(dollars("1")), ..tokens(1_000) });
     let share = parent.carve(&[Budget { usd: Some(dollars("0.2")), ..tokens(300) }]).pop().unwrap();
     share.purse().charge(&usage(400), dollars("0.25"));
-    assert_eq!(share.purse().overshoot(), Some(Overshoot { tokens: 100, usd: dollars("0.05") }));
+    assert_eq!(share.purse().overshoot(), Some(BudgetOvershoot { tokens: 100, usd: dollars("0.05") }));
     assert_eq!(parent.overshoot(), None);
     drop(share);
     assert_eq!((parent.left().tokens, parent.left().usd), (Some(600), Some(dollars("0.75"))));
@@ -198,7 +198,7 @@ fn overshoot_is_seen_where_it_is_and_above() {
 fn threads_never_take_more_calls_than_there_are() {
     let purse = purse(Budget { tool_calls: Some(1_000), ..Budget::default() });
     let share = purse.carve(&[Budget { tool_calls: Some(400), ..Budget::default() }]).pop().unwrap();
-    let take = |purse: &Purse| (0..300).filter(|_| purse.take_call().is_ok()).count();
+    let take = |purse: &BudgetAccount| (0..300).filter(|_| purse.take_call().is_ok()).count();
     let (of_parent, of_child) = std::thread::scope(|scope| {
         let [mine, theirs] =
             [&purse, share.purse()].map(|purse| (0..4).map(|_| scope.spawn(|| take(purse))).collect::<Vec<_>>());
@@ -241,15 +241,15 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 /// A tree of purses: all that there ever were, and the shares that are not settled.
 struct Tree {
-    purses: Vec<Arc<Purse>>,
-    shares: Vec<Share>,
+    purses: Vec<Arc<BudgetAccount>>,
+    shares: Vec<BudgetAllocation>,
     /// All that was ever charged or taken.
-    charged: Spent,
+    charged: BudgetUsage,
 }
 
 impl Tree {
     fn new(budget: &Budget) -> Self {
-        Self { purses: vec![purse(*budget)], shares: Vec::new(), charged: Spent::default() }
+        Self { purses: vec![purse(*budget)], shares: Vec::new(), charged: BudgetUsage::default() }
     }
 
     /// Takes a step. A charge is cut to what is left, unless `freely`.
@@ -266,7 +266,7 @@ impl Tree {
                 let tokens = left.tokens.map_or(*tokens, |left| left.min(*tokens));
                 let usd = left.usd.map_or(Usd::from_pico(*pico), |left| left.min(Usd::from_pico(*pico)));
                 purse.charge(&usage(tokens), usd);
-                self.charged += Spent { usage: usage(tokens), usd, tool_calls: 0 };
+                self.charged += BudgetUsage { usage: usage(tokens), usd, tool_calls: 0 };
             }
             Step::Call(at) => {
                 let purse = at.get(&self.purses);
@@ -285,7 +285,7 @@ impl Tree {
 
     /// What all of them together may still spend, of each amount.
     fn left(&self) -> [Option<u64>; 3] {
-        let add = |sum: [Option<u64>; 3], purse: &Arc<Purse>| {
+        let add = |sum: [Option<u64>; 3], purse: &Arc<BudgetAccount>| {
             let left = amounts(&purse.left());
             [TOKENS, MONEY, CALLS].map(|at| Some(sum[at]? + left[at]?))
         };
@@ -335,21 +335,26 @@ proptest! {
         let root = &tree.purses[0];
         prop_assert_eq!(root.spent().total(), tree.charged);
         let [charged_tokens, charged_pico, _] = tree.charged.amounts();
-        let overshoot = root.overshoot().unwrap_or(Overshoot { tokens: 0, usd: Usd::ZERO });
+        let overshoot = root.overshoot().unwrap_or(BudgetOvershoot { tokens: 0, usd: Usd::ZERO });
         prop_assert_eq!(overshoot.tokens, bound.tokens.map_or(0, |bound| charged_tokens.saturating_sub(bound)));
         prop_assert_eq!(overshoot.usd.pico(), bound.usd.map_or(0, |bound| charged_pico.saturating_sub(bound.pico())));
         prop_assert_eq!(root.left().tokens, bound.tokens.map(|bound| bound.saturating_sub(charged_tokens)));
     }
 }
 
-fn account(own: u64, of_children: u64) -> Account {
-    let spent = |tokens| Spent { usage: usage(tokens), ..Spent::default() };
-    Account { own: spent(own), of_children: spent(of_children) }
+fn account(own: u64, of_children: u64) -> BudgetBreakdown {
+    let spent = |tokens| BudgetUsage { usage: usage(tokens), ..BudgetUsage::default() };
+    BudgetBreakdown { own: spent(own), of_children: spent(of_children) }
 }
 
 /// A share of so many tokens, as it was carved just now.
-fn carved(tokens: u64, spent: Account) -> Carved {
-    Carved { bounds: Bounds { tokens: Some(tokens), ..Bounds::default() }, time: None, start: Instant::now(), spent }
+fn carved(tokens: u64, spent: BudgetBreakdown) -> RestoredAllocation {
+    RestoredAllocation {
+        bounds: AllocationBounds { tokens: Some(tokens), ..AllocationBounds::default() },
+        time: None,
+        start: Instant::now(),
+        spent,
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -358,14 +363,18 @@ async fn time_that_was_used_stays_used() {
     let budget = Budget { time: Some(minute), ..Budget::default() };
     let start = Instant::now();
     tokio::time::advance(minute * 2 / 3).await;
-    let purse = Purse::restored(&budget, start, Account::default());
+    let purse = BudgetAccount::restored(&budget, start, BudgetBreakdown::default());
     assert_eq!(purse.deadline(), Some(start + minute));
     // Named: longer than what is left, and shorter; not named.
     let shares = [Some(minute * 2), Some(minute / 2), None];
-    let shares = purse.carve_exactly(&shares.map(|time| Carved { time, start, ..carved(1, Account::default()) }));
+    let shares = purse.carve_exactly(&shares.map(|time| RestoredAllocation {
+        time,
+        start,
+        ..carved(1, BudgetBreakdown::default())
+    }));
     let left: Vec<_> = shares.iter().map(|share| share.purse().left().time.unwrap().as_secs()).collect();
     assert_eq!(left, [20, 0, 20]);
-    assert_eq!(shares[1].purse().check(), Err(Exhausted::Time { bound: minute / 2 }));
+    assert_eq!(shares[1].purse().check(), Err(BudgetExhausted::Time { bound: minute / 2 }));
     assert_eq!(shares[0].purse().check(), Ok(()));
 }
 
@@ -388,19 +397,19 @@ fn a_share_is_restored_within_what_is_left() {
         (
             Some(500),
             account(100, 0),
-            vec![Carved { bounds: Bounds::default(), ..carved(0, account(0, 0)) }],
+            vec![RestoredAllocation { bounds: AllocationBounds::default(), ..carved(0, account(0, 0)) }],
             vec![200],
             200,
         ),
         (None, account(100, 0), vec![carved(300, account(50, 0))], vec![250], u64::MAX),
         (Some(u64::MAX), account(0, 0), vec![carved(u64::MAX, account(7, 0)); 2], vec![u64::MAX - 7, 0], 0),
     ] {
-        let purse = Purse::restored(&Budget { tokens: bound, ..Budget::default() }, Instant::now(), spent);
+        let purse = BudgetAccount::restored(&Budget { tokens: bound, ..Budget::default() }, Instant::now(), spent);
         let again = purse.carve_exactly(&shares);
-        let left_of = |purse: &Arc<Purse>| purse.left().tokens.unwrap_or(u64::MAX);
+        let left_of = |purse: &Arc<BudgetAccount>| purse.left().tokens.unwrap_or(u64::MAX);
         assert_eq!(again.iter().map(|share| left_of(share.purse())).collect::<Vec<_>>(), get, "{bound:?} {shares:?}");
         assert_eq!(left_of(&purse), left, "{bound:?} {shares:?}");
-        let settled: Vec<_> = again.into_iter().map(Share::settle).collect();
+        let settled: Vec<_> = again.into_iter().map(BudgetAllocation::settle).collect();
         assert_eq!(settled, shares.iter().map(|share| share.spent).collect::<Vec<_>>(), "it says all that it spent");
         let total = shares.iter().fold(spent.total(), |mut total, share| {
             total += share.spent.total();
@@ -417,7 +426,7 @@ fn a_share_of_a_run_that_is_over_is_counted_once() {
     let over = Arc::clone(share.purse());
     drop(share);
     let late = over.carve_exactly(&[carved(100, account(30, 10))]).pop().unwrap();
-    assert_eq!((late.bounds().tokens, late.purse().check()), (Some(0), Err(Exhausted::Settled)));
+    assert_eq!((late.bounds().tokens, late.purse().check()), (Some(0), Err(BudgetExhausted::Settled)));
     drop(late);
     assert_eq!((root.spent(), root.left().tokens), (account(0, 40), Some(960)));
 }
@@ -426,17 +435,17 @@ fn a_share_of_a_run_that_is_over_is_counted_once() {
 struct Runs {
     live: BTreeMap<usize, Run>,
     named: usize,
-    charged: Spent,
+    charged: BudgetUsage,
 }
 
 struct Run {
-    purse: Arc<Purse>,
+    purse: Arc<BudgetAccount>,
     /// Its parent, and the share of it; none for the first one.
-    of: Option<(usize, Share)>,
+    of: Option<(usize, BudgetAllocation)>,
 }
 
 impl Runs {
-    fn new(purse: Arc<Purse>) -> Self {
+    fn new(purse: Arc<BudgetAccount>) -> Self {
         let charged = purse.spent().total();
         Self { live: BTreeMap::from([(0, Run { purse, of: None })]), named: 0, charged }
     }
@@ -456,7 +465,7 @@ impl Runs {
                 let tokens = left.tokens.map_or(*tokens, |left| left.min(*tokens));
                 let usd = left.usd.map_or(Usd::from_pico(*pico), |left| left.min(Usd::from_pico(*pico)));
                 purse.charge(&usage(tokens), usd);
-                self.charged += Spent { usage: usage(tokens), usd, tool_calls: 0 };
+                self.charged += BudgetUsage { usage: usage(tokens), usd, tool_calls: 0 };
             }
             Step::Call(run) => {
                 let taken = self.live[&at(run)].purse.take_call().is_ok();
@@ -471,7 +480,7 @@ impl Runs {
         }
     }
 
-    fn add(&mut self, parent: usize, share: Share) {
+    fn add(&mut self, parent: usize, share: BudgetAllocation) {
         self.named += 1;
         let run = Run { purse: Arc::clone(share.purse()), of: Some((parent, share)) };
         self.live.insert(self.named, run);
@@ -486,15 +495,16 @@ impl Runs {
 
     /// The same from what is written down of it.
     fn restored(&self, budget: &Budget) -> Self {
-        let written =
-            |account: Account| -> Account { serde_json::from_str(&serde_json::to_string(&account).unwrap()).unwrap() };
+        let written = |account: BudgetBreakdown| -> BudgetBreakdown {
+            serde_json::from_str(&serde_json::to_string(&account).unwrap()).unwrap()
+        };
         let start = Instant::now();
-        let mut runs = Self::new(Purse::restored(budget, start, written(self.live[&0].purse.spent())));
+        let mut runs = Self::new(BudgetAccount::restored(budget, start, written(self.live[&0].purse.spent())));
         runs.charged = self.charged;
         for (name, run) in &self.live {
             let Some((parent, share)) = &run.of else { continue };
             let bounds = serde_json::from_str(&serde_json::to_string(&share.bounds()).unwrap()).unwrap();
-            let carved = Carved { bounds, time: None, start, spent: written(run.purse.spent()) };
+            let carved = RestoredAllocation { bounds, time: None, start, spent: written(run.purse.spent()) };
             let share = runs.live[parent].purse.carve_exactly(&[carved]).pop().unwrap();
             runs.named = name - 1;
             runs.add(*parent, share);
@@ -503,7 +513,7 @@ impl Runs {
         runs
     }
 
-    fn figures(&self) -> Vec<(usize, Budget, Account)> {
+    fn figures(&self) -> Vec<(usize, Budget, BudgetBreakdown)> {
         self.live.iter().map(|(name, run)| (*name, run.purse.left(), run.purse.spent())).collect()
     }
 }

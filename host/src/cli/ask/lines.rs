@@ -11,26 +11,26 @@ use tokio::sync::mpsc;
 use crate::limits;
 
 /// Lines of standard input, read only when one is wanted: what a person types for the shell is left to the shell.
-pub struct Lines {
+pub struct StdinLines {
     /// Asks for a line; none before the first is wanted.
-    reader: Option<(SyncSender<()>, mpsc::Receiver<Line>)>,
+    reader: Option<(SyncSender<()>, mpsc::Receiver<StdinLine>)>,
     /// Whether a line was asked for and has not come.
     is_wanted: bool,
 }
 
-pub enum Line {
+pub enum StdinLine {
     Text(String),
     NotText,
     End,
 }
 
-impl Lines {
+impl StdinLines {
     pub fn new() -> Self {
         Self { reader: None, is_wanted: false }
     }
 
     #[cfg(test)]
-    pub fn from(wants: SyncSender<()>, lines: mpsc::Receiver<Line>) -> Self {
+    pub fn from(wants: SyncSender<()>, lines: mpsc::Receiver<StdinLine>) -> Self {
         Self { reader: Some((wants, lines)), is_wanted: false }
     }
 
@@ -50,20 +50,20 @@ impl Lines {
     }
 
     /// The next line. Nothing is lost if the future is dropped.
-    pub async fn next(&mut self) -> Line {
+    pub async fn next(&mut self) -> StdinLine {
         let (wants, lines) = self.reader.get_or_insert_with(start_reader);
         if !self.is_wanted {
             // The reader takes one wish at a time, and there is none.
             self.is_wanted = wants.try_send(()).is_ok();
         }
-        let line = lines.recv().await.unwrap_or(Line::End);
+        let line = lines.recv().await.unwrap_or(StdinLine::End);
         self.is_wanted = false;
         line
     }
 }
 
 /// A thread, because reading a terminal cannot be given up. It ends with the process, or when no line is wanted any more.
-fn start_reader() -> (SyncSender<()>, mpsc::Receiver<Line>) {
+fn start_reader() -> (SyncSender<()>, mpsc::Receiver<StdinLine>) {
     let (wants, wanted) = sync_channel(1);
     let (sender, lines) = mpsc::channel(1);
     // Without a thread the lines are at their end.
@@ -74,18 +74,18 @@ fn start_reader() -> (SyncSender<()>, mpsc::Receiver<Line>) {
 }
 
 /// A line of at most [`limits::ANSWER_BYTES`] and one more, by which it is seen to be too long; the rest of it is skipped.
-fn read_line(mut input: impl BufRead) -> Line {
+fn read_line(mut input: impl BufRead) -> StdinLine {
     let mut bytes = Vec::new();
     match input.by_ref().take(limits::ANSWER_BYTES as u64 + 1).read_until(b'\n', &mut bytes) {
-        Ok(0) | Err(_) => return Line::End,
+        Ok(0) | Err(_) => return StdinLine::End,
         Ok(_) if !bytes.ends_with(b"\n") && bytes.len() > limits::ANSWER_BYTES => {
             if input.skip_until(b'\n').is_err() {
-                return Line::End;
+                return StdinLine::End;
             }
         }
         Ok(_) => {}
     }
-    String::from_utf8(bytes).map_or(Line::NotText, Line::Text)
+    String::from_utf8(bytes).map_or(StdinLine::NotText, StdinLine::Text)
 }
 
 #[cfg(test)]
@@ -97,12 +97,12 @@ mod tests {
         let long = [vec![b'x'; limits::ANSWER_BYTES * 2], b"\nnext\n".to_vec()].concat();
         let full = "x".repeat(limits::ANSWER_BYTES);
         let mut input = &long[..];
-        assert!(matches!(read_line(&mut input), Line::Text(text) if text.len() == limits::ANSWER_BYTES + 1));
-        assert!(matches!(read_line(&mut input), Line::Text(text) if text == "next\n"));
-        assert!(matches!(read_line(&mut input), Line::End));
+        assert!(matches!(read_line(&mut input), StdinLine::Text(text) if text.len() == limits::ANSWER_BYTES + 1));
+        assert!(matches!(read_line(&mut input), StdinLine::Text(text) if text == "next\n"));
+        assert!(matches!(read_line(&mut input), StdinLine::End));
         for (bytes, text) in [(b"y\n".to_vec(), "y\n"), (b"y".to_vec(), "y"), (format!("{full}\n").into(), &*full)] {
-            assert!(matches!(read_line(&bytes[..]), Line::Text(read) if read.trim_end() == text.trim_end()));
+            assert!(matches!(read_line(&bytes[..]), StdinLine::Text(read) if read.trim_end() == text.trim_end()));
         }
-        assert!(matches!(read_line(&b"\xff\n"[..]), Line::NotText));
+        assert!(matches!(read_line(&b"\xff\n"[..]), StdinLine::NotText));
     }
 }

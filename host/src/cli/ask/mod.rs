@@ -9,22 +9,22 @@ use std::io::IsTerminal;
 
 use clap::ValueEnum;
 use futures_util::FutureExt;
-use lines::{Line, Lines};
-use wording::{Said, prompt, shown, understood};
+use lines::{StdinLine, StdinLines};
+use wording::{ParsedAnswerLine, prompt, shown, understood};
 
-pub use trust::{Choice, Consent, trust};
+pub use trust::{Consent, ConsentPrompt, trust};
 pub use wording::coloured;
 
-use super::render::{DIM, PLAIN, Progress, YELLOW, name, tell};
+use super::render::{DIM, PLAIN, ProgressDisplay, YELLOW, name, tell};
 use crate::{
-    approval::{AnswerError, Asked, Desk, Inbox, Policy, Trusted},
+    approval::{AnswerError, ApprovalBroker, ApprovalInbox, HeadlessPolicy, InboxQuestion, TrustedSubjects},
     event::EventStream,
     limits,
 };
 
 /// Who says yes where nobody is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Approve {
+pub enum ApprovalModeArg {
     /// Nobody: what needs consent is not done.
     Never,
     /// A person did before, by trusting it: that is done, the rest is not.
@@ -33,12 +33,12 @@ pub enum Approve {
     All,
 }
 
-impl From<Approve> for Policy {
-    fn from(approve: Approve) -> Self {
+impl From<ApprovalModeArg> for HeadlessPolicy {
+    fn from(approve: ApprovalModeArg) -> Self {
         match approve {
-            Approve::Never => Self::Never,
-            Approve::Granted => Self::Granted,
-            Approve::All => Self::All,
+            ApprovalModeArg::Never => Self::Never,
+            ApprovalModeArg::Granted => Self::Granted,
+            ApprovalModeArg::All => Self::All,
         }
     }
 }
@@ -50,15 +50,16 @@ pub fn is_attended() -> bool {
 
 /// The desk of a run, and the person who attends it: there is one if somebody is there, and `--approve` does not say
 /// otherwise. Nothing is trusted yet.
-pub fn desk(approve: Option<Approve>, is_attended: bool) -> (Desk, Option<Person>) {
-    let desk = Desk::new(approve.map_or(Policy::Never, Policy::from), Trusted::default());
+pub fn desk(approve: Option<ApprovalModeArg>, is_attended: bool) -> (ApprovalBroker, Option<TerminalPrompter>) {
+    let desk =
+        ApprovalBroker::new(approve.map_or(HeadlessPolicy::Never, HeadlessPolicy::from), TrustedSubjects::default());
     let inbox = if approve.is_none() && is_attended { desk.attend() } else { None };
-    (desk, inbox.map(Person::new))
+    (desk, inbox.map(TerminalPrompter::new))
 }
 
 /// Shows how a run goes and asks the person, until there are no more events. While a question is on the screen the
 /// progress is held back.
-pub async fn show(mut progress: Progress, mut events: EventStream, mut person: Option<Person>) {
+pub async fn show(mut progress: ProgressDisplay, mut events: EventStream, mut person: Option<TerminalPrompter>) {
     let mut held = Vec::new();
     loop {
         tokio::select! {
@@ -69,9 +70,9 @@ pub async fn show(mut progress: Progress, mut events: EventStream, mut person: O
                     _ => progress.show(&event),
                 }
             }
-            () = progress.silence(), if !person.as_ref().is_some_and(Person::is_asked) => progress.tell_silence(),
+            () = progress.silence(), if !person.as_ref().is_some_and(TerminalPrompter::is_asked) => progress.tell_silence(),
             turn = attend(person.as_mut()) => match (turn, &mut person) {
-                (Turn::Comes, Some(person)) => {
+                (PrompterEvent::Comes, Some(person)) => {
                     // What happened before the question stands above it.
                     for _ in 0..limits::EVENT_QUEUE {
                         let Some(Some(event)) = events.next().now_or_never() else { break };
@@ -79,10 +80,10 @@ pub async fn show(mut progress: Progress, mut events: EventStream, mut person: O
                     }
                     person.put();
                 }
-                (Turn::Unclear, _) => {}
+                (PrompterEvent::Unclear, _) => {}
                 (turn, _) => {
                     held.drain(..).for_each(|event| progress.show(&event));
-                    if turn == Turn::Leaves {
+                    if turn == PrompterEvent::Leaves {
                         person = None;
                     }
                 }
@@ -95,7 +96,7 @@ pub async fn show(mut progress: Progress, mut events: EventStream, mut person: O
     held.iter().for_each(|event| progress.show(event));
 }
 
-async fn attend(person: Option<&mut Person>) -> Turn {
+async fn attend(person: Option<&mut TerminalPrompter>) -> PrompterEvent {
     match person {
         Some(person) => person.turn().await,
         None => std::future::pending().await,
@@ -104,7 +105,7 @@ async fn attend(person: Option<&mut Person>) -> Turn {
 
 /// What has happened between the desk and the person.
 #[derive(Debug, PartialEq, Eq)]
-enum Turn {
+enum PrompterEvent {
     /// There is a question, to be put on the screen.
     Comes,
     /// The question is still on the screen: the line was no answer to it.
@@ -116,18 +117,18 @@ enum Turn {
 }
 
 /// The person at the terminal.
-pub struct Person {
-    inbox: Inbox,
-    lines: Lines,
+pub struct TerminalPrompter {
+    inbox: ApprovalInbox,
+    lines: StdinLines,
     /// What is on the screen.
-    asked: Option<Asked>,
+    asked: Option<InboxQuestion>,
     /// Whether an answer in the person's own words was chosen instead of an option.
     in_words: bool,
 }
 
-impl Person {
-    fn new(inbox: Inbox) -> Self {
-        Self { inbox, lines: Lines::new(), asked: None, in_words: false }
+impl TerminalPrompter {
+    fn new(inbox: ApprovalInbox) -> Self {
+        Self { inbox, lines: StdinLines::new(), asked: None, in_words: false }
     }
 
     /// Whether a question is on the screen.
@@ -145,42 +146,42 @@ impl Person {
 
     /// Takes the next question, or a line of the answer to the one on the screen. Nothing is lost if the future is
     /// dropped.
-    async fn turn(&mut self) -> Turn {
+    async fn turn(&mut self) -> PrompterEvent {
         let Some(asked) = &self.asked else {
             self.asked = self.inbox.next().await;
-            return if self.asked.is_some() { Turn::Comes } else { Turn::Leaves };
+            return if self.asked.is_some() { PrompterEvent::Comes } else { PrompterEvent::Leaves };
         };
         let line = tokio::select! {
             () = self.inbox.closed(asked.id) => {
                 tell(&format!("\n{DIM}(that is not asked any more){PLAIN}\n"));
                 self.asked = None;
-                return Turn::Done;
+                return PrompterEvent::Done;
             }
             line = self.lines.next() => line,
         };
         match line {
-            Line::Text(line) => self.take(&line),
-            Line::NotText => self.again("that is not UTF-8 text"),
-            Line::End => {
+            StdinLine::Text(line) => self.take(&line),
+            StdinLine::NotText => self.again("that is not UTF-8 text"),
+            StdinLine::End => {
                 let left = "from now on questions have no answer and consent is not given";
                 tell(&format!("\n{YELLOW}you left:{PLAIN} {left}\n"));
-                Turn::Leaves
+                PrompterEvent::Leaves
             }
         }
     }
 
-    fn take(&mut self, line: &str) -> Turn {
-        let Some(Asked { id, question }) = &self.asked else { return Turn::Done };
+    fn take(&mut self, line: &str) -> PrompterEvent {
+        let Some(InboxQuestion { id, question }) = &self.asked else { return PrompterEvent::Done };
         let taken = match understood(&question.kind, self.in_words, line) {
-            Said::Words => {
+            ParsedAnswerLine::Words => {
                 self.in_words = true;
                 tell(prompt(&question.kind, true));
-                return Turn::Unclear;
+                return PrompterEvent::Unclear;
             }
-            Said::Unclear(why) => return self.again(&why),
-            Said::Nothing => self.inbox.decline(*id),
-            Said::Answer(answer) => self.inbox.answer(*id, answer),
-            Said::Verdict(verdict) => self.inbox.decide(*id, verdict),
+            ParsedAnswerLine::Unclear(why) => return self.again(&why),
+            ParsedAnswerLine::Nothing => self.inbox.decline(*id),
+            ParsedAnswerLine::Answer(answer) => self.inbox.answer(*id, answer),
+            ParsedAnswerLine::Verdict(verdict) => self.inbox.decide(*id, verdict),
         };
         match taken {
             Ok(()) => {}
@@ -190,13 +191,13 @@ impl Person {
             Err(error) => return self.again(&error.to_string()),
         }
         self.asked = None;
-        Turn::Done
+        PrompterEvent::Done
     }
 
-    fn again(&self, why: &str) -> Turn {
-        let Some(asked) = &self.asked else { return Turn::Done };
+    fn again(&self, why: &str) -> PrompterEvent {
+        let Some(asked) = &self.asked else { return PrompterEvent::Done };
         tell(&format!("{}\n{}", name(why), prompt(&asked.question.kind, self.in_words)));
-        Turn::Unclear
+        PrompterEvent::Unclear
     }
 }
 
@@ -212,83 +213,88 @@ mod tests {
 
     use super::*;
     use crate::{
-        approval::{Answer, Choice, OpenQuestion, Ruling, Subject, Verdict},
-        cli::render::Output,
+        approval::{OpenQuestion, OpenQuestionAnswer, PermissionDecision, PermissionSubject, QuestionOption, Verdict},
+        cli::render::RunOutputFormat,
         event::{AnsweredBy, Event, EventSink, LogLevel, RunCx},
     };
 
     fn open(text: &str, labels: &[&str]) -> OpenQuestion {
-        let choice = |label: &&str| Choice { label: (*label).into(), description: String::new() };
+        let choice = |label: &&str| QuestionOption { label: (*label).into(), description: String::new() };
         OpenQuestion { text: text.into(), options: labels.iter().map(choice).collect(), ..OpenQuestion::default() }
     }
 
     /// A person who types what is sent, and what tells when a line is wanted.
-    fn typist(desk: &Desk) -> (Person, mpsc::Sender<Line>, Receiver<()>) {
+    fn typist(desk: &ApprovalBroker) -> (TerminalPrompter, mpsc::Sender<StdinLine>, Receiver<()>) {
         let (wants, wanted) = sync_channel(1);
         let (typed, lines) = mpsc::channel(1);
-        let lines = Lines::from(wants, lines);
-        let person = Person { lines, ..Person::new(desk.attend().unwrap()) };
+        let lines = StdinLines::from(wants, lines);
+        let person = TerminalPrompter { lines, ..TerminalPrompter::new(desk.attend().unwrap()) };
         (person, typed, wanted)
     }
 
     #[tokio::test]
     async fn a_person_is_asked_until_the_answer_fits() {
-        let desk = Desk::new(Policy::Never, Trusted::default());
+        let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
         let (mut person, typed, wanted) = typist(&desk);
         let cx = RunCx::new("ada");
-        let subject = Subject::Tool { agent: "ada".into(), origin: "p".into(), name: "t".into(), digest: "d".into() };
+        let subject =
+            PermissionSubject::Tool { agent: "ada".into(), origin: "p".into(), name: "t".into(), digest: "d".into() };
         let mut first = pin!(desk.ask(&cx, open("which?", &["a", "b"])));
         let mut second = pin!(desk.permit(&cx, subject.clone(), "{}"));
         assert!(poll!(first.as_mut()).is_pending() && poll!(second.as_mut()).is_pending());
         // Typed before anything was asked.
-        typed.send(Line::Text("1\n".into())).await.unwrap();
-        assert_eq!(person.turn().await, Turn::Comes);
+        typed.send(StdinLine::Text("1\n".into())).await.unwrap();
+        assert_eq!(person.turn().await, PrompterEvent::Comes);
         person.put();
-        for (line, turn) in [("what?\n", Turn::Unclear), ("3\n", Turn::Unclear), ("both\n", Turn::Done)] {
+        for (line, turn) in
+            [("what?\n", PrompterEvent::Unclear), ("3\n", PrompterEvent::Unclear), ("both\n", PrompterEvent::Done)]
+        {
             assert!(poll!(pin!(person.turn())).is_pending(), "a line is wanted");
             assert!(wanted.try_recv().is_ok() && wanted.try_recv().is_err(), "one at a time");
-            typed.send(Line::Text(line.into())).await.unwrap();
+            typed.send(StdinLine::Text(line.into())).await.unwrap();
             assert_eq!(person.turn().await, turn, "{line}");
         }
-        assert_eq!(first.await, Ok(Some(Answer::Text("both".into()))));
-        assert_eq!(person.turn().await, Turn::Comes);
+        assert_eq!(first.await, Ok(Some(OpenQuestionAnswer::Text("both".into()))));
+        assert_eq!(person.turn().await, PrompterEvent::Comes);
         person.put();
-        for (line, turn) in [(Line::NotText, Turn::Unclear), (Line::Text("t\n".into()), Turn::Done)] {
+        for (line, turn) in
+            [(StdinLine::NotText, PrompterEvent::Unclear), (StdinLine::Text("t\n".into()), PrompterEvent::Done)]
+        {
             assert!(poll!(pin!(person.turn())).is_pending());
             typed.send(line).await.unwrap();
             assert_eq!(person.turn().await, turn);
         }
-        assert_eq!(second.await, Ok(Ruling { verdict: Verdict::Trust, by: AnsweredBy::Person }));
+        assert_eq!(second.await, Ok(PermissionDecision { verdict: Verdict::Trust, by: AnsweredBy::Person }));
         // One that is withdrawn leaves the screen; what is typed for it is not for the next.
         let mut gone = Box::pin(desk.ask(&cx, open("gone?", &[])));
         assert!(poll!(&mut gone).is_pending());
-        assert_eq!(person.turn().await, Turn::Comes);
+        assert_eq!(person.turn().await, PrompterEvent::Comes);
         person.put();
         assert!(poll!(pin!(person.turn())).is_pending());
         drop(gone);
-        assert_eq!(person.turn().await, Turn::Done);
-        typed.send(Line::Text("too late\n".into())).await.unwrap();
+        assert_eq!(person.turn().await, PrompterEvent::Done);
+        typed.send(StdinLine::Text("too late\n".into())).await.unwrap();
         let mut last = pin!(desk.ask(&cx, open("last?", &[])));
         assert!(poll!(last.as_mut()).is_pending());
-        assert_eq!(person.turn().await, Turn::Comes);
+        assert_eq!(person.turn().await, PrompterEvent::Comes);
         person.put();
         assert!(poll!(pin!(person.turn())).is_pending());
         // Whoever leaves is asked nothing more.
-        typed.send(Line::End).await.unwrap();
-        assert_eq!(person.turn().await, Turn::Leaves);
+        typed.send(StdinLine::End).await.unwrap();
+        assert_eq!(person.turn().await, PrompterEvent::Leaves);
         drop(person);
         assert_eq!(last.await, Ok(None));
     }
 
     #[tokio::test]
     async fn progress_is_held_back_while_a_question_is_on_the_screen() {
-        let desk = Desk::new(Policy::Never, Trusted::default());
+        let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
         let (person, typed, _wanted) = typist(&desk);
         let (events, stream) = EventSink::channel();
         let cx = RunCx::new("ada");
         let mut question = pin!(desk.ask(&cx, open("why?", &[])));
         assert!(poll!(question.as_mut()).is_pending());
-        let mut shown = Box::pin(show(Progress::new(Output::Text, false), stream, Some(person)));
+        let mut shown = Box::pin(show(ProgressDisplay::new(RunOutputFormat::Text, false), stream, Some(person)));
         assert!(poll!(&mut shown).is_pending());
         let log = || Event::PluginLog {
             agent: "ada".into(),
@@ -306,12 +312,12 @@ mod tests {
         tokio::task::yield_now().await;
         let mut beyond = Box::pin(events.emit(log()));
         assert!(poll!(beyond.as_mut()).is_pending(), "the run waits for the person");
-        typed.send(Line::Text("so\n".into())).await.unwrap();
+        typed.send(StdinLine::Text("so\n".into())).await.unwrap();
         let answer = tokio::select! {
             () = &mut shown => panic!("there are still events"),
             answer = &mut question => answer,
         };
-        assert_eq!(answer, Ok(Some(Answer::Text("so".into()))));
+        assert_eq!(answer, Ok(Some(OpenQuestionAnswer::Text("so".into()))));
         tokio::select! {
             () = &mut shown => panic!("there are still events"),
             () = &mut beyond => {}

@@ -1,4 +1,4 @@
-use super::lines::{Line, Lines};
+use super::lines::{StdinLine, StdinLines};
 use crate::cli::render::tell;
 
 /// What a person says to what the files of a project name.
@@ -14,18 +14,18 @@ pub enum Consent {
 
 /// What can be said: where nothing is run now there is no once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Choice {
+pub enum ConsentPrompt {
     /// Yes from now on, yes for this run, or no.
     WithOnce,
     /// Yes from now on, or no.
     YesOrNo,
-    /// The same as [`Choice::WithOnce`], about a session.
+    /// The same as [`ConsentPrompt::WithOnce`], about a session.
     GoOn,
     /// Yes or no, about changes of files.
     Undo,
 }
 
-impl Choice {
+impl ConsentPrompt {
     fn prompt(self) -> &'static str {
         match self {
             Self::WithOnce => "trust them? [y]es, from now on; [o]nce; [n]o (Enter alone: no): ",
@@ -53,23 +53,23 @@ impl Choice {
 }
 
 /// Shows what is asked and waits for the answer. The question ends with the future.
-pub async fn trust(shown: &str, choice: Choice) -> Consent {
-    answer(shown, choice, Lines::new()).await
+pub async fn trust(shown: &str, choice: ConsentPrompt) -> Consent {
+    answer(shown, choice, StdinLines::new()).await
 }
 
-async fn answer(shown: &str, choice: Choice, mut lines: Lines) -> Consent {
+async fn answer(shown: &str, choice: ConsentPrompt, mut lines: StdinLines) -> Consent {
     let prompt = choice.prompt();
     let mut put = format!("{shown}{prompt}");
     loop {
         lines.forget();
         tell(&put);
         match lines.next().await {
-            Line::Text(line) => match choice.understood(&line) {
+            StdinLine::Text(line) => match choice.understood(&line) {
                 Some(consent) => return consent,
                 None => put = format!("{}\n{prompt}", choice.wanted()),
             },
-            Line::NotText => put = format!("that is not UTF-8 text\n{prompt}"),
-            Line::End => {
+            StdinLine::NotText => put = format!("that is not UTF-8 text\n{prompt}"),
+            StdinLine::End => {
                 tell("\n");
                 return Consent::No;
             }
@@ -88,22 +88,22 @@ mod tests {
 
     #[tokio::test]
     async fn a_person_is_asked_until_it_is_clear_and_silence_is_no() {
-        let text = |text: &str| Line::Text(text.into());
-        let (once, either) = (Choice::WithOnce, Choice::YesOrNo);
+        let text = |text: &str| StdinLine::Text(text.into());
+        let (once, either) = (ConsentPrompt::WithOnce, ConsentPrompt::YesOrNo);
         for (choice, typed, consent) in [
             (once, vec![text("y\n")], Consent::Yes),
             (once, vec![text(" YES\r\n")], Consent::Yes),
-            (once, vec![text("yep\n"), Line::NotText, text("o\n")], Consent::Once),
+            (once, vec![text("yep\n"), StdinLine::NotText, text("o\n")], Consent::Once),
             (once, vec![text("t\n"), text("once\n")], Consent::Once),
             (once, vec![text("no\n")], Consent::No),
             (once, vec![text("\n")], Consent::No),
-            (once, vec![text("what?\n"), Line::End], Consent::No),
+            (once, vec![text("what?\n"), StdinLine::End], Consent::No),
             (either, vec![text("o\n"), text("once\n"), text("y\n")], Consent::Yes),
             (either, vec![text("\n")], Consent::No),
         ] {
             let (wants, wanted) = sync_channel(1);
             let (sender, lines) = mpsc::channel(1);
-            let mut asked = pin!(answer("", choice, Lines::from(wants, lines)));
+            let mut asked = pin!(answer("", choice, StdinLines::from(wants, lines)));
             // Typed before anything was asked: it is no answer.
             sender.send(text("y\n")).await.unwrap();
             let mut typed = typed.into_iter().peekable();

@@ -1,16 +1,16 @@
 //! How a question looks on the screen, and what a line of the answer means.
 
 use crate::{
-    approval::{Answer, Asked, OpenQuestion, QuestionKind, Subject, Verdict},
+    approval::{InboxQuestion, OpenQuestion, OpenQuestionAnswer, PermissionSubject, QuestionKind, Verdict},
     cli::render::{BOLD, DIM, GREEN, PLAIN, RED, YELLOW, escaped, name},
 };
 
 /// A question as it is put on the screen, without the prompt. No line of somebody else's begins where ours begin.
-pub fn shown(asked: &Asked) -> String {
+pub fn shown(asked: &InboxQuestion) -> String {
     let from = name(&asked.question.from);
     let lines = |text: &str| escaped(text).lines().map(|line| format!("  {line}\n")).collect::<String>();
     match &asked.question.kind {
-        QuestionKind::Permission { subject: subject @ Subject::Change { .. }, detail } => {
+        QuestionKind::Permission { subject: subject @ PermissionSubject::Change { .. }, detail } => {
             format!("{BOLD}{from}{PLAIN} wants to {}\n{}", name(&subject.to_string()), coloured(detail))
         }
         QuestionKind::Permission { subject, detail } => {
@@ -52,19 +52,20 @@ pub fn coloured(detail: &str) -> String {
 /// What the person is to write.
 pub fn prompt(kind: &QuestionKind, in_words: bool) -> &'static str {
     match kind {
-        QuestionKind::Permission { subject: Subject::Program { .. }, .. } => {
+        QuestionKind::Permission { subject: PermissionSubject::Program { .. }, .. } => {
             "allow it? [y]es, once; [t]rust this program, with any arguments, from now on; [n]o: "
         }
-        QuestionKind::Permission { subject: Subject::GitReading, .. } => {
+        QuestionKind::Permission { subject: PermissionSubject::GitReading, .. } => {
             "allow it? [y]es, in this session; [t]rust all agents here with it from now on; [n]o: "
         }
-        QuestionKind::Permission { subject: Subject::Folder { .. } | Subject::Server { .. }, .. } => {
-            "allow it? [y]es, as long as this runs; [t]rust this project with it from now on; [n]o: "
-        }
-        QuestionKind::Permission { subject: Subject::Change { always_asked: true, .. }, .. } => {
+        QuestionKind::Permission {
+            subject: PermissionSubject::Folder { .. } | PermissionSubject::Server { .. },
+            ..
+        } => "allow it? [y]es, as long as this runs; [t]rust this project with it from now on; [n]o: ",
+        QuestionKind::Permission { subject: PermissionSubject::Change { always_asked: true, .. }, .. } => {
             "change them? [y]es, once; [n]o: "
         }
-        QuestionKind::Permission { subject: Subject::Change { .. }, .. } => {
+        QuestionKind::Permission { subject: PermissionSubject::Change { .. }, .. } => {
             "change them? [y]es, once; [t]rust this tool's changes until the program ends; [n]o: "
         }
         QuestionKind::Permission { .. } => "allow it? [y]es, once; [t]rust this agent with it from now on; [n]o: ",
@@ -78,8 +79,8 @@ pub fn prompt(kind: &QuestionKind, in_words: bool) -> &'static str {
 
 /// What a line of a person means.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Said {
-    Answer(Answer),
+pub enum ParsedAnswerLine {
+    Answer(OpenQuestionAnswer),
     Verdict(Verdict),
     /// No answer.
     Nothing,
@@ -88,36 +89,38 @@ pub enum Said {
     Unclear(String),
 }
 
-pub fn understood(kind: &QuestionKind, in_words: bool, line: &str) -> Said {
+pub fn understood(kind: &QuestionKind, in_words: bool, line: &str) -> ParsedAnswerLine {
     let line = line.trim();
     match kind {
-        QuestionKind::Permission { subject: Subject::Change { always_asked: true, .. }, .. }
+        QuestionKind::Permission { subject: PermissionSubject::Change { always_asked: true, .. }, .. }
             if matches!(line.to_lowercase().as_str(), "t" | "trust") =>
         {
-            Said::Unclear("this is asked each time: write y or n".into())
+            ParsedAnswerLine::Unclear("this is asked each time: write y or n".into())
         }
         QuestionKind::Permission { .. } => match line.to_lowercase().as_str() {
-            "y" | "yes" => Said::Verdict(Verdict::Yes),
-            "t" | "trust" => Said::Verdict(Verdict::Trust),
-            "n" | "no" => Said::Verdict(Verdict::No),
-            _ => Said::Unclear("write y, t or n".into()),
+            "y" | "yes" => ParsedAnswerLine::Verdict(Verdict::Yes),
+            "t" | "trust" => ParsedAnswerLine::Verdict(Verdict::Trust),
+            "n" | "no" => ParsedAnswerLine::Verdict(Verdict::No),
+            _ => ParsedAnswerLine::Unclear("write y, t or n".into()),
         },
-        QuestionKind::Open(_) if line.is_empty() => Said::Nothing,
-        QuestionKind::Open(open) if in_words || open.options.is_empty() => Said::Answer(Answer::Text(line.into())),
+        QuestionKind::Open(_) if line.is_empty() => ParsedAnswerLine::Nothing,
+        QuestionKind::Open(open) if in_words || open.options.is_empty() => {
+            ParsedAnswerLine::Answer(OpenQuestionAnswer::Text(line.into()))
+        }
         QuestionKind::Open(open) => chosen(open, line),
     }
 }
 
 /// The options of these numbers, counted from 1; the number after the last is the person's own words.
-fn chosen(open: &OpenQuestion, line: &str) -> Said {
+fn chosen(open: &OpenQuestion, line: &str) -> ParsedAnswerLine {
     let other = open.options.len() + 1;
     let mut labels = Vec::new();
     let words: Vec<_> = line.split([',', ' ']).filter(|word| !word.is_empty()).collect();
     for word in &words {
         match word.parse::<usize>() {
-            Ok(number) if number == other && words.len() == 1 => return Said::Words,
+            Ok(number) if number == other && words.len() == 1 => return ParsedAnswerLine::Words,
             Ok(number) if number == other => {
-                return Said::Unclear(format!("{other} is for your own words: write it alone"));
+                return ParsedAnswerLine::Unclear(format!("{other} is for your own words: write it alone"));
             }
             Ok(number) if (1..other).contains(&number) => {
                 let label = &open.options[number - 1].label;
@@ -125,14 +128,14 @@ fn chosen(open: &OpenQuestion, line: &str) -> Said {
                     labels.push(label.clone());
                 }
             }
-            _ => return Said::Unclear(format!("write a number from 1 to {other}")),
+            _ => return ParsedAnswerLine::Unclear(format!("write a number from 1 to {other}")),
         }
     }
     match (labels.len(), open.most_selections()) {
-        (0, _) => Said::Unclear(format!("write a number from 1 to {other}")),
-        (count, 1) if count > 1 => Said::Unclear("write one number".into()),
-        (count, most) if count > most => Said::Unclear(format!("write at most {most} numbers")),
-        _ => Said::Answer(Answer::Chosen(labels)),
+        (0, _) => ParsedAnswerLine::Unclear(format!("write a number from 1 to {other}")),
+        (count, 1) if count > 1 => ParsedAnswerLine::Unclear("write one number".into()),
+        (count, most) if count > most => ParsedAnswerLine::Unclear(format!("write at most {most} numbers")),
+        _ => ParsedAnswerLine::Answer(OpenQuestionAnswer::Chosen(labels)),
     }
 }
 
@@ -141,10 +144,10 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::approval::{Choice, Question};
+    use crate::approval::{Question, QuestionOption};
 
     fn open(labels: &[&str], most: Option<usize>) -> QuestionKind {
-        let choice = |label: &&str| Choice { label: (*label).into(), description: String::new() };
+        let choice = |label: &&str| QuestionOption { label: (*label).into(), description: String::new() };
         QuestionKind::Open(OpenQuestion {
             text: "which?".into(),
             options: labels.iter().map(choice).collect(),
@@ -155,31 +158,34 @@ mod tests {
     }
 
     fn permission(name: &str, detail: &str) -> QuestionKind {
-        let subject = Subject::Tool { agent: "ada".into(), origin: "p".into(), name: name.into(), digest: "d".into() };
+        let subject =
+            PermissionSubject::Tool { agent: "ada".into(), origin: "p".into(), name: name.into(), digest: "d".into() };
         QuestionKind::Permission { subject, detail: detail.into() }
     }
 
     #[test]
     fn a_line_means_what_it_says() {
-        let text = |text: &str| Said::Answer(Answer::Text(text.into()));
-        let chosen = |labels: &[&str]| Said::Answer(Answer::Chosen(labels.iter().map(|l| (*l).into()).collect()));
-        let unclear = |why: &str| Said::Unclear(why.into());
+        let text = |text: &str| ParsedAnswerLine::Answer(OpenQuestionAnswer::Text(text.into()));
+        let chosen = |labels: &[&str]| {
+            ParsedAnswerLine::Answer(OpenQuestionAnswer::Chosen(labels.iter().map(|l| (*l).into()).collect()))
+        };
+        let unclear = |why: &str| ParsedAnswerLine::Unclear(why.into());
         let (free, one, two) = (open(&[], None), open(&["a", "b", "2"], None), open(&["a", "b", "c"], Some(2)));
         for (kind, in_words, line, said) in [
-            (&permission("t", ""), false, "y\n", Said::Verdict(Verdict::Yes)),
-            (&permission("t", ""), false, " Yes\r\n", Said::Verdict(Verdict::Yes)),
-            (&permission("t", ""), false, "T", Said::Verdict(Verdict::Trust)),
-            (&permission("t", ""), false, "no", Said::Verdict(Verdict::No)),
+            (&permission("t", ""), false, "y\n", ParsedAnswerLine::Verdict(Verdict::Yes)),
+            (&permission("t", ""), false, " Yes\r\n", ParsedAnswerLine::Verdict(Verdict::Yes)),
+            (&permission("t", ""), false, "T", ParsedAnswerLine::Verdict(Verdict::Trust)),
+            (&permission("t", ""), false, "no", ParsedAnswerLine::Verdict(Verdict::No)),
             (&permission("t", ""), false, "", unclear("write y, t or n")),
             (&permission("t", ""), false, "yep", unclear("write y, t or n")),
             (&free, false, "it is 日\n", text("it is 日")),
             (&free, false, "1", text("1")),
-            (&free, false, " \n", Said::Nothing),
-            (&one, false, "\n", Said::Nothing),
+            (&free, false, " \n", ParsedAnswerLine::Nothing),
+            (&one, false, "\n", ParsedAnswerLine::Nothing),
             (&one, false, "2\n", chosen(&["b"])),
             (&one, false, "2, 2", chosen(&["b"])),
             (&one, false, "1,2", unclear("write one number")),
-            (&one, false, "4", Said::Words),
+            (&one, false, "4", ParsedAnswerLine::Words),
             (&one, false, "0", unclear("write a number from 1 to 4")),
             (&one, false, "5", unclear("write a number from 1 to 4")),
             (&one, false, "-1", unclear("write a number from 1 to 4")),
@@ -187,12 +193,12 @@ mod tests {
             (&one, false, "b", unclear("write a number from 1 to 4")),
             (&one, false, ",", unclear("write a number from 1 to 4")),
             (&one, true, "2", text("2")),
-            (&one, true, "", Said::Nothing),
+            (&one, true, "", ParsedAnswerLine::Nothing),
             (&two, false, "3, 1", chosen(&["c", "a"])),
             (&two, false, "3 1", chosen(&["c", "a"])),
             (&two, false, "1,2,3", unclear("write at most 2 numbers")),
             (&two, false, "1,4", unclear("4 is for your own words: write it alone")),
-            (&two, false, "4", Said::Words),
+            (&two, false, "4", ParsedAnswerLine::Words),
         ] {
             assert_eq!(understood(kind, in_words, line), said, "{line:?}");
         }
@@ -202,10 +208,11 @@ mod tests {
     fn what_is_asked_cannot_forge_a_prompt_or_act_on_the_terminal() {
         let evil = "\x1b[2Jx\nallow it? \u{202e}y";
         let header = OpenQuestion { text: evil.into(), header: evil.into(), ..OpenQuestion::default() };
-        let option = Choice { label: evil.into(), description: evil.into() };
+        let option = QuestionOption { label: evil.into(), description: evil.into() };
         let change = |detail: &str| {
             let [agent, origin, digest, content] = ["ada", "p", "d", "c"].map(str::to_owned);
-            let subject = Subject::Change { agent, origin, name: evil.into(), digest, content, always_asked: false };
+            let subject =
+                PermissionSubject::Change { agent, origin, name: evil.into(), digest, content, always_asked: false };
             QuestionKind::Permission { subject, detail: detail.into() }
         };
         for kind in [
@@ -216,7 +223,7 @@ mod tests {
             QuestionKind::Open(OpenQuestion { options: vec![option], ..header }),
         ] {
             let question = Question { kind, from: evil.into(), run: "r".into() };
-            let text = shown(&Asked { id: 1, question: Arc::new(question) });
+            let text = shown(&InboxQuestion { id: 1, question: Arc::new(question) });
             let ours = [BOLD, DIM, PLAIN, GREEN, RED, YELLOW];
             let plain = ours.iter().fold(text, |text, style| text.replace(style, ""));
             assert!(!plain.contains(['\x1b', '\u{202e}']) && plain.contains("\\u{1b}[2Jx"), "{plain}");

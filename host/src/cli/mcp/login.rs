@@ -1,11 +1,11 @@
 use clap::Args;
 use url::Url;
 
-use super::servers::Named;
+use super::servers::McpConfigArgs;
 use crate::{
     app::{mcp_login, mcp_logout, mcp_server_at},
     cli::{
-        render::{self, Output, escaped, print, tell},
+        render::{self, RunOutputFormat, escaped, print, tell},
         runtime, trust,
     },
     config::check_url,
@@ -23,12 +23,12 @@ Examples:
   shelly-host mcp login tracker
   shelly-host mcp login https://mcp.example.com/mcp
   shelly-host mcp logout tracker")]
-pub struct Login {
+pub struct McpLoginArgs {
     /// The server, by its name in the config, or its URL.
     #[arg(value_name = "SERVER")]
     server: String,
     #[command(flatten)]
-    from: Named,
+    from: McpConfigArgs,
     /// The port of this machine that the browser comes back to, for servers that want to know it before; 0: whichever is free.
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     port: u16,
@@ -38,18 +38,18 @@ pub struct Login {
 ///
 /// The server is not told: what it gave is of use to nobody else, and ends by itself.
 #[derive(Args)]
-pub struct Logout {
+pub struct McpLogoutArgs {
     /// The server, by its name in the config, or its URL.
     #[arg(value_name = "SERVER")]
     server: String,
     #[command(flatten)]
-    from: Named,
+    from: McpConfigArgs,
 }
 
-impl Login {
+impl McpLoginArgs {
     pub fn execute(self) -> u8 {
         let done = self.log_in();
-        done.map_or_else(|report| render::failed(&report, Output::Text), |()| 0)
+        done.map_or_else(|report| render::failed(&report, RunOutputFormat::Text), |()| 0)
     }
 
     fn log_in(self) -> Result<(), Report> {
@@ -63,10 +63,10 @@ impl Login {
     }
 }
 
-impl Logout {
+impl McpLogoutArgs {
     pub fn execute(self) -> u8 {
         let done = self.log_out();
-        done.map_or_else(|report| render::failed(&report, Output::Text), |()| 0)
+        done.map_or_else(|report| render::failed(&report, RunOutputFormat::Text), |()| 0)
     }
 
     fn log_out(self) -> Result<(), Report> {
@@ -76,7 +76,7 @@ impl Logout {
 }
 
 /// The server of the config that is called so, or one of which nothing is known but where it is.
-async fn server(named: &str, from: &Named) -> Result<ServerConfig, Report> {
+async fn server(named: &str, from: &McpConfigArgs) -> Result<ServerConfig, Report> {
     let nowhere =
         || Report::new(ErrorKind::Usage, "there is no place to keep a login").hint("set XDG_STATE_HOME, or HOME");
     let logins = trust::logins().ok_or_else(nowhere)?;

@@ -28,30 +28,30 @@ Examples:
 Nothing but the protocol goes to standard output, what happens to standard error. It ends when its
 client closes standard input, or with a signal."
 )]
-pub struct Mcp {
+pub struct McpArgs {
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<McpCommand>,
     #[command(flatten)]
-    serve: serve::Serve,
+    serve: serve::McpServeArgs,
 }
 
 /// What is done about the servers that agents use.
 #[derive(Subcommand)]
-enum Command {
-    List(servers::List),
-    Approve(servers::Approve),
-    Login(login::Login),
-    Logout(login::Logout),
+enum McpCommand {
+    List(servers::McpListArgs),
+    Approve(servers::McpApproveArgs),
+    Login(login::McpLoginArgs),
+    Logout(login::McpLogoutArgs),
 }
 
-impl Mcp {
+impl McpArgs {
     pub fn execute(self) -> u8 {
         match self.command {
             None => self.serve.execute(),
-            Some(Command::List(list)) => list.execute(),
-            Some(Command::Approve(approve)) => approve.execute(),
-            Some(Command::Login(login)) => login.execute(),
-            Some(Command::Logout(logout)) => logout.execute(),
+            Some(McpCommand::List(list)) => list.execute(),
+            Some(McpCommand::Approve(approve)) => approve.execute(),
+            Some(McpCommand::Login(login)) => login.execute(),
+            Some(McpCommand::Logout(logout)) => logout.execute(),
         }
     }
 }

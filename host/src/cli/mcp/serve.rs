@@ -7,24 +7,24 @@ use tokio::{net::TcpListener, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    app::{App, Remake, ServeOptions, Serving},
-    approval::{Desk, Policy, Trusted},
+    app::{App, AppReloader, AppServer, ServeOptions},
+    approval::{ApprovalBroker, HeadlessPolicy, TrustedSubjects},
     cli::{
-        ask::{self, Approve},
-        render::{self, DIM, Output, PLAIN, Progress, name, tell, warn},
+        ask::{self, ApprovalModeArg},
+        render::{self, DIM, PLAIN, ProgressDisplay, RunOutputFormat, name, tell, warn},
         secrets, signals, trust,
     },
     config::Config,
     error::{ErrorKind, Report},
     event::EventSink,
     limits,
-    mcp::serve::{Doors, PATH, Server, Token},
+    mcp::serve::{AccessPolicy, BearerToken, McpServer, PATH},
     plugin::PluginCatalog,
 };
 
 /// What is served, and to whom.
 #[derive(Args, Clone)]
-pub struct Serve {
+pub struct McpServeArgs {
     /// The config; without it .shelly/config.yaml or shelly.yaml, if there is one.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -41,7 +41,7 @@ pub struct Serve {
     /// What happens where consent is needed or an agent has a question, without asking anybody. Without it the client asks
     /// its person, if it can; what you trusted before is done, and the rest is not.
     #[arg(long, value_name = "WHEN", value_enum)]
-    approve: Option<Approve>,
+    approve: Option<ApprovalModeArg>,
     /// Act on what the config and the permissions that were found in the project name, though you have not said yes to it;
     /// see shelly-host config trust. Also take the tools of MCP servers as they are now.
     #[arg(long)]
@@ -74,10 +74,10 @@ fn address(given: &str) -> Result<SocketAddr, String> {
     whole.parse().map_err(|_| "it is no address with a port: write 127.0.0.1:8321".to_owned())
 }
 
-impl Serve {
+impl McpServeArgs {
     pub fn execute(self) -> u8 {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-        let failed = |report: &Report| render::failed(report, Output::Text);
+        let failed = |report: &Report| render::failed(report, RunOutputFormat::Text);
         let runtime = match runtime {
             Ok(runtime) => runtime,
             Err(error) => return failed(&Report::new(ErrorKind::Bug, "cannot start").cause(error)),
@@ -99,21 +99,24 @@ impl Serve {
             None => None,
         };
         let config = crate::cli::config(self.config.as_ref())?;
-        let desk = Desk::new(self.approve.map_or(Policy::Never, Policy::from), Trusted::default());
+        let desk = ApprovalBroker::new(
+            self.approve.map_or(HeadlessPolicy::Never, HeadlessPolicy::from),
+            TrustedSubjects::default(),
+        );
         let inbox = if self.approve.is_none() { desk.attend() } else { None };
         let app = self.app(&config, &desk, &self.plugins)?;
         let standing = app.standing(&trust::store(), self.config.is_some())?;
         desk.trust(trust::admitted(&standing, self.trust, false).await?);
 
         let (events, stream) = EventSink::channel();
-        let shown = tokio::spawn(ask::show(Progress::new(Output::Text, self.verbose), stream, None));
+        let shown = tokio::spawn(ask::show(ProgressDisplay::new(RunOutputFormat::Text, self.verbose), stream, None));
         let options = ServeOptions {
             agent: self.agent.clone(),
             model: self.model.clone(),
             record: !self.no_session,
             events: events.clone(),
         };
-        let starting = Serving::start(app, self.remake(&config, &desk), inbox, options);
+        let starting = AppServer::start(app, self.remake(&config, &desk), inbox, options);
         let serving = tokio::select! {
             biased;
             code = &mut interrupt => {
@@ -126,7 +129,7 @@ impl Serve {
         serving.notes.iter().for_each(|note| tell(&format!("{DIM}{}{PLAIN}\n", name(note))));
         serving.warnings.iter().for_each(|warning| warn(warning));
 
-        let (server, stop) = (Server::new(serving.served()), CancellationToken::new());
+        let (server, stop) = (McpServer::new(serving.served()), CancellationToken::new());
         let mut serve = Box::pin(async {
             match listener {
                 Some((listener, address)) => {
@@ -160,7 +163,7 @@ impl Serve {
         Ok(code)
     }
 
-    fn app(&self, config: &Config, desk: &Desk, plugins: &[PathBuf]) -> Result<App, Report> {
+    fn app(&self, config: &Config, desk: &ApprovalBroker, plugins: &[PathBuf]) -> Result<App, Report> {
         let (mut dirs, compiling) = (crate::cli::plugin_dirs(plugins), crate::cli::compiling());
         // Directories that are empty now were named all the same.
         dirs.offers_standard = self.plugins.is_empty();
@@ -169,7 +172,7 @@ impl Serve {
     }
 
     /// Makes the app anew, and looks whether the person has said yes to what is new in it.
-    fn remake(&self, config: &Config, desk: &Desk) -> Remake {
+    fn remake(&self, config: &Config, desk: &ApprovalBroker) -> AppReloader {
         let (this, config, desk) = (self.clone(), config.clone(), desk.clone());
         Arc::new(move || {
             // One in which nothing is left is not wrong: its plugins were taken away.
@@ -181,7 +184,7 @@ impl Serve {
         })
     }
 
-    fn doors(&self) -> Result<Doors, Report> {
+    fn doors(&self) -> Result<AccessPolicy, Report> {
         let token = self.token_env.as_ref().map(|variable| {
             let wrong = |why: String| {
                 Report::new(ErrorKind::Usage, format!("the variable `{}` holds no token", variable.escape_debug()))
@@ -189,14 +192,18 @@ impl Serve {
                     .hint("set it to something that nobody can guess: openssl rand -hex 32")
             };
             let token = std::env::var(variable).map_err(|error| wrong(error.to_string()))?;
-            Token::new(&token).map_err(wrong)
+            BearerToken::new(&token).map_err(wrong)
         });
-        Ok(Doors { token: token.transpose()?, hosts: self.allow_host.clone(), origins: self.allow_origin.clone() })
+        Ok(AccessPolicy {
+            token: token.transpose()?,
+            hosts: self.allow_host.clone(),
+            origins: self.allow_origin.clone(),
+        })
     }
 }
 
 /// Listens at an address for which the doors are fit.
-async fn listen(address: SocketAddr, doors: &Doors) -> Result<(TcpListener, SocketAddr), Report> {
+async fn listen(address: SocketAddr, doors: &AccessPolicy) -> Result<(TcpListener, SocketAddr), Report> {
     doors.check(address).map_err(|why| {
         Report::new(ErrorKind::Usage, "cannot serve over HTTP")
             .cause(why)

@@ -6,18 +6,18 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::{
-    app::{App, OfServer},
-    approval::{Desk, Policy, Trusted},
+    app::{App, ConnectedMcpServer},
+    approval::{ApprovalBroker, HeadlessPolicy, TrustedSubjects},
     cli::{
         self,
-        ask::{self, Choice, Consent},
-        plugin::Format,
-        render::{self, Output, escaped, json_line, name, one_line, print, print_for_people, tell},
+        ask::{self, Consent, ConsentPrompt},
+        plugin::CliOutputFormat,
+        render::{self, RunOutputFormat, escaped, json_line, name, one_line, print, print_for_people, tell},
         trust,
     },
     config::McpServerConfig,
     error::{ErrorKind, Report},
-    mcp::{Pinned, Pins, ServerTool},
+    mcp::{PinStatus, Pins, ServerTool},
 };
 
 /// See the MCP servers of the config, and how their tools stand.
@@ -29,15 +29,15 @@ use crate::{
 Examples:
   shelly-host mcp list
   shelly-host mcp list files")]
-pub struct List {
+pub struct McpListArgs {
     /// The server: its tools are shown with what they say of themselves. Without it all servers.
     #[arg(value_name = "SERVER")]
     server: Option<String>,
     #[command(flatten)]
-    from: Named,
+    from: McpConfigArgs,
     /// How to print them.
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
-    output: Format,
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = CliOutputFormat::Text)]
+    output: CliOutputFormat,
 }
 
 /// Approve what an MCP server offers now.
@@ -49,7 +49,7 @@ pub struct List {
 Examples:
   shelly-host mcp approve files
   shelly-host mcp approve files read_file write_file --yes")]
-pub struct Approve {
+pub struct McpApproveArgs {
     /// The server.
     #[arg(value_name = "SERVER")]
     server: String,
@@ -60,12 +60,12 @@ pub struct Approve {
     #[arg(long)]
     yes: bool,
     #[command(flatten)]
-    from: Named,
+    from: McpConfigArgs,
 }
 
 /// Where the servers are named.
 #[derive(Args)]
-pub(super) struct Named {
+pub(super) struct McpConfigArgs {
     /// The config; without it .shelly/config.yaml or shelly.yaml, if there is one.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -75,9 +75,9 @@ pub(super) struct Named {
     trust: bool,
 }
 
-impl List {
+impl McpListArgs {
     pub fn execute(self) -> u8 {
-        let output = if self.output == Format::Json { Output::Json } else { Output::Text };
+        let output = if self.output == CliOutputFormat::Json { RunOutputFormat::Json } else { RunOutputFormat::Text };
         self.list().unwrap_or_else(|report| render::failed(&report, output))
     }
 
@@ -97,7 +97,7 @@ impl List {
             for config in configs {
                 match app.server(&config.name).await {
                     Ok(server) => {
-                        listed.push(if self.output == Format::Json {
+                        listed.push(if self.output == CliOutputFormat::Json {
                             json_of(config, &server)
                         } else {
                             print_for_people(&shown(config, &server, self.server.is_some()))?;
@@ -114,20 +114,20 @@ impl List {
                 }
             }
             match self.output {
-                Format::Json => print(&json_line(&json!({ "servers": listed })))?,
-                Format::Text if listed.is_empty() => {
+                CliOutputFormat::Json => print(&json_line(&json!({ "servers": listed })))?,
+                CliOutputFormat::Text if listed.is_empty() => {
                     print("the config names no MCP server: add one under `mcp_servers`")?
                 }
-                Format::Text => {}
+                CliOutputFormat::Text => {}
             }
             Ok(failed.unwrap_or_default())
         })
     }
 }
 
-impl Approve {
+impl McpApproveArgs {
     pub fn execute(self) -> u8 {
-        self.approve().map_or_else(|report| render::failed(&report, Output::Text), |()| 0)
+        self.approve().map_or_else(|report| render::failed(&report, RunOutputFormat::Text), |()| 0)
     }
 
     fn approve(&self) -> Result<(), Report> {
@@ -141,7 +141,7 @@ impl Approve {
         })
     }
 
-    async fn decide(&self, app: &App, server: &OfServer) -> Result<(), Report> {
+    async fn decide(&self, app: &App, server: &ConnectedMcpServer) -> Result<(), Report> {
         let listing = server.client.listing();
         let names = || listing.tools.iter().map(|tool| tool.name.as_str());
         if let Some(unknown) = self.tools.iter().find(|tool| !names().any(|name| name == tool.as_str())) {
@@ -150,7 +150,7 @@ impl Approve {
         }
         let before = server.pins.clone().unwrap_or_default();
         let is_meant = |tool: &ServerTool| self.tools.is_empty() || self.tools.contains(&tool.name);
-        let is_new = |tool: &ServerTool| before.state(&tool.name, &tool.digest) != Pinned::Unchanged;
+        let is_new = |tool: &ServerTool| before.state(&tool.name, &tool.digest) != PinStatus::Unchanged;
         let wanted: Vec<_> = listing.tools.iter().filter(|tool| is_meant(tool) && is_new(tool)).collect();
         let mut after: Pins = match self.tools.is_empty() {
             // What is gone is forgotten with all the rest.
@@ -177,7 +177,7 @@ impl Approve {
                     .cause("nobody is here to be asked")
                     .hint("say yes without being asked with --yes"));
             }
-            match ask::trust("", Choice::YesOrNo).await {
+            match ask::trust("", ConsentPrompt::YesOrNo).await {
                 Consent::Yes => {}
                 Consent::Once | Consent::No => {
                     return Err(Report::new(ErrorKind::Usage, "nothing was approved").cause("you said no"));
@@ -189,9 +189,12 @@ impl Approve {
     }
 }
 
-impl Named {
+impl McpConfigArgs {
     pub(super) fn app(&self) -> Result<App, Report> {
-        let (config, desk) = (cli::config(self.config.as_ref())?, Desk::new(Policy::Never, Trusted::default()));
+        let (config, desk) = (
+            cli::config(self.config.as_ref())?,
+            ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default()),
+        );
         let app = App::new(config, cli::plugin_dirs(&[]), cli::compiling(), cli::environment(), desk)?;
         Ok(app.with_approvals(trust::store(), false).with_logins(trust::logins()))
     }
@@ -207,28 +210,28 @@ fn counted(tools: usize) -> String {
     if tools == 1 { "one tool".into() } else { format!("{tools} tools") }
 }
 
-fn word(state: Pinned) -> &'static str {
+fn word(state: PinStatus) -> &'static str {
     match state {
-        Pinned::Unchanged => "approved",
-        Pinned::New => "new",
-        Pinned::Changed => "changed",
-        Pinned::Gone => "gone",
+        PinStatus::Unchanged => "approved",
+        PinStatus::New => "new",
+        PinStatus::Changed => "changed",
+        PinStatus::Gone => "gone",
     }
 }
 
-fn states(server: &OfServer) -> Vec<(String, Pinned)> {
+fn states(server: &ConnectedMcpServer) -> Vec<(String, PinStatus)> {
     server.pins.clone().unwrap_or_default().compare(&server.client.listing()).into_iter().collect()
 }
 
-fn shown(config: &McpServerConfig, server: &OfServer, with_tools: bool) -> String {
+fn shown(config: &McpServerConfig, server: &ConnectedMcpServer, with_tools: bool) -> String {
     let (listing, states) = (server.client.listing(), states(server));
     let mut text = format!("{}: ", config.name);
     let count = |state| states.iter().filter(|(_, there)| *there == state).count();
     let _ = match server.pins {
         None => writeln!(text, "{}, approved when it is used first", counted(listing.tools.len())),
         Some(_) => {
-            let counts =
-                [Pinned::Unchanged, Pinned::New, Pinned::Changed, Pinned::Gone].map(|state| (state, count(state)));
+            let counts = [PinStatus::Unchanged, PinStatus::New, PinStatus::Changed, PinStatus::Gone]
+                .map(|state| (state, count(state)));
             let counts = counts.into_iter().filter(|(_, count)| *count > 0);
             let counts: Vec<_> = counts.map(|(state, count)| format!("{count} {}", word(state))).collect();
             writeln!(text, "{}", if counts.is_empty() { "no tools".into() } else { counts.join(", ") })
@@ -248,7 +251,7 @@ fn shown(config: &McpServerConfig, server: &OfServer, with_tools: bool) -> Strin
 }
 
 /// All that a tool says of itself, for who is to approve it.
-fn in_full(tool: &ServerTool, state: Pinned) -> String {
+fn in_full(tool: &ServerTool, state: PinStatus) -> String {
     let spec = &tool.spec;
     // All of it, for nobody says yes to what was cut away; and marked, so that no line of it passes for one of ours.
     let marked = |text: &str| escaped(text).replace('\n', "\n    | ");
@@ -271,7 +274,7 @@ fn in_full(tool: &ServerTool, state: Pinned) -> String {
     )
 }
 
-fn json_of(config: &McpServerConfig, server: &OfServer) -> Value {
+fn json_of(config: &McpServerConfig, server: &ConnectedMcpServer) -> Value {
     let listing = server.client.listing();
     let tools = states(server).into_iter().map(|(tool, state)| {
         let there = listing.find(&tool);

@@ -7,20 +7,23 @@ use serde_json::{Map, Value, json};
 use tokio::{sync::watch, time::timeout};
 use url::Url;
 
-use super::{Answers, Called, Peer, failed, wrong};
+use super::{FixtureCallResult, FixtureClient, FixtureResponder, failed, wrong};
 use crate::{
     cli::render::{json_line, print},
     error::{ErrorKind, Report},
     limits,
-    mcp::{Asking, Http, Listing, Program, Revisions, Root, ServerConfig, Target},
+    mcp::{
+        McpClientFeatures, McpHttpTarget, McpRoot, McpStdioTarget, McpTarget, McpToolListing, ProtocolRevisions,
+        ServerConfig,
+    },
 };
 
 /// One line of a script. The first connects.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-enum Step {
+enum ScriptStep {
     /// Reaches a server. `{"tools": [NAME], "refused": [NAME]}`
-    Connect(Connect),
+    Connect(ConnectStep),
     /// Calls a tool. `{"is_error", "content", "text", "progress", "asked"}`
     Call {
         tool: String,
@@ -35,7 +38,7 @@ enum Step {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Connect {
+struct ConnectStep {
     /// A program and its arguments.
     #[serde(default)]
     program: Vec<String>,
@@ -61,11 +64,11 @@ fn given<'de, D: serde::Deserializer<'de>>(field: D) -> Result<Option<Option<Map
 }
 
 /// A connection, and what it was given to answer with.
-struct Driven {
-    peer: Peer,
-    answers: Arc<Answers>,
-    roots: Option<watch::Sender<Arc<[Root]>>>,
-    changes: watch::Receiver<Arc<Listing>>,
+struct ScriptedConnection {
+    peer: FixtureClient,
+    answers: Arc<FixtureResponder>,
+    roots: Option<watch::Sender<Arc<[McpRoot]>>>,
+    changes: watch::Receiver<Arc<McpToolListing>>,
 }
 
 pub fn drive() -> Result<(), Report> {
@@ -83,28 +86,28 @@ pub fn drive() -> Result<(), Report> {
     Ok(())
 }
 
-async fn take(step: Step, driven: &mut Option<Driven>) -> Result<Value, Report> {
+async fn take(step: ScriptStep, driven: &mut Option<ScriptedConnection>) -> Result<Value, Report> {
     match (step, driven.as_mut()) {
-        (Step::Connect(connect), _) => match open(connect).await {
+        (ScriptStep::Connect(connect), _) => match open(connect).await {
             Ok(opened) => Ok(shown(&driven.insert(opened).peer.client.listing())),
             // What a script expects is not the end of it.
             Err(report) if report.kind == ErrorKind::Run => Ok(json!({"error": report.to_string()})),
             Err(report) => Err(report),
         },
         (_, None) => Err(wrong("a script begins with a connection")),
-        (Step::Call { tool, arguments }, Some(driven)) => {
-            let Called { result, progress } = driven.peer.call(&tool, &json!(arguments)).await?;
+        (ScriptStep::Call { tool, arguments }, Some(driven)) => {
+            let FixtureCallResult { result, progress } = driven.peer.call(&tool, &json!(arguments)).await?;
             let (text, asked) = (result.text(), driven.answers.asked());
             Ok(json!({
                 "is_error": result.is_error, "content": result.content, "text": text, "progress": progress, "asked": asked,
             }))
         }
-        (Step::Roots(uris), Some(driven)) => {
+        (ScriptStep::Roots(uris), Some(driven)) => {
             let told = driven.roots.as_ref().ok_or_else(|| wrong("it was connected without roots"))?;
             told.send_replace(roots(uris));
             Ok(json!({}))
         }
-        (Step::Changed, Some(driven)) => {
+        (ScriptStep::Changed, Some(driven)) => {
             let changed = timeout(limits::MCP_CONNECT_TIME, driven.changes.changed()).await;
             changed.map_err(|_| failed("the server's tools do not change"))?.map_err(failed)?;
             Ok(shown(&driven.changes.borrow_and_update()))
@@ -112,44 +115,49 @@ async fn take(step: Step, driven: &mut Option<Driven>) -> Result<Value, Report> 
     }
 }
 
-async fn open(connect: Connect) -> Result<Driven, Report> {
-    let Connect { program, url, folder, roots: folders, reply, form, revisions } = connect;
+async fn open(connect: ConnectStep) -> Result<ScriptedConnection, Report> {
+    let ConnectStep { program, url, folder, roots: folders, reply, form, revisions } = connect;
     let target = match (program.split_first(), url) {
         (Some((program, arguments)), None) => {
             let folder = folder.map_or_else(env::current_dir, Ok).map_err(failed)?;
             let passed = ["PATH", "HOME"].into_iter().filter_map(|name| Some((name.to_owned(), env::var(name).ok()?)));
-            Target::Program(Program::new(program, arguments.to_vec(), passed, folder))
+            McpTarget::Program(McpStdioTarget::new(program, arguments.to_vec(), passed, folder))
         }
-        (None, Some(url)) => Target::Http(Http::new(url).map_err(failed)?),
+        (None, Some(url)) => McpTarget::Http(McpHttpTarget::new(url).map_err(failed)?),
         _ => return Err(wrong("a server is a program or has an address")),
     };
     let mut config = ServerConfig::new("peer", target);
     config.revisions = match revisions.as_str() {
-        "" | "any" => Revisions::Any,
-        "handshake" => Revisions::Handshake,
-        "stateless" => Revisions::Stateless,
+        "" | "any" => ProtocolRevisions::Any,
+        "handshake" => ProtocolRevisions::Handshake,
+        "stateless" => ProtocolRevisions::Stateless,
         _ => return Err(wrong("revisions are `any`, `handshake` or `stateless`")),
     };
     let (can_sample, can_elicit) = (reply.is_some(), form.is_some());
-    let answers = Arc::new(Answers { reply: reply.unwrap_or_default(), form: form.flatten(), ..Answers::default() });
+    let answers = Arc::new(FixtureResponder {
+        reply: reply.unwrap_or_default(),
+        form: form.flatten(),
+        ..FixtureResponder::default()
+    });
     let told = folders.map(|uris| watch::Sender::new(roots(uris)));
-    let mut asking = Asking { roots: told.as_ref().map(watch::Sender::subscribe), ..Asking::default() };
+    let mut asking =
+        McpClientFeatures { roots: told.as_ref().map(watch::Sender::subscribe), ..McpClientFeatures::default() };
     if can_sample {
         asking.sampler = Some(answers.clone());
     }
     if can_elicit {
         asking.elicitor = Some(answers.clone());
     }
-    let peer = Peer::connect(config, asking).await?;
+    let peer = FixtureClient::connect(config, asking).await?;
     let changes = peer.client.changes();
-    Ok(Driven { peer, answers, roots: told, changes })
+    Ok(ScriptedConnection { peer, answers, roots: told, changes })
 }
 
-fn roots(uris: Vec<String>) -> Arc<[Root]> {
-    uris.into_iter().map(|uri| Root { uri, name: None }).collect()
+fn roots(uris: Vec<String>) -> Arc<[McpRoot]> {
+    uris.into_iter().map(|uri| McpRoot { uri, name: None }).collect()
 }
 
-fn shown(listing: &Listing) -> Value {
+fn shown(listing: &McpToolListing) -> Value {
     let tools: Vec<_> = listing.tools.iter().map(|tool| &tool.name).collect();
     let refused: Vec<_> =
         listing.refused.iter().map(|refused| json!({"name": refused.name, "why": refused.why})).collect();

@@ -7,13 +7,13 @@ use url::Url;
 
 use crate::{
     error::Fault,
-    mcp::{Authorizer, Grant, OAuth, TokenStore},
-    net::{HttpClient, Request, Secret},
+    mcp::{Authorizer, OAuthGrantType, OAuthOptions, TokenStore},
+    net::{HttpClient, HttpRequest, Secret},
 };
 
 /// What the suite says of the client's credentials.
 #[derive(Default, Deserialize)]
-pub struct Credentials {
+pub struct ScenarioCredentials {
     client_id: Option<String>,
     client_secret: Option<String>,
     issuer: Option<String>,
@@ -23,35 +23,35 @@ pub struct Credentials {
 const METADATA: &str = "https://conformance-test.local/client-metadata.json";
 
 /// A login for a scenario.
-pub fn oauth(scenario: &str, credentials: Credentials) -> Result<OAuth, Fault> {
-    let Credentials { client_id, client_secret, issuer } = credentials;
+pub fn oauth(scenario: &str, credentials: ScenarioCredentials) -> Result<OAuthOptions, Fault> {
+    let ScenarioCredentials { client_id, client_secret, issuer } = credentials;
     let by_itself = scenario == "auth/client-credentials-basic";
-    Ok(OAuth {
-        grant: if by_itself { Grant::Client } else { Grant::Person },
+    Ok(OAuthOptions {
+        grant: if by_itself { OAuthGrantType::Client } else { OAuthGrantType::Person },
         client_id,
         client_secret: client_secret.map(Secret::new),
         issuer,
         metadata_url: Some(Url::parse(METADATA).map_err(|error| Fault::other(error.to_string()))?),
-        authorizer: Some(std::sync::Arc::new(Follow(HttpClient::new()?))),
-        ..OAuth::new(TokenStore::in_memory())
+        authorizer: Some(std::sync::Arc::new(RedirectFollower(HttpClient::new()?))),
+        ..OAuthOptions::new(TokenStore::in_memory())
     })
 }
 
 /// Follows a login to where it leads back, without going there.
 #[derive(Debug)]
-struct Follow(HttpClient);
+struct RedirectFollower(HttpClient);
 
 /// Nobody listens there.
 const REDIRECT: &str = "http://127.0.0.1:3000/callback";
 
 #[async_trait]
-impl Authorizer for Follow {
+impl Authorizer for RedirectFollower {
     fn redirect(&self) -> Url {
         Url::parse(REDIRECT).expect("it is a URL")
     }
 
     async fn authorize(&self, url: &Url) -> Result<Url, Fault> {
-        let answer = self.0.exchange(Method::GET, &Request::new(url.clone()), None).await?;
+        let answer = self.0.exchange(Method::GET, &HttpRequest::new(url.clone()), None).await?;
         let nowhere = || Fault::other(format!("the login leads nowhere: {}", answer.status()));
         let led = answer.headers().get(header::LOCATION).and_then(|to| to.to_str().ok()).ok_or_else(nowhere)?;
         url.join(led).map_err(|error| Fault::other(error.to_string()))

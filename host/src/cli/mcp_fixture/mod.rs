@@ -12,20 +12,20 @@ use clap::Subcommand;
 use serde_json::{Value, json};
 use url::Url;
 
-use super::render::{self, Output};
+use super::render::{self, RunOutputFormat};
 use crate::{
-    chat::{Snapshot, StopReason, ToolCall, ToolResult},
+    chat::{ChatSnapshot, StopReason, ToolCall, ToolResult},
     error::{ErrorKind, Fault, Report},
     event::{Event, EventSink, RunCx},
     mcp::{
-        Asked, Asking, Elicitation, Elicited, Elicitor, McpClient, McpError, Pins, Sampled, Sampler, Sampling,
-        ServerConfig,
+        ElicitationRequest, ElicitationResult, Elicitor, McpClient, McpClientFeatures, McpError, Pins, Sampler,
+        SamplingRequest, SamplingResult, ServerConfig, ServerRequestOrigin,
     },
     tool::{ToolBox, ToolCx},
 };
 
 #[derive(Subcommand)]
-pub enum McpFixture {
+pub enum McpFixtureCommand {
     /// Play the scenario of the conformance suite that MCP_CONFORMANCE_SCENARIO names.
     Play {
         /// The suite's server.
@@ -35,36 +35,36 @@ pub enum McpFixture {
     Drive,
 }
 
-impl McpFixture {
+impl McpFixtureCommand {
     pub fn execute(self) -> u8 {
         let played = match self {
             Self::Play { url } => play::play(url),
             Self::Drive => drive::drive(),
         };
-        played.map_or_else(|report| render::failed(&report, Output::Text), |()| 0)
+        played.map_or_else(|report| render::failed(&report, RunOutputFormat::Text), |()| 0)
     }
 }
 
 /// A connection to a server, all of whose tools are approved.
-struct Peer {
+struct FixtureClient {
     client: Arc<McpClient>,
 }
 
 /// What came of a call.
-struct Called {
+struct FixtureCallResult {
     result: ToolResult,
     /// What the server said of its progress, in order.
     progress: Vec<Value>,
 }
 
-impl Peer {
-    async fn connect(config: ServerConfig, asking: Asking) -> Result<Self, Report> {
+impl FixtureClient {
+    async fn connect(config: ServerConfig, asking: McpClientFeatures) -> Result<Self, Report> {
         let client = McpClient::connect(config, asking).await;
         Ok(Self { client: client.map_err(|error: McpError| failed(error))? })
     }
 
     /// Calls a tool by the server's own name for it, as an agent does.
-    async fn call(&self, tool: &str, arguments: &Value) -> Result<Called, Report> {
+    async fn call(&self, tool: &str, arguments: &Value) -> Result<FixtureCallResult, Report> {
         let (listing, mut tools) = (self.client.listing(), ToolBox::new());
         let unknown = || Report::new(ErrorKind::Run, format!("the server has no tool `{}`", tool.escape_debug()));
         let name = listing.find(tool).ok_or_else(unknown)?.spec.name.clone();
@@ -82,17 +82,17 @@ impl Peer {
         // Progress is told only where somebody watches.
         let _watching = events.observe();
         let run = RunCx::new("fixture").with_events(events.clone());
-        let cx = ToolCx { run, chat: Snapshot::default(), tools: tools.specs(), begin: Default::default() };
+        let cx = ToolCx { run, chat: ChatSnapshot::default(), tools: tools.specs(), begin: Default::default() };
         let call = ToolCall { id: tool.into(), name, arguments: arguments.to_string(), meta: vec![] };
         let result = tools.dispatch(&cx, &call).await.result;
         let progress = progress.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        Ok(Called { result, progress })
+        Ok(FixtureCallResult { result, progress })
     }
 }
 
 /// Says the same to every question, and remembers what was asked.
 #[derive(Default)]
-struct Answers {
+struct FixtureResponder {
     /// What a model replies; the same words again if nothing is said.
     reply: String,
     /// What a form is filled in with beside its defaults; none declines it.
@@ -100,7 +100,7 @@ struct Answers {
     asked: Mutex<Vec<Value>>,
 }
 
-impl Answers {
+impl FixtureResponder {
     fn note(&self, question: Value) {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).push(question);
     }
@@ -112,22 +112,22 @@ impl Answers {
 }
 
 #[async_trait]
-impl Sampler for Answers {
-    async fn sample(&self, _: &Asked, request: Sampling) -> Result<Sampled, Fault> {
+impl Sampler for FixtureResponder {
+    async fn sample(&self, _: &ServerRequestOrigin, request: SamplingRequest) -> Result<SamplingResult, Fault> {
         let said: Vec<_> = request.messages.iter().map(|message| message.text_content()).collect();
         self.note(json!({"sampling": said, "system": request.system, "max_tokens": request.max_tokens}));
-        Ok(Sampled { text: self.reply.clone(), model: "fixture".into(), stop: StopReason::EndTurn })
+        Ok(SamplingResult { text: self.reply.clone(), model: "fixture".into(), stop: StopReason::EndTurn })
     }
 }
 
 #[async_trait]
-impl Elicitor for Answers {
-    async fn elicit(&self, _: &Asked, question: Elicitation) -> Result<Elicited, Fault> {
+impl Elicitor for FixtureResponder {
+    async fn elicit(&self, _: &ServerRequestOrigin, question: ElicitationRequest) -> Result<ElicitationResult, Fault> {
         self.note(json!({"elicitation": question.message, "schema": question.schema}));
-        let Some(form) = &self.form else { return Ok(Elicited::Decline) };
+        let Some(form) = &self.form else { return Ok(ElicitationResult::Decline) };
         let mut filled = question.defaults();
         filled.extend(form.clone());
-        Ok(Elicited::Accept(filled))
+        Ok(ElicitationResult::Accept(filled))
     }
 }
 

@@ -8,27 +8,27 @@ use tokio::sync::watch;
 use url::Url;
 
 use super::{
-    Answers, Peer, failed,
-    login::{self, Credentials},
+    FixtureClient, FixtureResponder, failed,
+    login::{self, ScenarioCredentials},
     wrong,
 };
 use crate::{
     cli::{render, runtime},
     error::Report,
-    mcp::{Asking, Http, Revisions, ServerConfig, Target},
+    mcp::{McpClientFeatures, McpHttpTarget, McpTarget, ProtocolRevisions, ServerConfig},
 };
 
 /// What the suite says of a scenario beside its name.
 #[derive(Default, Deserialize)]
-struct Context {
+struct ScenarioContext {
     #[serde(default, rename = "toolCalls")]
-    calls: Vec<Call>,
+    calls: Vec<ScenarioCall>,
     #[serde(flatten)]
-    credentials: Credentials,
+    credentials: ScenarioCredentials,
 }
 
 #[derive(Deserialize)]
-struct Call {
+struct ScenarioCall {
     name: String,
     #[serde(default)]
     arguments: Value,
@@ -42,22 +42,22 @@ pub fn play(url: Url) -> Result<(), Report> {
     })?;
     let revision = variable("MCP_CONFORMANCE_PROTOCOL_VERSION");
     let context = variable("MCP_CONFORMANCE_CONTEXT").map(|context| serde_json::from_str(&context)).transpose();
-    let context: Context =
+    let context: ScenarioContext =
         context.map_err(|error| wrong("MCP_CONFORMANCE_CONTEXT cannot be read").cause(error))?.unwrap_or_default();
 
-    let mut http = Http::new(url).map_err(failed)?;
+    let mut http = McpHttpTarget::new(url).map_err(failed)?;
     if scenario.starts_with("auth/") {
         http.oauth = Some(login::oauth(&scenario, context.credentials).map_err(failed)?);
     }
-    let mut server = ServerConfig::new("suite", Target::Http(http));
+    let mut server = ServerConfig::new("suite", McpTarget::Http(http));
     server.revisions = match revision.as_deref() {
-        None => Revisions::Any,
+        None => ProtocolRevisions::Any,
         // They are dates.
-        Some(revision) if revision >= "2026-07-28" => Revisions::Stateless,
-        Some(_) => Revisions::Handshake,
+        Some(revision) if revision >= "2026-07-28" => ProtocolRevisions::Stateless,
+        Some(_) => ProtocolRevisions::Handshake,
     };
     runtime()?.block_on(async {
-        let peer = Peer::connect(server, asking()).await?;
+        let peer = FixtureClient::connect(server, asking()).await?;
         let calls = calls(&scenario, context.calls, &peer)?;
         // All at once: what one of them is asked must not reach another.
         let called = calls.iter().map(|call| peer.call(&call.name, &call.arguments));
@@ -75,14 +75,15 @@ pub fn play(url: Url) -> Result<(), Report> {
 }
 
 /// Whoever is asked says yes, and leaves forms as they are.
-fn asking() -> Asking {
-    let answers = Arc::new(Answers { reply: "Yes.".into(), form: Some(Map::new()), ..Answers::default() });
+fn asking() -> McpClientFeatures {
+    let answers =
+        Arc::new(FixtureResponder { reply: "Yes.".into(), form: Some(Map::new()), ..FixtureResponder::default() });
     let roots = watch::Sender::new(Arc::from([]));
-    Asking { sampler: Some(answers.clone()), elicitor: Some(answers), roots: Some(roots.subscribe()) }
+    McpClientFeatures { sampler: Some(answers.clone()), elicitor: Some(answers), roots: Some(roots.subscribe()) }
 }
 
 /// The calls of a scenario: those that it names, or one of each tool.
-fn calls(scenario: &str, named: Vec<Call>, peer: &Peer) -> Result<Vec<Call>, Report> {
+fn calls(scenario: &str, named: Vec<ScenarioCall>, peer: &FixtureClient) -> Result<Vec<ScenarioCall>, Report> {
     let listing = peer.client.listing();
     let schema_of = |name: &str| {
         let tool = listing.find(name).ok_or_else(|| wrong(format!("the suite's server has no tool `{name}`")))?;
@@ -93,11 +94,11 @@ fn calls(scenario: &str, named: Vec<Call>, peer: &Peer) -> Result<Vec<Call>, Rep
         "json-schema-ref-no-deref" => Ok(Vec::new()),
         "json-schema-2020-12-preservation" => {
             let schema = schema_of("json_schema_2020_12_tool")?;
-            Ok(vec![Call { name: "json_schema_echo".into(), arguments: json!({"schema": schema}) }])
+            Ok(vec![ScenarioCall { name: "json_schema_echo".into(), arguments: json!({"schema": schema}) }])
         }
         _ if !named.is_empty() => Ok(named),
         _ => {
-            let call = |name: &str| Ok(Call { name: name.into(), arguments: made_up(&schema_of(name)?) });
+            let call = |name: &str| Ok(ScenarioCall { name: name.into(), arguments: made_up(&schema_of(name)?) });
             listing.tools.iter().map(|tool| call(&tool.name)).collect()
         }
     }

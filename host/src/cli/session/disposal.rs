@@ -5,15 +5,15 @@ use std::{path::Path, time::Duration};
 use clap::{ArgGroup, Args};
 use serde_json::json;
 
-use super::{Format, Project, damaged, named};
+use super::{CliOutputFormat, SessionProjectArgs, damaged, named};
 use crate::{
     cli::{
         place::resume_arguments,
         plugin::size,
-        render::{self, Output, json_line, name, print, tell, warn},
+        render::{self, RunOutputFormat, json_line, name, print, tell, warn},
     },
     error::Report,
-    session::{Policy, Pruned},
+    session::{PrunePolicy, PruneReport},
 };
 
 /// Copy a session up to a step, and print the copy's name: to go on from there in another way.
@@ -24,28 +24,28 @@ use crate::{
 Examples:
   shelly-host session fork last
   shelly-host session show --steps last && shelly-host session fork last --at 12")]
-pub struct Fork {
+pub struct SessionForkArgs {
     #[command(flatten)]
-    project: Project,
+    project: SessionProjectArgs,
     /// The last step that is copied, by its number in `session show --steps`; without it all of them.
     #[arg(long, value_name = "STEP")]
     at: Option<u64>,
     /// How to print it.
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
-    pub output: Format,
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = CliOutputFormat::Text)]
+    pub output: CliOutputFormat,
     /// The session: its name or the beginning of it; `last` is the newest.
     #[arg(value_name = "ID")]
     id: String,
 }
 
-impl Fork {
+impl SessionForkArgs {
     pub fn execute(&self) -> Result<u8, Report> {
         let store = self.project.store_with(&self.id)?;
         let from = named(&store, &self.id)?;
         let id = store.fork(&from, self.at).map_err(|error| damaged(&from, &error))?;
         match self.output {
-            Format::Json => print(&json_line(&json!({ "id": id, "forked_from": from, "at": self.at })))?,
-            Format::Text => {
+            CliOutputFormat::Json => print(&json_line(&json!({ "id": id, "forked_from": from, "at": self.at })))?,
+            CliOutputFormat::Text => {
                 print(&id)?;
                 let arguments = resume_arguments(&id, self.project.config.as_deref(), &[] as &[&Path]);
                 tell(&format!("go on with it: shelly-host session resume {}\n", name(&arguments)));
@@ -61,18 +61,18 @@ impl Fork {
 Examples:
   shelly-host session rm last
   shelly-host session rm 20261120 20261121-0902")]
-pub struct Rm {
+pub struct SessionRmArgs {
     #[command(flatten)]
-    project: Project,
+    project: SessionProjectArgs,
     /// How to print what went.
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
-    pub output: Format,
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = CliOutputFormat::Text)]
+    pub output: CliOutputFormat,
     /// The sessions: their names or the beginnings of them; `last` is the newest.
     #[arg(value_name = "ID", required = true)]
     ids: Vec<String>,
 }
 
-impl Rm {
+impl SessionRmArgs {
     pub fn execute(&self) -> Result<u8, Report> {
         let store = self.project.store()?;
         // A slip of the pen in one of them, and all of them stay.
@@ -89,14 +89,14 @@ impl Rm {
         }
         let freed = removed.iter().map(|(_, bytes)| bytes).sum();
         match self.output {
-            Format::Json => {
+            CliOutputFormat::Json => {
                 let failed = failures(&failed);
                 print(&json_line(&json!({ "removed": rows(&removed), "freed": freed, "failed": failed })))?;
             }
-            Format::Text if removed.is_empty() => {}
-            Format::Text => print(&told(&removed, freed, false))?,
+            CliOutputFormat::Text if removed.is_empty() => {}
+            CliOutputFormat::Text => print(&told(&removed, freed, false))?,
         }
-        Ok(failed.iter().map(|(_, report)| render::failed(report, Output::Text)).max().unwrap_or(0))
+        Ok(failed.iter().map(|(_, report)| render::failed(report, RunOutputFormat::Text)).max().unwrap_or(0))
     }
 }
 
@@ -110,9 +110,9 @@ Examples:
   shelly-host session prune --older-than 30d --dry-run
   shelly-host session prune --older-than 30d --keep 20
   shelly-host session prune --max-bytes 2GiB --unfinished")]
-pub struct Prune {
+pub struct SessionPruneArgs {
     #[command(flatten)]
-    project: Project,
+    project: SessionProjectArgs,
     /// Those go that nothing was written to for so long, such as 30d or 12h.
     #[arg(long, value_name = "AGE", value_parser = age)]
     older_than: Option<Duration>,
@@ -129,18 +129,18 @@ pub struct Prune {
     #[arg(long)]
     dry_run: bool,
     /// How to print what went.
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
-    pub output: Format,
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = CliOutputFormat::Text)]
+    pub output: CliOutputFormat,
 }
 
-impl Prune {
+impl SessionPruneArgs {
     pub fn execute(&self) -> Result<u8, Report> {
         let Self { older_than, keep, max_bytes, unfinished, dry_run, .. } = *self;
-        let policy = Policy { keep, older_than, most_bytes: max_bytes, unfinished, dry_run };
+        let policy = PrunePolicy { keep, older_than, most_bytes: max_bytes, unfinished, dry_run };
         let pruned = self.project.store()?.prune(&policy).map_err(|error| error.report())?;
-        let Pruned { removed, freed, in_use, unfinished, failed } = &pruned;
+        let PruneReport { removed, freed, in_use, unfinished, failed } = &pruned;
         match self.output {
-            Format::Json => print(&json_line(&json!({
+            CliOutputFormat::Json => print(&json_line(&json!({
                 "removed": rows(removed),
                 "freed": freed,
                 "in_use": in_use,
@@ -148,7 +148,7 @@ impl Prune {
                 "failed": failures(failed),
                 "dry_run": dry_run,
             })))?,
-            Format::Text => {
+            CliOutputFormat::Text => {
                 print(&told(removed, *freed, dry_run))?;
                 for (stay, why) in [(in_use, "in use"), (unfinished, "unfinished, and stay without --unfinished")] {
                     if !stay.is_empty() {
@@ -164,7 +164,7 @@ impl Prune {
             if id.starts_with('.') {
                 warn(&report.to_string());
             } else {
-                render::failed(report, Output::Text);
+                render::failed(report, RunOutputFormat::Text);
                 code = 1;
             }
         }

@@ -6,14 +6,14 @@ use std::{
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
-use super::{Project, Read, date, facts, instant, markdown, read};
+use super::{LoadedTranscript, SessionProjectArgs, date, facts, instant, markdown, read};
 use crate::{
-    agent::journal::Ended,
+    agent::journal::RecordedRunEnd,
     chat::Message,
     cli::render::{json_line, name, print, tell, used},
     error::{ErrorKind, Report, without_number},
     files,
-    session::{RunTranscript, Said},
+    session::{RunTranscript, TranscriptMessage},
     tool::CompletionStatus,
 };
 
@@ -27,12 +27,12 @@ Examples:
   shelly-host session export last > session.md
   shelly-host session export last --format json | jq '.runs[].usage'
   shelly-host session export 20261122 --out session.md")]
-pub struct Export {
+pub struct SessionExportArgs {
     #[command(flatten)]
-    project: Project,
+    project: SessionProjectArgs,
     /// As what to print it.
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Document::Markdown)]
-    format: Document,
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = ExportFormat::Markdown)]
+    format: ExportFormat,
     /// Write it into this file, which is replaced; `-` is standard output, as without it.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -43,19 +43,19 @@ pub struct Export {
 
 /// As what a session is exported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Document {
+enum ExportFormat {
     /// For people.
     Markdown,
     /// For programs: one JSON value, described in host/docs/sessions.md.
     Json,
 }
 
-impl Export {
+impl SessionExportArgs {
     pub fn execute(&self) -> Result<u8, Report> {
         let read = read(&self.project.store_with(&self.id)?, &self.id)?.whole()?;
         let text = match self.format {
-            Document::Markdown => markdown::of(&read),
-            Document::Json => json_line(&document(&read)) + "\n",
+            ExportFormat::Markdown => markdown::of(&read),
+            ExportFormat::Json => json_line(&document(&read)) + "\n",
         };
         match self.out.as_deref().filter(|path| *path != Path::new("-")) {
             None => print(&text)?,
@@ -81,7 +81,7 @@ impl Export {
 }
 
 /// A session as one JSON value.
-pub fn document(read: &Read) -> Value {
+pub fn document(read: &LoadedTranscript) -> Value {
     let runs: Vec<_> = read.transcript.runs().map(run).collect();
     json!({ "session": facts(&read.id, &read.header), "runs": runs, "agents": used(read.transcript.ledger()) })
 }
@@ -106,7 +106,7 @@ fn run(run: &RunTranscript) -> Value {
     })
 }
 
-fn said(said: &Said) -> Value {
+fn said(said: &TranscriptMessage) -> Value {
     let Message { sender, role, parts, .. } = &*said.message;
     json!({ "sender": sender, "role": role, "parts": parts, "note": said.note, "edited": said.edited })
 }
@@ -140,15 +140,15 @@ fn calls(run: &RunTranscript) -> Vec<Value> {
     calls.map(call).collect()
 }
 
-fn outcome(ended: &Ended) -> Value {
+fn outcome(ended: &RecordedRunEnd) -> Value {
     match ended {
-        Ended::Answered { message } => json!({ "kind": "answered", "answer": message.text_content() }),
-        Ended::Completed { message, completed } => {
+        RecordedRunEnd::Answered { message } => json!({ "kind": "answered", "answer": message.text_content() }),
+        RecordedRunEnd::Completed { message, completed } => {
             let done = completed.status == CompletionStatus::Completed;
             json!({ "kind": "completed", "done": done, "answer": message.text_content() })
         }
-        Ended::HandedOver { to, .. } => json!({ "kind": "handed_over", "to": to.agent, "reason": to.reason }),
-        Ended::Failed { error, exhausted, cancelled } => {
+        RecordedRunEnd::HandedOver { to, .. } => json!({ "kind": "handed_over", "to": to.agent, "reason": to.reason }),
+        RecordedRunEnd::Failed { error, exhausted, cancelled } => {
             json!({ "kind": "failed", "error": error, "exhausted": exhausted, "cancelled": cancelled })
         }
     }

@@ -3,7 +3,7 @@ use std::time::SystemTime;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::{Format, Project, ago, date, table, when};
+use super::{CliOutputFormat, SessionProjectArgs, ago, date, table, when};
 use crate::{
     chat::Role,
     cli::{
@@ -12,7 +12,7 @@ use crate::{
     },
     error::{ErrorKind, Report},
     limits,
-    session::{Found, Searched, Status, Summary},
+    session::{SessionSearchHit, SessionSearchResults, SessionStatus, SessionSummary},
 };
 
 /// List sessions, the newest first.
@@ -21,9 +21,9 @@ use crate::{
 Examples:
   shelly-host session list
   shelly-host session list --all --output json | jq -r '.sessions[].id'")]
-pub struct List {
+pub struct SessionListArgs {
     #[command(flatten)]
-    project: Project,
+    project: SessionProjectArgs,
     /// So many at most.
     #[arg(long, value_name = "N", default_value_t = 20)]
     limit: usize,
@@ -31,18 +31,18 @@ pub struct List {
     #[arg(long, conflicts_with = "limit")]
     all: bool,
     /// How to print them.
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
-    pub output: Format,
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = CliOutputFormat::Text)]
+    pub output: CliOutputFormat,
 }
 
-impl List {
+impl SessionListArgs {
     pub fn execute(&self) -> Result<u8, Report> {
         let most = if self.all { limits::SESSIONS } else { self.limit };
         let store = self.project.store()?;
         let mut sessions = store.list(most.saturating_add(1)).map_err(|error| error.report())?;
         let has_more = sessions.len() > most;
         sessions.truncate(most);
-        if self.output == Format::Json {
+        if self.output == CliOutputFormat::Json {
             let sessions: Vec<_> = sessions.iter().map(as_json).collect();
             print(&json_line(&json!({ "sessions": sessions, "more": has_more })))?;
             return Ok(0);
@@ -63,8 +63,8 @@ impl List {
     }
 }
 
-fn row(session: &Summary, now: SystemTime) -> [String; 7] {
-    let Summary { id, modified, bytes, in_use, content, .. } = session;
+fn row(session: &SessionSummary, now: SystemTime) -> [String; 7] {
+    let SessionSummary { id, modified, bytes, in_use, content, .. } = session;
     let (agent, status, title) = match content {
         Ok((header, status)) => {
             let status = if *in_use { "in use" } else { word(*status) };
@@ -77,17 +77,17 @@ fn row(session: &Summary, now: SystemTime) -> [String; 7] {
     [name(id), to_the_minute, ago(*modified, now), agent, status.into(), size(*bytes), title]
 }
 
-fn word(status: Status) -> &'static str {
+fn word(status: SessionStatus) -> &'static str {
     match status {
-        Status::Empty => "empty",
-        Status::Unfinished => "unfinished",
-        Status::Finished => "finished",
-        Status::Failed => "failed",
+        SessionStatus::Empty => "empty",
+        SessionStatus::Unfinished => "unfinished",
+        SessionStatus::Finished => "finished",
+        SessionStatus::Failed => "failed",
     }
 }
 
-fn as_json(session: &Summary) -> Value {
-    let Summary { id, modified, journal_bytes, bytes, in_use, content } = session;
+fn as_json(session: &SessionSummary) -> Value {
+    let SessionSummary { id, modified, journal_bytes, bytes, in_use, content } = session;
     let (header, status, error) = match content {
         Ok((header, status)) => (Some(header), word(*status), None),
         Err(reason) => (None, "unreadable", Some(reason)),
@@ -115,21 +115,21 @@ fn as_json(session: &Summary) -> Value {
 Examples:
   shelly-host session search \"rate limit\"
   shelly-host session search --limit 100 --output json Tokio | jq -r '.found[].id' | sort -u")]
-pub struct Search {
+pub struct SessionSearchArgs {
     #[command(flatten)]
-    project: Project,
+    project: SessionProjectArgs,
     /// So many at most.
     #[arg(long, value_name = "N", default_value_t = 20)]
     limit: usize,
     /// How to print them.
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
-    pub output: Format,
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = CliOutputFormat::Text)]
+    pub output: CliOutputFormat,
     /// What to look for.
     #[arg(value_name = "TEXT")]
     text: String,
 }
 
-impl Search {
+impl SessionSearchArgs {
     pub fn execute(&self) -> Result<u8, Report> {
         if self.text.trim().is_empty() {
             return Err(Report::new(ErrorKind::Usage, "there is nothing to look for")
@@ -137,15 +137,15 @@ impl Search {
         }
         let store = self.project.store()?;
         let searched = store.search(&self.text, self.limit.saturating_add(1));
-        let Searched { mut found, left_out } = searched.map_err(|error| error.report())?;
+        let SessionSearchResults { mut found, left_out } = searched.map_err(|error| error.report())?;
         if !left_out.is_empty() {
             warn(&told(&left_out));
         }
         let has_more = found.len() > self.limit;
         found.truncate(self.limit);
-        if self.output == Format::Json {
-            let row = |found: &Found| {
-                let Found { id, title, n, run, role, excerpt } = found;
+        if self.output == CliOutputFormat::Json {
+            let row = |found: &SessionSearchHit| {
+                let SessionSearchHit { id, title, n, run, role, excerpt } = found;
                 json!({ "id": id, "title": title, "n": n, "run": run, "role": role, "excerpt": excerpt })
             };
             let found: Vec<_> = found.iter().map(row).collect();
@@ -155,7 +155,7 @@ impl Search {
         }
         let mut lines = Vec::new();
         let mut session = None;
-        for Found { id, title, n, role, excerpt, .. } in &found {
+        for SessionSearchHit { id, title, n, role, excerpt, .. } in &found {
             if session.replace(id) != Some(id) {
                 lines.push(format!("{}  {}", name(id), one_line(title, 80)));
             }

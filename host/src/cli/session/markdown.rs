@@ -3,18 +3,18 @@
 use std::collections::HashMap;
 
 use super::{
-    Read, date, instant,
+    LoadedTranscript, date, instant,
     show::{media, outcome, speaker},
 };
 use crate::{
-    chat::{Content, Part, Role, ToolCall, ToolResult},
+    chat::{Part, Role, ToolCall, ToolResult, ToolResultContent},
     cli::render::{cost, escaped, json_line, name},
-    session::{Header, RunTranscript},
+    session::{RunTranscript, SessionHeader},
 };
 
 /// The whole session.
-pub fn of(read: &Read) -> String {
-    let Read { id, header, transcript, .. } = read;
+pub fn of(read: &LoadedTranscript) -> String {
+    let LoadedTranscript { id, header, transcript, .. } = read;
     let mut text = front_matter(id, header);
     text.push_str(&format!("\n# {}\n", plain(&header.title)));
     for run in transcript.runs() {
@@ -35,8 +35,8 @@ pub fn of(read: &Read) -> String {
 }
 
 /// The facts, as YAML between two lines.
-fn front_matter(id: &str, header: &Header) -> String {
-    let Header { created, host, agent, model, title, forked_from, follows, parts, .. } = header;
+fn front_matter(id: &str, header: &SessionHeader) -> String {
+    let SessionHeader { created, host, agent, model, title, forked_from, follows, parts, .. } = header;
     // JSON's texts are YAML's.
     let quoted = |text: &str| json_line(&text);
     let mut lines = vec![
@@ -51,7 +51,7 @@ fn front_matter(id: &str, header: &Header) -> String {
     lines.extend(follows.iter().map(|before| format!("follows: {}", quoted(before))));
     if !parts.is_empty() {
         lines.push("parts:".into());
-        let part = |part: &crate::session::Part| {
+        let part = |part: &crate::session::SessionPart| {
             format!("  - {{kind: {}, name: {}, digest: \"{}\"}}", part.kind.word(), quoted(&part.name), part.digest)
         };
         lines.extend(parts.iter().map(part));
@@ -117,10 +117,10 @@ fn add_call(text: &mut String, call: &ToolCall, run: &RunTranscript, result: Opt
     text.push_str(&format!("\n{what} of {}:\n", code(&call.id)));
     for content in &result.content {
         match content {
-            Content::Text(said) => text.push_str(&fenced("text", said)),
-            Content::Json(json) => text.push_str(&fenced("json", json)),
-            Content::Media(what) => text.push_str(&format!("\n[{}]\n", plain(&media(what)))),
-            Content::Other(opaque) => text.push_str(&format!("\n[{}]\n", plain(&opaque.kind))),
+            ToolResultContent::Text(said) => text.push_str(&fenced("text", said)),
+            ToolResultContent::Json(json) => text.push_str(&fenced("json", json)),
+            ToolResultContent::Media(what) => text.push_str(&format!("\n[{}]\n", plain(&media(what)))),
+            ToolResultContent::Other(opaque) => text.push_str(&format!("\n[{}]\n", plain(&opaque.kind))),
         }
     }
 }

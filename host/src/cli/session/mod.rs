@@ -19,9 +19,9 @@ use serde_json::{Value, json};
 
 use super::{
     launch, place,
-    plugin::Format,
-    render::{self, DIM, Output, PLAIN, name, tell, warn},
-    run::Resume,
+    plugin::CliOutputFormat,
+    render::{self, DIM, PLAIN, RunOutputFormat, name, tell, warn},
+    run::SessionResumeArgs,
     trust,
 };
 use crate::{
@@ -29,23 +29,23 @@ use crate::{
     config::{self, Config},
     error::{ErrorKind, Report},
     limits,
-    session::{Header, SessionError, Store, Transcript},
+    session::{SessionError, SessionHeader, SessionStore, Transcript},
 };
 
 #[derive(Subcommand)]
-pub enum Session {
-    Resume(Resume),
-    List(list::List),
-    Show(show::Show),
-    Search(list::Search),
-    Export(export::Export),
-    Undo(undo::Undo),
-    Fork(disposal::Fork),
-    Rm(disposal::Rm),
-    Prune(disposal::Prune),
+pub enum SessionCommand {
+    Resume(SessionResumeArgs),
+    List(list::SessionListArgs),
+    Show(show::SessionShowArgs),
+    Search(list::SessionSearchArgs),
+    Export(export::SessionExportArgs),
+    Undo(undo::SessionUndoArgs),
+    Fork(disposal::SessionForkArgs),
+    Rm(disposal::SessionRmArgs),
+    Prune(disposal::SessionPruneArgs),
 }
 
-impl Session {
+impl SessionCommand {
     pub fn execute(self) -> u8 {
         let (done, output) = match self {
             Self::Resume(resume) => return resume.execute(),
@@ -53,30 +53,33 @@ impl Session {
             Self::Show(show) => (show.execute(), show.output),
             Self::Search(search) => (search.execute(), search.output),
             // A failed export is no document in any format.
-            Self::Export(export) => (export.execute(), Format::Text),
-            Self::Undo(undo) => (undo.execute(), Format::Text),
+            Self::Export(export) => (export.execute(), CliOutputFormat::Text),
+            Self::Undo(undo) => (undo.execute(), CliOutputFormat::Text),
             Self::Fork(fork) => (fork.execute(), fork.output),
             Self::Rm(rm) => (rm.execute(), rm.output),
             Self::Prune(prune) => (prune.execute(), prune.output),
         };
         done.unwrap_or_else(|report| {
-            render::failed(&report, if output == Format::Json { Output::Json } else { Output::Text })
+            render::failed(
+                &report,
+                if output == CliOutputFormat::Json { RunOutputFormat::Json } else { RunOutputFormat::Text },
+            )
         })
     }
 }
 
 /// Whose sessions are meant.
 #[derive(Args)]
-struct Project {
+struct SessionProjectArgs {
     /// The config of the project; without it .shelly/config.yaml or shelly.yaml, if there is one.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 }
 
-impl Project {
+impl SessionProjectArgs {
     /// The store with a session that is named; `last` is the newest of this folder and of what was begun here with another
     /// folder's config.
-    fn store_with(&self, given: &str) -> Result<Store, Report> {
+    fn store_with(&self, given: &str) -> Result<SessionStore, Report> {
         if self.config.is_some() {
             return self.store();
         }
@@ -88,7 +91,7 @@ impl Project {
     }
 
     /// Says in which folder no session is, and where others are that were begun here.
-    fn tell_none(&self, store: &Store) {
+    fn tell_none(&self, store: &SessionStore) {
         tell(&format!("there is no session in {}; {BEGIN}\n", name(&store.folder().display().to_string())));
         if self.config.is_none() {
             for config in launch::configs_begun_here() {
@@ -101,7 +104,7 @@ impl Project {
         }
     }
 
-    fn store(&self) -> Result<Store, Report> {
+    fn store(&self) -> Result<SessionStore, Report> {
         let sessions = |root: &Path| Ok(app::sessions(root, trust::own_key()));
         let Some(path) = super::config_path(self.config.clone()) else { return sessions(Path::new(".")) };
         match Config::root_of(&path) {
@@ -116,7 +119,7 @@ impl Project {
 const BEGIN: &str = "`shelly-host run` begins one";
 
 /// The full name of a session that a person names; `last` is the newest.
-pub fn named(store: &Store, given: &str) -> Result<String, Report> {
+pub fn named(store: &SessionStore, given: &str) -> Result<String, Report> {
     if given == "last" {
         let some = store.list(limits::NAMES_SHOWN).map_err(|error| error.report())?;
         let newest = some.into_iter().find(|session| session.content.is_ok());
@@ -146,15 +149,15 @@ pub fn named(store: &Store, given: &str) -> Result<String, Report> {
 }
 
 /// A session as it was read.
-struct Read {
+struct LoadedTranscript {
     id: String,
-    header: Header,
+    header: SessionHeader,
     transcript: Transcript,
     /// Where it could not be read on, if that is so.
     damage: Option<Report>,
 }
 
-impl Read {
+impl LoadedTranscript {
     /// Itself, if all of it could be read.
     fn whole(self) -> Result<Self, Report> {
         match self.damage {
@@ -165,7 +168,7 @@ impl Read {
 }
 
 /// Reads a session as far as it can be read, and tells what was left out.
-fn read(store: &Store, given: &str) -> Result<Read, Report> {
+fn read(store: &SessionStore, given: &str) -> Result<LoadedTranscript, Report> {
     let id = named(store, given)?;
     let mut journal = store.read(&id).map_err(|error| error.report())?;
     let (mut transcript, mut damage) = (Transcript::default(), None);
@@ -176,7 +179,7 @@ fn read(store: &Store, given: &str) -> Result<Read, Report> {
         }
     }
     journal.warnings().iter().for_each(|warning| warn(warning));
-    Ok(Read { header: journal.header().clone(), id, transcript, damage })
+    Ok(LoadedTranscript { header: journal.header().clone(), id, transcript, damage })
 }
 
 /// What can be done about a journal that cannot be read on: whatever stands before can be copied.
@@ -192,8 +195,8 @@ fn damaged(id: &str, error: &SessionError) -> Report {
 }
 
 /// The facts of a session as JSON.
-fn facts(id: &str, header: &Header) -> Value {
-    let Header { created, host, agent, model, title, forked_from, follows, parts, options, .. } = header;
+fn facts(id: &str, header: &SessionHeader) -> Value {
+    let SessionHeader { created, host, agent, model, title, forked_from, follows, parts, options, .. } = header;
     json!({
         "id": id,
         "created": date(*created),

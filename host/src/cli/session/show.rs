@@ -2,19 +2,19 @@ use std::{collections::HashMap, path::Path};
 
 use clap::Args;
 
-use super::{Format, Project, Read, export, instant, read, steps, table, when};
+use super::{CliOutputFormat, LoadedTranscript, SessionProjectArgs, export, instant, read, steps, table, when};
 use crate::{
-    agent::journal::Ended,
-    chat::{Media, Message, Part, Role, Source, ToolCall, ToolResult},
+    agent::journal::RecordedRunEnd,
+    chat::{Media, MediaData, Message, Part, Role, ToolCall, ToolResult},
     cli::{
         place::words_of,
         plugin::size,
-        render::{self, Output, escaped, json_line, name, one_line, print},
+        render::{self, RunOutputFormat, escaped, json_line, name, one_line, print},
     },
     error::Report,
     limits,
-    model::Tally,
-    session::{Header, LaunchOptions, RunTranscript, Said, Transcript},
+    model::UsageTally,
+    session::{LaunchOptions, RunTranscript, SessionHeader, Transcript, TranscriptMessage},
     tool::CompletionStatus,
 };
 
@@ -27,9 +27,9 @@ Examples:
   shelly-host session show last
   shelly-host session show --full 20261122 | less
   shelly-host session show --steps last       # the numbers that `session fork --at` takes")]
-pub struct Show {
+pub struct SessionShowArgs {
     #[command(flatten)]
-    project: Project,
+    project: SessionProjectArgs,
     /// Also show system prompts, thoughts, and all of the calls and their results.
     #[arg(long)]
     full: bool,
@@ -37,33 +37,33 @@ pub struct Show {
     #[arg(long, conflicts_with = "full")]
     steps: bool,
     /// How to print it: `json` has all of it, as `session export` does.
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
-    pub output: Format,
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = CliOutputFormat::Text)]
+    pub output: CliOutputFormat,
     /// The session: its name or the beginning of it; `last` is the newest.
     #[arg(value_name = "ID")]
     id: String,
 }
 
-impl Show {
+impl SessionShowArgs {
     pub fn execute(&self) -> Result<u8, Report> {
         let store = self.project.store_with(&self.id)?;
         if self.steps {
             return steps::show(&store, &self.id, self.output);
         }
         let read = read(&store, &self.id)?;
-        if self.output == Format::Json {
+        if self.output == CliOutputFormat::Json {
             print(&json_line(&export::document(&read.whole()?)))?;
             return Ok(0);
         }
         print(&page(&read, self.full))?;
-        Ok(read.damage.map_or(0, |damage| render::failed(&damage, Output::Text)))
+        Ok(read.damage.map_or(0, |damage| render::failed(&damage, RunOutputFormat::Text)))
     }
 }
 
 /// All that is shown of a session.
-fn page(read: &Read, full: bool) -> String {
-    let Read { id, header, transcript, .. } = read;
-    let mut page = Page { text: facts(id, header), transcript, full };
+fn page(read: &LoadedTranscript, full: bool) -> String {
+    let LoadedTranscript { id, header, transcript, .. } = read;
+    let mut page = TranscriptPage { text: facts(id, header), transcript, full };
     for run in transcript.top() {
         page.text.push('\n');
         page.run(run, 0);
@@ -74,8 +74,8 @@ fn page(read: &Read, full: bool) -> String {
 }
 
 /// What stands above the conversation.
-fn facts(id: &str, header: &Header) -> String {
-    let Header { created, host, agent, model, title, forked_from, follows, parts, options, .. } = header;
+fn facts(id: &str, header: &SessionHeader) -> String {
+    let SessionHeader { created, host, agent, model, title, forked_from, follows, parts, options, .. } = header;
     let mut text = String::new();
     let mut fact = |label: &str, value: String| text.push_str(&format!("{label:8} {value}\n"));
     fact("session", name(id));
@@ -101,17 +101,19 @@ fn facts(id: &str, header: &Header) -> String {
 }
 
 /// How a run ended, in a few words.
-pub fn outcome(ended: &Ended) -> String {
+pub fn outcome(ended: &RecordedRunEnd) -> String {
     match ended {
-        Ended::Answered { .. } => "ended with an answer".into(),
-        Ended::Completed { completed, .. } => {
+        RecordedRunEnd::Answered { .. } => "ended with an answer".into(),
+        RecordedRunEnd::Completed { completed, .. } => {
             format!(
                 "ended: {}",
                 if completed.status == CompletionStatus::Completed { "it is done" } else { "it failed" }
             )
         }
-        Ended::HandedOver { to, .. } => format!("handed over to {}: {}", name(&to.agent), one_line(&to.reason, 200)),
-        Ended::Failed { error, cancelled, .. } => {
+        RecordedRunEnd::HandedOver { to, .. } => {
+            format!("handed over to {}: {}", name(&to.agent), one_line(&to.reason, 200))
+        }
+        RecordedRunEnd::Failed { error, cancelled, .. } => {
             format!("{}: {}", if *cancelled { "was cancelled" } else { "failed" }, one_line(error, 500))
         }
     }
@@ -120,8 +122,8 @@ pub fn outcome(ended: &Ended) -> String {
 /// What is known of media without their bytes.
 pub fn media(media: &Media) -> String {
     let about = match &media.source {
-        Source::Bytes(bytes) => size(bytes.len() as u64),
-        Source::Url(url) => url.clone(),
+        MediaData::Bytes(bytes) => size(bytes.len() as u64),
+        MediaData::Url(url) => url.clone(),
     };
     let parts = [media.media_type.as_str(), media.name.as_deref().unwrap_or_default(), &about];
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
@@ -146,13 +148,13 @@ fn on_model(model: &str) -> String {
     if model.is_empty() { String::new() } else { format!(" on {}", name(model)) }
 }
 
-struct Page<'a> {
+struct TranscriptPage<'a> {
     text: String,
     transcript: &'a Transcript,
     full: bool,
 }
 
-impl Page<'_> {
+impl TranscriptPage<'_> {
     fn run(&mut self, run: &RunTranscript, deep: usize) {
         let mut of = if run.instance == run.agent { String::new() } else { format!(" ({})", name(&run.agent)) };
         of.push_str(&format!("{}, {}", on_model(&run.model), when(instant(run.began))));
@@ -184,7 +186,7 @@ impl Page<'_> {
     fn message(
         &mut self,
         run: &RunTranscript,
-        said: &Said,
+        said: &TranscriptMessage,
         results: &HashMap<&str, &ToolResult>,
         children: &mut Vec<(&str, u64)>,
         deep: usize,
@@ -259,8 +261,8 @@ impl Page<'_> {
 
     fn totals(&mut self) {
         let ledger = self.transcript.ledger();
-        let row = |agent: &str, tally: &Tally| {
-            let Tally { completions, usage, .. } = tally;
+        let row = |agent: &str, tally: &UsageTally| {
+            let UsageTally { completions, usage, .. } = tally;
             [name(agent), completions.to_string(), usage.total().to_string(), render::cost(tally)]
         };
         let mut rows = vec![["AGENT", "COMPLETIONS", "TOKENS", "COST"].map(str::to_owned)];

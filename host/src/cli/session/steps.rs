@@ -4,48 +4,54 @@ use std::{collections::HashMap, sync::Arc};
 
 use serde_json::{Value, json};
 
-use super::{Format, damaged, date, instant, named, show::outcome, table};
+use super::{CliOutputFormat, damaged, date, instant, named, show::outcome, table};
 use crate::{
-    agent::journal::Record,
-    chat::{Change, Message},
-    cli::render::{self, Output, json_line, name, one_line, print, warn},
+    agent::journal::JournalRecord,
+    chat::{ChatChange, Message},
+    cli::render::{self, RunOutputFormat, json_line, name, one_line, print, warn},
     error::Report,
     event::AnsweredBy,
     limits,
-    session::{Line, Store, What},
+    session::{JournalLine, JournalLineContent, SessionStore},
 };
 
 /// Prints the lines of a session's journal: the number is what a fork is cut at.
-pub fn show(store: &Store, given: &str, output: Format) -> Result<u8, Report> {
+pub fn show(store: &SessionStore, given: &str, output: CliOutputFormat) -> Result<u8, Report> {
     let id = named(store, given)?;
     let mut journal = store.read(&id).map_err(|error| error.report())?;
     let header = journal.header();
     let began = format!("by shelly-host {}", name(&header.host));
-    let mut steps =
-        vec![Step { n: 1, time: date(header.created), run: 0, instance: None, kind: "session", summary: began }];
+    let mut steps = vec![SessionStepRow {
+        n: 1,
+        time: date(header.created),
+        run: 0,
+        instance: None,
+        kind: "session",
+        summary: began,
+    }];
     let (mut instances, mut damage) = (HashMap::new(), None);
     for line in journal.by_ref() {
         match line {
-            Ok(line) => steps.push(Step::of(line, &mut instances)),
+            Ok(line) => steps.push(SessionStepRow::of(line, &mut instances)),
             Err(error) => damage = Some(damaged(&id, &error)),
         }
     }
     journal.warnings().iter().for_each(|warning| warn(warning));
     match (output, damage) {
-        (Format::Json, Some(damage)) => return Err(damage),
-        (Format::Json, None) => {
-            let steps: Vec<_> = steps.iter().map(Step::as_json).collect();
+        (CliOutputFormat::Json, Some(damage)) => return Err(damage),
+        (CliOutputFormat::Json, None) => {
+            let steps: Vec<_> = steps.iter().map(SessionStepRow::as_json).collect();
             print(&json_line(&json!({ "id": id, "steps": steps })))?;
         }
-        (Format::Text, damage) => {
-            print(&table(&steps.iter().map(Step::row).collect::<Vec<_>>()))?;
-            return Ok(damage.map_or(0, |damage| render::failed(&damage, Output::Text)));
+        (CliOutputFormat::Text, damage) => {
+            print(&table(&steps.iter().map(SessionStepRow::row).collect::<Vec<_>>()))?;
+            return Ok(damage.map_or(0, |damage| render::failed(&damage, RunOutputFormat::Text)));
         }
     }
     Ok(0)
 }
 
-struct Step {
+struct SessionStepRow {
     n: u64,
     time: Option<String>,
     run: u64,
@@ -56,15 +62,17 @@ struct Step {
     summary: String,
 }
 
-impl Step {
-    fn of(line: Line, instances: &mut HashMap<u64, Arc<str>>) -> Self {
-        let Line { n, t, run, what } = line;
-        if let What::Record(Record::Began { instance, .. }) = &what {
+impl SessionStepRow {
+    fn of(line: JournalLine, instances: &mut HashMap<u64, Arc<str>>) -> Self {
+        let JournalLine { n, t, run, what } = line;
+        if let JournalLineContent::Record(JournalRecord::Began { instance, .. }) = &what {
             instances.insert(run, Arc::clone(instance));
         }
         let (kind, summary) = match &what {
-            What::Opened { pid, host, .. } => ("opened", format!("by shelly-host {}, process {pid}", name(host))),
-            What::Record(record) => summary(record),
+            JournalLineContent::Opened { pid, host, .. } => {
+                ("opened", format!("by shelly-host {}, process {pid}", name(host)))
+            }
+            JournalLineContent::Record(record) => summary(record),
         };
         Self { n, time: date(instant(t)), run, instance: instances.get(&run).cloned(), kind, summary }
     }
@@ -85,10 +93,10 @@ impl Step {
 }
 
 /// The kind of a record, as the journal has it, and what it says in one line.
-fn summary(record: &Record) -> (&'static str, String) {
+fn summary(record: &JournalRecord) -> (&'static str, String) {
     let short = |text: &str| one_line(text, limits::SESSION_STEP_CHARS);
     match record {
-        Record::Began { agent, model, errand, continues, input, .. } => {
+        JournalRecord::Began { agent, model, errand, continues, input, .. } => {
             let why = match (errand, continues) {
                 (Some(errand), _) => format!(", for call {} of run {}", name(&errand.call), errand.run),
                 (None, Some(before)) => format!(", goes on with run {before}"),
@@ -97,48 +105,52 @@ fn summary(record: &Record) -> (&'static str, String) {
             let on = if model.is_empty() { String::new() } else { format!(" on {}", name(model)) };
             ("began", format!("{}{on}{why}{}", name(agent), said(input.iter())))
         }
-        Record::Turn { iteration, changes, .. } => ("turn", format!("{}{}", iteration + 1, changed(changes))),
-        Record::Asked { completion, .. } => {
+        JournalRecord::Turn { iteration, changes, .. } => ("turn", format!("{}{}", iteration + 1, changed(changes))),
+        JournalRecord::Asked { completion, .. } => {
             ("asked", format!("an effect asked a model, {} tokens", completion.usage.total()))
         }
-        Record::Replied { usage, changes, silent, .. } => {
+        JournalRecord::Replied { usage, changes, silent, .. } => {
             let silent = if silent.is_some() { ", silent" } else { "" };
             ("replied", format!("{} tokens{silent}{}", usage.total(), changed(changes)))
         }
-        Record::Wasted { usage, .. } => ("wasted", format!("{} tokens", usage.total())),
-        Record::Looked { changes, .. } => ("looked", format!("the effects{}", changed(changes))),
-        Record::CallBegan { call, tool } => ("call_began", format!("{} {}", name(call), name(tool))),
-        Record::CallEnded { result, .. } => {
+        JournalRecord::Wasted { usage, .. } => ("wasted", format!("{} tokens", usage.total())),
+        JournalRecord::Looked { changes, .. } => ("looked", format!("the effects{}", changed(changes))),
+        JournalRecord::CallBegan { call, tool } => ("call_began", format!("{} {}", name(call), name(tool))),
+        JournalRecord::CallEnded { result, .. } => {
             let how = if result.is_error { " failed" } else { "" };
             ("call_ended", format!("{}{how}: {}", name(&result.call_id), short(&result.text())))
         }
-        Record::Sent { message } => ("sent", said([message]).trim_start_matches(": ").to_owned()),
-        Record::Passed { middleware, .. } => ("passed", name(middleware)),
-        Record::Retried { attempt, changes, .. } => ("retried", format!("attempt {}{}", attempt + 1, changed(changes))),
-        Record::WentOn { input, .. } => ("went_on", said(input).trim_start_matches(": ").to_owned()),
-        Record::Chose { step, members, changes, .. } => {
+        JournalRecord::Sent { message } => ("sent", said([message]).trim_start_matches(": ").to_owned()),
+        JournalRecord::Passed { middleware, .. } => ("passed", name(middleware)),
+        JournalRecord::Retried { attempt, changes, .. } => {
+            ("retried", format!("attempt {}{}", attempt + 1, changed(changes)))
+        }
+        JournalRecord::WentOn { input, .. } => ("went_on", said(input).trim_start_matches(": ").to_owned()),
+        JournalRecord::Chose { step, members, changes, .. } => {
             let who: Vec<_> = members.iter().map(|chosen| name(&chosen.member)).collect();
             ("chose", format!("{}: {}{}", step + 1, short(&who.join(", ")), changed(changes)))
         }
-        Record::Delegated { call, tasks } => {
+        JournalRecord::Delegated { call, tasks } => {
             let to: Vec<_> = tasks.iter().map(|task| name(&task.instance)).collect();
             ("delegated", format!("{} to {}", name(call), short(&to.join(", "))))
         }
-        Record::Parked { delegation, .. } => ("parked", format!("{} waits for an answer", name(delegation))),
-        Record::Answered { delegation, answer, .. } => ("answered", format!("{}: {}", name(delegation), short(answer))),
-        Record::Returned { call, task, entry, .. } => {
+        JournalRecord::Parked { delegation, .. } => ("parked", format!("{} waits for an answer", name(delegation))),
+        JournalRecord::Answered { delegation, answer, .. } => {
+            ("answered", format!("{}: {}", name(delegation), short(answer)))
+        }
+        JournalRecord::Returned { call, task, entry, .. } => {
             let what = entry.error.as_deref().or(entry.result.as_deref()).unwrap_or_default();
             ("returned", format!("task {} of {}: {}", task + 1, name(call), short(what)))
         }
-        Record::Ended { outcome: ended, .. } => ("ended", outcome(ended)),
-        Record::Task { task, .. } => {
+        JournalRecord::Ended { outcome: ended, .. } => ("ended", outcome(ended)),
+        JournalRecord::Task { task, .. } => {
             ("task", format!("{} is {}: {}", name(&task.id), task.status.as_str(), short(&task.title)))
         }
-        Record::Blackboard { namespace, change, .. } => {
+        JournalRecord::Blackboard { namespace, change, .. } => {
             let how = if change.value.is_some() { "set" } else { "deleted" };
             ("blackboard", format!("{} {how} {}", name(namespace), name(&change.key)))
         }
-        Record::Decided { agent, question, outcome, by } => {
+        JournalRecord::Decided { agent, question, outcome, by } => {
             let by = match by {
                 AnsweredBy::Person => "a person",
                 AnsweredBy::Policy => "the policy",
@@ -146,19 +158,22 @@ fn summary(record: &Record) -> (&'static str, String) {
             };
             ("decided", format!("{} asked: {}: {} by {by}", name(agent), short(question), name(outcome)))
         }
-        Record::Given { plugin, function, .. } => ("given", format!("{} {}", name(plugin), name(function))),
+        JournalRecord::Given { plugin, function, .. } => ("given", format!("{} {}", name(plugin), name(function))),
     }
 }
 
 /// What came into a conversation, in one line.
-fn changed(changes: &[Change]) -> String {
+fn changed(changes: &[ChatChange]) -> String {
     let added = changes.iter().filter_map(|change| match change {
-        Change::Added(written) => Some(&*written.message),
-        Change::Waits(message) => Some(&**message),
+        ChatChange::Added(written) => Some(&*written.message),
+        ChatChange::Waits(message) => Some(&**message),
         // What a call came to was told when it ended.
-        Change::Answered { .. } | Change::Replaced { .. } | Change::Prompted { .. } | Change::Kept { .. } => None,
+        ChatChange::Answered { .. }
+        | ChatChange::Replaced { .. }
+        | ChatChange::Prompted { .. }
+        | ChatChange::Kept { .. } => None,
     });
-    let replaced = changes.iter().filter(|change| matches!(change, Change::Replaced { .. })).count();
+    let replaced = changes.iter().filter(|change| matches!(change, ChatChange::Replaced { .. })).count();
     let edits = if replaced == 0 { String::new() } else { format!(", {replaced} edited") };
     format!("{edits}{}", said(added))
 }

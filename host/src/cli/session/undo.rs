@@ -2,12 +2,12 @@
 
 use clap::Args;
 
-use super::{Project, named};
+use super::{SessionProjectArgs, named};
 use crate::{
     app,
-    change::Undo as Change,
+    change::UndoableChange,
     cli::{
-        ask::{self, Choice, Consent, coloured},
+        ask::{self, Consent, ConsentPrompt, coloured},
         render::{name, print, tell, warn},
         runtime, trust,
     },
@@ -22,9 +22,9 @@ use crate::{
 Examples:
   shelly-host session undo
   shelly-host session undo --all 20261121")]
-pub struct Undo {
+pub struct SessionUndoArgs {
     #[command(flatten)]
-    project: Project,
+    project: SessionProjectArgs,
     /// Undo all of them, one result of a tool after the other.
     #[arg(long)]
     all: bool,
@@ -36,7 +36,7 @@ pub struct Undo {
     id: String,
 }
 
-impl Undo {
+impl SessionUndoArgs {
     pub fn execute(&self) -> Result<u8, Report> {
         let store = self.project.store_with(&self.id)?;
         let id = named(&store, &self.id)?;
@@ -70,7 +70,7 @@ impl Undo {
     }
 
     /// Shows what would be done, and asks.
-    fn consented(&self, change: &Change) -> Result<(), Report> {
+    fn consented(&self, change: &UndoableChange) -> Result<(), Report> {
         let refused = |cause: String| Report::new(ErrorKind::Run, "nothing was undone").cause(cause);
         let shown = change
             .shown()
@@ -85,7 +85,7 @@ impl Undo {
                 Report::new(ErrorKind::Usage, "nobody is there to say yes").hint("say it beforehand with --yes")
             );
         }
-        match runtime()?.block_on(ask::trust("", Choice::Undo)) {
+        match runtime()?.block_on(ask::trust("", ConsentPrompt::Undo)) {
             Consent::Yes => Ok(()),
             Consent::Once | Consent::No => Err(refused("you did not say yes".into())),
         }

@@ -2,10 +2,10 @@
 
 use super::{
     super::{AgentToolUse, Config},
-    Setting, is, map, set,
+    EffectiveSetting, is, map, set,
 };
 
-pub(super) fn setting(uses: &AgentToolUse, config: &Config) -> Setting {
+pub(super) fn setting(uses: &AgentToolUse, config: &Config) -> EffectiveSetting {
     let AgentToolUse { agent, name, description, conversation, input_schema, instruction } = uses;
     let made = uses.tool(config.who(agent).map_or("", |who| &who.own().description)).ok();
     let (called, about) = made.as_ref().map(|tool| (tool.name(), tool.description())).unzip();

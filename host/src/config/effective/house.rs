@@ -1,10 +1,10 @@
 //! The bounds of the house.
 
-use super::super::setting::{Setting, is, map, shown};
+use super::super::setting::{EffectiveSetting, is, map, shown};
 use crate::limits;
 
 /// Those that no key changes, and the times that hold where `limits` names none.
-pub(super) fn house() -> Setting {
+pub(super) fn house() -> EffectiveSetting {
     map([
         ("max_iterations", is(&limits::MAX_ITERATIONS_CEILING).noted("what 0 stands for")),
         ("max_delegation_depth", is(&limits::DELEGATION_DEPTH_CEILING)),

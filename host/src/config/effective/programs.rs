@@ -5,10 +5,10 @@ use indexmap::IndexMap;
 use super::super::{
     Config, ProgramConfig,
     mask::masked,
-    setting::{Setting, is, map, or, shown},
+    setting::{EffectiveSetting, is, map, or, shown},
 };
 
-pub(super) fn program(name: &str, program: &ProgramConfig, config: &Config) -> Setting {
+pub(super) fn program(name: &str, program: &ProgramConfig, config: &Config) -> EffectiveSetting {
     let ProgramConfig { command, args, cwd, env, inherit_env, timeout } = program;
     let env: IndexMap<_, _> = env.iter().map(|(name, value)| (name, masked(value))).collect();
     map([

@@ -6,12 +6,12 @@ use super::{
     super::{
         Config, McpServerConfig, OAuthConfig,
         mask::{masked, masked_url},
-        setting::{Setting, is, map, set, shown},
+        setting::{EffectiveSetting, is, map, set, shown},
     },
     or_null,
 };
 
-pub(super) fn server(server: &McpServerConfig, config: &Config) -> Setting {
+pub(super) fn server(server: &McpServerConfig, config: &Config) -> EffectiveSetting {
     let McpServerConfig {
         name,
         command,
@@ -55,7 +55,7 @@ pub(super) fn server(server: &McpServerConfig, config: &Config) -> Setting {
     map(keys)
 }
 
-fn oauth_setting(oauth: &OAuthConfig) -> Setting {
+fn oauth_setting(oauth: &OAuthConfig) -> EffectiveSetting {
     let OAuthConfig { client_id, client_secret, client_metadata_url, scopes, grant, issuer, networks } = oauth;
     map([
         ("client_id", is(client_id).noted_if(client_id.is_none(), "it has itself registered")),

@@ -1,19 +1,20 @@
 //! Teams.
 
 use super::{
-    KnownAgent, KnownPlugin, budget_setting, delegable_setting, grant_setting, model_setting, one_step, plugin_keys,
-    prefix_setting, step_setting,
+    AgentRuntimeInfo, PluginRuntimeInfo, budget_setting, delegable_setting, grant_setting, model_setting, one_step,
+    plugin_keys, prefix_setting, step_setting,
 };
 use crate::{
     config::{
-        AgentConfig, Config, HandOffParams, LoopParams, MemberUse, OwnCoordinator, RolesParams, TeamConfig, UntilUse,
-        setting::{Setting, is, list, map, or, set},
+        AgentConfig, Config, HandOffParams, HostCoordinator, LoopParams, MemberUse, RolesParams, TeamConfig,
+        TeamStopCondition,
+        setting::{EffectiveSetting, is, list, map, or, set},
     },
     limits,
-    team::ModelOptions,
+    team::ModelCoordinatorOptions,
 };
 
-pub(super) fn team(team: &TeamConfig, config: &Config, known: &KnownAgent) -> Setting {
+pub(super) fn team(team: &TeamConfig, config: &Config, known: &AgentRuntimeInfo) -> EffectiveSetting {
     let TeamConfig { own, members, coordinator: _, hand_over } = team;
     let AgentConfig {
         name,
@@ -65,7 +66,7 @@ pub(super) fn team(team: &TeamConfig, config: &Config, known: &KnownAgent) -> Se
     map(first.into_iter().chain(Some(hand_over).filter(|_| hands_over)).chain(last))
 }
 
-fn member(member: &MemberUse, config: &Config) -> Setting {
+fn member(member: &MemberUse, config: &Config) -> EffectiveSetting {
     let MemberUse { agent, name: own_name, role, description, retries, on_failure } = member;
     let of_config = config.who(agent).map(|who| who.own().description.clone()).unwrap_or_default();
     map([
@@ -78,7 +79,7 @@ fn member(member: &MemberUse, config: &Config) -> Setting {
     ])
 }
 
-fn coordinator(team: &TeamConfig, known: Option<&KnownPlugin>, config: &Config) -> Setting {
+fn coordinator(team: &TeamConfig, known: Option<&PluginRuntimeInfo>, config: &Config) -> EffectiveSetting {
     let known = known.cloned().unwrap_or_default();
     let plugin = team.own.coordinator.as_ref();
     let shown_plugin = || plugin.map(|step| step_setting(step, plugin_keys(&step.uses, &known, config)));
@@ -86,28 +87,35 @@ fn coordinator(team: &TeamConfig, known: Option<&KnownPlugin>, config: &Config) 
     let rounds =
         |most: u32, key| (key, or(Some(most).filter(|most| *most > 0), limits::TEAM_STEPS, "0: as many as steps"));
     let params = match own {
-        OwnCoordinator::Sequence => vec![],
-        OwnCoordinator::Loop(LoopParams { max_rounds, at_end }) => {
+        HostCoordinator::Sequence => vec![],
+        HostCoordinator::Loop(LoopParams { max_rounds, at_end }) => {
             vec![("max_rounds", is(&max_rounds)), ("at_end", is(&at_end))]
         }
-        OwnCoordinator::RoundRobin { max_rounds, until } => {
+        HostCoordinator::RoundRobin { max_rounds, until } => {
             let until = match until {
-                UntilUse::Text(pattern) => is(&pattern),
-                UntilUse::Coordinator(_) => shown_plugin().unwrap_or_else(|| is(&())),
+                TeamStopCondition::Text(pattern) => is(&pattern),
+                TeamStopCondition::Coordinator(_) => shown_plugin().unwrap_or_else(|| is(&())),
             };
             vec![rounds(max_rounds, "max_rounds"), ("until", until)]
         }
-        OwnCoordinator::Roles(RolesParams { roles, max_cycles, at_end }) => {
+        HostCoordinator::Roles(RolesParams { roles, max_cycles, at_end }) => {
             vec![("roles", is(&roles)), ("max_cycles", is(&max_cycles)), ("at_end", is(&at_end))]
         }
-        OwnCoordinator::Model(ModelOptions { model: _, max_rounds, window, instructions, summary, tools }) => vec![
+        HostCoordinator::Model(ModelCoordinatorOptions {
+            model: _,
+            max_rounds,
+            window,
+            instructions,
+            summary,
+            tools,
+        }) => vec![
             rounds(max_rounds, "max_rounds"),
             ("window", or(Some(window).filter(|window| *window > 0), limits::COORDINATOR_WINDOW, "messages; default")),
             ("instructions", set(&instructions)),
             ("summary", set(&summary)),
             ("tools", set(&tools)),
         ],
-        OwnCoordinator::HandOff(HandOffParams { max_hand_offs, chats }) => vec![
+        HostCoordinator::HandOff(HandOffParams { max_hand_offs, chats }) => vec![
             ("max_hand_offs", or(Some(max_hand_offs).filter(|most| *most > 0), limits::HAND_OVERS, "default")),
             ("chats", set(&chats)),
         ],

@@ -22,14 +22,18 @@ agents:
     plugins: {guard: {programs: [fmt], http: ['https://api.github.com', {url: 'http://nas.lan', methods: [GET], networks: [10.0.0.0/8]}], credentials: [hub]}}
 ";
     let config = Config::parse(text, "/project".into()).unwrap();
-    let coder = KnownAgent {
+    let coder = AgentRuntimeInfo {
         toolboxes: vec![vec!["shared_state_get".into()], vec!["exec_run".into()]],
-        plugins: vec![KnownPlugin { kinds: vec!["effect"], ..KnownPlugin::default() }],
-        order: Order { effects: vec!["guard".into()], ..Order::default() },
-        ..KnownAgent::default()
+        plugins: vec![PluginRuntimeInfo { kinds: vec!["effect"], ..PluginRuntimeInfo::default() }],
+        order: StepOrder { effects: vec!["guard".into()], ..StepOrder::default() },
+        ..AgentRuntimeInfo::default()
     };
-    let known = Known { prices: vec![None], agents: vec![KnownAgent::default(), coder], ..Known::default() };
-    let effective = Effective::new(&config, &known);
+    let known = ConfigRuntimeInfo {
+        prices: vec![None],
+        agents: vec![AgentRuntimeInfo::default(), coder],
+        ..ConfigRuntimeInfo::default()
+    };
+    let effective = EffectiveConfig::new(&config, &known);
     let (yaml, json) = (effective.to_yaml(), serde_json::to_value(&effective).unwrap());
     assert_eq!(serde_saphyr::from_str::<Value>(&yaml).unwrap(), json, "{yaml}");
     assert!(!yaml.contains("sk-secret"), "{yaml}");

@@ -244,7 +244,7 @@ fn what_was_trusted_of_all_methods_is_trusted_of_fewer() {
         let text = format!("agents: [{{name: a, plugins: {{p: {{confirm: true, http: [{http}]}}}}}}]");
         Config::parse(&text, "/nowhere".into()).unwrap_or_else(|report| panic!("{report}")).facts()
     };
-    let before = |places: &[&str]| -> Facts {
+    let before = |places: &[&str]| -> TrustFacts {
         let who = "the agent `a`: the plugin `p`";
         let sends = places.iter().map(|place| format!("{who} may send requests to `{place}`"));
         sends.chain([format!("{who} is used")]).collect()

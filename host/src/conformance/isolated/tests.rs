@@ -1,5 +1,5 @@
 use super::*;
-use crate::conformance::{Suite, attack::Source};
+use crate::conformance::{AttackSuite, attack::AttackSource};
 
 /// A host of another make: this script of the shell, which finds the attack's folder in `$1`.
 fn program(script: &str) -> HostProgram {
@@ -9,16 +9,16 @@ fn program(script: &str) -> HostProgram {
 const IDLE: &str = r#"echo '{"peak_bytes":0}'"#;
 const HELD: &str = r#"echo '{"verdict":"held","status":"passed","escapes":[],"detail":"ok","memory_bytes":1,"cpu_micros":2,"peak_bytes":3}'"#;
 
-async fn played(script: &str, host: &str) -> Row {
+async fn played(script: &str, host: &str) -> AttackResult {
     let file = format!("tries = \"x\"\nkind = \"tool\"\nexpect = \"held\"\nhost = {host}\n");
-    let attack = Attack::parse("a", &file, Source::Fields(String::new())).unwrap();
+    let attack = Attack::parse("a", &file, AttackSource::Fields(String::new())).unwrap();
     play(&attack, attack.host.unwrap(), &program(script)).await
 }
 
 #[tokio::test]
 async fn a_host_that_holds_is_measured() {
     let row = played(&format!("test -f \"$1/component.wasm\" && {IDLE}; {HELD}; sleep 60"), "{}").await;
-    assert_eq!((row.status, row.verdict, row.memory), (Status::Passed, Some(Verdict::Held), 1), "{row:?}");
+    assert_eq!((row.status, row.verdict, row.memory), (AttackStatus::Passed, Some(AttackVerdict::Held), 1), "{row:?}");
     let host = row.host.unwrap();
     assert!(host.growth() >= Some(3) && host.growth() < Some(limits::CONFORMANCE_HOST_MEMORY_BYTES), "{host:?}");
 }
@@ -40,7 +40,7 @@ async fn a_bomb_ends_its_attack_alone() {
         ),
     ] {
         let row = played(script, host).await;
-        assert_eq!((row.status, row.verdict), (Status::Escaped, None), "{row:?}");
+        assert_eq!((row.status, row.verdict), (AttackStatus::Escaped, None), "{row:?}");
         assert!(row.escapes[0].contains(says), "{says}: {row:?}");
     }
 }
@@ -53,11 +53,11 @@ async fn a_host_that_never_was_idle_is_no_verdict() {
         (&format!("{IDLE}; echo nonsense; sleep 60"), "its process said: "),
     ] {
         let row = played(script, "{}").await;
-        assert!(row.status == Status::Failed && row.detail.contains(says), "{says}: {row:?}");
+        assert!(row.status == AttackStatus::Failed && row.detail.contains(says), "{says}: {row:?}");
     }
     let nowhere = HostProgram { path: "/nowhere/at/all".into(), arguments: vec![] };
-    let suite = Suite::embedded().unwrap();
+    let suite = AttackSuite::embedded().unwrap();
     let bounds = HostBounds { time: limits::CONFORMANCE_HOST_TIME, memory: 1 << 20 };
     let row = play(&suite.attacks()[0], bounds, &nowhere).await;
-    assert!(row.status == Status::Failed && row.detail.contains("its process cannot be started"), "{row:?}");
+    assert!(row.status == AttackStatus::Failed && row.detail.contains("its process cannot be started"), "{row:?}");
 }

@@ -13,38 +13,38 @@ use tokio::{
 use url::{Position, Url, form_urlencoded};
 
 use super::{
-    Authorizer, Grant, OAuth,
-    returned::Returned,
+    Authorizer, OAuthGrantType, OAuthOptions,
+    returned::AuthorizationResponse,
     rights,
-    store::Kept,
+    store::StoredLogin,
     tokens::{client_of, stored, take},
-    way::Way,
+    way::OAuthHttp,
 };
 use crate::{
     error::Fault,
     limits,
-    mcp::{Http, shown},
+    mcp::{McpHttpTarget, shown},
     net::Secret,
 };
 
 /// The login at one server, for all requests of one connection.
-pub(in crate::mcp) struct Keeper {
+pub(in crate::mcp) struct TokenManager {
     name: Arc<str>,
     server: Url,
-    oauth: OAuth,
-    way: Arc<Way>,
-    state: Arc<Mutex<State>>,
+    oauth: OAuthOptions,
+    way: Arc<OAuthHttp>,
+    state: Arc<Mutex<TokenManagerState>>,
 }
 
 #[derive(Default)]
-struct State {
+struct TokenManagerState {
     /// None: it has not been looked for yet.
-    kept: Option<Kept>,
+    kept: Option<StoredLogin>,
     /// What this client has made itself known as, and where the login led back to.
     registered: Option<(Option<String>, Url, OAuthClientConfig)>,
 }
 
-impl fmt::Debug for Keeper {
+impl fmt::Debug for TokenManager {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Keeper").field("server", &self.name).finish_non_exhaustive()
     }
@@ -52,14 +52,14 @@ impl fmt::Debug for Keeper {
 
 /// Why there is no token.
 #[derive(Debug)]
-pub(in crate::mcp) enum Refusal {
+pub(in crate::mcp) enum OAuthError {
     /// Somebody has to do something about it: in these words.
     Denied(String),
     /// It may pass, or nobody knows.
     Fault(Fault),
 }
 
-impl From<Fault> for Refusal {
+impl From<Fault> for OAuthError {
     fn from(fault: Fault) -> Self {
         match fault {
             Fault::Denied { message } => Self::Denied(message),
@@ -70,7 +70,7 @@ impl From<Fault> for Refusal {
 
 /// How a server has refused a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::mcp) enum Refused {
+pub(in crate::mcp) enum OAuthChallenge {
     /// It wants a token, or another one.
     Token,
     /// It wants a token with more rights.
@@ -79,7 +79,7 @@ pub(in crate::mcp) enum Refused {
 
 /// What has been tried for one request: each thing once.
 #[derive(Debug, Default)]
-pub(in crate::mcp) struct Tried {
+pub(in crate::mcp) struct OAuthAttempts {
     looked: bool,
     renewed: bool,
     logged_in: bool,
@@ -87,20 +87,20 @@ pub(in crate::mcp) struct Tried {
 }
 
 /// What a server says of who may authorize, and the state machine that has read it.
-struct Found {
+struct DiscoveredAuthServer {
     manager: AuthorizationManager,
     metadata: AuthorizationMetadata,
 }
 
-impl Keeper {
-    pub fn new(name: &Arc<str>, http: &Http, oauth: &OAuth) -> Self {
-        let way = Arc::new(Way::new(&http.client, &http.url, &oauth.networks));
+impl TokenManager {
+    pub fn new(name: &Arc<str>, http: &McpHttpTarget, oauth: &OAuthOptions) -> Self {
+        let way = Arc::new(OAuthHttp::new(&http.client, &http.url, &oauth.networks));
         let (name, server) = (Arc::clone(name), http.url.clone());
         Self { name, server, oauth: oauth.clone(), way, state: Arc::default() }
     }
 
     /// The token to send, if there is one.
-    pub async fn token(self: &Arc<Self>) -> Result<Option<Secret>, Refusal> {
+    pub async fn token(self: &Arc<Self>) -> Result<Option<Secret>, OAuthError> {
         let mut state = Arc::clone(&self.state).lock_owned().await;
         if state.kept.is_none() {
             state.kept = Some(self.read().await?);
@@ -116,11 +116,11 @@ impl Keeper {
     /// Another token for a request that was refused; `sent` is the one that it had, and `challenge` what the server said.
     pub async fn another(
         self: &Arc<Self>,
-        refused: Refused,
+        refused: OAuthChallenge,
         challenge: &str,
         sent: Option<&Secret>,
-        tried: &mut Tried,
-    ) -> Result<Secret, Refusal> {
+        tried: &mut OAuthAttempts,
+    ) -> Result<Secret, OAuthError> {
         let mut state = Arc::clone(&self.state).lock_owned().await;
         if !mem::replace(&mut tried.looked, true) {
             // Another request, or another process, may have got one meanwhile.
@@ -130,7 +130,7 @@ impl Keeper {
             }
         }
         let can_renew = state.kept.as_ref().is_some_and(|kept| kept.refresh_token.is_some());
-        if refused == Refused::Token && can_renew && !mem::replace(&mut tried.renewed, true) {
+        if refused == OAuthChallenge::Token && can_renew && !mem::replace(&mut tried.renewed, true) {
             let token;
             (state, token) = self.renewed(state, Some(challenge.to_owned())).await?;
             if let Some(token) = token {
@@ -138,32 +138,32 @@ impl Keeper {
             }
         }
         let once = match refused {
-            Refused::Token => &mut tried.logged_in,
-            Refused::Rights => &mut tried.asked_for_more,
+            OAuthChallenge::Token => &mut tried.logged_in,
+            OAuthChallenge::Rights => &mut tried.asked_for_more,
         };
         if mem::replace(once, true) {
-            return Err(Refusal::Denied("it refuses the token of a new login too".into()));
+            return Err(OAuthError::Denied("it refuses the token of a new login too".into()));
         }
         self.log_in(&mut state, refused, Some(challenge)).await
     }
 
     /// Logs in whatever there is already. `challenge` is what the server said to a request without a token.
-    pub async fn anew(&self, challenge: Option<&str>) -> Result<(), Refusal> {
+    pub async fn anew(&self, challenge: Option<&str>) -> Result<(), OAuthError> {
         let mut state = self.state.lock().await;
         state.kept = Some(self.read().await?);
-        self.log_in(&mut state, Refused::Token, challenge).await.map(drop)
+        self.log_in(&mut state, OAuthChallenge::Token, challenge).await.map(drop)
     }
 
     /// What is kept of this login; nothing of one with another client.
-    async fn read(&self) -> Result<Kept, Fault> {
+    async fn read(&self) -> Result<StoredLogin, Fault> {
         let kept = self.oauth.store.read(&self.server).await?.unwrap_or_default();
         match &self.oauth.client_id {
-            Some(id) if *id != kept.client_id => Ok(Kept { wanted: kept.wanted, ..Kept::default() }),
+            Some(id) if *id != kept.client_id => Ok(StoredLogin { wanted: kept.wanted, ..StoredLogin::default() }),
             _ => Ok(kept),
         }
     }
 
-    async fn keep(&self, state: &mut State, kept: Kept) -> Result<(), Fault> {
+    async fn keep(&self, state: &mut TokenManagerState, kept: StoredLogin) -> Result<(), Fault> {
         self.oauth.store.write(&self.server, &kept).await?;
         state.kept = Some(kept);
         Ok(())
@@ -173,9 +173,9 @@ impl Keeper {
     /// place of what it has taken would be lost. It ends within the time of its requests.
     async fn renewed(
         self: &Arc<Self>,
-        mut state: OwnedMutexGuard<State>,
+        mut state: OwnedMutexGuard<TokenManagerState>,
         challenge: Option<String>,
-    ) -> Result<(OwnedMutexGuard<State>, Option<Secret>), Refusal> {
+    ) -> Result<(OwnedMutexGuard<TokenManagerState>, Option<Secret>), OAuthError> {
         let this = Arc::clone(self);
         let renewing = tokio::spawn(async move {
             let token = this.renew(&mut state, challenge.as_deref()).await?;
@@ -185,7 +185,11 @@ impl Keeper {
     }
 
     /// Renews the token with what is there for that; none if that is not accepted.
-    async fn renew(&self, state: &mut State, challenge: Option<&str>) -> Result<Option<Secret>, Refusal> {
+    async fn renew(
+        &self,
+        state: &mut TokenManagerState,
+        challenge: Option<&str>,
+    ) -> Result<Option<Secret>, OAuthError> {
         let _lock = self.oauth.store.lock().await?;
         let (before, mut kept) = (state.kept.take().unwrap_or_default(), self.read().await?);
         state.kept = Some(kept.clone());
@@ -199,7 +203,7 @@ impl Keeper {
         if !is_same(&found.metadata.issuer, &kept.issuer) {
             // What one authorization server gave is not shown to another.
             tracing::warn!("the MCP server `{}` names another authorization server: its login has ended", self.name);
-            self.keep(state, Kept { wanted: kept.wanted, ..Kept::default() }).await?;
+            self.keep(state, StoredLogin { wanted: kept.wanted, ..StoredLogin::default() }).await?;
             return Ok(None);
         }
         let client = client_of(&kept.client_id, self.oauth.client_secret.as_ref(), &kept, &self.server);
@@ -221,29 +225,34 @@ impl Keeper {
     }
 
     /// Logs in, for what a server wants.
-    async fn log_in(&self, state: &mut State, refused: Refused, challenge: Option<&str>) -> Result<Secret, Refusal> {
-        if self.oauth.grant == Grant::Person && self.oauth.authorizer.is_none() {
+    async fn log_in(
+        &self,
+        state: &mut TokenManagerState,
+        refused: OAuthChallenge,
+        challenge: Option<&str>,
+    ) -> Result<Secret, OAuthError> {
+        if self.oauth.grant == OAuthGrantType::Person && self.oauth.authorizer.is_none() {
             return Err(self.needs_person(state, refused, challenge).await?);
         }
         let found = self.find(challenge, challenge.is_some()).await?;
         let before = state.kept.clone().unwrap_or_default();
         let is_same = is_same(&before.issuer, &found.metadata.issuer) && !before.client_id.is_empty();
-        let mut kept = Kept { issuer: found.metadata.issuer.clone(), ..Kept::default() };
+        let mut kept = StoredLogin { issuer: found.metadata.issuer.clone(), ..StoredLogin::default() };
         let had = before.scopes.iter().filter(|_| is_same).chain(&before.wanted);
         let wanted = match self.oauth.scopes.as_slice() {
             [] => found.manager.select_initial_scopes(&[]).await,
             scopes => {
-                let lacking = scopes_of(challenge.filter(|_| refused == Refused::Rights), &self.server);
+                let lacking = scopes_of(challenge.filter(|_| refused == OAuthChallenge::Rights), &self.server);
                 [scopes, lacking.as_slice()].concat()
             }
         };
         kept.scopes = rights(had.chain(&wanted).map(String::as_str));
         let supports = |right: &str| found.metadata.scopes_supported.iter().flatten().any(|known| known == right);
-        if !kept.scopes.is_empty() && supports(STAYS) && self.oauth.grant == Grant::Person {
+        if !kept.scopes.is_empty() && supports(STAYS) && self.oauth.grant == OAuthGrantType::Person {
             kept.scopes = rights(kept.scopes.iter().map(String::as_str).chain([STAYS]));
         }
         match (self.oauth.grant, &self.oauth.authorizer) {
-            (Grant::Person, Some(authorizer)) => self.as_person(state, found, kept, &**authorizer).await,
+            (OAuthGrantType::Person, Some(authorizer)) => self.as_person(state, found, kept, &**authorizer).await,
             _ => self.as_client(state, found, kept).await,
         }
     }
@@ -251,32 +260,32 @@ impl Keeper {
     /// What to tell where only a person can help; the rights that are lacking are noted for then.
     async fn needs_person(
         &self,
-        state: &mut State,
-        refused: Refused,
+        state: &mut TokenManagerState,
+        refused: OAuthChallenge,
         challenge: Option<&str>,
-    ) -> Result<Refusal, Fault> {
+    ) -> Result<OAuthError, Fault> {
         let login = format!("log in with `shelly-host mcp login {}`", self.name);
         let lacking = scopes_of(challenge, &self.server);
-        if refused == Refused::Rights && !lacking.is_empty() {
+        if refused == OAuthChallenge::Rights && !lacking.is_empty() {
             let _lock = self.oauth.store.lock().await?;
             let mut kept = self.read().await?;
             kept.wanted = rights(kept.wanted.iter().chain(&lacking).map(String::as_str));
             self.keep(state, kept).await?;
         }
         let had_one = state.kept.as_ref().is_some_and(|kept| !kept.client_id.is_empty());
-        Ok(Refusal::Denied(match refused {
-            Refused::Rights if lacking.is_empty() => format!("it wants more rights than the login has: {login}"),
-            Refused::Rights => {
+        Ok(OAuthError::Denied(match refused {
+            OAuthChallenge::Rights if lacking.is_empty() => format!("it wants more rights than the login has: {login}"),
+            OAuthChallenge::Rights => {
                 format!("it wants rights that the login does not have ({}): {login}", shown(&lacking.join(" ")))
             }
-            Refused::Token if had_one => format!("the login is not accepted any more: {login}"),
-            Refused::Token => format!("nobody has logged in to it: {login}"),
+            OAuthChallenge::Token if had_one => format!("the login is not accepted any more: {login}"),
+            OAuthChallenge::Token => format!("nobody has logged in to it: {login}"),
         }))
     }
 
     /// Asks the server who may authorize, and that one what it can. Where nobody says so, the addresses of old are tried if
     /// `may_guess`.
-    async fn find(&self, challenge: Option<&str>, may_guess: bool) -> Result<Found, Refusal> {
+    async fn find(&self, challenge: Option<&str>, may_guess: bool) -> Result<DiscoveredAuthServer, OAuthError> {
         self.way.begin();
         let refusal = |error: &AuthError| self.refusal(error, &[]);
         let way = Arc::clone(&self.way);
@@ -287,34 +296,36 @@ impl Keeper {
         let metadata = found.metadata;
         let is_guessed = found.source == AuthorizationMetadataSource::LegacyEndpointFallback;
         if is_guessed && !may_guess {
-            return Err(Refusal::Denied("it does not say where to log in".into()));
+            return Err(OAuthError::Denied("it does not say where to log in".into()));
         }
         if let Some(issuer) = &self.oauth.issuer
             && metadata.issuer.as_deref().map(without_slash) != Some(without_slash(issuer))
         {
             let named = shown(metadata.issuer.as_deref().unwrap_or("one without a name"));
-            return Err(Refusal::Denied(format!("its authorization server is {named}, and not the one of the config")));
+            return Err(OAuthError::Denied(format!(
+                "its authorization server is {named}, and not the one of the config"
+            )));
         }
         let proves = |methods: &Vec<String>| methods.iter().any(|method| method == "S256");
-        if self.oauth.grant == Grant::Person
+        if self.oauth.grant == OAuthGrantType::Person
             && !is_guessed
             && !metadata.code_challenge_methods_supported.as_ref().is_some_and(proves)
         {
             let why = "its authorization server does not say that it checks who began a login (PKCE with S256)";
-            return Err(Refusal::Denied(why.into()));
+            return Err(OAuthError::Denied(why.into()));
         }
         manager.set_metadata(metadata.clone());
-        Ok(Found { manager, metadata })
+        Ok(DiscoveredAuthServer { manager, metadata })
     }
 
     /// Takes a person to the login.
     async fn as_person(
         &self,
-        state: &mut State,
-        mut found: Found,
-        mut kept: Kept,
+        state: &mut TokenManagerState,
+        mut found: DiscoveredAuthServer,
+        mut kept: StoredLogin,
         authorizer: &dyn Authorizer,
-    ) -> Result<Secret, Refusal> {
+    ) -> Result<Secret, OAuthError> {
         let redirect = authorizer.redirect();
         let client = self.known_as(state, &mut found, &kept, &redirect).await?;
         let mut secrets: Vec<_> = client.client_secret.iter().map(Secret::new).collect();
@@ -330,7 +341,8 @@ impl Keeper {
         let led_back = timeout(limits::OAUTH_LOGIN_TIME, authorizer.authorize(&url)).await;
         let late = |_| Fault::Timeout { message: format!("nobody has logged in for {:?}", limits::OAUTH_LOGIN_TIME) };
         let led_back = led_back.map_err(late)??;
-        let Returned { code, state: mark, issuer } = Returned::read(&led_back, &redirect, &url)?;
+        let AuthorizationResponse { code, state: mark, issuer } =
+            AuthorizationResponse::read(&led_back, &redirect, &url)?;
         secrets.push(Secret::new(&code));
         // Nobody may renew what is replaced here.
         let _lock = self.oauth.store.lock().await?;
@@ -342,13 +354,13 @@ impl Keeper {
     /// As whom the login is asked for.
     async fn known_as(
         &self,
-        state: &mut State,
-        found: &mut Found,
-        kept: &Kept,
+        state: &mut TokenManagerState,
+        found: &mut DiscoveredAuthServer,
+        kept: &StoredLogin,
         redirect: &Url,
-    ) -> Result<OAuthClientConfig, Refusal> {
+    ) -> Result<OAuthClientConfig, OAuthError> {
         if let Some(id) = &self.oauth.client_id {
-            return Ok(client_of(id, self.oauth.client_secret.as_ref(), &Kept::default(), redirect));
+            return Ok(client_of(id, self.oauth.client_secret.as_ref(), &StoredLogin::default(), redirect));
         }
         let metadata = &found.metadata;
         let looks_up = metadata.additional_fields.get("client_id_metadata_document_supported");
@@ -363,7 +375,7 @@ impl Keeper {
         }
         if metadata.registration_endpoint.is_none() {
             let why = "its authorization server wants to know this client before: name its `client_id` in the config";
-            return Err(Refusal::Denied(why.into()));
+            return Err(OAuthError::Denied(why.into()));
         }
         let scopes: Vec<_> = kept.scopes.iter().map(String::as_str).collect();
         let registered = found.manager.register_client(CLIENT_NAME, redirect.as_str(), &scopes).await;
@@ -378,9 +390,14 @@ impl Keeper {
     }
 
     /// Logs in as this program.
-    async fn as_client(&self, state: &mut State, mut found: Found, mut kept: Kept) -> Result<Secret, Refusal> {
+    async fn as_client(
+        &self,
+        state: &mut TokenManagerState,
+        mut found: DiscoveredAuthServer,
+        mut kept: StoredLogin,
+    ) -> Result<Secret, OAuthError> {
         let (Some(id), Some(secret)) = (&self.oauth.client_id, &self.oauth.client_secret) else {
-            return Err(Refusal::Denied("there are no client credentials".into()));
+            return Err(OAuthError::Denied("there are no client credentials".into()));
         };
         kept.client_id.clone_from(id);
         let secrets = [secret.clone(), in_basic(id, secret)];
@@ -399,7 +416,7 @@ impl Keeper {
     }
 
     /// The name by which authorization servers know the server. The library tells it in the address of a login alone.
-    async fn resource(&self, found: &mut Found) -> String {
+    async fn resource(&self, found: &mut DiscoveredAuthServer) -> String {
         let named = async {
             found.manager.configure_client_id("none").ok()?;
             let url = Url::parse(&found.manager.get_authorization_url(&[]).await.ok()?).ok()?;
@@ -410,10 +427,10 @@ impl Keeper {
 
     async fn keep_tokens(
         &self,
-        state: &mut State,
-        mut kept: Kept,
+        state: &mut TokenManagerState,
+        mut kept: StoredLogin,
         tokens: &OAuthTokenResponse,
-    ) -> Result<Secret, Refusal> {
+    ) -> Result<Secret, OAuthError> {
         take(tokens, &mut kept)?;
         let given = serde_json::to_value(tokens).ok().and_then(|tokens| Some(tokens["scope"].as_str()?.to_owned()));
         if let Some(given) = given {
@@ -421,11 +438,11 @@ impl Keeper {
         }
         let token = kept.access_token.as_ref().map(Secret::new);
         self.keep(state, kept).await?;
-        token.ok_or_else(|| Refusal::Denied("its authorization server gave no token".into()))
+        token.ok_or_else(|| OAuthError::Denied("its authorization server gave no token".into()))
     }
 
     /// What an error of the library means: in words without secrets, should a server have repeated one.
-    fn refusal(&self, error: &AuthError, secrets: &[Secret]) -> Refusal {
+    fn refusal(&self, error: &AuthError, secrets: &[Secret]) -> OAuthError {
         if let Some(fault) = self.way.failed() {
             return fault.into();
         }
@@ -436,7 +453,7 @@ impl Keeper {
             error => error.to_string(),
         };
         let text = secrets.iter().fold(text, |text, secret| secret.blot(&text));
-        Refusal::Denied(format!("the login failed: {}", shown(&text).escape_debug()))
+        OAuthError::Denied(format!("the login failed: {}", shown(&text).escape_debug()))
     }
 }
 

@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
 use super::{
-    super::{Http, McpError, ServerConfig, Target, http},
-    Keeper, Refusal,
+    super::{McpError, McpHttpTarget, McpTarget, ServerConfig, http},
+    OAuthError, TokenManager,
 };
 use crate::error::Fault;
 
@@ -14,12 +14,12 @@ use crate::error::Fault;
 /// and what was there before has stayed.
 pub async fn login(config: &ServerConfig) -> Result<(), McpError> {
     let (name, server) = (&config.name, with_logins(config)?);
-    let failed = |refusal: Refusal| match refusal {
-        Refusal::Denied(why) => McpError::Denied { server: Arc::clone(name), why },
-        Refusal::Fault(fault) => unreached(name, &fault),
+    let failed = |refusal: OAuthError| match refusal {
+        OAuthError::Denied(why) => McpError::Denied { server: Arc::clone(name), why },
+        OAuthError::Fault(fault) => unreached(name, &fault),
     };
     let keeper = match &server.oauth {
-        Some(oauth) => Keeper::new(name, server, oauth),
+        Some(oauth) => TokenManager::new(name, server, oauth),
         None => return Err(no_logins(name)),
     };
     let challenge = http::challenge_of(server).await.map_err(|fault| unreached(name, &fault))?;
@@ -37,10 +37,10 @@ pub async fn logout(config: &ServerConfig) -> Result<bool, McpError> {
     oauth.store.forget(&server.url).await.map_err(|fault| unreached(name, &fault))
 }
 
-fn with_logins(config: &ServerConfig) -> Result<&Http, McpError> {
+fn with_logins(config: &ServerConfig) -> Result<&McpHttpTarget, McpError> {
     config.check()?;
     match &config.target {
-        Target::Http(http) => Ok(http),
+        McpTarget::Http(http) => Ok(http),
         _ => Err(no_logins(&config.name)),
     }
 }

@@ -24,19 +24,19 @@ use crate::{
 };
 
 /// Shows a person the address of a login, and waits on this machine until the browser comes back from it.
-pub struct Loopback {
+pub struct LoopbackAuthorizer {
     listener: TcpListener,
     redirect: Url,
     show: Box<dyn Fn(&Url) + Send + Sync>,
 }
 
-impl fmt::Debug for Loopback {
+impl fmt::Debug for LoopbackAuthorizer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Loopback({})", self.redirect)
     }
 }
 
-impl Loopback {
+impl LoopbackAuthorizer {
     /// Begins to listen on this port of this machine, 0: on whichever is free. `show` is given the address to go to.
     ///
     /// # Errors
@@ -55,14 +55,14 @@ impl Loopback {
 }
 
 #[async_trait]
-impl Authorizer for Loopback {
+impl Authorizer for LoopbackAuthorizer {
     fn redirect(&self) -> Url {
         self.redirect.clone()
     }
 
     async fn authorize(&self, url: &Url) -> Result<Url, Fault> {
         let mark = mark_of(url).ok_or_else(|| Fault::invalid("the address of the login has no `state`"))?;
-        let awaited = Arc::new(Awaited { redirect: self.redirect.clone(), mark });
+        let awaited = Arc::new(ExpectedRedirect { redirect: self.redirect.clone(), mark });
         let (came, mut back) = mpsc::channel(1);
         // Dropped with this, and with it what is open.
         let mut connections = JoinSet::new();
@@ -92,12 +92,12 @@ fn mark_of(url: &Url) -> Option<String> {
 }
 
 /// What is waited for.
-struct Awaited {
+struct ExpectedRedirect {
     redirect: Url,
     mark: String,
 }
 
-impl Awaited {
+impl ExpectedRedirect {
     /// The end of the login, if this is it, and what the browser is shown.
     fn read(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> (StatusCode, &'static str, Option<Url>) {
         let here = self.redirect.host_str().zip(self.redirect.port()).map(|(host, port)| format!("{host}:{port}"));
@@ -123,7 +123,7 @@ impl Awaited {
 }
 
 /// Answers whoever has connected, once.
-async fn serve(connection: TcpStream, awaited: Arc<Awaited>, came: mpsc::Sender<Url>) {
+async fn serve(connection: TcpStream, awaited: Arc<ExpectedRedirect>, came: mpsc::Sender<Url>) {
     let end = OnceLock::new();
     let answer = |request: Request<Incoming>| {
         let (status, text, url) = awaited.read(request.method(), request.uri(), request.headers());
@@ -184,7 +184,7 @@ mod tests {
     #[tokio::test]
     async fn only_the_login_that_was_begun_ends_it() {
         let (shown, mut addresses) = mpsc::channel(1);
-        let loopback = Loopback::bind(0, move |url| shown.try_send(url.clone()).unwrap()).await.unwrap();
+        let loopback = LoopbackAuthorizer::bind(0, move |url| shown.try_send(url.clone()).unwrap()).await.unwrap();
         let redirect = loopback.redirect();
         let asked: Url = "https://login.example/authorize?state=m-1&x=y".parse().unwrap();
         let browser = async {
@@ -213,20 +213,20 @@ mod tests {
 
     #[tokio::test]
     async fn a_login_that_failed_ends_it_too() {
-        let loopback = Loopback::bind(0, |_| {}).await.unwrap();
+        let loopback = LoopbackAuthorizer::bind(0, |_| {}).await.unwrap();
         let redirect = loopback.redirect();
         let asked: Url = "https://login.example/?state=m".parse().unwrap();
         let request = get(&redirect, "/callback?error=access_denied&state=m");
         let (url, said) = tokio::join!(loopback.authorize(&asked), ask(&redirect, &request));
         assert!(url.unwrap().as_str().ends_with("?error=access_denied&state=m"));
         assert!(said.contains("The login failed") && said.contains("no-store"), "{said}");
-        let taken = Loopback::bind(redirect.port().unwrap(), |_| {}).await.unwrap_err();
+        let taken = LoopbackAuthorizer::bind(redirect.port().unwrap(), |_| {}).await.unwrap_err();
         assert!(taken.to_string().starts_with("the end of a login cannot be heard on port "), "{taken}");
     }
 
     #[tokio::test(start_paused = true)]
     async fn who_says_nothing_makes_room_for_others() {
-        let loopback = Loopback::bind(0, |_| {}).await.unwrap();
+        let loopback = LoopbackAuthorizer::bind(0, |_| {}).await.unwrap();
         let redirect = loopback.redirect();
         let asked: Url = "https://login.example/?state=m".parse().unwrap();
         let mut silent = Vec::new();

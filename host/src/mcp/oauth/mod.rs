@@ -15,10 +15,10 @@ use async_trait::async_trait;
 use ipnet::IpNet;
 use url::Url;
 
-pub(super) use self::keeper::{Keeper, Refusal, Refused, Tried};
+pub(super) use self::keeper::{OAuthAttempts, OAuthChallenge, OAuthError, TokenManager};
 pub use self::{
     login::{login, logout},
-    loopback::Loopback,
+    loopback::LoopbackAuthorizer,
     store::TokenStore,
 };
 use crate::{
@@ -32,11 +32,11 @@ pub const LOG_OF_CODES: &str = "rmcp::transport::auth";
 
 /// How a server is told who asks, where it wants a login.
 #[derive(Debug, Clone)]
-pub struct OAuth {
+pub struct OAuthOptions {
     /// Where tokens are kept.
     pub store: TokenStore,
     /// Who logs in.
-    pub grant: Grant,
+    pub grant: OAuthGrantType,
     /// The name under which this client is known to the authorization server; none: it makes itself known.
     pub client_id: Option<String>,
     /// What proves that name, if it has to be proved.
@@ -55,7 +55,7 @@ pub struct OAuth {
 
 /// Who logs in.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Grant {
+pub enum OAuthGrantType {
     /// A person, with a browser (an authorization code).
     #[default]
     Person,
@@ -77,12 +77,12 @@ pub trait Authorizer: fmt::Debug + Send + Sync {
     async fn authorize(&self, url: &Url) -> Result<Url, Fault>;
 }
 
-impl OAuth {
+impl OAuthOptions {
     /// Logins of a person with whatever a server says it wants.
     pub fn new(store: TokenStore) -> Self {
         Self {
             store,
-            grant: Grant::default(),
+            grant: OAuthGrantType::default(),
             client_id: None,
             client_secret: None,
             issuer: None,
@@ -108,7 +108,7 @@ impl OAuth {
         if self.client_id.is_none() && self.client_secret.is_some() {
             return Err("it has a client secret, and no client ID that goes with it".into());
         }
-        if self.grant == Grant::Client && self.client_secret.is_none() {
+        if self.grant == OAuthGrantType::Client && self.client_secret.is_none() {
             return Err("client credentials are a client ID and a client secret".into());
         }
         if let Some(url) = &self.metadata_url
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_is_said_first() {
-        let plain = || OAuth::new(TokenStore::in_memory());
+        let plain = || OAuthOptions::new(TokenStore::in_memory());
         let secret = |secret: &str| Some(Secret::new(secret));
         let long = "x".repeat(limits::OAUTH_TOKEN_BYTES + 1);
         let (https, loopback) = ("https://mcp.example/x", "http://127.0.0.1:1/mcp");
@@ -157,19 +157,39 @@ mod tests {
             (https, plain(), ""),
             (loopback, plain(), ""),
             ("http://mcp.example", plain(), "need https"),
-            (https, OAuth { client_id: Some(long.clone()), ..plain() }, "client ID has none, or more than 16384"),
-            (https, OAuth { client_id: Some(String::new()), ..plain() }, "client ID has none"),
-            (https, OAuth { client_secret: secret("s"), ..plain() }, "no client ID"),
             (
                 https,
-                OAuth { client_id: Some("c".into()), client_secret: secret(&long), ..plain() },
+                OAuthOptions { client_id: Some(long.clone()), ..plain() },
+                "client ID has none, or more than 16384",
+            ),
+            (https, OAuthOptions { client_id: Some(String::new()), ..plain() }, "client ID has none"),
+            (https, OAuthOptions { client_secret: secret("s"), ..plain() }, "no client ID"),
+            (
+                https,
+                OAuthOptions { client_id: Some("c".into()), client_secret: secret(&long), ..plain() },
                 "client secret has none, or more than 16384",
             ),
-            (https, OAuth { grant: Grant::Client, client_id: Some("c".into()), ..plain() }, "and a client secret"),
-            (https, OAuth { metadata_url: Some("http://c.example/x".parse().unwrap()), ..plain() }, "no https:// URL"),
-            (https, OAuth { metadata_url: Some("https://c.example".parse().unwrap()), ..plain() }, "no https:// URL"),
-            (https, OAuth { scopes: vec!["a b".into()], ..plain() }, "`a b` is no scope"),
-            (https, OAuth { scopes: vec!["x".into(); limits::OAUTH_SCOPES + 1], ..plain() }, "more than 128 scopes"),
+            (
+                https,
+                OAuthOptions { grant: OAuthGrantType::Client, client_id: Some("c".into()), ..plain() },
+                "and a client secret",
+            ),
+            (
+                https,
+                OAuthOptions { metadata_url: Some("http://c.example/x".parse().unwrap()), ..plain() },
+                "no https:// URL",
+            ),
+            (
+                https,
+                OAuthOptions { metadata_url: Some("https://c.example".parse().unwrap()), ..plain() },
+                "no https:// URL",
+            ),
+            (https, OAuthOptions { scopes: vec!["a b".into()], ..plain() }, "`a b` is no scope"),
+            (
+                https,
+                OAuthOptions { scopes: vec!["x".into(); limits::OAUTH_SCOPES + 1], ..plain() },
+                "more than 128 scopes",
+            ),
         ] {
             match oauth.check(&server.parse().unwrap()) {
                 Ok(()) => assert_eq!(why, "", "{server} {oauth:?}"),

@@ -1,18 +1,18 @@
 use url::{Position, Url};
 
-use super::{super::shown, Refusal};
+use super::{super::shown, OAuthError};
 
 /// What a login led back with.
-pub(super) struct Returned {
+pub(super) struct AuthorizationResponse {
     pub code: String,
     pub state: String,
     pub issuer: Option<String>,
 }
 
-impl Returned {
+impl AuthorizationResponse {
     /// Reads the address that a login led back to; `asked` is where it began.
-    pub fn read(url: &Url, redirect: &Url, asked: &Url) -> Result<Self, Refusal> {
-        let denied = |why: &str| Err(Refusal::Denied(format!("the login failed: {why}")));
+    pub fn read(url: &Url, redirect: &Url, asked: &Url) -> Result<Self, OAuthError> {
+        let denied = |why: &str| Err(OAuthError::Denied(format!("the login failed: {why}")));
         if url[..Position::AfterPath] != redirect[..Position::AfterPath] {
             return denied("it led back to somewhere else");
         }

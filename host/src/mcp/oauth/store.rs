@@ -18,32 +18,32 @@ use url::Url;
 
 use crate::{
     error::{Fault, without_number},
-    files::{self, ReadError},
+    files::{self, FileReadError},
     limits,
     net::Secret,
 };
 
 /// Where tokens are kept: in a folder, one file for each server, or as long as this process lives. Clones share them.
 #[derive(Clone)]
-pub struct TokenStore(Place);
+pub struct TokenStore(TokenStoreBackend);
 
 #[derive(Clone)]
-enum Place {
+enum TokenStoreBackend {
     Folder(PathBuf),
-    Memory(Arc<Memory>),
+    Memory(Arc<MemoryTokenStore>),
 }
 
 #[derive(Default)]
-struct Memory {
-    kept: Mutex<HashMap<String, Kept>>,
+struct MemoryTokenStore {
+    kept: Mutex<HashMap<String, StoredLogin>>,
     lock: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl fmt::Debug for TokenStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Place::Folder(folder) => f.debug_tuple("TokenStore").field(folder).finish(),
-            Place::Memory(_) => f.write_str("TokenStore"),
+            TokenStoreBackend::Folder(folder) => f.debug_tuple("TokenStore").field(folder).finish(),
+            TokenStoreBackend::Memory(_) => f.write_str("TokenStore"),
         }
     }
 }
@@ -51,7 +51,7 @@ impl fmt::Debug for TokenStore {
 /// What is known of the login at one server.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct Kept {
+pub(super) struct StoredLogin {
     /// For people who look into the file.
     pub server: String,
     /// Which authorization server knows the client by this name.
@@ -69,13 +69,13 @@ pub(super) struct Kept {
     pub wanted: Vec<String>,
 }
 
-impl fmt::Debug for Kept {
+impl fmt::Debug for StoredLogin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Kept").field("server", &self.server).field("scopes", &self.scopes).finish_non_exhaustive()
     }
 }
 
-impl Kept {
+impl StoredLogin {
     /// The access token, if it need not be renewed yet.
     pub fn token(&self) -> Option<Secret> {
         let is_fresh = self.renew_at.is_none_or(|renew_at| now() < renew_at);
@@ -106,36 +106,36 @@ fn now() -> u64 {
 }
 
 /// Held by whoever renews the tokens of a server.
-pub(super) struct Locked {
+pub(super) struct TokenRenewalLock {
     _held: Box<dyn Send>,
 }
 
 impl TokenStore {
     /// In this folder, which is made when something is kept first. Only its owner may look into it.
     pub fn in_folder(folder: impl Into<PathBuf>) -> Self {
-        Self(Place::Folder(folder.into()))
+        Self(TokenStoreBackend::Folder(folder.into()))
     }
 
     /// In this process alone.
     pub fn in_memory() -> Self {
-        Self(Place::Memory(Arc::default()))
+        Self(TokenStoreBackend::Memory(Arc::default()))
     }
 
-    pub(super) async fn read(&self, server: &Url) -> Result<Option<Kept>, Fault> {
+    pub(super) async fn read(&self, server: &Url) -> Result<Option<StoredLogin>, Fault> {
         match &self.0 {
-            Place::Folder(folder) => {
+            TokenStoreBackend::Folder(folder) => {
                 let (folder, name) = (folder.clone(), file_name(server));
                 blocking(move || read(&folder, &name)).await
             }
-            Place::Memory(memory) => Ok(memory.kept().get(server.as_str()).cloned()),
+            TokenStoreBackend::Memory(memory) => Ok(memory.kept().get(server.as_str()).cloned()),
         }
     }
 
-    pub(super) async fn write(&self, server: &Url, kept: &Kept) -> Result<(), Fault> {
+    pub(super) async fn write(&self, server: &Url, kept: &StoredLogin) -> Result<(), Fault> {
         let mut kept = kept.clone();
         kept.server = server.to_string();
         match &self.0 {
-            Place::Folder(folder) => {
+            TokenStoreBackend::Folder(folder) => {
                 let path = folder.join(file_name(server));
                 let json = serde_json::to_vec_pretty(&kept).map_err(|error| Fault::other(error.to_string()))?;
                 if json.len() as u64 > limits::OAUTH_FILE_BYTES {
@@ -147,7 +147,7 @@ impl TokenStore {
                 })
                 .await
             }
-            Place::Memory(memory) => {
+            TokenStoreBackend::Memory(memory) => {
                 memory.kept().insert(server.as_str().into(), kept);
                 Ok(())
             }
@@ -157,7 +157,7 @@ impl TokenStore {
     /// Forgets all that is known of the login at a server; whether there was something.
     pub(super) async fn forget(&self, server: &Url) -> Result<bool, Fault> {
         match &self.0 {
-            Place::Folder(folder) => {
+            TokenStoreBackend::Folder(folder) => {
                 let path = folder.join(file_name(server));
                 blocking(move || match std::fs::remove_file(&path) {
                     Ok(()) => Ok(true),
@@ -166,19 +166,19 @@ impl TokenStore {
                 })
                 .await
             }
-            Place::Memory(memory) => Ok(memory.kept().remove(server.as_str()).is_some()),
+            TokenStoreBackend::Memory(memory) => Ok(memory.kept().remove(server.as_str()).is_some()),
         }
     }
 
     /// Waits until nobody else, in whatever process, renews tokens of this store.
-    pub(super) async fn lock(&self) -> Result<Locked, Fault> {
+    pub(super) async fn lock(&self) -> Result<TokenRenewalLock, Fault> {
         let until = Instant::now() + limits::OAUTH_LOCK_TIME;
         let late = |_| Fault::Unavailable {
             message: format!("somebody else has been renewing tokens for {:?}", limits::OAUTH_LOCK_TIME),
             after: None,
         };
         let held: Box<dyn Send> = match &self.0 {
-            Place::Folder(folder) => {
+            TokenStoreBackend::Folder(folder) => {
                 let folder = folder.clone();
                 let locking = blocking(move || {
                     let wrong = |error: std::io::Error| unusable(&folder, "be used", &error.to_string());
@@ -187,16 +187,16 @@ impl TokenStore {
                 });
                 Box::new(timeout_at(until, locking).await.map_err(late)??)
             }
-            Place::Memory(memory) => {
+            TokenStoreBackend::Memory(memory) => {
                 Box::new(timeout_at(until, Arc::clone(&memory.lock).lock_owned()).await.map_err(late)?)
             }
         };
-        Ok(Locked { _held: held })
+        Ok(TokenRenewalLock { _held: held })
     }
 }
 
-impl Memory {
-    fn kept(&self) -> std::sync::MutexGuard<'_, HashMap<String, Kept>> {
+impl MemoryTokenStore {
+    fn kept(&self) -> std::sync::MutexGuard<'_, HashMap<String, StoredLogin>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -206,11 +206,11 @@ fn file_name(server: &Url) -> String {
     digest.iter().fold(String::new(), |name, byte| format!("{name}{byte:02x}")) + ".json"
 }
 
-fn read(folder: &Path, name: &str) -> Result<Option<Kept>, Fault> {
+fn read(folder: &Path, name: &str) -> Result<Option<StoredLogin>, Fault> {
     let path = folder.join(name);
     let text = match files::read(&path, folder, limits::OAUTH_FILE_BYTES) {
         Ok(text) => text,
-        Err(ReadError::Io(error)) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(FileReadError::Io(error)) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(unusable(&path, "be read", &error.to_string())),
     };
     // Its message would quote what is there.
@@ -240,12 +240,12 @@ mod tests {
         "https://mcp.example/x?team=red".parse().unwrap()
     }
 
-    fn kept() -> Kept {
-        Kept {
+    fn kept() -> StoredLogin {
+        StoredLogin {
             client_id: "c".into(),
             access_token: Some("at-secret".into()),
             wanted: vec!["w".into()],
-            ..Kept::default()
+            ..StoredLogin::default()
         }
     }
 
@@ -258,7 +258,7 @@ mod tests {
             drop(store.lock().await.unwrap());
             store.write(&server(), &kept()).await.unwrap();
             let found = store.clone().read(&server()).await.unwrap().unwrap();
-            assert_eq!(found, Kept { server: server().to_string(), ..kept() });
+            assert_eq!(found, StoredLogin { server: server().to_string(), ..kept() });
             assert_eq!(store.read(&"https://mcp.example/x".parse().unwrap()).await, Ok(None));
             assert!(!format!("{store:?} {found:?}").contains("at-secret"));
             assert!(store.forget(&server()).await.unwrap() && !store.forget(&server()).await.unwrap());
@@ -308,7 +308,7 @@ mod tests {
             let fault = store.read(&server()).await.unwrap_err().to_string();
             assert!(fault.contains(why) && !fault.contains("at-secret") && fault.len() < 500, "{fault}");
         }
-        let huge = Kept { access_token: Some("x".repeat(limits::OAUTH_FILE_BYTES as usize)), ..kept() };
+        let huge = StoredLogin { access_token: Some("x".repeat(limits::OAUTH_FILE_BYTES as usize)), ..kept() };
         assert!(matches!(store.write(&server(), &huge).await, Err(Fault::TooLarge { .. })));
     }
 

@@ -4,11 +4,11 @@ use rmcp::transport::auth::{OAuthClientConfig, OAuthTokenResponse, StoredCredent
 use serde_json::json;
 use url::Url;
 
-use super::{Refusal, store::Kept};
+use super::{OAuthError, store::StoredLogin};
 use crate::{error::Fault, limits, net::Secret};
 
 /// A client as the library wants it, with the secret of the config or with what it was given.
-pub(super) fn client_of(id: &str, secret: Option<&Secret>, kept: &Kept, redirect: &Url) -> OAuthClientConfig {
+pub(super) fn client_of(id: &str, secret: Option<&Secret>, kept: &StoredLogin, redirect: &Url) -> OAuthClientConfig {
     let client = OAuthClientConfig::new(id, redirect.as_str());
     match secret.map(|secret| secret.expose().to_owned()).or_else(|| kept.client_secret.clone()) {
         Some(secret) => client.with_client_secret(secret),
@@ -17,7 +17,7 @@ pub(super) fn client_of(id: &str, secret: Option<&Secret>, kept: &Kept, redirect
 }
 
 /// What is kept, as the library wants it to renew it.
-pub(super) fn stored(kept: &Kept) -> Result<StoredCredentials, Fault> {
+pub(super) fn stored(kept: &StoredLogin) -> Result<StoredCredentials, Fault> {
     let tokens = json!({
         "access_token": kept.access_token.as_deref().unwrap_or_default(),
         "token_type": "bearer",
@@ -29,11 +29,13 @@ pub(super) fn stored(kept: &Kept) -> Result<StoredCredentials, Fault> {
 }
 
 /// Takes over what came.
-pub(super) fn take(tokens: &OAuthTokenResponse, kept: &mut Kept) -> Result<(), Refusal> {
+pub(super) fn take(tokens: &OAuthTokenResponse, kept: &mut StoredLogin) -> Result<(), OAuthError> {
     let json = serde_json::to_value(tokens).map_err(|_| Fault::other("the tokens that came are none"))?;
     let text = |name: &str| json[name].as_str().map(str::to_owned);
     if !text("token_type").is_some_and(|kind| kind.eq_ignore_ascii_case("bearer")) {
-        return Err(Refusal::Denied("its authorization server gives tokens of a kind that is not known here".into()));
+        return Err(OAuthError::Denied(
+            "its authorization server gives tokens of a kind that is not known here".into(),
+        ));
     }
     let (access, refresh) = (text("access_token"), text("refresh_token"));
     if access.iter().chain(&refresh).any(|token| token.len() > limits::OAUTH_TOKEN_BYTES) {

@@ -14,20 +14,20 @@ use url::{Host, Position, Url};
 
 use super::super::shown;
 use crate::{
-    capability::{Reaches, is_localhost, loopback},
+    capability::{AllowedAddresses, is_localhost, loopback},
     error::Fault,
     limits,
-    net::{Answer, HttpClient, Request, Retries, Secret, header_name, origin},
+    net::{HttpClient, HttpRequest, HttpResponse, Retries, Secret, header_name, origin},
 };
 
 /// Sends what a login needs, and nothing to where it must not go: a server says where its authorization servers are, and
 /// those say where to send codes and secrets.
-pub(super) struct Way {
+pub(super) struct OAuthHttp {
     /// What it is made of when first needed: few runs renew a token.
     of: HttpClient,
     client: OnceLock<Result<HttpClient, Fault>>,
     server: Url,
-    reaches: Reaches,
+    reaches: AllowedAddresses,
     left: AtomicU32,
     failed: Mutex<Option<Fault>>,
 }
@@ -39,11 +39,11 @@ const HEADERS: [HeaderName; 3] = [header::CONTENT_TYPE, header::LOCATION, header
 const TOKEN_FIELDS: [&str; 8] =
     ["access_token", "token_type", "expires_in", "refresh_token", "scope", "error", "error_description", "error_uri"];
 
-impl Way {
+impl OAuthHttp {
     /// A way for the logins at this server. Authorization servers may be in these networks too.
     pub fn new(client: &HttpClient, server: &Url, networks: &[IpNet]) -> Self {
         let here = if is_here(server) { loopback().to_vec() } else { Vec::new() };
-        let reaches = Reaches::public_and(networks.iter().copied().chain(here));
+        let reaches = AllowedAddresses::public_and(networks.iter().copied().chain(here));
         let (left, failed) = (AtomicU32::new(limits::OAUTH_REQUESTS), Mutex::default());
         Self { of: client.clone(), client: OnceLock::new(), server: server.clone(), reaches, left, failed }
     }
@@ -111,13 +111,13 @@ impl Way {
                 return Err(Fault::other(format!("more than {most} requests for one login: it leads nowhere")));
             }
             let time = timeout.map_or(limits::OAUTH_TIME, |time| time.min(limits::OAUTH_TIME));
-            let request = Request {
+            let request = HttpRequest {
                 headers: headers.clone(),
                 retries: Retries::NONE,
                 repeatable: false,
                 total: time,
                 idle: time,
-                ..Request::new(url.clone())
+                ..HttpRequest::new(url.clone())
             };
             let content = (parts.method != Method::GET).then(|| (kind, body.clone()));
             let client = self.client.get_or_init(|| self.of.reaching(self.reaches.clone()));
@@ -136,7 +136,7 @@ impl Way {
     }
 }
 
-impl OAuthHttpClient for Way {
+impl OAuthHttpClient for OAuthHttp {
     fn execute(&self, request: OAuthHttpRequest) -> OAuthHttpClientFuture<'_> {
         Box::pin(async move {
             let answer = self.go(request).await;
@@ -165,7 +165,7 @@ fn is_here(url: &Url) -> bool {
 }
 
 /// Where it goes on with the same request. What turns it into another one is not followed.
-fn leads_on(answer: &Answer, policy: OAuthHttpRedirectPolicy) -> Option<String> {
+fn leads_on(answer: &HttpResponse, policy: OAuthHttpRedirectPolicy) -> Option<String> {
     let is_same = matches!(answer.status(), StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
     let location = answer.headers().get(header::LOCATION).filter(|_| is_same)?;
     (policy == OAuthHttpRedirectPolicy::Follow).then(|| location.to_str().ok().map(str::to_owned))?
@@ -176,7 +176,7 @@ fn is_of_tokens(method: &Method, kind: &str) -> bool {
 }
 
 /// What an answer is, without its body.
-fn head(answer: &Answer) -> response::Builder {
+fn head(answer: &HttpResponse) -> response::Builder {
     let mut response = Response::builder().status(answer.status());
     for name in &HEADERS {
         for value in answer.headers().get_all(name) {
@@ -188,7 +188,7 @@ fn head(answer: &Answer) -> response::Builder {
     response
 }
 
-async fn whole(answer: Answer, origin: &str, is_of_tokens: bool) -> Result<Response<Vec<u8>>, Fault> {
+async fn whole(answer: HttpResponse, origin: &str, is_of_tokens: bool) -> Result<Response<Vec<u8>>, Fault> {
     let response = head(&answer);
     let (mut body, mut stream) = (Vec::new(), answer.into_stream());
     while let Some(chunk) = stream.next().await {
@@ -230,9 +230,9 @@ fn tidy(response: &mut Response<Vec<u8>>) {
 mod tests {
     use super::*;
 
-    fn way(server: &str, networks: &[&str]) -> Way {
+    fn way(server: &str, networks: &[&str]) -> OAuthHttp {
         let networks: Vec<_> = networks.iter().map(|network| network.parse().unwrap()).collect();
-        Way::new(&HttpClient::new().unwrap(), &server.parse().unwrap(), &networks)
+        OAuthHttp::new(&HttpClient::new().unwrap(), &server.parse().unwrap(), &networks)
     }
 
     #[test]

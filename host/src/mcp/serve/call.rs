@@ -14,31 +14,31 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{
-    Caller, House, Making,
-    notes::Notes,
-    person::{Person, Question, answered, ask, request},
+    McpServerState, McpToolCaller, ServedCallContext,
+    notes::CallNotifier,
+    person::{ClientElicitor, PendingElicitation, answered, ask, request},
 };
 use crate::{
     chat::{ToolCall, ToolResult},
     error::Fault,
     event::{EventSink, EventStream},
     limits,
-    mcp::{Elicited, Elicitor},
+    mcp::{ElicitationResult, Elicitor},
 };
 
 /// Places for the calls of one client.
-pub(super) struct Turns {
+pub(super) struct ClientCallSlots {
     places: Arc<Semaphore>,
     waiting: AtomicUsize,
 }
 
 /// A place among the calls of a client, and among those of all.
-pub(super) struct Place {
+pub(super) struct ClientCallPermit {
     _own: OwnedSemaphorePermit,
     _all: OwnedSemaphorePermit,
 }
 
-impl Turns {
+impl ClientCallSlots {
     pub fn new() -> Self {
         Self { places: Arc::new(Semaphore::new(limits::MCP_SERVE_CALLS)), waiting: AtomicUsize::new(0) }
     }
@@ -48,8 +48,8 @@ impl Turns {
     /// # Errors
     ///
     /// A [`Fault`] if too many wait already.
-    pub async fn take(&self, all: &Arc<Semaphore>) -> Result<Place, Fault> {
-        let _waiting = Waiting::new(&self.waiting).ok_or_else(|| {
+    pub async fn take(&self, all: &Arc<Semaphore>) -> Result<ClientCallPermit, Fault> {
+        let _waiting = QueuedCallGuard::new(&self.waiting).ok_or_else(|| {
             let most = limits::MCP_SERVE_CALLS_WAITING;
             Fault::RateLimited { message: format!("{most} calls wait already: make fewer at once"), after: None }
         })?;
@@ -57,46 +57,46 @@ impl Turns {
         let closed = |_| Fault::other("there are no places any more");
         let own = Arc::clone(&self.places).acquire_owned().await.map_err(closed)?;
         let all = Arc::clone(all).acquire_owned().await.map_err(closed)?;
-        Ok(Place { _own: own, _all: all })
+        Ok(ClientCallPermit { _own: own, _all: all })
     }
 }
 
 /// One that waits for a place, or has just got one.
-struct Waiting<'a>(&'a AtomicUsize);
+struct QueuedCallGuard<'a>(&'a AtomicUsize);
 
-impl<'a> Waiting<'a> {
+impl<'a> QueuedCallGuard<'a> {
     fn new(count: &'a AtomicUsize) -> Option<Self> {
         let this = Self(count);
         (count.fetch_add(1, Ordering::Relaxed) < limits::MCP_SERVE_CALLS_WAITING).then_some(this)
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for QueuedCallGuard<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 /// A call, all that belongs to it, and where its questions come out.
-pub(super) struct Underway {
+pub(super) struct ServedCall {
     id: String,
     making: BoxFuture<'static, ToolResult>,
     events: EventStream,
-    questions: mpsc::Receiver<Question>,
+    questions: mpsc::Receiver<PendingElicitation>,
     /// None while it waits for its client to come back.
-    place: Option<Place>,
+    place: Option<ClientCallPermit>,
 }
 
 /// What a call has come to.
-pub(super) enum Come {
+pub(super) enum ServedCallOutcome {
     Done(ToolResult),
     /// It waits for a person, whom its client asks between two requests.
-    Asks(Question),
+    Asks(PendingElicitation),
 }
 
 /// How a client asks a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Asks {
+pub(super) enum ElicitationMode {
     Never,
     /// While the call goes on.
     Meanwhile,
@@ -104,26 +104,32 @@ pub(super) enum Asks {
     Between,
 }
 
-impl Underway {
+impl ServedCall {
     /// Begins a call. Nothing of it is done before it is [driven](Self::drive).
-    pub fn begin(house: &House, name: String, arguments: String, asks: Asks, place: Place) -> Self {
-        let (run, (person, questions)) = (house.next(), Person::new());
-        let person = (asks != Asks::Never).then(|| Arc::new(person) as Arc<dyn Elicitor>);
+    pub fn begin(
+        house: &McpServerState,
+        name: String,
+        arguments: String,
+        asks: ElicitationMode,
+        place: ClientCallPermit,
+    ) -> Self {
+        let (run, (person, questions)) = (house.next(), ClientElicitor::new());
+        let person = (asks != ElicitationMode::Never).then(|| Arc::new(person) as Arc<dyn Elicitor>);
         let (sink, events) = EventSink::channel();
         let id = run.to_string();
         let call = ToolCall { id: id.clone(), name, arguments, meta: Vec::new() };
-        let (caller, making) = (Arc::clone(&house.served.caller), Making { run, events: sink, person });
-        let making = async move { Caller::call(&*caller, making, call).await }.boxed();
+        let (caller, making) = (Arc::clone(&house.served.caller), ServedCallContext { run, events: sink, person });
+        let making = async move { McpToolCaller::call(&*caller, making, call).await }.boxed();
         Self { id, making, events, questions, place: Some(place) }
     }
 
     /// Goes on with one that has waited, in another place.
-    pub fn go_on(&mut self, place: Place) {
+    pub fn go_on(&mut self, place: ClientCallPermit) {
         self.place = Some(place);
     }
 
     /// Goes on with it, and tells its client how it goes.
-    pub async fn drive(&mut self, notes: &mut Notes, asks: Asks) -> Come {
+    pub async fn drive(&mut self, notes: &mut CallNotifier, asks: ElicitationMode) -> ServedCallOutcome {
         let mut asking = FuturesUnordered::new();
         let (mut told, mut may_ask) = (true, true);
         let result = loop {
@@ -134,7 +140,7 @@ impl Underway {
                     None => told = false,
                 },
                 question = self.questions.recv(), if may_ask => match (question, asks) {
-                    (Some(question), Asks::Between) => return Come::Asks(question),
+                    (Some(question), ElicitationMode::Between) => return ServedCallOutcome::Asks(question),
                     (Some(question), _) => asking.push(ask(notes.peer.clone(), question)),
                     (None, _) => may_ask = false,
                 },
@@ -147,17 +153,17 @@ impl Underway {
             let Some(Some(event)) = self.events.next().now_or_never() else { break };
             notes.tell(&self.id, event).await;
         }
-        Come::Done(result)
+        ServedCallOutcome::Done(result)
     }
 }
 
 /// Calls that wait for the answer that their clients come back with, by the state that they were handed.
 #[derive(Default)]
-pub(super) struct Parked(Mutex<HashMap<String, Waits>>);
+pub(super) struct ParkedCalls(Mutex<HashMap<String, ParkedCall>>);
 
-struct Waits {
-    call: Underway,
-    answer: oneshot::Sender<Elicited>,
+struct ParkedCall {
+    call: ServedCall,
+    answer: oneshot::Sender<ElicitationResult>,
     /// What was called, and with what: the same must come again.
     made: (String, String),
     /// Ends it when it has waited long enough.
@@ -167,16 +173,16 @@ struct Waits {
 /// The name under which the one question of such a call stands.
 const QUESTION: &str = "question";
 
-impl Parked {
+impl ParkedCalls {
     /// Puts a call aside. What its client is told.
     ///
     /// # Errors
     ///
     /// A [`Fault`] if that cannot be done: the call is over.
     pub fn park(
-        house: &Arc<House>,
-        mut call: Underway,
-        question: Question,
+        house: &Arc<McpServerState>,
+        mut call: ServedCall,
+        question: PendingElicitation,
         made: (String, String),
     ) -> Result<InputRequiredResult, Fault> {
         let mut chance = [0; 16];
@@ -195,7 +201,7 @@ impl Parked {
             drop(gone);
         }));
         call.place = None;
-        parked.insert(state.clone(), Waits { call, answer: question.answer, made, _end: end });
+        parked.insert(state.clone(), ParkedCall { call, answer: question.answer, made, _end: end });
         drop(parked);
         Ok(InputRequiredResult::new(Some(requests), Some(state)))
     }
@@ -210,7 +216,7 @@ impl Parked {
         state: &str,
         made: &(String, String),
         answers: Option<InputResponses>,
-    ) -> Result<Underway, Fault> {
+    ) -> Result<ServedCall, Fault> {
         let mut parked = self.all();
         match parked.get(state) {
             Some(waits) if waits.made == *made => {}
@@ -224,14 +230,14 @@ impl Parked {
         let answer = answers.and_then(|mut answers| answers.remove(QUESTION)).and_then(answered);
         let answer =
             answer.ok_or_else(|| Fault::invalid(format!("`inputResponses.{QUESTION}` is missing or no answer")))?;
-        let Some(Waits { call, answer: waiting, .. }) = parked.remove(state) else {
+        let Some(ParkedCall { call, answer: waiting, .. }) = parked.remove(state) else {
             return Err(Fault::other("it is gone"));
         };
         let _ = waiting.send(answer);
         Ok(call)
     }
 
-    fn all(&self) -> MutexGuard<'_, HashMap<String, Waits>> {
+    fn all(&self) -> MutexGuard<'_, HashMap<String, ParkedCall>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -244,7 +250,7 @@ mod tests {
 
     #[tokio::test]
     async fn calls_take_turns_and_too_many_are_refused() {
-        let (turns, all) = (Turns::new(), Arc::new(Semaphore::new(limits::MCP_SERVE_CALLS_OF_ALL)));
+        let (turns, all) = (ClientCallSlots::new(), Arc::new(Semaphore::new(limits::MCP_SERVE_CALLS_OF_ALL)));
         let mut places = Vec::new();
         for _ in 0..limits::MCP_SERVE_CALLS {
             places.push(turns.take(&all).await.ok().unwrap());
@@ -261,6 +267,6 @@ mod tests {
         assert!(turns.take(&all).await.is_ok(), "whoever gave up waits no more");
         let _all: Vec<_> =
             (0..limits::MCP_SERVE_CALLS_OF_ALL).map(|_| Arc::clone(&all).try_acquire_owned().unwrap()).collect();
-        assert!(poll!(Box::pin(Turns::new().take(&all))).is_pending(), "others have all places");
+        assert!(poll!(Box::pin(ClientCallSlots::new().take(&all))).is_pending(), "others have all places");
     }
 }

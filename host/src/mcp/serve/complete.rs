@@ -4,17 +4,17 @@ use std::collections::{BTreeSet, HashMap};
 
 use rmcp::model::{ArgumentInfo, CompletionInfo};
 
-use super::Resource;
+use super::McpResource;
 
 /// The values of a variable of `template` among these resources that begin as the argument does, where the other variables
 /// are as given.
 pub(super) fn values(
     template: &str,
-    resources: &[Resource],
+    resources: &[McpResource],
     argument: &ArgumentInfo,
     given: &HashMap<String, String>,
 ) -> Vec<String> {
-    let value = |resource: &Resource| {
+    let value = |resource: &McpResource| {
         let variables = variables(template, &resource.uri)?;
         let fits = |(name, value): &(&str, &str)| given.get(*name).is_none_or(|given| given == value);
         let others = variables.iter().filter(|(name, _)| *name != argument.name);
@@ -45,7 +45,7 @@ mod tests {
     #[test]
     fn variables_are_what_they_are_in_the_resources_that_there_are() {
         let resource =
-            |uri: &str| Resource { uri: uri.into(), name: String::new(), description: String::new(), size: 0 };
+            |uri: &str| McpResource { uri: uri.into(), name: String::new(), description: String::new(), size: 0 };
         let resources = ["x://a1/of/7f", "x://a1/of/8e", "x://a2/of/7d", "y://a3/of/1", "x://a4"].map(resource);
         for (name, begins, given, expected) in [
             ("one", "", &[][..], &["a1", "a2"][..]),

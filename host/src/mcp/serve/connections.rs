@@ -53,7 +53,7 @@ pub(super) enum ConnectionUse {
 }
 
 /// One connection, until it is dropped.
-pub(super) struct Connection {
+pub(super) struct ClientConnection {
     all: Connections,
     id: u64,
     pub peer: IpAddr,
@@ -64,7 +64,7 @@ pub(super) struct Connection {
 impl Connections {
     /// Adds a connection. Where there are too many, another one is closed: of those that wait for a request, of the peer
     /// with the most connections, the oldest. While all are busy, waits.
-    pub async fn add(&self, peer: IpAddr) -> Connection {
+    pub async fn add(&self, peer: IpAddr) -> ClientConnection {
         if self.is_full() {
             // What has come of a request may not have been looked at.
             tokio::task::yield_now().await;
@@ -79,7 +79,7 @@ impl Connections {
         }
     }
 
-    fn try_add(&self, peer: IpAddr) -> Option<Connection> {
+    fn try_add(&self, peer: IpAddr) -> Option<ClientConnection> {
         let mut table = self.table();
         if table.open.len() >= limits::MCP_SERVE_CONNECTIONS {
             let closed = table.next_to_close()?;
@@ -90,7 +90,7 @@ impl Connections {
         let open =
             OpenConnection { peer, used_for: ConnectionUse::HalfOpen, since: Instant::now(), closed: closed.clone() };
         table.open.insert(id, open);
-        Some(Connection { all: self.clone(), id, peer, closed })
+        Some(ClientConnection { all: self.clone(), id, peer, closed })
     }
 
     /// Returns `true` if connections are too many to be kept for another request.
@@ -117,7 +117,7 @@ impl ConnectionTable {
     }
 }
 
-impl Connection {
+impl ClientConnection {
     /// Tells what it is used for from now on.
     pub fn use_for(&self, used_for: ConnectionUse) {
         if let Some(open) = self.all.table().open.get_mut(&self.id) {
@@ -127,7 +127,7 @@ impl Connection {
     }
 }
 
-impl Drop for Connection {
+impl Drop for ClientConnection {
     fn drop(&mut self) {
         self.all.table().open.remove(&self.id);
         self.all.0.changed.notify_waiters();
@@ -137,7 +137,7 @@ impl Drop for Connection {
 /// The body of a reply, whose end is the end of the request.
 pub(super) struct ReplyBody<B> {
     pub body: B,
-    pub connection: Arc<Connection>,
+    pub connection: Arc<ClientConnection>,
 }
 
 impl<B: Body + Unpin> Body for ReplyBody<B> {

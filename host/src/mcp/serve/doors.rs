@@ -10,9 +10,9 @@ use crate::limits;
 
 /// Who may come in.
 #[derive(Debug, Clone, Default)]
-pub struct Doors {
+pub struct AccessPolicy {
     /// What must be shown; none: nothing, which is for loopback alone.
-    pub token: Option<Token>,
+    pub token: Option<BearerToken>,
     /// Names, without a port, by which we may be called beside those of loopback.
     pub hosts: Vec<String>,
     /// Origins of web pages that may ask beside those of loopback: `https://example.com`.
@@ -21,9 +21,9 @@ pub struct Doors {
 
 /// A bearer token, known by its digest.
 #[derive(Debug, Clone)]
-pub struct Token([u8; 32]);
+pub struct BearerToken([u8; 32]);
 
-impl Token {
+impl BearerToken {
     /// A token that somebody has chosen: at least [`limits::MCP_SERVE_TOKEN_BYTES`] that can stand in a header.
     ///
     /// # Errors
@@ -49,7 +49,7 @@ impl Token {
 
 /// Why somebody may not come in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Closed {
+pub(super) enum AccessDenied {
     #[error("this server is not called by the name in `Host`: see --allow-host")]
     Host,
     #[error("pages of the origin in `Origin` may not ask: see --allow-origin")]
@@ -58,7 +58,7 @@ pub(super) enum Closed {
     Token,
 }
 
-impl Doors {
+impl AccessPolicy {
     /// Whether these doors are fit for this address.
     ///
     /// # Errors
@@ -79,34 +79,34 @@ impl Doors {
     }
 
     /// Whether a request with these headers may come in; the origin that it comes from, if a page has sent it.
-    pub(super) fn admit(&self, headers: &HeaderMap, address: SocketAddr) -> Result<Option<String>, Closed> {
-        let host = only(headers, header::HOST).ok().flatten().and_then(host_of).ok_or(Closed::Host)?;
+    pub(super) fn admit(&self, headers: &HeaderMap, address: SocketAddr) -> Result<Option<String>, AccessDenied> {
+        let host = only(headers, header::HOST).ok().flatten().and_then(host_of).ok_or(AccessDenied::Host)?;
         let is_ours = is_loopback(&host)
             || host.trim_matches(['[', ']']).parse() == Ok(address.ip())
             || self.hosts.iter().any(|ours| ours.eq_ignore_ascii_case(&host));
         if !is_ours {
-            return Err(Closed::Host);
+            return Err(AccessDenied::Host);
         }
-        let from = only(headers, header::ORIGIN).map_err(|()| Closed::Origin)?;
+        let from = only(headers, header::ORIGIN).map_err(|()| AccessDenied::Origin)?;
         if let Some(from) = from {
-            let page = origin(from).ok_or(Closed::Origin)?;
+            let page = origin(from).ok_or(AccessDenied::Origin)?;
             let is_near = Url::parse(&page).is_ok_and(|page| page.host_str().is_some_and(is_loopback));
             if !is_near && !self.origins.iter().any(|ours| origin(ours).as_ref() == Some(&page)) {
-                return Err(Closed::Origin);
+                return Err(AccessDenied::Origin);
             }
         }
         Ok(from.map(str::to_owned))
     }
 
     /// Whether the right token is shown, if one must be.
-    pub(super) fn knows(&self, headers: &HeaderMap) -> Result<(), Closed> {
+    pub(super) fn knows(&self, headers: &HeaderMap) -> Result<(), AccessDenied> {
         let Some(token) = &self.token else { return Ok(()) };
         let shown = only(headers, header::AUTHORIZATION).ok().flatten().and_then(|shown| shown.split_once(' '));
         match shown {
             Some((scheme, shown)) if scheme.eq_ignore_ascii_case("bearer") && token.is(shown.trim().as_bytes()) => {
                 Ok(())
             }
-            _ => Err(Closed::Token),
+            _ => Err(AccessDenied::Token),
         }
     }
 }
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn only_those_come_in_who_may() {
-        let doors = Doors {
+        let doors = AccessPolicy {
             token: None,
             hosts: vec!["tools.example".into()],
             origins: vec!["https://app.example".into(), "http://app.example:8080/".into()],
@@ -165,20 +165,20 @@ mod tests {
             (&[("host", "[::1]:8321")], Ok(None)),
             (&[("host", "192.0.2.7:8321")], Ok(None)),
             (&[("host", "TOOLS.example:443")], Ok(None)),
-            (&[], Err(Closed::Host)),
-            (&[("host", "evil.example")], Err(Closed::Host)),
-            (&[("host", "localhost.evil.example")], Err(Closed::Host)),
-            (&[("host", "localhost@evil.example")], Err(Closed::Host)),
-            (&[("host", "localhost"), ("host", "localhost")], Err(Closed::Host)),
-            (&[("host", "192.0.2.8")], Err(Closed::Host)),
+            (&[], Err(AccessDenied::Host)),
+            (&[("host", "evil.example")], Err(AccessDenied::Host)),
+            (&[("host", "localhost.evil.example")], Err(AccessDenied::Host)),
+            (&[("host", "localhost@evil.example")], Err(AccessDenied::Host)),
+            (&[("host", "localhost"), ("host", "localhost")], Err(AccessDenied::Host)),
+            (&[("host", "192.0.2.8")], Err(AccessDenied::Host)),
             (&[("host", "localhost"), ("origin", "http://localhost:6274")], Ok(Some("http://localhost:6274"))),
             (&[("host", "localhost"), ("origin", "https://app.example")], Ok(Some("https://app.example"))),
             (&[("host", "localhost"), ("origin", "http://app.example:8080")], Ok(Some("http://app.example:8080"))),
-            (&[("host", "localhost"), ("origin", "http://app.example")], Err(Closed::Origin)),
-            (&[("host", "localhost"), ("origin", "https://app.example:444")], Err(Closed::Origin)),
-            (&[("host", "localhost"), ("origin", "http://localhost.evil.example")], Err(Closed::Origin)),
-            (&[("host", "localhost"), ("origin", "null")], Err(Closed::Origin)),
-            (&[("host", "localhost"), ("origin", "file://localhost")], Err(Closed::Origin)),
+            (&[("host", "localhost"), ("origin", "http://app.example")], Err(AccessDenied::Origin)),
+            (&[("host", "localhost"), ("origin", "https://app.example:444")], Err(AccessDenied::Origin)),
+            (&[("host", "localhost"), ("origin", "http://localhost.evil.example")], Err(AccessDenied::Origin)),
+            (&[("host", "localhost"), ("origin", "null")], Err(AccessDenied::Origin)),
+            (&[("host", "localhost"), ("origin", "file://localhost")], Err(AccessDenied::Origin)),
         ] {
             assert_eq!(
                 doors.admit(&headers(pairs), address),
@@ -190,8 +190,8 @@ mod tests {
 
     #[test]
     fn a_token_is_shown_whole_or_not_at_all() {
-        let token = Token::new("0123456789abcdef").unwrap();
-        let doors = Doors { token: Some(token), ..Doors::default() };
+        let token = BearerToken::new("0123456789abcdef").unwrap();
+        let doors = AccessPolicy { token: Some(token), ..AccessPolicy::default() };
         for (shown, is_known) in [
             (Some("Bearer 0123456789abcdef"), true),
             (Some("bearer  0123456789abcdef"), true),
@@ -205,28 +205,28 @@ mod tests {
             let pairs: Vec<_> = shown.into_iter().map(|shown| ("authorization", shown)).collect();
             assert_eq!(doors.knows(&headers(&pairs)).is_ok(), is_known, "{shown:?}");
         }
-        assert!(Doors::default().knows(&HeaderMap::new()).is_ok());
+        assert!(AccessPolicy::default().knows(&HeaderMap::new()).is_ok());
         for wrong in ["", "0123456789abcde", "0123456789 abcdef", "0123456789äbcdef"] {
-            assert!(Token::new(wrong).is_err(), "{wrong}");
+            assert!(BearerToken::new(wrong).is_err(), "{wrong}");
         }
     }
 
     #[test]
     fn doors_that_stand_open_to_others_are_none() {
-        let token = Token::new("0123456789abcdef").unwrap();
-        let open = Doors::default();
+        let token = BearerToken::new("0123456789abcdef").unwrap();
+        let open = AccessPolicy::default();
         for (address, is_fit) in [("127.0.0.1:1", true), ("[::1]:1", true), ("[::ffff:127.0.0.1]:1", true)]
             .into_iter()
             .chain([("0.0.0.0:1", false), ("192.0.2.7:1", false), ("[::]:1", false)])
         {
             assert_eq!(open.check(address.parse().unwrap()).is_ok(), is_fit, "{address}");
-            let closed = Doors { token: Some(token.clone()), ..Doors::default() };
+            let closed = AccessPolicy { token: Some(token.clone()), ..AccessPolicy::default() };
             assert_eq!(closed.check(address.parse().unwrap()), Ok(()));
         }
         for (hosts, origins) in
             [("a/b", "https://a"), ("", "https://a"), ("*", "https://a"), ("a", "a"), ("a", "https://a/b")]
         {
-            let doors = Doors { hosts: vec![hosts.into()], origins: vec![origins.into()], token: None };
+            let doors = AccessPolicy { hosts: vec![hosts.into()], origins: vec![origins.into()], token: None };
             assert!(doors.check("127.0.0.1:1".parse().unwrap()).is_err(), "{hosts} {origins}");
         }
     }

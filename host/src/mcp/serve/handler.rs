@@ -25,10 +25,10 @@ use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{
-    Archive, House, Shelf,
-    call::{Asks, Come, Parked, Turns, Underway},
+    McpCatalog, McpResourceProvider, McpServerState,
+    call::{ClientCallSlots, ElicitationMode, ParkedCalls, ServedCall, ServedCallOutcome},
     complete,
-    notes::Notes,
+    notes::CallNotifier,
     results,
 };
 use crate::{
@@ -38,9 +38,9 @@ use crate::{
 };
 
 /// What is known of one client.
-pub(super) struct Handler {
-    house: Arc<House>,
-    turns: Turns,
+pub(super) struct McpServerHandler {
+    house: Arc<McpServerState>,
+    turns: ClientCallSlots,
     /// From which level on it wants to read the log.
     level: Mutex<Option<LoggingLevel>>,
     is_watching: AtomicBool,
@@ -52,26 +52,26 @@ pub(super) struct Handler {
 /// The one thing that a prompt can be given.
 const TASK: &str = "task";
 
-impl Handler {
-    pub fn new(house: Arc<House>, gone: CancellationToken) -> Self {
-        let (turns, level, is_watching) = (Turns::new(), Mutex::default(), AtomicBool::new(false));
+impl McpServerHandler {
+    pub fn new(house: Arc<McpServerState>, gone: CancellationToken) -> Self {
+        let (turns, level, is_watching) = (ClientCallSlots::new(), Mutex::default(), AtomicBool::new(false));
         let guard = gone.clone().drop_guard();
         Self { house, turns, level, is_watching, gone, _gone: guard }
     }
 
-    fn shelf(&self) -> Arc<Shelf> {
+    fn shelf(&self) -> Arc<McpCatalog> {
         Arc::clone(&self.house.served.shelf.borrow())
     }
 
-    fn archive(&self) -> Result<&Arc<dyn Archive>, ErrorData> {
+    fn archive(&self) -> Result<&Arc<dyn McpResourceProvider>, ErrorData> {
         let none = || ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "there are no resources here", None);
         self.house.served.archive.as_ref().ok_or_else(none)
     }
 
     /// What to tell this client during a call.
-    fn notes(&self, context: &RequestContext<RoleServer>) -> Notes {
+    fn notes(&self, context: &RequestContext<RoleServer>) -> CallNotifier {
         let level = *self.level.lock().unwrap_or_else(PoisonError::into_inner);
-        Notes {
+        CallNotifier {
             peer: context.peer.clone(),
             mark: context.meta.get_progress_token(),
             level: context.meta.log_level().or(level),
@@ -116,11 +116,11 @@ impl Handler {
                 call.go_on(place);
                 call
             }
-            None => Underway::begin(&self.house, made.0.clone(), made.1.clone(), asks, place),
+            None => ServedCall::begin(&self.house, made.0.clone(), made.1.clone(), asks, place),
         };
         match call.drive(&mut self.notes(context), asks).await {
-            Come::Done(result) => Ok(results::result(result).into()),
-            Come::Asks(question) => match Parked::park(&self.house, call, question, made) {
+            ServedCallOutcome::Done(result) => Ok(results::result(result).into()),
+            ServedCallOutcome::Asks(question) => match ParkedCalls::park(&self.house, call, question, made) {
                 Ok(waits) => Ok(CallToolResponse::InputRequired(waits)),
                 Err(fault) => Ok(refused(&fault).into()),
             },
@@ -134,14 +134,14 @@ fn refused(fault: &Fault) -> CallToolResult {
 }
 
 /// How the client of this request asks a person.
-fn asks(context: &RequestContext<RoleServer>) -> Asks {
+fn asks(context: &RequestContext<RoleServer>) -> ElicitationMode {
     let elicitation = context.client_capabilities().and_then(|capabilities| capabilities.elicitation);
     // One that names neither form nor page means a form, as before there were pages.
     let has_forms = elicitation.is_some_and(|how| how.form.is_some() || how.url.is_none());
     match has_forms {
-        false => Asks::Never,
-        true if is_stateless(context) => Asks::Between,
-        true => Asks::Meanwhile,
+        false => ElicitationMode::Never,
+        true if is_stateless(context) => ElicitationMode::Between,
+        true => ElicitationMode::Meanwhile,
     }
 }
 
@@ -185,13 +185,13 @@ fn only_page(request: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
 }
 
 /// What changes on the shelf.
-struct Changes {
-    shelf: watch::Receiver<Arc<Shelf>>,
-    before: Arc<Shelf>,
+struct CatalogWatcher {
+    shelf: watch::Receiver<Arc<McpCatalog>>,
+    before: Arc<McpCatalog>,
 }
 
-impl Changes {
-    fn of(house: &House) -> Self {
+impl CatalogWatcher {
+    fn of(house: &McpServerState) -> Self {
         let mut shelf = house.served.shelf.clone();
         let before = Arc::clone(&shelf.borrow_and_update());
         Self { shelf, before }
@@ -220,7 +220,7 @@ fn same_tools(one: &[Arc<ToolSpec>], two: &[Arc<ToolSpec>]) -> bool {
 }
 
 /// Tells a client what has changed until it is gone.
-async fn tell_all(mut changes: Changes, peer: Peer<RoleServer>) {
+async fn tell_all(mut changes: CatalogWatcher, peer: Peer<RoleServer>) {
     loop {
         let (tools, prompts) = changes.next().await;
         if tools && peer.notify_tool_list_changed().await.is_err()
@@ -232,7 +232,7 @@ async fn tell_all(mut changes: Changes, peer: Peer<RoleServer>) {
 }
 
 /// The same of one who has asked for it.
-async fn tell(mut changes: Changes, sink: SubscriptionSink) {
+async fn tell(mut changes: CatalogWatcher, sink: SubscriptionSink) {
     loop {
         let (tools, prompts) = changes.next().await;
         let wants = |wish: Option<bool>| wish == Some(true);
@@ -246,7 +246,7 @@ async fn tell(mut changes: Changes, sink: SubscriptionSink) {
     }
 }
 
-impl ServerHandler for Handler {
+impl ServerHandler for McpServerHandler {
     fn get_info(&self) -> ServerConfig {
         let served = &self.house.served;
         let capabilities = ServerCapabilities::builder()
@@ -303,7 +303,7 @@ impl ServerHandler for Handler {
     ) -> Result<ListPromptsResult, ErrorData> {
         only_page(request)?;
         let task = || PromptArgument::new(TASK).with_description("What to do that way.").with_required(false);
-        let prompt = |prompt: &super::Prompt| {
+        let prompt = |prompt: &super::McpPrompt| {
             let description = Some(&prompt.description).filter(|description| !description.is_empty());
             Prompt::new(&prompt.name, description, Some(vec![task()]))
         };
@@ -334,7 +334,7 @@ impl ServerHandler for Handler {
         let after = after.map(|after| of_length("the cursor", after)).transpose()?;
         let (page, has_more) = self.archive()?.list(after).await.map_err(error)?;
         let last = page.last().map(|last| last.uri.clone()).filter(|_| has_more);
-        let resource = |there: super::Resource| {
+        let resource = |there: super::McpResource| {
             Resource::new(there.uri, there.name).with_description(there.description).with_size(there.size)
         };
         let mut listed = ListResourcesResult::with_all_items(page.into_iter().map(resource).collect());
@@ -416,7 +416,7 @@ impl ServerHandler for Handler {
         if self.is_watching.swap(true, Ordering::Relaxed) {
             return;
         }
-        let (changes, gone) = (Changes::of(&self.house), self.gone.clone());
+        let (changes, gone) = (CatalogWatcher::of(&self.house), self.gone.clone());
         tokio::spawn(async move {
             tokio::select! {
                 () = gone.cancelled() => {}
@@ -433,7 +433,7 @@ impl ServerHandler for Handler {
         tokio::select! {
             () = context.cancelled() => {}
             () = self.gone.cancelled() => {}
-            () = tell(Changes::of(&self.house), context.sink().clone()) => {}
+            () = tell(CatalogWatcher::of(&self.house), context.sink().clone()) => {}
         }
         Ok(())
     }

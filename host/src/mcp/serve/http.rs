@@ -17,35 +17,40 @@ use tokio::{net::TcpListener, task::JoinSet, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Doors, Server,
-    connections::{Connection, ConnectionUse, Connections, ReplyBody},
-    doors::Closed,
-    handler::Handler,
-    patient::Patient,
-    sessions::{PEER, Sessions},
+    AccessPolicy, McpServer,
+    connections::{ClientConnection, ConnectionUse, Connections, ReplyBody},
+    doors::AccessDenied,
+    handler::McpServerHandler,
+    patient::WriteTimeoutStream,
+    sessions::{HttpSessions, PEER},
 };
 use crate::{limits, mcp::side::read_request};
 
 /// Where clients find us.
 pub const PATH: &str = "/mcp";
 
-type Reply = Response<BoxBody<Bytes, Infallible>>;
+type McpHttpReply = Response<BoxBody<Bytes, Infallible>>;
 
 /// What all connections share.
-struct Front {
-    service: StreamableHttpService<Handler, Sessions>,
-    doors: Doors,
+struct HttpServerState {
+    service: StreamableHttpService<McpServerHandler, HttpSessions>,
+    doors: AccessPolicy,
     address: SocketAddr,
     connections: Connections,
 }
 
-impl Server {
+impl McpServer {
     /// Serves clients that connect, until `stop` is cancelled; what is done for them is cancelled then.
     ///
     /// # Errors
     ///
-    /// The [`Doors`] are not fit for this address.
-    pub async fn http(&self, listener: TcpListener, doors: Doors, stop: CancellationToken) -> Result<(), String> {
+    /// The [`AccessPolicy`] are not fit for this address.
+    pub async fn http(
+        &self,
+        listener: TcpListener,
+        doors: AccessPolicy,
+        stop: CancellationToken,
+    ) -> Result<(), String> {
         let address = listener.local_addr().map_err(|error| error.to_string())?;
         doors.check(address)?;
         let mut config = StreamableHttpServerConfig::default();
@@ -57,9 +62,9 @@ impl Server {
         config.max_request_body_bytes = limits::MCP_SERVE_BODY_BYTES;
         config.cancellation_token = stop.child_token();
         let (house, gone) = (Arc::clone(&self.0), stop.clone());
-        let handler = move || Ok(Handler::new(Arc::clone(&house), gone.child_token()));
-        let service = StreamableHttpService::new(handler, Arc::new(Sessions::new()), config);
-        let front = Arc::new(Front { service, doors, address, connections: Connections::default() });
+        let handler = move || Ok(McpServerHandler::new(Arc::clone(&house), gone.child_token()));
+        let service = StreamableHttpService::new(handler, Arc::new(HttpSessions::new()), config);
+        let front = Arc::new(HttpServerState { service, doors, address, connections: Connections::default() });
         let mut connections = JoinSet::new();
         loop {
             let accepted = tokio::select! {
@@ -86,7 +91,7 @@ impl Server {
                     let (front, place) = (Arc::clone(&front), Arc::clone(&place));
                     async move { Ok::<_, Infallible>(front.take(request, &place).await) }
                 });
-                let stream = TokioIo::new(Patient::new(stream, limits::MCP_WRITE_TIME));
+                let stream = TokioIo::new(WriteTimeoutStream::new(stream, limits::MCP_WRITE_TIME));
                 let connection = http1::Builder::new()
                     .timer(TokioTimer::new())
                     .header_read_timeout(limits::MCP_SERVE_REQUEST_TIME)
@@ -103,8 +108,8 @@ impl Server {
     }
 }
 
-impl Front {
-    async fn take(&self, request: Request<Incoming>, connection: &Arc<Connection>) -> Reply {
+impl HttpServerState {
+    async fn take(&self, request: Request<Incoming>, connection: &Arc<ClientConnection>) -> McpHttpReply {
         let reply = self.answer(request, connection).await;
         let mut reply = reply.map(|body| ReplyBody { body, connection: Arc::clone(connection) }.boxed());
         // Others may come, and a connection that is kept for later would hold its place.
@@ -114,7 +119,7 @@ impl Front {
         reply
     }
 
-    async fn answer(&self, request: Request<Incoming>, connection: &Connection) -> Reply {
+    async fn answer(&self, request: Request<Incoming>, connection: &ClientConnection) -> McpHttpReply {
         if request.uri().path() != PATH {
             return said(StatusCode::NOT_FOUND, format!("there is nothing here: the path is {PATH}"));
         }
@@ -143,7 +148,7 @@ impl Front {
     }
 
     /// What a request with a body comes to. All of it is read first, so that what is in it can be looked at.
-    async fn post(&self, request: Request<Incoming>, connection: &Connection) -> Reply {
+    async fn post(&self, request: Request<Incoming>, connection: &ClientConnection) -> McpHttpReply {
         let (parts, body) = request.into_parts();
         let most = limits::MCP_SERVE_BODY_BYTES;
         let too_large = || said(StatusCode::PAYLOAD_TOO_LARGE, format!("the body has more than {most} bytes"));
@@ -169,20 +174,20 @@ impl Front {
     }
 }
 
-fn said(status: StatusCode, text: String) -> Reply {
+fn said(status: StatusCode, text: String) -> McpHttpReply {
     let mut reply = Response::new(Full::new(Bytes::from(text)).boxed());
     *reply.status_mut() = status;
     reply.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     reply
 }
 
-fn unknown(closed: Closed) -> Reply {
+fn unknown(closed: AccessDenied) -> McpHttpReply {
     let mut reply = said(StatusCode::UNAUTHORIZED, closed.to_string());
     reply.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     reply
 }
 
-fn preflight() -> Reply {
+fn preflight() -> McpHttpReply {
     let mut reply = said(StatusCode::NO_CONTENT, String::new());
     let headers = reply.headers_mut();
     headers.remove(header::CONTENT_TYPE);

@@ -1,6 +1,6 @@
 //! The other way round: tools, prompts and resources for clients that speak the protocol, over pipes and over HTTP.
 //!
-//! What is served is plain: a [`Shelf`] that may change at any time, a [`Caller`] that makes calls, an [`Archive`] that
+//! What is served is plain: a [`McpCatalog`] that may change at any time, a [`McpToolCaller`] that makes calls, an [`McpResourceProvider`] that
 //! hands out resources. What a client says is as untrusted as what a server says: its messages are counted and cut, its
 //! calls take turns, and whoever goes away takes what was done for it along.
 
@@ -32,11 +32,11 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-pub use doors::{Doors, Token};
+pub use doors::{AccessPolicy, BearerToken};
 pub use http::PATH;
 
-use self::{call::Parked, handler::Handler};
-use super::{Elicitor, lines::Lines, patience::Patience};
+use self::{call::ParkedCalls, handler::McpServerHandler};
+use super::{Elicitor, lines::LineTransport, patience::ConnectionMonitor};
 use crate::{
     chat::{ToolCall, ToolResult, ToolSpec},
     error::Fault,
@@ -46,33 +46,33 @@ use crate::{
 
 /// What is served, and who does what is asked.
 #[derive(Clone)]
-pub struct Served {
+pub struct McpServerSetup {
     /// What clients are told that it is called.
     pub name: Arc<str>,
     /// What a model should know of all of it; may be empty.
     pub instructions: Arc<str>,
     /// What there is. Clients are told when it changes.
-    pub shelf: watch::Receiver<Arc<Shelf>>,
+    pub shelf: watch::Receiver<Arc<McpCatalog>>,
     /// Makes the calls.
-    pub caller: Arc<dyn Caller>,
+    pub caller: Arc<dyn McpToolCaller>,
     /// Hands out resources, if there are any.
-    pub archive: Option<Arc<dyn Archive>>,
+    pub archive: Option<Arc<dyn McpResourceProvider>>,
     /// Who is told what happens in calls and is told to no client.
     pub events: EventSink,
 }
 
 /// What there is at one moment.
 #[derive(Clone, Default)]
-pub struct Shelf {
+pub struct McpCatalog {
     /// Tools, in order.
     pub tools: Arc<[Arc<ToolSpec>]>,
     /// Prompts, in order; no two have one name.
-    pub prompts: Arc<[Prompt]>,
+    pub prompts: Arc<[McpPrompt]>,
 }
 
 /// A text that a person hands to a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Prompt {
+pub struct McpPrompt {
     /// Its name.
     pub name: String,
     /// When to use it; may be empty.
@@ -83,7 +83,7 @@ pub struct Prompt {
 
 /// In whose name a call is made.
 #[derive(Clone)]
-pub struct Making {
+pub struct ServedCallContext {
     /// Names the call: no two of this process have the same.
     pub run: Arc<str>,
     /// Who is told how it goes.
@@ -94,9 +94,9 @@ pub struct Making {
 
 /// Makes calls.
 #[async_trait]
-pub trait Caller: Send + Sync + 'static {
+pub trait McpToolCaller: Send + Sync + 'static {
     /// Makes one. Never fails: whatever goes wrong is in the result, which is bounded. Dropping the future cancels it.
-    async fn call(&self, making: Making, call: ToolCall) -> ToolResult;
+    async fn call(&self, making: ServedCallContext, call: ToolCall) -> ToolResult;
 
     /// Returns a text of a call's progress or log as a client may be shown it.
     fn shown(&self, text: &str) -> String {
@@ -106,21 +106,21 @@ pub trait Caller: Send + Sync + 'static {
 
 /// Hands out resources.
 #[async_trait]
-pub trait Archive: Send + Sync + 'static {
+pub trait McpResourceProvider: Send + Sync + 'static {
     /// What there is after the resource of this URI, the newest first, at most [`limits::MCP_SERVE_PAGE`]; and whether there
     /// is more. What has gone meanwhile is at its end.
     ///
     /// # Errors
     ///
     /// A [`Fault`], which the client is told.
-    async fn list(&self, after: Option<String>) -> Result<(Vec<Resource>, bool), Fault>;
+    async fn list(&self, after: Option<String>) -> Result<(Vec<McpResource>, bool), Fault>;
 
     /// One of them; none if there is none of that URI. At most [`limits::MCP_SERVE_RESOURCE_BYTES`].
     ///
     /// # Errors
     ///
-    /// As [`Archive::list`].
-    async fn read(&self, uri: String) -> Result<Option<Content>, Fault>;
+    /// As [`McpResourceProvider::list`].
+    async fn read(&self, uri: String) -> Result<Option<McpResourceContent>, Fault>;
 
     /// How its URIs are made, as a URI template, and what they are.
     fn template(&self) -> (&'static str, &'static str);
@@ -128,7 +128,7 @@ pub trait Archive: Send + Sync + 'static {
 
 /// A resource in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Resource {
+pub struct McpResource {
     /// Names it.
     pub uri: String,
     /// A name to show.
@@ -141,7 +141,7 @@ pub struct Resource {
 
 /// What is in a resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Content {
+pub struct McpResourceContent {
     /// Such as `image/png`.
     pub media_type: String,
     /// All of it.
@@ -150,22 +150,22 @@ pub struct Content {
 
 /// Serves any number of clients. Clones are the same server.
 #[derive(Clone)]
-pub struct Server(Arc<House>);
+pub struct McpServer(Arc<McpServerState>);
 
 /// What all clients share.
-struct House {
-    served: Served,
+struct McpServerState {
+    served: McpServerSetup,
     /// For the calls of all.
     places: Arc<Semaphore>,
-    parked: Parked,
+    parked: ParkedCalls,
     calls: AtomicU64,
 }
 
-impl Server {
+impl McpServer {
     /// Serves this.
-    pub fn new(served: Served) -> Self {
+    pub fn new(served: McpServerSetup) -> Self {
         let places = Arc::new(Semaphore::new(limits::MCP_SERVE_CALLS_OF_ALL));
-        Self(Arc::new(House { served, places, parked: Parked::default(), calls: AtomicU64::new(0) }))
+        Self(Arc::new(McpServerState { served, places, parked: ParkedCalls::default(), calls: AtomicU64::new(0) }))
     }
 
     /// Serves a client over two pipes until it closes them, breaks the rules, or `stop` is cancelled; its calls are
@@ -176,11 +176,15 @@ impl Server {
         write: impl AsyncWrite + Send + Unpin + 'static,
         stop: CancellationToken,
     ) {
-        let patience = Arc::<Patience>::default();
+        let patience = Arc::<ConnectionMonitor>::default();
         // The library ends its token with the connection: it has one of its own.
         let (gone, stop) = (stop.child_token(), stop.child_token());
-        let lines = Gated { lines: Lines::new(read, write, Arc::clone(&patience)), patience, gone: gone.clone() };
-        let handler = Handler::new(Arc::clone(&self.0), gone);
+        let lines = ServedLineTransport {
+            lines: LineTransport::new(read, write, Arc::clone(&patience)),
+            patience,
+            gone: gone.clone(),
+        };
+        let handler = McpServerHandler::new(Arc::clone(&self.0), gone);
         // What goes wrong here is the client's own doing, and it has been told.
         if let Ok(serving) = serve_server_with_ct(handler, lines, stop).await {
             let _ = serving.waiting().await;
@@ -188,7 +192,7 @@ impl Server {
     }
 }
 
-impl House {
+impl McpServerState {
     /// A name for a call.
     fn next(&self) -> Arc<str> {
         let n = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
@@ -197,13 +201,13 @@ impl House {
 }
 
 /// Pipes whose end is the end of what is done for their client.
-struct Gated<R, W> {
-    lines: Lines<rmcp::RoleServer, R, W>,
-    patience: Arc<Patience>,
+struct ServedLineTransport<R, W> {
+    lines: LineTransport<rmcp::RoleServer, R, W>,
+    patience: Arc<ConnectionMonitor>,
     gone: CancellationToken,
 }
 
-impl<R, W> rmcp::transport::Transport<rmcp::RoleServer> for Gated<R, W>
+impl<R, W> rmcp::transport::Transport<rmcp::RoleServer> for ServedLineTransport<R, W>
 where
     R: AsyncRead + Unpin + Send,
     W: AsyncWrite + Unpin + Send + 'static,

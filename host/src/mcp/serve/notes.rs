@@ -10,7 +10,7 @@ use rmcp::{
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::Caller;
+use super::McpToolCaller;
 use crate::{
     error::cut,
     event::{Event, EventSink, LogLevel},
@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// Whom to tell, and how much.
-pub(super) struct Notes {
+pub(super) struct CallNotifier {
     pub peer: Peer<RoleServer>,
     /// Under which mark progress is told; none: it is not.
     pub mark: Option<ProgressToken>,
@@ -27,29 +27,29 @@ pub(super) struct Notes {
     /// Who is told the rest.
     pub events: EventSink,
     /// Whose words they are.
-    pub caller: Arc<dyn Caller>,
-    pub said: Said,
+    pub caller: Arc<dyn McpToolCaller>,
+    pub said: SentNotifications,
 }
 
 /// What was said of a call so far.
 #[derive(Debug, Default)]
-pub(super) struct Said {
+pub(super) struct SentNotifications {
     /// Things that an agent did.
     steps: u32,
     /// The last number told: each must be larger.
     progress: Option<f64>,
-    progresses: Rate,
-    lines: Rate,
+    progresses: NotificationRate,
+    lines: NotificationRate,
 }
 
 /// How often something happened of late.
 #[derive(Debug, Default)]
-struct Rate {
+struct NotificationRate {
     since: Option<Instant>,
     count: u32,
 }
 
-impl Rate {
+impl NotificationRate {
     fn has_room(&mut self) -> bool {
         let now = Instant::now();
         if self.since.is_none_or(|since| now - since >= limits::MCP_SERVE_TOLD_WINDOW) {
@@ -60,7 +60,7 @@ impl Rate {
     }
 }
 
-impl Notes {
+impl CallNotifier {
     /// Tells of something that happened in `call`.
     pub async fn tell(&mut self, call: &str, event: Event) {
         if let Event::PluginLog { plugin, level, message, .. } = &event
@@ -83,7 +83,7 @@ impl Notes {
     }
 }
 
-impl Said {
+impl SentNotifications {
     /// How far a call is after this: a number, how many there are, and words.
     fn progress(&mut self, call: &str, event: &Event) -> Option<(f64, Option<f64>, Option<String>)> {
         let short = |text: &str| cut(text, limits::MCP_SERVE_TOLD_CHARS);
@@ -145,7 +145,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn progress_grows_and_is_not_told_too_often() {
-        let mut said = Said::default();
+        let mut said = SentNotifications::default();
         let turn = Event::ModelStarted { agent: "ada".into(), iteration: 0, tokens: 7 };
         for (event, told) in [
             (progress("c", 0.0, None), Some(0.0)),

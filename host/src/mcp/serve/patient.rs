@@ -13,14 +13,14 @@ use tokio::{
 };
 
 /// A connection on which nothing waits longer than a time to be taken by the other side.
-pub(super) struct Patient<T> {
+pub(super) struct WriteTimeoutStream<T> {
     inner: T,
     time: Duration,
     /// When what waits is given up.
     end: Option<Pin<Box<Sleep>>>,
 }
 
-impl<T: AsyncWrite + Unpin> Patient<T> {
+impl<T: AsyncWrite + Unpin> WriteTimeoutStream<T> {
     pub fn new(inner: T, time: Duration) -> Self {
         Self { inner, time, end: None }
     }
@@ -37,13 +37,13 @@ impl<T: AsyncWrite + Unpin> Patient<T> {
     }
 }
 
-impl<T: AsyncRead + Unpin> AsyncRead for Patient<T> {
+impl<T: AsyncRead + Unpin> AsyncRead for WriteTimeoutStream<T> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.inner).poll_read(cx, buffer)
     }
 }
 
-impl<T: AsyncWrite + Unpin> AsyncWrite for Patient<T> {
+impl<T: AsyncWrite + Unpin> AsyncWrite for WriteTimeoutStream<T> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.inner).poll_write(cx, bytes);
         self.in_time(cx, written)
@@ -83,7 +83,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn who_does_not_read_is_given_up_and_who_reads_slowly_is_not() {
         let (mut client, here) = tokio::io::duplex(4);
-        let mut here = Patient::new(here, limits::MCP_WRITE_TIME);
+        let mut here = WriteTimeoutStream::new(here, limits::MCP_WRITE_TIME);
         let reading = tokio::spawn(async move {
             let mut some = [0; 4];
             for _ in 0..3 {

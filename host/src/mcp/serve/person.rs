@@ -12,39 +12,39 @@ use tokio::sync::{mpsc, oneshot};
 use crate::{
     error::Fault,
     limits,
-    mcp::{Asked, Elicitation, Elicited, Elicitor},
+    mcp::{ElicitationRequest, ElicitationResult, Elicitor, ServerRequestOrigin},
 };
 
 /// A question on its way to a client.
 #[derive(Debug)]
-pub(super) struct Question {
-    pub form: Elicitation,
-    pub answer: oneshot::Sender<Elicited>,
+pub(super) struct PendingElicitation {
+    pub form: ElicitationRequest,
+    pub answer: oneshot::Sender<ElicitationResult>,
 }
 
 /// Puts questions of one call to its client.
-pub(super) struct Person(mpsc::Sender<Question>);
+pub(super) struct ClientElicitor(mpsc::Sender<PendingElicitation>);
 
-impl Person {
+impl ClientElicitor {
     /// With what its questions come out of.
-    pub fn new() -> (Self, mpsc::Receiver<Question>) {
+    pub fn new() -> (Self, mpsc::Receiver<PendingElicitation>) {
         let (sender, questions) = mpsc::channel(1);
         (Self(sender), questions)
     }
 }
 
 #[async_trait]
-impl Elicitor for Person {
-    async fn elicit(&self, _: &Asked, form: Elicitation) -> Result<Elicited, Fault> {
+impl Elicitor for ClientElicitor {
+    async fn elicit(&self, _: &ServerRequestOrigin, form: ElicitationRequest) -> Result<ElicitationResult, Fault> {
         let gone = || Fault::Unavailable { message: "the client cannot be asked any more".into(), after: None };
         let (answer, answered) = oneshot::channel();
-        self.0.send(Question { form, answer }).await.map_err(|_| gone())?;
+        self.0.send(PendingElicitation { form, answer }).await.map_err(|_| gone())?;
         answered.await.map_err(|_| gone())
     }
 }
 
 /// The request that puts a form before a person.
-pub(super) fn request(form: &Elicitation) -> Result<ElicitRequest, Fault> {
+pub(super) fn request(form: &ElicitationRequest) -> Result<ElicitRequest, Fault> {
     let requested_schema = serde_json::from_str(form.schema.get());
     let requested_schema = requested_schema.map_err(|error| Fault::invalid(format!("no such form: {error}")))?;
     let (meta, message) = (None, form.message.clone());
@@ -52,32 +52,32 @@ pub(super) fn request(form: &Elicitation) -> Result<ElicitRequest, Fault> {
 }
 
 /// What a client answered, if it can be read.
-pub(super) fn answered(answer: Value) -> Option<Elicited> {
+pub(super) fn answered(answer: Value) -> Option<ElicitationResult> {
     serde_json::from_value(answer).ok().map(elicited)
 }
 
-fn elicited(result: ElicitResult) -> Elicited {
+fn elicited(result: ElicitResult) -> ElicitationResult {
     match result.action {
         ElicitationAction::Accept => match result.content {
-            Some(Value::Object(form)) => Elicited::Accept(form.into_iter().collect()),
-            _ => Elicited::Accept(Default::default()),
+            Some(Value::Object(form)) => ElicitationResult::Accept(form.into_iter().collect()),
+            _ => ElicitationResult::Accept(Default::default()),
         },
-        ElicitationAction::Decline => Elicited::Decline,
-        ElicitationAction::Cancel => Elicited::Cancel,
-        _ => Elicited::Cancel,
+        ElicitationAction::Decline => ElicitationResult::Decline,
+        ElicitationAction::Cancel => ElicitationResult::Cancel,
+        _ => ElicitationResult::Cancel,
     }
 }
 
 /// Asks a client over its own connection, as those of the revisions with a handshake are. Withdrawn when nobody waits for
 /// the answer any more; a client that does not answer has said nothing.
-pub(super) async fn ask(peer: Peer<RoleServer>, question: Question) {
-    let Question { form, mut answer } = question;
+pub(super) async fn ask(peer: Peer<RoleServer>, question: PendingElicitation) {
+    let PendingElicitation { form, mut answer } = question;
     let asked = async {
         let request = ServerRequest::ElicitRequest(request(&form).ok()?);
         peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await.ok()
     };
     let Some(mut handle) = asked.await else {
-        let _ = answer.send(Elicited::Cancel);
+        let _ = answer.send(ElicitationResult::Cancel);
         return;
     };
     let result = tokio::select! {
@@ -87,7 +87,7 @@ pub(super) async fn ask(peer: Peer<RoleServer>, question: Question) {
     };
     match result {
         Some(Ok(Ok(ClientResult::ElicitResult(result)))) => drop(answer.send(elicited(result))),
-        Some(_) => drop(answer.send(Elicited::Cancel)),
+        Some(_) => drop(answer.send(ElicitationResult::Cancel)),
         None => {
             let _ = handle.cancel(Some("nobody waits for the answer any more".into())).await;
         }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use url::Url;
 
 use crate::{
-    chat::{Content, Media, Opaque, Source, ToolHints, ToolResult, ToolSpec},
+    chat::{Media, MediaData, OpaqueContent, ToolHints, ToolResult, ToolResultContent, ToolSpec},
     mcp::results::{ANNOTATIONS, OWNER, RESOURCE},
 };
 
@@ -31,18 +31,18 @@ pub(super) fn result(result: ToolResult) -> CallToolResult {
     let (mut structured, mut about) = (None, None);
     for (at, content) in content.into_iter().enumerate() {
         match content {
-            Content::Text(text) => blocks.push(match about.take() {
+            ToolResultContent::Text(text) => blocks.push(match about.take() {
                 Some(about) => embedded(about, text),
                 None => ContentBlock::text(text),
             }),
-            Content::Json(json) => {
+            ToolResultContent::Json(json) => {
                 // Revisions before 2026-07-28 take nothing but an object.
                 let object = serde_json::from_str(&json).ok().filter(Value::is_object);
                 structured = structured.or(object.filter(|_| !is_error));
                 blocks.push(ContentBlock::text(json));
             }
-            Content::Media(media) => blocks.push(medium(media, at)),
-            Content::Other(Opaque { kind, json }) => match kind.strip_prefix(OWNER) {
+            ToolResultContent::Media(media) => blocks.push(medium(media, at)),
+            ToolResultContent::Other(OpaqueContent { kind, json }) => match kind.strip_prefix(OWNER) {
                 Some(ANNOTATIONS) => {
                     if let Some(last) = blocks.last_mut() {
                         annotate(last, &json);
@@ -79,8 +79,8 @@ fn embedded(about: String, text: String) -> ContentBlock {
 
 fn medium(Media { media_type, name, source }: Media, at: usize) -> ContentBlock {
     let bytes = match source {
-        Source::Bytes(bytes) => STANDARD.encode(&bytes),
-        Source::Url(url) => {
+        MediaData::Bytes(bytes) => STANDARD.encode(&bytes),
+        MediaData::Url(url) => {
             let name = name.unwrap_or_else(|| url.clone());
             return ContentBlock::resource_link(Resource::new(url, name).with_mime_type(media_type));
         }
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
     use crate::mcp::results::output;
 
-    fn back(content: Vec<Content>, is_error: bool) -> Value {
+    fn back(content: Vec<ToolResultContent>, is_error: bool) -> Value {
         serde_json::to_value(result(ToolResult { call_id: "c".into(), content, is_error })).unwrap()
     }
 
@@ -149,24 +149,31 @@ mod tests {
 
     #[test]
     fn what_has_no_form_of_its_own_is_text() {
-        let other = |kind: &str, json: &str| Content::Other(Opaque { kind: kind.into(), json: json.into() });
+        let other =
+            |kind: &str, json: &str| ToolResultContent::Other(OpaqueContent { kind: kind.into(), json: json.into() });
         let text = |text: &str| json!({"type": "text", "text": text});
-        let media = |source| Content::Media(Media { media_type: "application/pdf".into(), name: None, source });
+        let media =
+            |source| ToolResultContent::Media(Media { media_type: "application/pdf".into(), name: None, source });
         for (content, is_error, blocks, structured) in [
-            (vec![Content::Json(r#"{"a":1}"#.into())], false, json!([text(r#"{"a":1}"#)]), Some(json!({"a": 1}))),
-            (vec![Content::Json(r#"{"a":1}"#.into())], true, json!([text(r#"{"a":1}"#)]), None),
-            (vec![Content::Json("[1]".into())], false, json!([text("[1]")]), None),
+            (
+                vec![ToolResultContent::Json(r#"{"a":1}"#.into())],
+                false,
+                json!([text(r#"{"a":1}"#)]),
+                Some(json!({"a": 1})),
+            ),
+            (vec![ToolResultContent::Json(r#"{"a":1}"#.into())], true, json!([text(r#"{"a":1}"#)]), None),
+            (vec![ToolResultContent::Json("[1]".into())], false, json!([text("[1]")]), None),
             (vec![other("x.y", "{}"), other("mcp.unknown", "5")], false, json!([text("{}"), text("5")]), None),
             (vec![other("mcp.annotations", "{}"), other("mcp.resource", "7")], false, json!([text("7")]), None),
-            (vec![other("mcp.resource", "{}"), Content::Text("t".into())], false, json!([text("t")]), None),
+            (vec![other("mcp.resource", "{}"), ToolResultContent::Text("t".into())], false, json!([text("t")]), None),
             (
-                vec![media(Source::Url("https://a/b".into()))],
+                vec![media(MediaData::Url("https://a/b".into()))],
                 false,
                 json!([{"type": "resource_link", "uri": "https://a/b", "name": "https://a/b", "mimeType": "application/pdf"}]),
                 None,
             ),
             (
-                vec![media(Source::Bytes([1, 2, 3][..].into()))],
+                vec![media(MediaData::Bytes([1, 2, 3][..].into()))],
                 false,
                 json!([{"type": "resource", "resource": {"uri": "shelly://result/0", "mimeType": "application/pdf", "blob": "AQID"}}]),
                 None,

@@ -33,15 +33,15 @@ tokio::task_local! {
 /// At most [`limits::MCP_SERVE_HTTP_SESSIONS`]. For one more, another one without a running request ends, which its client
 /// learns by 404 and begins a new one: of the peer with the most sessions, one to which nobody listens, the one that was used
 /// the longest time ago.
-pub(super) struct Sessions {
+pub(super) struct HttpSessions {
     local: LocalSessionManager,
     /// One is made at a time, so that they can be counted.
     making: Mutex<()>,
-    used: Arc<SessionUses>,
+    used: Arc<HttpSessionUses>,
 }
 
 #[derive(Debug, thiserror::Error)]
-pub(super) enum SessionsError {
+pub(super) enum HttpSessionsError {
     #[error("all {} sessions are at work: end one, or come back later", limits::MCP_SERVE_HTTP_SESSIONS)]
     TooMany,
     #[error(transparent)]
@@ -49,10 +49,10 @@ pub(super) enum SessionsError {
 }
 
 #[derive(Default)]
-struct SessionUses(SyncMutex<HashMap<SessionId, SessionUse>>);
+struct HttpSessionUses(SyncMutex<HashMap<SessionId, HttpSessionUse>>);
 
 /// The use of a session at this moment.
-struct SessionUse {
+struct HttpSessionUse {
     peer: Option<IpAddr>,
     last: Instant,
     requests: usize,
@@ -66,7 +66,7 @@ enum StreamKind {
     Notifications,
 }
 
-impl Sessions {
+impl HttpSessions {
     pub fn new() -> Self {
         let mut local = LocalSessionManager::default();
         local.session_config.keep_alive = Some(limits::MCP_SERVE_IDLE_TIME);
@@ -77,13 +77,13 @@ impl Sessions {
     }
 
     /// Ends one session if there are as many as there may be.
-    async fn make_room(&self) -> Result<(), SessionsError> {
+    async fn make_room(&self) -> Result<(), HttpSessionsError> {
         let there: Vec<_> = self.local.sessions.read().await.keys().cloned().collect();
         self.used.all().retain(|id, _| there.contains(id));
         if there.len() < limits::MCP_SERVE_HTTP_SESSIONS {
             return Ok(());
         }
-        let ended = self.used.next_to_end().ok_or(SessionsError::TooMany)?;
+        let ended = self.used.next_to_end().ok_or(HttpSessionsError::TooMany)?;
         tracing::debug!(session = %ended, "a session without a request is ended for a new one");
         // It is out of the list at once; its work may take longer to end.
         let _ = timeout(limits::MCP_SERVE_CLOSE_TIME, self.local.close_session(&ended)).await;
@@ -97,12 +97,12 @@ impl Sessions {
     }
 }
 
-impl SessionUses {
-    fn all(&self) -> MutexGuard<'_, HashMap<SessionId, SessionUse>> {
+impl HttpSessionUses {
+    fn all(&self) -> MutexGuard<'_, HashMap<SessionId, HttpSessionUse>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn note(&self, id: &SessionId, change: impl FnOnce(&mut SessionUse)) {
+    fn note(&self, id: &SessionId, change: impl FnOnce(&mut HttpSessionUse)) {
         if let Some(used) = self.all().get_mut(id) {
             used.last = Instant::now();
             change(used);
@@ -120,13 +120,13 @@ impl SessionUses {
 }
 
 struct OpenStream {
-    used: Arc<SessionUses>,
+    used: Arc<HttpSessionUses>,
     id: SessionId,
     kind: StreamKind,
 }
 
 impl OpenStream {
-    fn new(used: &Arc<SessionUses>, id: &SessionId, kind: StreamKind) -> Self {
+    fn new(used: &Arc<HttpSessionUses>, id: &SessionId, kind: StreamKind) -> Self {
         used.note(id, |used| *used.streams(kind) += 1);
         Self { used: Arc::clone(used), id: id.clone(), kind }
     }
@@ -144,7 +144,7 @@ impl Drop for OpenStream {
     }
 }
 
-impl SessionUse {
+impl HttpSessionUse {
     fn streams(&mut self, kind: StreamKind) -> &mut usize {
         match kind {
             StreamKind::Request => &mut self.requests,
@@ -153,16 +153,16 @@ impl SessionUse {
     }
 }
 
-impl SessionManager for Sessions {
-    type Error = SessionsError;
+impl SessionManager for HttpSessions {
+    type Error = HttpSessionsError;
     type Transport = <LocalSessionManager as SessionManager>::Transport;
 
-    async fn create_session(&self) -> Result<(SessionId, Self::Transport), SessionsError> {
+    async fn create_session(&self) -> Result<(SessionId, Self::Transport), HttpSessionsError> {
         let _one = self.making.lock().await;
         self.make_room().await?;
         let (id, transport) = self.local.create_session().await?;
         let peer = PEER.try_with(|peer| *peer).ok();
-        let used = SessionUse { peer, last: Instant::now(), requests: 0, listeners: 0 };
+        let used = HttpSessionUse { peer, last: Instant::now(), requests: 0, listeners: 0 };
         self.used.all().insert(id.clone(), used);
         Ok((id, transport))
     }
@@ -171,15 +171,15 @@ impl SessionManager for Sessions {
         &self,
         id: &SessionId,
         message: ClientJsonRpcMessage,
-    ) -> Result<ServerJsonRpcMessage, SessionsError> {
+    ) -> Result<ServerJsonRpcMessage, HttpSessionsError> {
         Ok(self.local.initialize_session(id, message).await?)
     }
 
-    async fn has_session(&self, id: &SessionId) -> Result<bool, SessionsError> {
+    async fn has_session(&self, id: &SessionId) -> Result<bool, HttpSessionsError> {
         Ok(self.local.has_session(id).await?)
     }
 
-    async fn close_session(&self, id: &SessionId) -> Result<(), SessionsError> {
+    async fn close_session(&self, id: &SessionId) -> Result<(), HttpSessionsError> {
         self.used.all().remove(id);
         Ok(self.local.close_session(id).await?)
     }
@@ -188,14 +188,14 @@ impl SessionManager for Sessions {
         &self,
         id: &SessionId,
         message: ClientJsonRpcMessage,
-    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionsError> {
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, HttpSessionsError> {
         // Counted before the request is handed on: from then on it runs.
         let open = self.open(id, StreamKind::Request);
         let stream = self.local.create_stream(id, message).await?;
         Ok(stream.inspect(move |_| open.is_held()))
     }
 
-    async fn accept_message(&self, id: &SessionId, message: ClientJsonRpcMessage) -> Result<(), SessionsError> {
+    async fn accept_message(&self, id: &SessionId, message: ClientJsonRpcMessage) -> Result<(), HttpSessionsError> {
         self.used.note(id, |_| {});
         Ok(self.local.accept_message(id, message).await?)
     }
@@ -203,7 +203,7 @@ impl SessionManager for Sessions {
     async fn create_standalone_stream(
         &self,
         id: &SessionId,
-    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionsError> {
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, HttpSessionsError> {
         let stream = self.local.create_standalone_stream(id).await?;
         let open = self.open(id, StreamKind::Notifications);
         Ok(stream.inspect(move |_| open.is_held()))
@@ -213,7 +213,7 @@ impl SessionManager for Sessions {
         &self,
         id: &SessionId,
         last_event_id: String,
-    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionsError> {
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, HttpSessionsError> {
         let stream = self.local.resume(id, last_event_id).await?;
         let open = self.open(id, StreamKind::Notifications);
         Ok(stream.inspect(move |_| open.is_held()))

@@ -15,7 +15,10 @@ use crate::{
     chat::StopReason,
     error::Fault,
     limits,
-    mcp::{Asked, Elicitation, Elicited, Elicitor, Root, Sampled, Sampler, Sampling},
+    mcp::{
+        ElicitationRequest, ElicitationResult, Elicitor, McpRoot, Sampler, SamplingRequest, SamplingResult,
+        ServerRequestOrigin,
+    },
 };
 
 /// Replies what it was asked, after a while.
@@ -24,12 +27,12 @@ struct Model(AtomicUsize);
 
 #[async_trait]
 impl Sampler for Model {
-    async fn sample(&self, asked: &Asked, request: Sampling) -> Result<Sampled, Fault> {
+    async fn sample(&self, asked: &ServerRequestOrigin, request: SamplingRequest) -> Result<SamplingResult, Fault> {
         self.0.fetch_add(1, Ordering::SeqCst);
         tokio::time::sleep(Duration::from_secs(200)).await;
         assert_eq!((&*asked.server, &*asked.run.agent, &*asked.call), ("test", "ada", "c1"));
         let text = request.messages.iter().map(|message| message.text_content()).collect();
-        Ok(Sampled { text, model: request.models.join(","), stop: StopReason::MaxTokens })
+        Ok(SamplingResult { text, model: request.models.join(","), stop: StopReason::MaxTokens })
     }
 }
 
@@ -37,18 +40,18 @@ struct Person;
 
 #[async_trait]
 impl Elicitor for Person {
-    async fn elicit(&self, _: &Asked, question: Elicitation) -> Result<Elicited, Fault> {
+    async fn elicit(&self, _: &ServerRequestOrigin, question: ElicitationRequest) -> Result<ElicitationResult, Fault> {
         match &*question.message {
-            "name?" => Ok(Elicited::Accept(BTreeMap::from([("name".into(), json!("Ada"))]))),
-            "secret?" => Ok(Elicited::Decline),
+            "name?" => Ok(ElicitationResult::Accept(BTreeMap::from([("name".into(), json!("Ada"))]))),
+            "secret?" => Ok(ElicitationResult::Decline),
             "hang" => std::future::pending().await,
             _ => Err(Fault::other("nobody is there")),
         }
     }
 }
 
-fn asking() -> Asking {
-    Asking { sampler: Some(Arc::new(Model::default())), elicitor: Some(Arc::new(Person)), roots: None }
+fn asking() -> McpClientFeatures {
+    McpClientFeatures { sampler: Some(Arc::new(Model::default())), elicitor: Some(Arc::new(Person)), roots: None }
 }
 
 fn sampling(id: usize) -> Value {
@@ -169,8 +172,8 @@ async fn a_question_ends_with_its_call() {
 
 #[tokio::test(start_paused = true)]
 async fn folders_are_told_and_so_are_their_changes() {
-    let root = |name: &str| Root { uri: format!("file:///{name}"), name: Some(name.into()) };
-    let (change, roots) = watch::channel::<Arc<[Root]>>([root("a")].into());
+    let root = |name: &str| McpRoot { uri: format!("file:///{name}"), name: Some(name.into()) };
+    let (change, roots) = watch::channel::<Arc<[McpRoot]>>([root("a")].into());
     let (told, mut hears) = tokio::sync::mpsc::channel(2);
     let servers = Servers::new(move |mut peer| {
         let told = told.clone();
@@ -183,7 +186,7 @@ async fn folders_are_told_and_so_are_their_changes() {
             }
         }
     });
-    let asking = Asking { roots: Some(roots), ..Asking::default() };
+    let asking = McpClientFeatures { roots: Some(roots), ..McpClientFeatures::default() };
     let _client = McpClient::connect(config(&servers), asking).await.unwrap();
     assert_eq!(hears.recv().await.unwrap(), json!([{"uri": "file:///a", "name": "a"}]));
     change.send((0..=limits::MCP_ROOTS).map(|at| root(&at.to_string())).collect()).unwrap();

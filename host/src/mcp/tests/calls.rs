@@ -16,7 +16,7 @@ use super::*;
 use crate::{
     event::{Event, EventSink},
     limits,
-    mcp::{Dial, Revisions},
+    mcp::{McpPipeConnector, ProtocolRevisions},
 };
 
 /// What the library itself makes of a server.
@@ -57,8 +57,8 @@ impl ServerHandler for Library {
 
 #[tokio::test]
 async fn both_revisions_are_spoken_with_a_server_of_the_library() {
-    for revisions in [Revisions::Any, Revisions::Handshake, Revisions::Stateless] {
-        let dial: Dial = Arc::new(|| {
+    for revisions in [ProtocolRevisions::Any, ProtocolRevisions::Handshake, ProtocolRevisions::Stateless] {
+        let dial: McpPipeConnector = Arc::new(|| {
             Box::pin(async {
                 let (here, there) = tokio::io::duplex(limits::MCP_PIPE_BYTES);
                 tokio::spawn(async move {
@@ -68,8 +68,8 @@ async fn both_revisions_are_spoken_with_a_server_of_the_library() {
                 Ok((Box::new(read) as _, Box::new(write) as _))
             })
         });
-        let config = ServerConfig { revisions, ..ServerConfig::new("lib", Target::Pipes(dial)) };
-        let client = McpClient::connect(config, Asking::default()).await.unwrap();
+        let config = ServerConfig { revisions, ..ServerConfig::new("lib", McpTarget::Pipes(dial)) };
+        let client = McpClient::connect(config, McpClientFeatures::default()).await.unwrap();
         let tools = toolbox(&client);
         assert_eq!(tools.names().collect::<Vec<_>>(), ["lib__echo", "lib__fail"]);
         assert_eq!(
@@ -158,7 +158,7 @@ async fn a_server_is_told_of_calls_that_nobody_waits_for() {
         }
     });
     let config = ServerConfig { call_time: Duration::from_secs(3), ..config(&servers) };
-    let client = McpClient::connect(config, Asking::default()).await.unwrap();
+    let client = McpClient::connect(config, McpClientFeatures::default()).await.unwrap();
     let tools = toolbox(&client);
     assert_eq!(said(&tools, "test__slow", &json!({})).await, (true, "`test__slow` took longer than 3 seconds".into()));
     hears.recv().await.unwrap();
@@ -209,7 +209,7 @@ async fn results_are_cut_at_the_servers_own_bound() {
         }
     });
     let config = ServerConfig { output_chars: 10, ..config(&servers) };
-    let client = McpClient::connect(config, Asking::default()).await.unwrap();
+    let client = McpClient::connect(config, McpClientFeatures::default()).await.unwrap();
     let (_, text) = said(&toolbox(&client), "test__long", &json!({})).await;
     assert_eq!(text, "xxxxxxxxxx\n[90 more characters were cut]");
 }

@@ -180,7 +180,7 @@ async fn a_server_that_does_not_read_is_given_up() {
         std::future::pending().await
     });
     let config = ServerConfig { call_time: Duration::from_secs(100), ..config(&servers) };
-    let client = McpClient::connect(config, Asking::default()).await.unwrap();
+    let client = McpClient::connect(config, McpClientFeatures::default()).await.unwrap();
     let large = json!({"text": "x".repeat(2 * limits::MCP_PIPE_BYTES)});
     let (is_error, why) = said(&toolbox(&client), "test__t", &large).await;
     assert!(is_error && why.contains("it does not read what it is sent, for 30s"), "{why}");
@@ -222,7 +222,7 @@ fn bad_names_and_times_are_refused_before_anything_is_started() {
         (ServerConfig { call_time: Duration::ZERO, ..plain.clone() }, "a call may take 0ns"),
         (ServerConfig { connect_time: limits::PLUGIN_TIME_CEILING * 2, ..plain }, "connecting may take 7200s"),
     ] {
-        let error = runtime.block_on(McpClient::connect(config, Asking::default())).unwrap_err();
+        let error = runtime.block_on(McpClient::connect(config, McpClientFeatures::default())).unwrap_err();
         assert!(matches!(error, McpError::Config { .. }) && error.to_string().contains(why), "{error}");
     }
     assert_eq!(servers.dialled(), 0);

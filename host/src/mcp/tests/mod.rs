@@ -15,20 +15,20 @@ use std::sync::Arc;
 use peer::{Peer, Servers};
 use serde_json::{Value, json};
 
-use super::{Asking, McpClient, McpError, Pins, ServerConfig, Target};
+use super::{McpClient, McpClientFeatures, McpError, McpTarget, Pins, ServerConfig};
 use crate::{
-    chat::{Snapshot, ToolCall, ToolResult},
+    chat::{ChatSnapshot, ToolCall, ToolResult},
     event::RunCx,
     tool::{ToolBox, ToolCx},
 };
 
 /// A client of a server that is made anew for each connection.
 async fn connect(servers: &Servers) -> Result<Arc<McpClient>, McpError> {
-    McpClient::connect(config(servers), Asking::default()).await
+    McpClient::connect(config(servers), McpClientFeatures::default()).await
 }
 
 fn config(servers: &Servers) -> ServerConfig {
-    ServerConfig::new("test", Target::Pipes(servers.dial()))
+    ServerConfig::new("test", McpTarget::Pipes(servers.dial()))
 }
 
 /// A tool without arguments.
@@ -47,7 +47,7 @@ fn toolbox(client: &Arc<McpClient>) -> ToolBox {
 
 /// Calls a tool as an agent does.
 async fn call(tools: &ToolBox, cx: &RunCx, name: &str, arguments: &Value) -> ToolResult {
-    let cx = ToolCx { run: cx.clone(), chat: Snapshot::default(), tools: [].into(), begin: Default::default() };
+    let cx = ToolCx { run: cx.clone(), chat: ChatSnapshot::default(), tools: [].into(), begin: Default::default() };
     let call = ToolCall { id: "c1".into(), name: name.into(), arguments: arguments.to_string(), meta: vec![] };
     tools.dispatch(&cx, &call).await.result
 }

@@ -18,8 +18,8 @@ use super::{
 };
 use crate::{
     error::Fault,
-    mcp::{Authorizer, Grant, Http, OAuth, TokenStore, login, logout},
-    net::{HttpClient, Request, Retries, Secret},
+    mcp::{Authorizer, McpHttpTarget, OAuthGrantType, OAuthOptions, TokenStore, login, logout},
+    net::{HttpClient, HttpRequest, Retries, Secret},
 };
 
 /// What the authorization server has given, and how it behaves.
@@ -64,17 +64,18 @@ impl Realm {
     }
 
     /// With a store and somebody who logs in.
-    pub fn config(&self, store: &TokenStore, change: impl FnOnce(&mut OAuth)) -> ServerConfig {
-        let mut oauth = OAuth { authorizer: Some(Arc::new(Browser::default())), ..OAuth::new(store.clone()) };
+    pub fn config(&self, store: &TokenStore, change: impl FnOnce(&mut OAuthOptions)) -> ServerConfig {
+        let mut oauth =
+            OAuthOptions { authorizer: Some(Arc::new(Browser::default())), ..OAuthOptions::new(store.clone()) };
         change(&mut oauth);
-        let http = Http {
+        let http = McpHttpTarget {
             client: HttpClient::new().unwrap(),
             url: self.web.url.clone(),
             auth: None,
             headers: vec![],
             oauth: Some(oauth),
         };
-        ServerConfig::new("web", Target::Http(http))
+        ServerConfig::new("web", McpTarget::Http(http))
     }
 
     /// The same where nobody is there to log in.
@@ -222,14 +223,14 @@ impl Authorizer for Browser {
 
     async fn authorize(&self, url: &Url) -> Result<Url, Fault> {
         self.asked.lock().unwrap().push(url.clone());
-        let request = Request { retries: Retries::NONE, ..Request::new(url.clone()) };
+        let request = HttpRequest { retries: Retries::NONE, ..HttpRequest::new(url.clone()) };
         let answer = HttpClient::new()?.exchange(Method::GET, &request, None).await?;
         Ok(answer.headers()["location"].to_str().unwrap().parse().unwrap())
     }
 }
 
 pub(super) async fn connected(config: ServerConfig) -> Result<Arc<McpClient>, McpError> {
-    McpClient::connect(config, Asking::default()).await
+    McpClient::connect(config, McpClientFeatures::default()).await
 }
 
 async fn done(client: &Arc<McpClient>) -> (bool, String) {
@@ -415,8 +416,8 @@ async fn a_program_logs_in_by_itself() {
         })
         .await;
         realm.book.lock().unwrap().for_calls = Some("write");
-        let client = |oauth: &mut OAuth| {
-            (oauth.grant, oauth.authorizer) = (Grant::Client, None);
+        let client = |oauth: &mut OAuthOptions| {
+            (oauth.grant, oauth.authorizer) = (OAuthGrantType::Client, None);
             (oauth.client_id, oauth.client_secret) = (Some("robot".into()), Some(Secret::new("cs-secret")));
         };
         let client = connected(realm.config(&TokenStore::in_memory(), client)).await.unwrap();
@@ -440,14 +441,14 @@ async fn clients_that_are_known_need_not_make_themselves_known() {
     })
     .await;
     let document = "https://shelly.example/client.json";
-    let by_document = |oauth: &mut OAuth| oauth.metadata_url = Some(document.parse().unwrap());
+    let by_document = |oauth: &mut OAuthOptions| oauth.metadata_url = Some(document.parse().unwrap());
     connected(realm.config(&TokenStore::in_memory(), by_document)).await.unwrap();
     assert_eq!(realm.last("GET /authorize")["client_id"], document);
     assert_eq!(realm.last("GET /authorize")["scope"], "read offline_access");
     let (at, store) = (realm.web.url.origin().ascii_serialization(), TokenStore::in_memory());
     let known = |id: &'static str| {
         let at = at.clone() + "/";
-        move |oauth: &mut OAuth| {
+        move |oauth: &mut OAuthOptions| {
             oauth.metadata_url = Some(document.parse().unwrap());
             (oauth.client_id, oauth.client_secret) = (Some(id.into()), Some(Secret::new("cs-secret")));
             (oauth.issuer, oauth.scopes) = (Some(at), vec!["one".into()]);

@@ -18,7 +18,7 @@ use super::{
 use crate::{
     error::Fault,
     limits,
-    mcp::{Authorizer, Grant, OAuth, TokenStore, login},
+    mcp::{Authorizer, OAuthGrantType, OAuthOptions, TokenStore, login},
     net::Secret,
 };
 
@@ -177,7 +177,7 @@ async fn who_does_not_say_where_to_log_in_is_believed_only_after_a_refusal() {
 #[tokio::test]
 async fn a_known_client_is_told_to_its_own_authorization_server_alone() {
     let realm = Realm::plain().await;
-    let elsewhere = |oauth: &mut OAuth| {
+    let elsewhere = |oauth: &mut OAuthOptions| {
         oauth.client_id = Some("known".into());
         oauth.issuer = Some("https://login.example".into());
     };
@@ -197,8 +197,8 @@ async fn a_client_that_is_refused_is_told_without_its_secret() {
         reply("401 Unauthorized", "", &said.to_string())
     }));
     let realm = Realm::start(move |came, _| odd(came)).await;
-    for grant in [Grant::Client, Grant::Person] {
-        let client = |oauth: &mut OAuth| {
+    for grant in [OAuthGrantType::Client, OAuthGrantType::Person] {
+        let client = |oauth: &mut OAuthOptions| {
             oauth.grant = grant;
             (oauth.client_id, oauth.client_secret) = (Some("robot".into()), Some(Secret::new("cs-secret")));
         };
@@ -245,7 +245,7 @@ impl Authorizer for Away {
 #[tokio::test]
 async fn nobody_is_waited_for_forever() {
     let realm = Realm::plain().await;
-    let away = |oauth: &mut OAuth| oauth.authorizer = Some(Arc::new(Away));
+    let away = |oauth: &mut OAuthOptions| oauth.authorizer = Some(Arc::new(Away));
     let said = login(&realm.config(&TokenStore::in_memory(), away)).await.unwrap_err().to_string();
     assert!(said.ends_with("nobody has logged in for 600s"), "{said}");
 }

@@ -9,7 +9,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, 
 
 use crate::{
     limits,
-    mcp::{Dial, Pipes},
+    mcp::{McpPipeConnector, McpPipePair},
 };
 
 /// A server's end of a connection, line by line.
@@ -115,7 +115,7 @@ impl Servers {
         *self.tasks.lock().unwrap() = tasks;
     }
 
-    pub fn dial(&self) -> Dial {
+    pub fn dial(&self) -> McpPipeConnector {
         let this = self.clone();
         Arc::new(move || {
             let (here, there) = tokio::io::duplex(limits::MCP_PIPE_BYTES);
@@ -123,7 +123,7 @@ impl Servers {
             let attempt = this.dialled.fetch_add(1, Ordering::SeqCst);
             let peer = Peer { lines: BufReader::new(read).lines(), write, attempt };
             this.tasks.lock().unwrap().spawn((this.serve)(peer));
-            let pipes: Pipes = (Box::new(client_reads), Box::new(client_writes));
+            let pipes: McpPipePair = (Box::new(client_reads), Box::new(client_writes));
             Box::pin(async { Ok(pipes) })
         })
     }

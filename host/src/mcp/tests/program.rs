@@ -6,7 +6,7 @@ use std::{path::PathBuf, time::Instant};
 use serde_json::json;
 
 use super::*;
-use crate::{limits, mcp::Program, net::Secret};
+use crate::{limits, mcp::McpStdioTarget, net::Secret};
 
 /// What a shell must say to be a server, up to its first call, whose answer is what `answer` prints.
 fn server(answer: &str) -> String {
@@ -27,21 +27,21 @@ done
 fn program(script: &str, folder: &std::path::Path) -> ServerConfig {
     let environment =
         vec![("PATH".to_owned(), Secret::new("/usr/bin:/bin")), ("TOKEN".to_owned(), Secret::new("sk-very-secret"))];
-    let program = Program {
+    let program = McpStdioTarget {
         program: "sh".into(),
         arguments: vec!["-c".into(), script.into()],
         environment,
         folder: folder.to_owned(),
     };
-    let revisions = crate::mcp::Revisions::Handshake;
-    ServerConfig { revisions, ..ServerConfig::new("sh", Target::Program(program)) }
+    let revisions = crate::mcp::ProtocolRevisions::Handshake;
+    ServerConfig { revisions, ..ServerConfig::new("sh", McpTarget::Program(program)) }
 }
 
 #[tokio::test]
 async fn a_program_has_its_own_folder_and_environment_and_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
     let script = server(r#"pwd | tr -d '\n'; env | grep -v '^_=\|^PWD=\|^SHLVL=\|^OLDPWD=' | sort | tr '\n' ' '"#);
-    let client = McpClient::connect(program(&script, folder.path()), Asking::default()).await.unwrap();
+    let client = McpClient::connect(program(&script, folder.path()), McpClientFeatures::default()).await.unwrap();
     let (is_error, text) = said(&toolbox(&client), "sh__t", &json!({})).await;
     let folder = folder.path().canonicalize().unwrap();
     assert_eq!((is_error, text), (false, format!("{}PATH=/usr/bin:/bin TOKEN=sk-very-secret ", folder.display())));
@@ -66,7 +66,7 @@ async fn a_program_ends_with_all_that_it_has_started() {
     let folder = tempfile::tempdir().unwrap();
     for is_closed in [false, true] {
         let script = format!("sleep 1000 & child=$!\n{}", server("printf '%s %s' $$ $child"));
-        let client = McpClient::connect(program(&script, folder.path()), Asking::default()).await.unwrap();
+        let client = McpClient::connect(program(&script, folder.path()), McpClientFeatures::default()).await.unwrap();
         let (_, pids) = said(&toolbox(&client), "sh__t", &json!({})).await;
         if is_closed {
             client.close().await;
@@ -82,7 +82,7 @@ async fn a_program_ends_with_all_that_it_has_started() {
 async fn a_program_that_is_closed_may_finish() {
     let folder = tempfile::tempdir().unwrap();
     let script = format!("{}\necho finished > mark", server("true"));
-    let client = McpClient::connect(program(&script, folder.path()), Asking::default()).await.unwrap();
+    let client = McpClient::connect(program(&script, folder.path()), McpClientFeatures::default()).await.unwrap();
     client.close().await;
     assert_eq!(std::fs::read_to_string(folder.path().join("mark")).unwrap(), "finished\n");
 }
@@ -101,21 +101,23 @@ async fn a_program_that_fails_is_told_of_with_what_it_said() {
         ("kill -9 $$", "its program has ended (signal: 9 (SIGKILL))"),
         ("printf 'x%.0s' $(seq 600) >&2; exit 1", &format!("it said: {}…", "x".repeat(limits::MCP_STDERR_LINE_BYTES))),
     ] {
-        let error =
-            McpClient::connect(program(script, folder.path()), Asking::default()).await.unwrap_err().to_string();
+        let error = McpClient::connect(program(script, folder.path()), McpClientFeatures::default())
+            .await
+            .unwrap_err()
+            .to_string();
         assert!(error.starts_with("the MCP server `sh` cannot be reached: ") && error.contains(why), "{error}");
     }
     let plain = program("", folder.path());
-    let with = |change: &dyn Fn(&mut Program)| {
-        let Target::Program(mut program) = plain.target.clone() else { unreachable!() };
+    let with = |change: &dyn Fn(&mut McpStdioTarget)| {
+        let McpTarget::Program(mut program) = plain.target.clone() else { unreachable!() };
         change(&mut program);
-        ServerConfig { target: Target::Program(program), ..plain.clone() }
+        ServerConfig { target: McpTarget::Program(program), ..plain.clone() }
     };
     let with_home = with(&|program| {
         program.arguments[1] = "echo \"there is no $HOME/x for $TOKEN\" >&2; exit 3".into();
         program.environment.push(("HOME".into(), Secret::new("/home/somebody")));
     });
-    let error = McpClient::connect(with_home, Asking::default()).await.unwrap_err().to_string();
+    let error = McpClient::connect(with_home, McpClientFeatures::default()).await.unwrap_err().to_string();
     assert!(error.ends_with("it said: there is no /home/somebody/x for ***"), "{error}");
     for (config, why) in [
         (
@@ -124,7 +126,7 @@ async fn a_program_that_fails_is_told_of_with_what_it_said() {
         ),
         (with(&|program| program.folder = "/no/such".into()), "`sh`: there is no folder /no/such to work in"),
     ] {
-        let error = McpClient::connect(config, Asking::default()).await.unwrap_err().to_string();
+        let error = McpClient::connect(config, McpClientFeatures::default()).await.unwrap_err().to_string();
         assert_eq!(error, format!("the MCP server `sh` cannot be started: {why}"));
     }
 }
@@ -133,6 +135,6 @@ async fn a_program_that_fails_is_told_of_with_what_it_said() {
 async fn a_program_that_floods_its_error_output_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     let script = server("head -c 1000000 /dev/zero | tr '\\0' 'x' >&2; printf done");
-    let client = McpClient::connect(program(&script, folder.path()), Asking::default()).await.unwrap();
+    let client = McpClient::connect(program(&script, folder.path()), McpClientFeatures::default()).await.unwrap();
     assert_eq!(said(&toolbox(&client), "sh__t", &json!({})).await, (false, "done".into()));
 }

@@ -4,7 +4,7 @@ use crate::tool::Tool as _;
 use serde_json::json;
 
 use super::*;
-use crate::{limits, mcp::Pinned};
+use crate::{limits, mcp::PinStatus};
 
 #[tokio::test(start_paused = true)]
 async fn all_pages_of_a_list_are_asked_for_within_bounds() {
@@ -84,7 +84,7 @@ async fn only_what_was_approved_may_be_called() {
     let names: Vec<_> = offer.tools.iter().map(|tool| (tool.spec().name.as_str(), tool.origin())).collect();
     assert_eq!(names, [("test__same", "mcp:test")]);
     let blocked: Vec<_> = offer.blocked.iter().map(|blocked| (&*blocked.tool.name, blocked.state)).collect();
-    assert_eq!(blocked, [("other", Pinned::Changed), ("new", Pinned::New)]);
+    assert_eq!(blocked, [("other", PinStatus::Changed), ("new", PinStatus::New)]);
     pins.approve("other", &offer.blocked[0].tool.digest);
     assert_eq!(client.offer(&pins).tools.len(), 2);
     assert_eq!(said(&toolbox(&client), "test__new", &json!({"a": 1})).await, (false, r#"{"a":1}"#.into()));

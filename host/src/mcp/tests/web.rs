@@ -14,8 +14,8 @@ use super::*;
 use crate::{
     event::{Event, EventSink},
     limits,
-    mcp::Http,
-    net::{Auth, HttpClient, Secret},
+    mcp::McpHttpTarget,
+    net::{AuthHeader, HttpClient, Secret},
 };
 
 /// A request as it came.
@@ -64,13 +64,16 @@ impl Web {
     }
 
     fn config(&self) -> ServerConfig {
-        let (client, auth) = (HttpClient::new().unwrap(), Some(Auth::bearer(Secret::new("sk-secret"))));
+        let (client, auth) = (HttpClient::new().unwrap(), Some(AuthHeader::bearer(Secret::new("sk-secret"))));
         let headers = vec![("x-team".into(), Secret::new("red"))];
-        ServerConfig::new("web", Target::Http(Http { client, url: self.url.clone(), auth, headers, oauth: None }))
+        ServerConfig::new(
+            "web",
+            McpTarget::Http(McpHttpTarget { client, url: self.url.clone(), auth, headers, oauth: None }),
+        )
     }
 
     async fn connect(&self) -> Result<Arc<McpClient>, McpError> {
-        McpClient::connect(self.config(), Asking::default()).await
+        McpClient::connect(self.config(), McpClientFeatures::default()).await
     }
 
     pub(super) fn came(&self) -> Vec<Came> {
@@ -304,15 +307,16 @@ fn addresses_and_headers_are_checked_first() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let http = |url: &str, header: &str| {
         let (client, url) = (HttpClient::new().unwrap(), url.parse().unwrap());
-        let http = Http { client, url, auth: None, headers: vec![(header.into(), Secret::new("x"))], oauth: None };
-        ServerConfig::new("web", Target::Http(http))
+        let http =
+            McpHttpTarget { client, url, auth: None, headers: vec![(header.into(), Secret::new("x"))], oauth: None };
+        ServerConfig::new("web", McpTarget::Http(http))
     };
     for (config, why) in [
         (http("ftp://example.com", "x-a"), "its URL begins neither with http:// nor with https://"),
         (http("http://example.com", "content-type"), "the header `content-type` is set by the host itself"),
         (http("http://example.com", "a b"), "`a b` is no name of a header"),
     ] {
-        let error = runtime.block_on(McpClient::connect(config, Asking::default())).unwrap_err().to_string();
+        let error = runtime.block_on(McpClient::connect(config, McpClientFeatures::default())).unwrap_err().to_string();
         assert_eq!(error, format!("the MCP server `web` cannot be used: {why}"));
     }
 }

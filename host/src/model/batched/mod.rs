@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     error::Fault,
-    event::{Event, RunCx, Wait},
+    event::{Event, ModelWait, RunCx},
     limits,
 };
 
@@ -39,18 +39,18 @@ mod tests;
 ///
 /// Nothing of a reply is seen before it is whole, unless it is asked for directly in the end. Replies of a batch are counted
 /// at the price of the model: a vendor that asks for half bills less than is counted.
-pub struct Batched {
+pub struct BatchedCompleter {
     model: Arc<dyn Completer>,
-    desk: Arc<Desk>,
+    desk: Arc<BatchQueue>,
     /// The batch that still takes requests.
-    open: Mutex<Option<(Arc<Group>, WeakShared<Answering>)>>,
+    open: Mutex<Option<(Arc<PendingBatch>, WeakShared<BatchAnswersFuture>)>>,
 }
 
-impl Batched {
+impl BatchedCompleter {
     /// The model, asked through `submitter` where that succeeds. What stands around the model, such as a rate limit, belongs
     /// into `model`: batches have limits of their own.
     pub fn new(model: Arc<dyn Completer>, submitter: Arc<dyn BatchSubmitter>, config: BatchConfig) -> Self {
-        let desk = Desk { submitter, config, errands: TaskTracker::new() };
+        let desk = BatchQueue { submitter, config, errands: TaskTracker::new() };
         Self { model, desk: Arc::new(desk), open: Mutex::default() }
     }
 
@@ -63,19 +63,19 @@ impl Batched {
     }
 
     /// A place in the batch that still takes requests, or in a new one.
-    fn join(&self, request: &CompletionRequest) -> Seat {
+    fn join(&self, request: &CompletionRequest) -> BatchSlot {
         let mut open = lock(&self.open);
         if let Some((group, answers)) = &*open
             && let Some(answers) = answers.upgrade()
             && let Some(id) = group.add(request, self.desk.config.max_size)
         {
-            return Seat { group: Arc::clone(group), id, answers };
+            return BatchSlot { group: Arc::clone(group), id, answers };
         }
-        let group = Arc::new(Group::default());
+        let group = Arc::new(PendingBatch::default());
         let id = group.add(request, self.desk.config.max_size).unwrap_or_default();
         let answers = answer(Arc::clone(&self.desk), Arc::clone(&group)).boxed().shared();
         *open = answers.downgrade().map(|answers| (Arc::clone(&group), answers));
-        Seat { group, id, answers }
+        BatchSlot { group, id, answers }
     }
 
     /// The reply of a batch, or why there is none.
@@ -87,11 +87,11 @@ impl Batched {
             select! {
                 biased;
                 Ok(()) = news.changed() => {
-                    let News { batch, size, done } = news.borrow_and_update().clone();
+                    let BatchProgress { batch, size, done } = news.borrow_and_update().clone();
                     let batch = batch.map(|batch| batch.to_string()).unwrap_or_default();
                     let (wait, detail) = match std::mem::replace(&mut is_submitted, true) {
-                        false => (Wait::BatchSubmitted, format!("handed over with {size} in the batch {batch}")),
-                        true => (Wait::BatchPolling, format!("{done} of {size} in the batch {batch} are done")),
+                        false => (ModelWait::BatchSubmitted, format!("handed over with {size} in the batch {batch}")),
+                        true => (ModelWait::BatchPolling, format!("{done} of {size} in the batch {batch} are done")),
                     };
                     self.tell(cx, wait, detail).await;
                 }
@@ -106,7 +106,7 @@ impl Batched {
         }
     }
 
-    async fn tell(&self, cx: &RunCx, wait: Wait, detail: String) {
+    async fn tell(&self, cx: &RunCx, wait: ModelWait, detail: String) {
         if cx.events.is_watched() {
             let (agent, model) = (Arc::clone(&cx.agent), self.model.info().name.clone());
             cx.events.emit(Event::ModelWaits { agent, model, wait, detail }).await;
@@ -115,7 +115,7 @@ impl Batched {
 }
 
 #[async_trait]
-impl Completer for Batched {
+impl Completer for BatchedCompleter {
     fn info(&self) -> &ModelInfo {
         self.model.info()
     }
@@ -123,11 +123,11 @@ impl Completer for Batched {
     async fn complete(&self, cx: &RunCx, request: &CompletionRequest, sink: &DeltaSink) -> Result<Completion, Fault> {
         match self.in_batch(cx, request).await {
             Ok(completion) => {
-                self.tell(cx, Wait::BatchCompleted, "answered in a batch".into()).await;
+                self.tell(cx, ModelWait::BatchCompleted, "answered in a batch".into()).await;
                 Ok(completion)
             }
             Err(why) => {
-                self.tell(cx, Wait::BatchFallback, format!("sent directly: {why}")).await;
+                self.tell(cx, ModelWait::BatchFallback, format!("sent directly: {why}")).await;
                 self.model.complete(cx, request, sink).await
             }
         }
@@ -135,21 +135,21 @@ impl Completer for Batched {
 }
 
 /// What a batch came to: results by id, or why there are none.
-type Answers = Arc<Result<Mutex<HashMap<String, Result<Completion, Fault>>>, String>>;
+type BatchAnswers = Arc<Result<Mutex<HashMap<String, Result<Completion, Fault>>>, String>>;
 
 /// Driven by all who wait for it, so that it goes on while one of them does, and ends with the last.
-type Answering = BoxFuture<'static, Answers>;
+type BatchAnswersFuture = BoxFuture<'static, BatchAnswers>;
 
 /// Requests that go into one batch.
 #[derive(Default)]
-struct Group {
-    gathered: Mutex<Gathered>,
+struct PendingBatch {
+    gathered: Mutex<PendingBatchState>,
     full: Notify,
-    news: watch::Sender<News>,
+    news: watch::Sender<BatchProgress>,
 }
 
 #[derive(Default)]
-struct Gathered {
+struct PendingBatchState {
     /// Ids that were given away.
     ids: usize,
     wanted: BTreeMap<usize, CompletionRequest>,
@@ -158,13 +158,13 @@ struct Gathered {
 
 /// How far a batch is, for those who wait for it.
 #[derive(Clone, Default)]
-struct News {
+struct BatchProgress {
     batch: Option<BatchId>,
     size: usize,
     done: u64,
 }
 
-impl Group {
+impl PendingBatch {
     /// The id of the request in this batch; none if it takes no more.
     fn add(&self, request: &CompletionRequest, most: usize) -> Option<usize> {
         let mut gathered = lock(&self.gathered);
@@ -190,13 +190,13 @@ impl Group {
 }
 
 /// The place of one request in a batch.
-struct Seat {
-    group: Arc<Group>,
+struct BatchSlot {
+    group: Arc<PendingBatch>,
     id: usize,
-    answers: Shared<Answering>,
+    answers: Shared<BatchAnswersFuture>,
 }
 
-impl Drop for Seat {
+impl Drop for BatchSlot {
     fn drop(&mut self) {
         lock(&self.group.gathered).wanted.remove(&self.id);
     }
@@ -208,7 +208,7 @@ fn name(id: usize) -> String {
 }
 
 /// Gathers requests for a while, hands them over and waits for what becomes of them.
-async fn answer(desk: Arc<Desk>, group: Arc<Group>) -> Answers {
+async fn answer(desk: Arc<BatchQueue>, group: Arc<PendingBatch>) -> BatchAnswers {
     // Whether it is full or the time is over: it goes.
     let _ = timeout(desk.config.window, group.full.notified()).await;
     let results = timeout(desk.config.timeout, desk.results(&group)).await;
@@ -227,20 +227,20 @@ fn shown(time: Duration) -> humantime::FormattedDuration {
 }
 
 /// Where batches are handed over.
-struct Desk {
+struct BatchQueue {
     submitter: Arc<dyn BatchSubmitter>,
     config: BatchConfig,
     /// What goes on though nobody waits for it, for a bounded time.
     errands: TaskTracker,
 }
 
-impl Desk {
+impl BatchQueue {
     /// Hands the requests over and waits until there are results.
-    async fn results(self: &Arc<Self>, group: &Group) -> Result<BatchResults, Fault> {
+    async fn results(self: &Arc<Self>, group: &PendingBatch) -> Result<BatchResults, Fault> {
         let requests = group.close();
         let mut batch = self.submit(Arc::clone(&requests)).await?;
         group.news.send_modify(|news| {
-            *news = News { batch: Some(batch.id.clone()), size: requests.len(), done: 0 };
+            *news = BatchProgress { batch: Some(batch.id.clone()), size: requests.len(), done: 0 };
         });
         let (mut pause, mut failures) = (self.config.poll_interval, 0);
         loop {
@@ -262,9 +262,9 @@ impl Desk {
     /// The results, if the batch has ended.
     async fn look(
         &self,
-        batch: &mut Submitted,
+        batch: &mut SubmittedBatch,
         requests: &[(String, CompletionRequest)],
-        group: &Group,
+        group: &PendingBatch,
     ) -> Result<Option<BatchResults>, Fault> {
         if !batch.has_ended {
             match self.submitter.poll(&batch.id).await? {
@@ -280,7 +280,7 @@ impl Desk {
 
     /// Hands requests over. It goes on for a while if nobody waits for it any more: only of a batch whose id is known can be
     /// told that nobody wants it.
-    async fn submit(self: &Arc<Self>, requests: Arc<[(String, CompletionRequest)]>) -> Result<Submitted, Fault> {
+    async fn submit(self: &Arc<Self>, requests: Arc<[(String, CompletionRequest)]>) -> Result<SubmittedBatch, Fault> {
         let (mut to, submitted) = oneshot::channel();
         let desk = Arc::clone(self);
         self.errands.spawn(async move {
@@ -295,7 +295,7 @@ impl Desk {
             };
             let desk = Arc::clone(&desk);
             // One that nobody takes is cancelled as it is dropped.
-            let _ = to.send(id.map(|id| Submitted { desk, id, has_ended: false, runtime: Handle::current() }));
+            let _ = to.send(id.map(|id| SubmittedBatch { desk, id, has_ended: false, runtime: Handle::current() }));
         });
         let lost = |_| Fault::other("handing over the batch was given up");
         submitted.await.map_err(lost)?
@@ -308,15 +308,15 @@ fn may_pass(fault: &Fault) -> bool {
 }
 
 /// A batch that the vendor works on. Cancelled when it is dropped before it has ended.
-struct Submitted {
-    desk: Arc<Desk>,
+struct SubmittedBatch {
+    desk: Arc<BatchQueue>,
     id: BatchId,
     has_ended: bool,
     /// It may be dropped where there is none.
     runtime: Handle,
 }
 
-impl Drop for Submitted {
+impl Drop for SubmittedBatch {
     fn drop(&mut self) {
         if self.has_ended {
             return;

@@ -6,14 +6,14 @@ use tokio::time::{Instant, advance};
 
 use super::*;
 use crate::{
-    chat::{Message, Part, Snapshot, StopReason, Usage},
+    chat::{ChatSnapshot, Message, Part, StopReason, Usage},
     event::EventSink,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
 
 fn request(text: &str) -> CompletionRequest {
-    CompletionRequest::new(Snapshot::from_messages(vec![Message::user(text)]).unwrap(), [].into())
+    CompletionRequest::new(ChatSnapshot::from_messages(vec![Message::user(text)]).unwrap(), [].into())
 }
 
 fn said(request: &CompletionRequest) -> String {
@@ -158,12 +158,12 @@ impl BatchSubmitter for Vendor {
 struct Scene {
     direct: Arc<Direct>,
     vendor: Arc<Vendor>,
-    batched: Arc<Batched>,
+    batched: Arc<BatchedCompleter>,
 }
 
 fn scene(vendor: Vendor, config: BatchConfig) -> Scene {
     let (direct, vendor) = (Direct::new(), Arc::new(vendor));
-    let batched = Arc::new(Batched::new(direct.clone(), vendor.clone(), config));
+    let batched = Arc::new(BatchedCompleter::new(direct.clone(), vendor.clone(), config));
     Scene { direct, vendor, batched }
 }
 
@@ -376,13 +376,14 @@ async fn a_request_says_what_becomes_of_it() {
         scene.ask("unwatched").await;
     });
     let common = [
-        (Wait::BatchSubmitted, "handed over with 3 in the batch b0"),
-        (Wait::BatchPolling, "1 of 3 in the batch b0 are done"),
-        (Wait::BatchPolling, "2 of 3 in the batch b0 are done"),
+        (ModelWait::BatchSubmitted, "handed over with 3 in the batch b0"),
+        (ModelWait::BatchPolling, "1 of 3 in the batch b0 are done"),
+        (ModelWait::BatchPolling, "2 of 3 in the batch b0 are done"),
     ];
-    for (told, last) in
-        [(a, (Wait::BatchCompleted, "answered in a batch")), (b, (Wait::BatchFallback, "sent directly: no luck"))]
-    {
+    for (told, last) in [
+        (a, (ModelWait::BatchCompleted, "answered in a batch")),
+        (b, (ModelWait::BatchFallback, "sent directly: no luck")),
+    ] {
         let told: Vec<_> = told.iter().map(|(wait, detail)| (*wait, &**detail)).collect();
         assert_eq!(told, common.iter().copied().chain([last]).collect::<Vec<_>>());
     }

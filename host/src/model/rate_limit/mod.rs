@@ -16,7 +16,7 @@ use tokio::{
 use super::{Completer, Completion, CompletionRequest, DeltaSink, ModelInfo, Usage, setting};
 use crate::{
     error::Fault,
-    event::{Event, RunCx, Wait},
+    event::{Event, ModelWait, RunCx},
     limits,
 };
 
@@ -54,23 +54,23 @@ impl fmt::Display for RateLimitConfig {
 /// it is known. One that fails counts as it was estimated. Whoever comes first goes first. What is larger than a limit goes
 /// when nothing else counts.
 #[derive(Debug)]
-pub struct RateLimit {
+pub struct ProviderRateLimiter {
     config: RateLimitConfig,
     counts_cache_reads: bool,
     /// Held by the one that goes next, until there is room; never while a model works.
     turn: Semaphore,
     /// Room may have come, or gone.
     changed: Notify,
-    minute: Mutex<Minute>,
+    minute: Mutex<RateWindow>,
 }
 
-impl RateLimit {
+impl ProviderRateLimiter {
     /// Nothing was asked yet. Tokens that come from the vendor's cache count.
     pub fn new(config: RateLimitConfig) -> Self {
-        let minute = Minute {
+        let minute = RateWindow {
             began: Instant::now(),
             spent: VecDeque::new(),
-            sum: Amount::default(),
+            sum: RateAmount::default(),
             usual_reply: limits::RATE_LIMIT_FIRST_REPLY,
             paused_until: None,
         };
@@ -97,7 +97,7 @@ impl RateLimit {
     }
 
     /// Waits until there is room for the request, and takes it.
-    async fn begin(&self, request: &CompletionRequest) -> Taken {
+    async fn begin(&self, request: &CompletionRequest) -> RateReservation {
         // It is never closed.
         let _turn = self.turn.acquire().await;
         let (input, most) = (request.tokens(), request.max_output_tokens.map_or(u64::MAX, u64::from));
@@ -114,7 +114,7 @@ impl RateLimit {
     }
 
     /// Puts what was used in place of what was taken.
-    fn settle(&self, taken: &Taken, usage: &Usage) {
+    fn settle(&self, taken: &RateReservation, usage: &Usage) {
         let Usage { input_tokens, output_tokens, cache_read_tokens, cache_write_tokens } = *usage;
         let cached = if self.counts_cache_reads { cache_read_tokens } else { 0 };
         let input = input_tokens.saturating_add(cache_write_tokens).saturating_add(cached);
@@ -122,24 +122,24 @@ impl RateLimit {
         let [input, output] = [input, output_tokens].map(|tokens| tokens.min(limits::RATE_LIMIT_CEILING));
         // Nor the average of replies: what is estimated to take a minute's room each goes one by one.
         let most = self.config.output_tpm.unwrap_or(limits::RATE_LIMIT_CEILING);
-        self.minute().settle(taken, Amount { requests: 1, input, output }, most);
+        self.minute().settle(taken, RateAmount { requests: 1, input, output }, most);
         self.changed.notify_one();
     }
 
-    fn minute(&self) -> MutexGuard<'_, Minute> {
+    fn minute(&self) -> MutexGuard<'_, RateWindow> {
         self.minute.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// What counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Amount {
+struct RateAmount {
     requests: u64,
     input: u64,
     output: u64,
 }
 
-impl Amount {
+impl RateAmount {
     fn with(self, other: Self, add: impl Fn(u64, u64) -> u64) -> Self {
         Self {
             requests: add(self.requests, other.requests),
@@ -170,37 +170,37 @@ impl Amount {
 
 /// What a request has taken, and when.
 #[derive(Debug)]
-struct Taken {
+struct RateReservation {
     tick: u64,
-    amount: Amount,
+    amount: RateAmount,
 }
 
 /// What counts at this moment.
 #[derive(Debug)]
-struct Minute {
+struct RateWindow {
     /// The beginning of the first [tick](limits::RATE_LIMIT_TICK).
     began: Instant,
     /// By tick, the oldest first. What began in one tick ends to count together, not before its time.
-    spent: VecDeque<(u64, Amount)>,
-    sum: Amount,
+    spent: VecDeque<(u64, RateAmount)>,
+    sum: RateAmount,
     /// Tokens of a reply on average, the newest ones most.
     usual_reply: u64,
     paused_until: Option<Instant>,
 }
 
-impl Minute {
+impl RateWindow {
     /// Takes room for a request, or says when to look again.
-    fn take(&mut self, config: &RateLimitConfig, input: u64, most_output: u64) -> Result<Taken, Instant> {
+    fn take(&mut self, config: &RateLimitConfig, input: u64, most_output: u64) -> Result<RateReservation, Instant> {
         let now = Instant::now();
         self.forget(now);
         if let Some(until) = self.paused_until.filter(|until| *until > now) {
             return Err(until);
         }
-        let amount = Amount { requests: 1, input, output: self.usual_reply.min(most_output) };
+        let amount = RateAmount { requests: 1, input, output: self.usual_reply.min(most_output) };
         if self.sum.has_room(&amount, config) {
             let tick = self.tick(now);
             self.count(tick, amount);
-            return Ok(Taken { tick, amount });
+            return Ok(RateReservation { tick, amount });
         }
         // What has to end to count until there is room.
         let mut left = self.sum;
@@ -213,7 +213,7 @@ impl Minute {
     }
 
     /// A reply counts for at most `most` in what is usual.
-    fn settle(&mut self, taken: &Taken, used: Amount, most: u64) {
+    fn settle(&mut self, taken: &RateReservation, used: RateAmount, most: u64) {
         self.usual_reply = (self.usual_reply * 7 + used.output.min(most)).div_ceil(8);
         let now = Instant::now();
         self.forget(now);
@@ -228,7 +228,7 @@ impl Minute {
         }
     }
 
-    fn count(&mut self, tick: u64, amount: Amount) {
+    fn count(&mut self, tick: u64, amount: RateAmount) {
         match self.spent.back_mut() {
             Some((last, spent)) if *last == tick => *spent = spent.plus(amount),
             _ => self.spent.push_back((tick, amount)),
@@ -255,20 +255,20 @@ impl Minute {
     }
 }
 
-/// A model that is asked no more than its [`RateLimit`] allows. Requests wait for room and then go side by side.
-pub struct RateLimited {
+/// A model that is asked no more than its [`ProviderRateLimiter`] allows. Requests wait for room and then go side by side.
+pub struct RateLimitedCompleter {
     model: Arc<dyn Completer>,
-    limit: Arc<RateLimit>,
+    limit: Arc<ProviderRateLimiter>,
 }
 
-impl RateLimited {
+impl RateLimitedCompleter {
     /// The model within `limit`, which it may share with others.
-    pub fn new(model: Arc<dyn Completer>, limit: Arc<RateLimit>) -> Self {
+    pub fn new(model: Arc<dyn Completer>, limit: Arc<ProviderRateLimiter>) -> Self {
         Self { model, limit }
     }
 
     /// Waits for room. Dropping it leaves the queue.
-    async fn begin(&self, cx: &RunCx, request: &CompletionRequest) -> Result<Taken, Fault> {
+    async fn begin(&self, cx: &RunCx, request: &CompletionRequest) -> Result<RateReservation, Fault> {
         let beginning = timeout(limits::RATE_LIMIT_WAIT, self.limit.begin(request));
         pin!(beginning);
         let begun = match timeout(limits::RATE_LIMIT_TOLD, &mut beginning).await {
@@ -279,7 +279,7 @@ impl RateLimited {
                 if cx.events.is_watched() {
                     let (agent, model) = (Arc::clone(&cx.agent), self.model.info().name.clone());
                     // Without waiting for whoever reads it: others wait for the turn that this one may have.
-                    cx.events.emit_now(Event::ModelWaits { agent, model, wait: Wait::RateLimit, detail });
+                    cx.events.emit_now(Event::ModelWaits { agent, model, wait: ModelWait::RateLimit, detail });
                 }
                 beginning.await
             }
@@ -296,7 +296,7 @@ impl RateLimited {
 }
 
 #[async_trait]
-impl Completer for RateLimited {
+impl Completer for RateLimitedCompleter {
     fn info(&self) -> &ModelInfo {
         self.model.info()
     }

@@ -4,7 +4,7 @@ use tokio::time::{advance, sleep};
 
 use super::*;
 use crate::{
-    chat::{Message, Part, Snapshot, StopReason},
+    chat::{ChatSnapshot, Message, Part, StopReason},
     event::EventSink,
 };
 
@@ -71,7 +71,7 @@ impl Completer for Model {
 /// A request of so many tokens, or a few more where that cannot be.
 fn request(tokens: u64) -> CompletionRequest {
     let text = "abcd".repeat(usize::try_from(tokens.saturating_sub(4)).unwrap());
-    CompletionRequest::new(Snapshot::from_messages(vec![Message::user(text)]).unwrap(), [].into())
+    CompletionRequest::new(ChatSnapshot::from_messages(vec![Message::user(text)]).unwrap(), [].into())
 }
 
 fn using(request: CompletionRequest, used: &str) -> CompletionRequest {
@@ -80,16 +80,16 @@ fn using(request: CompletionRequest, used: &str) -> CompletionRequest {
 
 struct Scene {
     model: Arc<Model>,
-    limited: RateLimited,
+    limited: RateLimitedCompleter,
 }
 
-fn scene_with(limit: RateLimit, takes: Duration) -> Scene {
+fn scene_with(limit: ProviderRateLimiter, takes: Duration) -> Scene {
     let model = Arc::new(Model::new(takes));
-    Scene { limited: RateLimited::new(model.clone(), Arc::new(limit)), model }
+    Scene { limited: RateLimitedCompleter::new(model.clone(), Arc::new(limit)), model }
 }
 
 fn scene(config: RateLimitConfig) -> Scene {
-    scene_with(RateLimit::new(config), SECOND)
+    scene_with(ProviderRateLimiter::new(config), SECOND)
 }
 
 fn rpm(rpm: u64) -> RateLimitConfig {
@@ -150,7 +150,7 @@ async fn requests_run_side_by_side_up_to_the_limit() {
         let of = format!("{config:?} {:?}", requests[0].meta);
         assert_eq!(scene.began(requests).await, expected, "{of}");
     }
-    let cached = scene_with(RateLimit::new(input_tpm(2 * size)).without_cache_reads(), SECOND);
+    let cached = scene_with(ProviderRateLimiter::new(input_tpm(2 * size)).without_cache_reads(), SECOND);
     assert_eq!(cached.began(three(using(request(100), "1 1 500 0"))).await, [0, 0, 1]);
 }
 
@@ -158,7 +158,7 @@ async fn requests_run_side_by_side_up_to_the_limit() {
 async fn what_took_longer_than_a_minute_counts_for_what_was_beyond_it() {
     for (used, expected) in [("9 400 0 0", 100), ("9 100000 0 0", 160)] {
         let config = RateLimitConfig { output_tpm: Some(500), ..RateLimitConfig::default() };
-        let scene = scene_with(RateLimit::new(config), SECOND * 100);
+        let scene = scene_with(ProviderRateLimiter::new(config), SECOND * 100);
         scene.ask("a", using(request(9), used)).await.unwrap();
         let _ = timeout(SECOND * 200, scene.ask("b", request(9))).await;
         let began: Vec<_> = scene.model.began().iter().map(|(_, at)| at.as_secs()).collect();
@@ -169,7 +169,7 @@ async fn what_took_longer_than_a_minute_counts_for_what_was_beyond_it() {
 #[tokio::test(start_paused = true)]
 async fn one_absurd_count_is_forgotten_within_minutes() {
     let config = RateLimitConfig { output_tpm: Some(1_000), ..RateLimitConfig::default() };
-    let scene = scene_with(RateLimit::new(config), SECOND);
+    let scene = scene_with(ProviderRateLimiter::new(config), SECOND);
     scene.ask("a", using(request(9), &format!("9 {} 0 0", u64::MAX))).await.unwrap();
     // The second waits for the first to count no more, and the others go beside it.
     for _ in 0..3 {
@@ -181,7 +181,7 @@ async fn one_absurd_count_is_forgotten_within_minutes() {
 
 #[tokio::test(start_paused = true)]
 async fn a_thousand_agents_wait_without_holding_each_other_up() {
-    let scene = scene_with(RateLimit::new(rpm(100)), SECOND * 30);
+    let scene = scene_with(ProviderRateLimiter::new(rpm(100)), SECOND * 30);
     let names: Vec<_> = (0..1_000).map(|n| format!("a{n}")).collect();
     join_all(names.iter().map(|name| scene.ask(name, request(10)))).await;
     let began = scene.model.began();
@@ -270,7 +270,7 @@ async fn a_long_wait_is_told_and_ends() {
     };
     let (a, b) = tokio::join!(watched("a"), watched("b"));
     let detail = "waits for its rate limit of 1 requests, 50 tokens sent a minute".to_owned();
-    let waits = Event::ModelWaits { agent: "b".into(), model: "m".into(), wait: Wait::RateLimit, detail };
+    let waits = Event::ModelWaits { agent: "b".into(), model: "m".into(), wait: ModelWait::RateLimit, detail };
     assert_eq!((a, b), ((None, None, None), (None, Some(waits), None)));
 
     let before = limits::RATE_LIMIT_WAIT.as_secs() / 60 + 10;
@@ -304,7 +304,7 @@ fn configs_are_read_and_bounded() {
 type Plan = Vec<(u64, u64, Option<u64>)>;
 
 async fn play(plan: Plan, config: RateLimitConfig, takes: u64) {
-    let scene = scene_with(RateLimit::new(config), Duration::from_millis(takes));
+    let scene = scene_with(ProviderRateLimiter::new(config), Duration::from_millis(takes));
     let replies = join_all(plan.iter().enumerate().map(|(n, (after, tokens, patience))| {
         let scene = &scene;
         async move {

@@ -9,25 +9,25 @@ use std::{
 use rustls::client::Resumption;
 
 use super::{
-    resolver::{Lookup, Resolver, of_system},
-    transport::Transport,
+    resolver::{AddressLookup, GrantedResolver, of_system},
+    transport::EgressTransport,
 };
-use crate::{capability::Reaches, error::Fault, limits, net::tls::Trust};
+use crate::{capability::AllowedAddresses, error::Fault, limits, net::tls::TlsTrust};
 
-pub(super) struct Clients {
-    lookup: Lookup,
-    made: Mutex<HashMap<Reaches, Transport>>,
+pub(super) struct EgressClients {
+    lookup: AddressLookup,
+    made: Mutex<HashMap<AllowedAddresses, EgressTransport>>,
 }
 
-impl Default for Clients {
+impl Default for EgressClients {
     fn default() -> Self {
         Self::new(of_system())
     }
 }
 
-impl Clients {
+impl EgressClients {
     /// None yet; names are looked up so.
-    pub fn new(lookup: Lookup) -> Self {
+    pub fn new(lookup: AddressLookup) -> Self {
         Self { lookup, made: Mutex::default() }
     }
 
@@ -38,12 +38,12 @@ impl Clients {
     }
 
     /// The client that reaches these addresses and no other.
-    pub fn get(&self, reaches: Reaches) -> Result<Transport, Fault> {
+    pub fn get(&self, reaches: AllowedAddresses) -> Result<EgressTransport, Fault> {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(client) = made.get(&reaches) {
             return Ok(client.clone());
         }
-        let resolver = Resolver { reaches: reaches.clone(), lookup: self.lookup.clone() };
+        let resolver = GrantedResolver { reaches: reaches.clone(), lookup: self.lookup.clone() };
         let client = make(resolver)?;
         if made.len() >= limits::EGRESS_CLIENTS {
             made.clear();
@@ -53,14 +53,14 @@ impl Clients {
     }
 }
 
-fn make(resolver: Resolver) -> Result<Transport, Fault> {
-    let mut tls = Trust::of_process()?.tls.clone();
+fn make(resolver: GrantedResolver) -> Result<EgressTransport, Fault> {
+    let mut tls = TlsTrust::of_process()?.tls.clone();
     // What one plugin's connections left behind is not used for those of another.
     tls.resumption = Resumption::in_memory_sessions(limits::EGRESS_IDLE_CONNECTIONS);
-    Ok(Transport::new(resolver, tls))
+    Ok(EgressTransport::new(resolver, tls))
 }
 
 /// Why certificates cannot be checked, if so.
 pub(super) fn no_roots() -> Result<Option<&'static str>, Fault> {
-    Ok(Trust::of_process()?.no_roots.as_deref())
+    Ok(TlsTrust::of_process()?.no_roots.as_deref())
 }

@@ -6,10 +6,10 @@ use url::Url;
 
 use super::head;
 use crate::{
-    capability::Http,
+    capability::HttpGrant,
     error::Fault,
     limits,
-    net::{Auth, Secret},
+    net::{AuthHeader, Secret},
 };
 
 /// A credential that the host adds to requests, and whose requests.
@@ -18,7 +18,7 @@ pub struct Credential {
     name: String,
     pub(super) header: HeaderName,
     pub(super) value: HeaderValue,
-    audience: Http,
+    audience: HttpGrant,
     pub(super) secrets: Vec<Secret>,
 }
 
@@ -31,7 +31,7 @@ impl Credential {
     /// [`Fault::Invalid`] if it cannot be sent, or is too short to be found in what comes back: the key has fewer than 4
     /// bytes, or of `Basic` the password; or if it has more than [`limits::EGRESS_CREDENTIAL_BYTES`]. The message does not
     /// show it.
-    pub fn new(name: impl Into<String>, auth: &Auth, audience: Http) -> Result<Self, Fault> {
+    pub fn new(name: impl Into<String>, auth: &AuthHeader, audience: HttpGrant) -> Result<Self, Fault> {
         let name = name.into();
         let wrong = |why: &str| Fault::invalid(format!("the credential `{}` {why}", name.escape_debug()));
         let header = head::name(auth.header.as_bytes()).map_err(|fault| wrong(&format!("cannot be sent: {fault}")))?;

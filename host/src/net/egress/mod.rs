@@ -28,24 +28,24 @@ use reqwest::Body;
 use tokio::time::{Instant, timeout_at};
 
 use self::{
-    clients::Clients,
-    pace::Pace,
-    redirect::Sent,
-    reply::Open,
-    resolver::NotGranted,
-    scrub::{Scrubber, Searches},
-    target::{Policy, Target},
-    transport::NothingComesOfIt,
-    upload::{Counted, CutReason},
+    clients::EgressClients,
+    pace::EgressThrottle,
+    redirect::SentHop,
+    reply::OpenEgressBody,
+    resolver::NoGrantedAddress,
+    scrub::{Scrubber, ScrubberSet},
+    target::{EgressHop, EgressPolicy},
+    transport::IdleBytesExceeded,
+    upload::{BodyCutReason, CountedBody},
 };
 pub use self::{
     credential::{Credential, CredentialUse, forms},
     facts::{EgressFacts, EgressFailure},
-    reply::EgressReply,
-    upload::{EgressBody, EgressUpload},
+    reply::EgressResponseBody,
+    upload::{EgressRequestBody, EgressUpload},
 };
 use crate::{
-    capability::Http,
+    capability::HttpGrant,
     error::Fault,
     limits,
     net::{
@@ -108,7 +108,7 @@ pub struct EgressRequest {
     /// The longest silence in the middle of the response, once its head is there. None: only the time ends it.
     pub idle: Option<Duration>,
     /// The body; there is none of GET and HEAD.
-    pub body: EgressBody,
+    pub body: EgressRequestBody,
 }
 
 /// What came back: the body follows.
@@ -119,21 +119,21 @@ pub struct EgressResponse {
     /// In order, names in lower case, repeated ones kept; without credentials, and without those of the connection alone.
     pub headers: Vec<(String, Vec<u8>)>,
     /// To be read.
-    pub body: EgressReply,
+    pub body: EgressResponseBody,
     /// For whoever watches.
     pub facts: Box<EgressFacts>,
 }
 
 /// The way out of one plugin of one agent. Clones share all of it.
 #[derive(Clone)]
-pub struct Egress(Arc<Inner>);
+pub struct Egress(Arc<EgressInner>);
 
-struct Inner {
-    policy: Policy,
+struct EgressInner {
+    policy: EgressPolicy,
     limits: EgressLimits,
-    searches: Arc<Searches>,
-    pace: Arc<Pace>,
-    clients: Arc<Clients>,
+    searches: Arc<ScrubberSet>,
+    pace: Arc<EgressThrottle>,
+    clients: Arc<EgressClients>,
 }
 
 impl fmt::Debug for Egress {
@@ -144,28 +144,29 @@ impl fmt::Debug for Egress {
 
 impl Egress {
     /// A way out for these requests, with these credentials.
-    pub fn new(http: Http, credentials: Vec<Arc<Credential>>, limits: EgressLimits) -> Self {
-        Self::with(http, credentials, limits, Clients::default())
+    pub fn new(http: HttpGrant, credentials: Vec<Arc<Credential>>, limits: EgressLimits) -> Self {
+        Self::with(http, credentials, limits, EgressClients::default())
     }
 
-    fn with(http: Http, credentials: Vec<Arc<Credential>>, limits: EgressLimits, clients: Clients) -> Self {
+    fn with(http: HttpGrant, credentials: Vec<Arc<Credential>>, limits: EgressLimits, clients: EgressClients) -> Self {
         // What cannot be looked for in what comes back is not sent.
-        let (credentials, searches) = match Searches::new(&credentials) {
+        let (credentials, searches) = match ScrubberSet::new(&credentials) {
             Some(searches) => (credentials, searches),
             None => Default::default(),
         };
         let searches = Arc::new(searches);
         let limits = limits.below_ceilings();
-        let (pace, clients) = (Pace::new(limits.requests_per_minute, limits.concurrency).into(), clients.into());
-        Self(Arc::new(Inner { policy: Policy { http, credentials }, limits, searches, pace, clients }))
+        let (pace, clients) =
+            (EgressThrottle::new(limits.requests_per_minute, limits.concurrency).into(), clients.into());
+        Self(Arc::new(EgressInner { policy: EgressPolicy { http, credentials }, limits, searches, pace, clients }))
     }
 
     /// The same way out for these requests: counted together, with the same credentials.
-    pub fn for_requests(&self, http: Http) -> Self {
-        let Inner { policy, limits, searches, pace, clients } = &*self.0;
-        let policy = Policy { http, credentials: policy.credentials.clone() };
+    pub fn for_requests(&self, http: HttpGrant) -> Self {
+        let EgressInner { policy, limits, searches, pace, clients } = &*self.0;
+        let policy = EgressPolicy { http, credentials: policy.credentials.clone() };
         let (searches, pace, clients) = (Arc::clone(searches), Arc::clone(pace), Arc::clone(clients));
-        Self(Arc::new(Inner { policy, limits: *limits, searches, pace, clients }))
+        Self(Arc::new(EgressInner { policy, limits: *limits, searches, pace, clients }))
     }
 
     /// The names of the credentials, in order.
@@ -192,7 +193,7 @@ impl Egress {
             Err(_) => Err(timed_out(if facts.url.is_empty() { "the request" } else { &facts.url })),
         };
         match outcome {
-            Ok(Answer { status, headers, body }) => Ok(EgressResponse { status, headers, body, facts }),
+            Ok(EgressResponseParts { status, headers, body }) => Ok(EgressResponse { status, headers, body, facts }),
             Err(fault) => {
                 let shown = facts::scrubbed(fault.clone(), self.0.searches.all());
                 tracing::debug!(method = facts.method, url = facts.url, address = ?facts.address, fault = %shown, "no response");
@@ -204,13 +205,13 @@ impl Egress {
 }
 
 /// A response without what is told of it.
-struct Answer {
+struct EgressResponseParts {
     status: u16,
     headers: Vec<(String, Vec<u8>)>,
-    body: EgressReply,
+    body: EgressResponseBody,
 }
 
-impl Inner {
+impl EgressInner {
     /// Looks for the credentials at these places, in what a plugin is handed.
     fn scrubber(&self, known: &BTreeSet<usize>) -> Scrubber {
         self.searches.of(&self.policy.credentials, known)
@@ -224,17 +225,17 @@ impl Inner {
         deadline: Instant,
         facts: &mut EgressFacts,
         known: &mut BTreeSet<usize>,
-    ) -> Result<Answer, Fault> {
+    ) -> Result<EgressResponseParts, Fault> {
         self.pace.count()?;
         let place = self.pace.place()?;
         let (wanted, follow, idle) = (request.credential.clone(), request.follow, request.idle);
-        let mut target = Target::first(request)?;
+        let mut target = EgressHop::first(request)?;
         facts.method = target.method.as_str().into();
         loop {
             (facts.url, facts.status, facts.address) = (facts::shown(&target.url, self.searches.all()), None, None);
             let credential = self.policy.clear(&target, &wanted, facts.hops, &self.scrubber(known))?;
             known.extend(self.policy.known_at(&target.url));
-            let why_cut = CutReason::default();
+            let why_cut = BodyCutReason::default();
             let scrubber = self.scrubber(known);
             let (response, sent) = self.go(target, credential.as_deref(), &why_cut, facts).await?;
             if follow && let Some(next) = redirect::next(&self.policy, sent, response.status(), response.headers())? {
@@ -253,7 +254,7 @@ impl Inner {
             let headers = head::of_response(response.headers(), !is_bare, &origin, &scrubber)?;
             let status = response.status().as_u16();
             if is_bare {
-                return Ok(Answer { status, headers, body: EgressReply::new(None) });
+                return Ok(EgressResponseParts { status, headers, body: EgressResponseBody::new(None) });
             }
             if let Some(encoding) = encoding(&response) {
                 let encoding = scrubber.text(&encoding);
@@ -263,20 +264,30 @@ impl Inner {
             }
             let scrub = scrubber.stream();
             let left = self.limits.response_bytes;
-            let open =
-                Open { response, origin, scrubber, scrub, left, deadline, idle, why_cut, _place: place, held: None };
-            return Ok(Answer { status, headers, body: EgressReply::new(Some(open)) });
+            let open = OpenEgressBody {
+                response,
+                origin,
+                scrubber,
+                scrub,
+                left,
+                deadline,
+                idle,
+                why_cut,
+                _place: place,
+                held: None,
+            };
+            return Ok(EgressResponseParts { status, headers, body: EgressResponseBody::new(Some(open)) });
         }
     }
 
     /// One hop: from what is granted to what a server that is granted says.
     async fn go(
         &self,
-        target: Target,
+        target: EgressHop,
         credential: Option<&Credential>,
-        why_cut: &CutReason,
+        why_cut: &BodyCutReason,
         facts: &mut EgressFacts,
-    ) -> Result<(reqwest::Response, Sent), Fault> {
+    ) -> Result<(reqwest::Response, SentHop), Fault> {
         let origin = origin(&target.url);
         if target.url.scheme() == "https"
             && let Some(why) = clients::no_roots()?
@@ -285,7 +296,7 @@ impl Inner {
         }
         let reaches = self.policy.http.reaches(target.method.as_str(), &target.url);
         let client = self.clients.get(reaches.clone())?;
-        let Target { method, url, headers, body } = bare(target).await?;
+        let EgressHop { method, url, headers, body } = bare(target).await?;
         let again = body.again();
         let mut message = reqwest::Request::new(method.clone(), url.clone());
         message.headers_mut().clone_from(&headers);
@@ -301,7 +312,7 @@ impl Inner {
             .map_err(|error| Fault::invalid(format!("the request cannot be sent: {}", root(&error))))?;
         let response = client.execute(message, url.clone()).await.map_err(|error| {
             facts.nobody_listens = is_loopback(&url) && is_refused(&error);
-            let Some(NotGranted(addresses)) = cause(&error) else {
+            let Some(NoGrantedAddress(addresses)) = cause(&error) else {
                 return why_cut.get().cloned().unwrap_or_else(|| failed(&origin, &error));
             };
             // Nothing was sent.
@@ -317,24 +328,29 @@ impl Inner {
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             return Err(Fault::other(format!("{origin} would speak another protocol than HTTP")));
         }
-        Ok((response, Sent { method, url, headers, body: again }))
+        Ok((response, SentHop { method, url, headers, body: again }))
     }
 
     /// Puts the body into the message.
-    fn fill(&self, message: &mut reqwest::Request, body: EgressBody, why_cut: &CutReason) -> Result<(), Fault> {
+    fn fill(
+        &self,
+        message: &mut reqwest::Request,
+        body: EgressRequestBody,
+        why_cut: &BodyCutReason,
+    ) -> Result<(), Fault> {
         let most = self.limits.request_bytes;
         match body {
-            EgressBody::Bytes(bytes) if bytes.len() as u64 > most => return Err(upload::too_large()),
-            EgressBody::Bytes(bytes) if bytes.is_empty() => {
+            EgressRequestBody::Bytes(bytes) if bytes.len() as u64 > most => return Err(upload::too_large()),
+            EgressRequestBody::Bytes(bytes) if bytes.is_empty() => {
                 // The library says no length then, and some servers insist on one.
                 if matches!(message.method().as_str(), "POST" | "PUT" | "PATCH") {
                     message.headers_mut().insert(header::CONTENT_LENGTH, header::HeaderValue::from_static("0"));
                 }
             }
-            EgressBody::Bytes(bytes) => *message.body_mut() = Some(bytes.into()),
-            EgressBody::Stream { length: Some(length), .. } if length > most => return Err(upload::too_large()),
-            EgressBody::Stream { body, length } => {
-                let counted = Counted::new(body, length, most, why_cut.clone());
+            EgressRequestBody::Bytes(bytes) => *message.body_mut() = Some(bytes.into()),
+            EgressRequestBody::Stream { length: Some(length), .. } if length > most => return Err(upload::too_large()),
+            EgressRequestBody::Stream { body, length } => {
+                let counted = CountedBody::new(body, length, most, why_cut.clone());
                 *message.body_mut() = Some(Body::wrap(counted));
             }
         }
@@ -343,11 +359,11 @@ impl Inner {
 }
 
 /// The request, if it has no body where that means nothing: servers that do not expect one take it for the next request.
-async fn bare(mut target: Target) -> Result<Target, Fault> {
+async fn bare(mut target: EgressHop) -> Result<EgressHop, Fault> {
     if target.is_bare() {
         let has_body = match &mut target.body {
-            EgressBody::Bytes(bytes) => !bytes.is_empty(),
-            EgressBody::Stream { body, .. } => loop {
+            EgressRequestBody::Bytes(bytes) => !bytes.is_empty(),
+            EgressRequestBody::Stream { body, .. } => loop {
                 match body.frame().await {
                     Some(Ok(frame)) if frame.data_ref().is_none_or(Bytes::is_empty) => {}
                     said => break said.is_some(),
@@ -357,7 +373,7 @@ async fn bare(mut target: Target) -> Result<Target, Fault> {
         if has_body {
             return Err(Fault::invalid(format!("a request with {} has no body: use POST", target.method)));
         }
-        target.body = EgressBody::default();
+        target.body = EgressRequestBody::default();
     }
     Ok(target)
 }
@@ -379,7 +395,7 @@ fn not_granted(origin: &str) -> Fault {
 fn failed(origin: &str, error: &legacy::Error) -> Fault {
     // The libraries have no other way to tell: that of HTTP/2 keeps the words of an error alone.
     let why = root(error);
-    if why == NothingComesOfIt.to_string() {
+    if why == IdleBytesExceeded.to_string() {
         return Fault::other(format!("{origin} sends no response: {why}"));
     }
     if why == "message head is too large" {

@@ -17,23 +17,23 @@ static ALL: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(
 
 /// Counts requests as they begin, and those that are under way.
 #[derive(Debug)]
-pub(super) struct Pace {
-    rate: Rate,
+pub(super) struct EgressThrottle {
+    rate: EgressRateLimiter,
     here: Arc<Semaphore>,
     all: Arc<Semaphore>,
 }
 
 /// The place of a request that is under way.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct EgressPermit {
     _here: OwnedSemaphorePermit,
     _all: OwnedSemaphorePermit,
 }
 
-impl Pace {
+impl EgressThrottle {
     pub fn new(requests_per_minute: u32, concurrency: u32) -> Self {
         let here = Arc::new(Semaphore::new(concurrency as usize));
-        Self { rate: Rate::new(requests_per_minute), here, all: ALL.clone() }
+        Self { rate: EgressRateLimiter::new(requests_per_minute), here, all: ALL.clone() }
     }
 
     /// The same with other places for all.
@@ -55,7 +55,7 @@ impl Pace {
     }
 
     /// A place, if there is one now: who waited for one that it holds itself would wait for ever.
-    pub fn place(&self) -> Result<Place, Fault> {
+    pub fn place(&self) -> Result<EgressPermit, Fault> {
         let none = |message: String| Fault::RateLimited { message, after: None };
         let here = self.here.clone().try_acquire_owned().map_err(|_| {
             none("too many requests at once (http_concurrency): read or drop a body that is open".into())
@@ -63,19 +63,19 @@ impl Pace {
         let all = self.all.clone().try_acquire_owned();
         let all =
             all.map_err(|_| none("all plugins together have too many requests at once: try again later".into()))?;
-        Ok(Place { _here: here, _all: all })
+        Ok(EgressPermit { _here: here, _all: all })
     }
 }
 
 /// At most so many in any window, give or take those that began a window before: a bucket that fills evenly.
 #[derive(Debug)]
-struct Rate {
+struct EgressRateLimiter {
     most: u32,
     /// When all that were counted would be over, were they evenly spaced.
     over: Mutex<Option<Instant>>,
 }
 
-impl Rate {
+impl EgressRateLimiter {
     fn new(most: u32) -> Self {
         Self { most, over: Mutex::default() }
     }
@@ -103,7 +103,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_rate_lets_a_burst_through_and_then_one_at_a_time() {
         for most in [1, 7, 600, 60_000] {
-            let rate = Rate::new(most);
+            let rate = EgressRateLimiter::new(most);
             assert!((0..most).all(|_| rate.count().is_ok()), "{most}");
             let wait = rate.count().unwrap_err();
             let each = limits::EGRESS_RATE_WINDOW / most;
@@ -113,14 +113,14 @@ mod tests {
             tokio::time::advance(limits::EGRESS_RATE_WINDOW * 2).await;
             assert!((0..most).all(|_| rate.count().is_ok()) && rate.count().is_err(), "{most}");
         }
-        assert!(Rate::new(0).count().is_err());
+        assert!(EgressRateLimiter::new(0).count().is_err());
     }
 
     #[test]
     fn places_are_counted_here_and_among_all() {
         let all = Arc::new(Semaphore::new(3));
-        let one = Pace::new(1, 2).among(all.clone());
-        let two = Pace::new(1, 9).among(all);
+        let one = EgressThrottle::new(1, 2).among(all.clone());
+        let two = EgressThrottle::new(1, 9).among(all);
         let mut held = vec![one.place().unwrap(), one.place().unwrap()];
         let fault = one.place().unwrap_err();
         assert!(matches!(&fault, Fault::RateLimited { message, after: None } if message.contains("http_concurrency")));

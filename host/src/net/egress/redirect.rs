@@ -5,8 +5,8 @@ use url::Url;
 
 use super::{
     scrub::Scrubber,
-    target::{Policy, Target, checked},
-    upload::EgressBody,
+    target::{EgressHop, EgressPolicy, checked},
+    upload::EgressRequestBody,
 };
 use crate::{error::Fault, limits};
 
@@ -19,11 +19,11 @@ pub(super) const OF_THE_SENDER: [HeaderName; 3] = [header::AUTHORIZATION, header
 ///
 /// [`Fault::Denied`] if it leads to what may never be sent to.
 pub(super) fn next(
-    policy: &Policy,
-    last: Sent,
+    policy: &EgressPolicy,
+    last: SentHop,
     status: StatusCode,
     headers: &HeaderMap,
-) -> Result<Option<Target>, Fault> {
+) -> Result<Option<EgressHop>, Fault> {
     let Some(location) = headers.get(header::LOCATION).and_then(|value| value.to_str().ok()) else { return Ok(None) };
     let Some(method) = method_after(&last.method, status) else { return Ok(None) };
     let is_kept = method == last.method;
@@ -31,7 +31,7 @@ pub(super) fn next(
         // Its method says that it had one; it cannot be sent again.
         None if is_kept => return Ok(None),
         Some(body) if is_kept => body,
-        _ => EgressBody::default(),
+        _ => EgressRequestBody::default(),
     };
     let url = leads_to(&last.url, location)?;
     let mut headers = last.headers;
@@ -44,7 +44,7 @@ pub(super) fn next(
     if url.origin() != last.url.origin() {
         policy.forget_sender(&mut headers);
     }
-    Ok(Some(Target { method, url, headers, body }))
+    Ok(Some(EgressHop { method, url, headers, body }))
 }
 
 /// Whether it is for the plugin, and for servers on the way, to know where a redirect leads.
@@ -62,12 +62,12 @@ pub(super) fn check_clean(headers: &HeaderMap, scrubber: &Scrubber) -> Result<()
 }
 
 /// What was sent on the last hop.
-pub(super) struct Sent {
+pub(super) struct SentHop {
     pub method: Method,
     pub url: Url,
     pub headers: HeaderMap,
     /// None: it went piece by piece.
-    pub body: Option<EgressBody>,
+    pub body: Option<EgressRequestBody>,
 }
 
 /// By which method it goes on, if the status is one of a redirect.

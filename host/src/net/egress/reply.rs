@@ -7,9 +7,9 @@ use tokio::time::{Instant, timeout_at};
 
 use super::{
     facts::scrubbed,
-    pace::Place,
-    scrub::{Scrub, Scrubber},
-    upload::CutReason,
+    pace::EgressPermit,
+    scrub::{ScrubStream, Scrubber},
+    upload::BodyCutReason,
 };
 use crate::{
     error::Fault,
@@ -19,38 +19,38 @@ use crate::{
 
 /// The body of a response, decoded, without credentials. It is read from the network as it is asked for; dropping it hangs
 /// up, over HTTP/2 for this request alone.
-pub struct EgressReply {
-    open: Option<Open>,
+pub struct EgressResponseBody {
+    open: Option<OpenEgressBody>,
     /// What came and was not asked for yet.
     ready: Bytes,
     failed: Option<Fault>,
 }
 
 /// A body whose end has not come.
-pub(super) struct Open {
+pub(super) struct OpenEgressBody {
     pub response: reqwest::Response,
     pub origin: String,
     pub scrubber: Scrubber,
-    pub scrub: Scrub,
+    pub scrub: ScrubStream,
     /// Decoded bytes that may still come.
     pub left: u64,
     pub deadline: Instant,
     /// The longest silence.
     pub idle: Option<Duration>,
-    pub why_cut: CutReason,
-    pub _place: Place,
+    pub why_cut: BodyCutReason,
+    pub _place: EgressPermit,
     /// What must not be dropped before.
     pub held: Option<Box<dyn Any + Send>>,
 }
 
-impl fmt::Debug for EgressReply {
+impl fmt::Debug for EgressResponseBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "EgressReply({})", self.open.as_ref().map_or("at its end", |open| &open.origin))
     }
 }
 
-impl EgressReply {
-    pub(super) fn new(open: Option<Open>) -> Self {
+impl EgressResponseBody {
+    pub(super) fn new(open: Option<OpenEgressBody>) -> Self {
         Self { open, ready: Bytes::new(), failed: None }
     }
 
@@ -92,7 +92,7 @@ impl EgressReply {
     }
 }
 
-impl Open {
+impl OpenEgressBody {
     async fn next(&mut self) -> Result<Option<Bytes>, Fault> {
         let (origin, deadline) = (&self.origin, self.deadline);
         let silent = self.idle.and_then(|idle| Some((Instant::now().checked_add(idle)?, idle)));

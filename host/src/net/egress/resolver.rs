@@ -16,15 +16,16 @@ use tokio::sync::Semaphore;
 use tower_service::Service;
 
 use crate::{
-    capability::{Reaches, is_localhost},
+    capability::{AllowedAddresses, is_localhost},
     limits,
 };
 
 /// Asks for the addresses of a name.
-pub(in crate::net) type Lookup = Arc<dyn Fn(String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> + Send + Sync>;
+pub(in crate::net) type AddressLookup =
+    Arc<dyn Fn(String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> + Send + Sync>;
 
 /// Asks whom the operating system asks.
-pub(in crate::net) fn of_system() -> Lookup {
+pub(in crate::net) fn of_system() -> AddressLookup {
     static ALL: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(limits::EGRESS_LOOKUPS)));
     in_threads(ALL.clone(), |name| Ok((name, 0).to_socket_addrs()?.map(|address| address.ip()).collect()))
 }
@@ -33,7 +34,7 @@ pub(in crate::net) fn of_system() -> Lookup {
 fn in_threads(
     places: Arc<Semaphore>,
     ask: impl Fn(&str) -> io::Result<Vec<IpAddr>> + Clone + Send + Sync + 'static,
-) -> Lookup {
+) -> AddressLookup {
     Arc::new(move |name| {
         let (places, ask) = (places.clone(), ask.clone());
         Box::pin(async move {
@@ -49,18 +50,18 @@ fn in_threads(
 }
 
 type BoxError = Box<dyn Error + Send + Sync>;
-type Addresses = vec::IntoIter<SocketAddr>;
+type ResolvedAddresses = vec::IntoIter<SocketAddr>;
 
 /// Resolves names to the granted ones of their addresses.
 #[derive(Clone)]
-pub(in crate::net) struct Resolver {
-    pub reaches: Reaches,
-    pub lookup: Lookup,
+pub(in crate::net) struct GrantedResolver {
+    pub reaches: AllowedAddresses,
+    pub lookup: AddressLookup,
 }
 
-impl Resolver {
+impl GrantedResolver {
     /// Returns the granted addresses of a name.
-    fn addresses(&self, name: &str) -> BoxFuture<'static, Result<Addresses, BoxError>> {
+    fn addresses(&self, name: &str) -> BoxFuture<'static, Result<ResolvedAddresses, BoxError>> {
         let (name, reaches, lookup) = (name.to_owned(), self.reaches.clone(), self.lookup.clone());
         Box::pin(async move {
             let found = if is_localhost(&name) {
@@ -71,7 +72,7 @@ impl Resolver {
             };
             let granted: Vec<_> = found.iter().filter(|address| reaches.holds(**address)).collect();
             if granted.is_empty() && !found.is_empty() {
-                return Err(NotGranted(found).into());
+                return Err(NoGrantedAddress(found).into());
             }
             let addresses: Vec<_> = granted.into_iter().map(|address| SocketAddr::new(*address, 0)).collect();
             Ok(addresses.into_iter())
@@ -80,10 +81,10 @@ impl Resolver {
 }
 
 /// For the clients of plugins.
-impl Service<dns::Name> for Resolver {
-    type Response = Addresses;
+impl Service<dns::Name> for GrantedResolver {
+    type Response = ResolvedAddresses;
     type Error = BoxError;
-    type Future = BoxFuture<'static, Result<Addresses, BoxError>>;
+    type Future = BoxFuture<'static, Result<ResolvedAddresses, BoxError>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         Poll::Ready(Ok(()))
@@ -95,7 +96,7 @@ impl Service<dns::Name> for Resolver {
 }
 
 /// For the clients of the host.
-impl Resolve for Resolver {
+impl Resolve for GrantedResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let found = self.addresses(name.as_str());
         Box::pin(async move { Ok(Box::new(found.await?) as Addrs) })
@@ -104,15 +105,15 @@ impl Resolve for Resolver {
 
 /// None of the addresses of a name is granted.
 #[derive(Debug)]
-pub(super) struct NotGranted(pub Vec<IpAddr>);
+pub(super) struct NoGrantedAddress(pub Vec<IpAddr>);
 
-impl fmt::Display for NotGranted {
+impl fmt::Display for NoGrantedAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("none of its addresses is granted")
     }
 }
 
-impl Error for NotGranted {}
+impl Error for NoGrantedAddress {}
 
 #[cfg(test)]
 mod tests {

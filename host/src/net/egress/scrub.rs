@@ -66,19 +66,19 @@ impl Scrubber {
     }
 
     /// Takes bytes as they come.
-    pub fn stream(&self) -> Scrub {
-        Scrub { state: None, nfa: self.0.clone(), held: Vec::new(), blots: VecDeque::new() }
+    pub fn stream(&self) -> ScrubStream {
+        ScrubStream { state: None, nfa: self.0.clone(), held: Vec::new(), blots: VecDeque::new() }
     }
 }
 
 /// The searches of one way out: for all of its credentials, and for those that a server may know.
 #[derive(Default)]
-pub(super) struct Searches {
+pub(super) struct ScrubberSet {
     all: Scrubber,
     of_some: Mutex<HashMap<BTreeSet<usize>, Scrubber>>,
 }
 
-impl Searches {
+impl ScrubberSet {
     /// For these credentials; none if they are too much to look for.
     pub fn new(credentials: &[Arc<Credential>]) -> Option<Self> {
         let secrets = credentials.iter().flat_map(|credential| &credential.secrets);
@@ -115,24 +115,24 @@ impl Searches {
 /// [`limits::EGRESS_HELD_BYTES`]: no credential has a line end in it, or more bytes. What is held back depends on what came and
 /// not on the credential. So a plugin that has a server say its guesses learns nothing from when and in which pieces it
 /// gets them.
-pub(super) struct Scrub {
+pub(super) struct ScrubStream {
     nfa: Option<Arc<NFA>>,
     /// None: at the start.
     state: Option<StateID>,
     /// What came and was not handed on.
     held: Vec<u8>,
     /// Where in `held` credentials are, in order and apart from each other.
-    blots: VecDeque<Blot>,
+    blots: VecDeque<RedactedSpan>,
 }
 
-struct Blot {
+struct RedactedSpan {
     start: usize,
     end: usize,
     /// Whether the blot was handed on before: what is here is its rest.
     shown: bool,
 }
 
-impl Scrub {
+impl ScrubStream {
     /// Takes the next bytes; hands on those that no credential can reach into any more.
     pub fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
         let Some(nfa) = self.nfa.clone() else { return bytes.into() };
@@ -171,7 +171,7 @@ impl Scrub {
             }
             at = blot.end.min(until);
             if blot.end > until {
-                self.blots.push_front(Blot { start: until, end: blot.end, shown: true });
+                self.blots.push_front(RedactedSpan { start: until, end: blot.end, shown: true });
                 break;
             }
         }
@@ -185,8 +185,8 @@ impl Scrub {
 }
 
 /// Adds what ends behind all others, and may reach into them.
-fn add(blots: &mut VecDeque<Blot>, start: usize, end: usize) {
-    let mut new = Blot { start, end, shown: false };
+fn add(blots: &mut VecDeque<RedactedSpan>, start: usize, end: usize) {
+    let mut new = RedactedSpan { start, end, shown: false };
     while let Some(last) = blots.pop_back_if(|last| last.end > new.start) {
         new.start = new.start.min(last.start);
         new.shown |= last.shown;

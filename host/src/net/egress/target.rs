@@ -5,23 +5,25 @@ use std::sync::Arc;
 use http::HeaderMap;
 use url::Url;
 
-use super::{Credential, CredentialUse, EgressRequest, facts, head, redirect, scrub::Scrubber, upload::EgressBody};
+use super::{
+    Credential, CredentialUse, EgressRequest, facts, head, redirect, scrub::Scrubber, upload::EgressRequestBody,
+};
 use crate::{
-    capability::{Http, READING_METHODS, is_method},
+    capability::{HttpGrant, READING_METHODS, is_method},
     error::Fault,
     limits,
 };
 
 /// One hop of a request, before it is sent. What it says was read once: whoever looks at it sees the same.
-pub(super) struct Target {
+pub(super) struct EgressHop {
     pub method: http::Method,
     pub url: Url,
     /// As the plugin set them.
     pub headers: HeaderMap,
-    pub body: EgressBody,
+    pub body: EgressRequestBody,
 }
 
-impl Target {
+impl EgressHop {
     /// The first hop.
     pub fn first(request: EgressRequest) -> Result<Self, Fault> {
         if !is_method(&request.method) {
@@ -74,16 +76,16 @@ pub(super) fn checked(mut url: Url) -> Result<Url, Fault> {
 }
 
 /// What is granted, as requests are checked against it.
-pub(super) struct Policy {
-    pub http: Http,
+pub(super) struct EgressPolicy {
+    pub http: HttpGrant,
     pub credentials: Vec<Arc<Credential>>,
 }
 
-impl Policy {
+impl EgressPolicy {
     /// Whether the request is granted, and which credential goes with it. `hops`: redirects that led there.
     pub fn clear(
         &self,
-        target: &Target,
+        target: &EgressHop,
         wanted: &CredentialUse,
         hops: u32,
         scrubber: &Scrubber,

@@ -38,22 +38,22 @@ use tower_http::decompression::Decompression;
 use tower_service::Service;
 use url::Url;
 
-use super::resolver::Resolver;
+use super::resolver::GrantedResolver;
 use crate::limits;
 
 type BoxError = Box<dyn Error + Send + Sync>;
 
 /// An HTTP client. Clones share its connections.
 #[derive(Clone)]
-pub(super) struct Transport(Decompression<MeteredClient>);
+pub(super) struct EgressTransport(Decompression<MeteredClient>);
 
-impl Transport {
+impl EgressTransport {
     /// Makes a client that connects to what this resolver finds. No proxy is used, and no redirect followed.
-    pub fn new(resolver: Resolver, tls: rustls::ClientConfig) -> Self {
+    pub fn new(resolver: GrantedResolver, tls: rustls::ClientConfig) -> Self {
         Self::with(resolver, tls, Client::builder(TokioExecutor::new()))
     }
 
-    fn with(resolver: Resolver, tls: rustls::ClientConfig, mut builder: legacy::Builder) -> Self {
+    fn with(resolver: GrantedResolver, tls: rustls::ClientConfig, mut builder: legacy::Builder) -> Self {
         let mut tcp = HttpConnector::new_with_resolver(resolver);
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
@@ -107,7 +107,7 @@ impl ReadMeter {
     fn add(&self, bytes: usize) -> io::Result<()> {
         let bytes = bytes as u64;
         match self.0.fetch_add(bytes, Relaxed).saturating_add(bytes) > limits::EGRESS_IDLE_BYTES {
-            true => Err(io::Error::other(NothingComesOfIt)),
+            true => Err(io::Error::other(IdleBytesExceeded)),
             false => Ok(()),
         }
     }
@@ -127,20 +127,20 @@ impl ReadMeter {
 
 /// A connection delivers bytes and no response.
 #[derive(Debug)]
-pub(super) struct NothingComesOfIt;
+pub(super) struct IdleBytesExceeded;
 
-impl fmt::Display for NothingComesOfIt {
+impl fmt::Display for IdleBytesExceeded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let most = limits::EGRESS_IDLE_BYTES >> 20;
         write!(f, "more than {most} MiB came that are part of no response, such as interim responses (1xx)")
     }
 }
 
-impl Error for NothingComesOfIt {}
+impl Error for IdleBytesExceeded {}
 
 /// Opens TCP connections that count.
 #[derive(Clone)]
-struct MeteredTcp(HttpConnector<Resolver>);
+struct MeteredTcp(HttpConnector<GrantedResolver>);
 
 impl Service<Uri> for MeteredTcp {
     type Response = TokioIo<MeteredStream>;
@@ -294,16 +294,16 @@ mod tests {
 
     use super::*;
     use crate::{
-        capability::{Reaches, loopback},
-        net::{egress::resolver::of_system, failure::root, tls::Trust},
+        capability::{AllowedAddresses, loopback},
+        net::{egress::resolver::of_system, failure::root, tls::TlsTrust},
     };
 
     /// Sends a request over HTTP/2 without TLS.
     async fn answer(listener: &TcpListener) -> Result<reqwest::Response, legacy::Error> {
-        let resolver = Resolver { reaches: Reaches::public_and(loopback()), lookup: of_system() };
+        let resolver = GrantedResolver { reaches: AllowedAddresses::public_and(loopback()), lookup: of_system() };
         let mut builder = Client::builder(TokioExecutor::new());
         builder.http2_only(true);
-        let transport = Transport::with(resolver, Trust::of_process().unwrap().tls.clone(), builder);
+        let transport = EgressTransport::with(resolver, TlsTrust::of_process().unwrap().tls.clone(), builder);
         let url: Url = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
         let request = Request::builder().uri(url.as_str()).body(reqwest::Body::default()).unwrap();
         transport.execute(request, url).await
@@ -357,7 +357,7 @@ mod tests {
             };
             let (answered, ()) = tokio::join!(answer(&listener), serving);
             let error = answered.unwrap_err();
-            assert_eq!(root(&error), NothingComesOfIt.to_string(), "{error:?}");
+            assert_eq!(root(&error), IdleBytesExceeded.to_string(), "{error:?}");
         }
     }
 }

@@ -23,7 +23,7 @@ use crate::{capability::is_method, error::Fault, limits};
 type BoxError = Box<dyn Error + Send + Sync>;
 
 /// The body of a request.
-pub enum EgressBody {
+pub enum EgressRequestBody {
     /// All of it; empty: none.
     Bytes(Bytes),
     /// As it comes. An error of it cuts the request. What is told of the request's end (trailers) is left out.
@@ -35,14 +35,14 @@ pub enum EgressBody {
     },
 }
 
-impl Default for EgressBody {
+impl Default for EgressRequestBody {
     /// None.
     fn default() -> Self {
         Self::Bytes(Bytes::new())
     }
 }
 
-impl fmt::Debug for EgressBody {
+impl fmt::Debug for EgressRequestBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Bytes(bytes) => write!(f, "{} bytes", bytes.len()),
@@ -51,7 +51,7 @@ impl fmt::Debug for EgressBody {
     }
 }
 
-impl EgressBody {
+impl EgressRequestBody {
     /// A body that comes piece by piece.
     pub fn stream<B>(body: B, length: Option<u64>) -> Self
     where
@@ -71,7 +71,7 @@ impl EgressBody {
 
 /// Why a body ended before its end, as the HTTP client is told.
 #[derive(Debug, thiserror::Error)]
-enum Cut {
+enum BodyCutError {
     #[error("the request was cut off by its sender")]
     Unfinished,
     #[error("the body has another length than was told")]
@@ -81,10 +81,10 @@ enum Cut {
 }
 
 /// Why the body of a request was cut, once it was.
-pub(super) type CutReason = Arc<OnceLock<Fault>>;
+pub(super) type BodyCutReason = Arc<OnceLock<Fault>>;
 
 /// A body on its way: counted.
-pub(super) struct Counted {
+pub(super) struct CountedBody {
     /// The lock is for the compiler alone: nobody shares it.
     body: Mutex<UnsyncBoxBody<Bytes, BoxError>>,
     /// What did not fit into a piece.
@@ -92,16 +92,16 @@ pub(super) struct Counted {
     /// Bytes that may still come.
     left: u64,
     length: Option<u64>,
-    why: CutReason,
+    why: BodyCutReason,
 }
 
-impl Counted {
+impl CountedBody {
     /// With at most `most` bytes.
-    pub fn new(body: UnsyncBoxBody<Bytes, BoxError>, length: Option<u64>, most: u64, why: CutReason) -> Self {
+    pub fn new(body: UnsyncBoxBody<Bytes, BoxError>, length: Option<u64>, most: u64, why: BodyCutReason) -> Self {
         Self { body: Mutex::new(body), rest: Bytes::new(), left: most, length, why }
     }
 
-    fn cut(&self, cut: Cut, fault: Fault) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+    fn cut(&self, cut: BodyCutError, fault: Fault) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         // The first one counts.
         let _ = self.why.set(fault);
         Poll::Ready(Some(Err(cut.into())))
@@ -113,7 +113,7 @@ impl Counted {
     }
 }
 
-impl Body for Counted {
+impl Body for CountedBody {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -127,12 +127,16 @@ impl Body for Counted {
             let data = match ready!(Pin::new(body).poll_frame(cx)) {
                 Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
                 Some(Err(error)) => {
-                    return this
-                        .cut(Cut::Unfinished, Fault::other(format!("the body of the request broke off: {error}")));
+                    return this.cut(
+                        BodyCutError::Unfinished,
+                        Fault::other(format!("the body of the request broke off: {error}")),
+                    );
                 }
                 None if this.length.is_some_and(|length| length > 0) => {
-                    return this
-                        .cut(Cut::Length, Fault::invalid("the body of the request has fewer bytes than it said"));
+                    return this.cut(
+                        BodyCutError::Length,
+                        Fault::invalid("the body of the request has fewer bytes than it said"),
+                    );
                 }
                 None => return Poll::Ready(None),
             };
@@ -142,12 +146,12 @@ impl Body for Counted {
                     Some(left) => *length = left,
                     None => {
                         let fault = Fault::invalid("the body of the request has more bytes than it said");
-                        return this.cut(Cut::Length, fault);
+                        return this.cut(BodyCutError::Length, fault);
                     }
                 }
             }
             let Some(left) = this.left.checked_sub(came) else {
-                return this.cut(Cut::TooLarge, too_large());
+                return this.cut(BodyCutError::TooLarge, too_large());
             };
             (this.left, this.rest) = (left, data);
         }
@@ -166,32 +170,32 @@ pub(super) fn too_large() -> Fault {
 }
 
 /// The pieces of a body, and where they are put.
-fn pieces() -> (Sender, Pieces) {
+fn pieces() -> (UploadSender, UploadBody) {
     let (sender, chunks) = mpsc::channel(1);
     let whole = Arc::new(AtomicBool::new(false));
-    (Sender { chunks: sender, whole: whole.clone() }, Pieces { chunks, whole })
+    (UploadSender { chunks: sender, whole: whole.clone() }, UploadBody { chunks, whole })
 }
 
-struct Sender {
+struct UploadSender {
     chunks: mpsc::Sender<Bytes>,
     whole: Arc<AtomicBool>,
 }
 
-impl Sender {
+impl UploadSender {
     /// Nothing more comes, and that is all of it.
     fn finish(self) {
         self.whole.store(true, Ordering::Release);
     }
 }
 
-struct Pieces {
+struct UploadBody {
     chunks: mpsc::Receiver<Bytes>,
     whole: Arc<AtomicBool>,
 }
 
-impl Body for Pieces {
+impl Body for UploadBody {
     type Data = Bytes;
-    type Error = Cut;
+    type Error = BodyCutError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
@@ -200,20 +204,20 @@ impl Body for Pieces {
         Poll::Ready(match ready!(self.chunks.poll_recv(cx)) {
             Some(chunk) => Some(Ok(Frame::data(chunk))),
             None if self.whole.load(Ordering::Acquire) => None,
-            None => Some(Err(Cut::Unfinished)),
+            None => Some(Err(BodyCutError::Unfinished)),
         })
     }
 }
 
-type Outcome = Result<EgressResponse, EgressFailure>;
+type UploadOutcome = Result<EgressResponse, EgressFailure>;
 
 /// A request whose body is written piece by piece. It moves on while somebody writes or finishes, and not otherwise; dropping
 /// it cuts the request.
 pub struct EgressUpload {
-    exchange: Pin<Box<dyn Future<Output = Outcome> + Send>>,
+    exchange: Pin<Box<dyn Future<Output = UploadOutcome> + Send>>,
     /// What came of it, once that is known.
-    outcome: Option<Outcome>,
-    sender: Sender,
+    outcome: Option<UploadOutcome>,
+    sender: UploadSender,
     /// Whether something was to be written after the answer had come.
     was_refused: bool,
     facts: EgressFacts,
@@ -242,9 +246,9 @@ impl Egress {
     pub fn begin(&self, request: EgressRequest) -> Result<EgressUpload, EgressFailure> {
         let facts = self.facts_of(&request);
         let (sender, pieces) = pieces();
-        let request = EgressRequest { body: EgressBody::stream(pieces, None), ..request };
+        let request = EgressRequest { body: EgressRequestBody::stream(pieces, None), ..request };
         let egress = self.clone();
-        let mut exchange: Pin<Box<dyn Future<Output = Outcome> + Send>> =
+        let mut exchange: Pin<Box<dyn Future<Output = UploadOutcome> + Send>> =
             Box::pin(async move { egress.send(request).await });
         let outcome = match exchange.as_mut().now_or_never() {
             Some(Err(failure)) => return Err(failure),

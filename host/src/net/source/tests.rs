@@ -11,7 +11,7 @@ fn environment(name: &str) -> Option<String> {
     }
 }
 
-async fn resolve(source: &SecretSource) -> Result<Resolved, SecretError> {
+async fn resolve(source: &SecretSource) -> Result<ResolvedSecret, SecretError> {
     Keyring::default().resolve(source, &environment).await
 }
 

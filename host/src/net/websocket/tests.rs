@@ -12,7 +12,7 @@ use tokio_tungstenite::{
 
 use super::*;
 use crate::net::{
-    Auth, Retries, endpoint,
+    AuthHeader, Retries, endpoint,
     test_server::{TestServer, answer},
 };
 
@@ -29,7 +29,7 @@ fn accept(asked: &Asked, mut response: Response, heard: &Mutex<String>) -> Resul
 /// A server that does `talk` over its first connection, and what it was asked in the beginning.
 async fn server<F: Future<Output = ()> + Send>(
     talk: impl FnOnce(Socket) -> F + Send + 'static,
-) -> (Request, Arc<Mutex<String>>, JoinHandle<()>) {
+) -> (HttpRequest, Arc<Mutex<String>>, JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = endpoint(&format!("http://{}", listener.local_addr().unwrap()), &["v1", "realtime"]).unwrap();
     let heard = Arc::new(Mutex::new(String::new()));
@@ -43,17 +43,21 @@ async fn server<F: Future<Output = ()> + Send>(
         }
     });
     (
-        Request { auth: Some(Auth::bearer(Secret::new("sk-secret"))), retries: Retries::NONE, ..Request::new(url) },
+        HttpRequest {
+            auth: Some(AuthHeader::bearer(Secret::new("sk-secret"))),
+            retries: Retries::NONE,
+            ..HttpRequest::new(url)
+        },
         heard,
         task,
     )
 }
 
-async fn dial(request: &Request) -> Result<WebSocket, Fault> {
+async fn dial(request: &HttpRequest) -> Result<WebSocket, Fault> {
     HttpClient::new().unwrap().dial(request).await
 }
 
-async fn received(request: &Request) -> Result<Option<String>, Fault> {
+async fn received(request: &HttpRequest) -> Result<Option<String>, Fault> {
     dial(request).await.unwrap().receive().await
 }
 
@@ -176,10 +180,10 @@ async fn silence_and_cuts_are_told() {
     let short = Duration::from_millis(20);
     let silent = || server(|mut socket| async move { while let Some(Ok(_)) = socket.next().await {} });
     let (request, ..) = silent().await;
-    let fault = received(&Request { idle: short, ..request }).await.unwrap_err();
+    let fault = received(&HttpRequest { idle: short, ..request }).await.unwrap_err();
     assert!(matches!(fault, Fault::Unavailable { .. }) && fault.to_string().contains("fell silent"), "{fault:?}");
     let (request, ..) = silent().await;
-    let fault = received(&Request { total: limits::FIRST_RETRY_PAUSE, ..request }).await.unwrap_err();
+    let fault = received(&HttpRequest { total: limits::FIRST_RETRY_PAUSE, ..request }).await.unwrap_err();
     assert!(matches!(fault, Fault::Timeout { .. }), "{fault:?}");
     let (request, ..) = server(|socket| async move { drop(socket) }).await;
     let fault = received(&request).await.unwrap_err();
@@ -208,7 +212,8 @@ async fn what_is_no_websocket_is_a_fault() {
     .await;
     let url = endpoint(&server.url, &["v1"]).unwrap();
     let retries = Retries { first_pause: Duration::ZERO, ..Retries::HOUSE };
-    let request = Request { auth: Some(Auth::bearer(Secret::new("sk-secret"))), retries, ..Request::new(url) };
+    let request =
+        HttpRequest { auth: Some(AuthHeader::bearer(Secret::new("sk-secret"))), retries, ..HttpRequest::new(url) };
     for expected in [
         " answered 200 and opened no WebSocket",
         " answered 101 and opened no WebSocket",
@@ -238,7 +243,7 @@ async fn https_begins_with_tls_and_offers_no_http_2() {
             hello
         });
         let client = HttpClient { no_roots: None, ..HttpClient::new().unwrap() };
-        let fault = client.dial(&Request { retries: Retries::NONE, ..Request::new(url) }).await.unwrap_err();
+        let fault = client.dial(&HttpRequest { retries: Retries::NONE, ..HttpRequest::new(url) }).await.unwrap_err();
         assert!(matches!(fault, Fault::Unavailable { .. }), "{fault:?}");
         let hello = task.await.unwrap();
         // A handshake record; of protocols it offers only one.

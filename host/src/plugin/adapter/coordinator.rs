@@ -4,18 +4,21 @@ use async_trait::async_trait;
 
 use super::run_context;
 use crate::{
-    capability::{Names, Power},
-    chat::{Content, Part},
+    capability::{NameSet, Power},
+    chat::{Part, ToolResultContent},
     error::Fault,
     event::RunCx,
     limits,
     plugin::{
         bindings::exports::coordinator as wit,
-        convert::{self, Attached, Weigh},
+        convert::{self, GuestMediaIndex, GuestPayload},
         loader::Plugin,
         runtime::{CallSetup, ChatView, Lane},
     },
-    team::{Action, Assignment, Coordinator, Fared, Moment, Profile, Report, Step},
+    team::{
+        Coordinator, CoordinatorAction, CoordinatorInput, CoordinatorStep, MemberAssignment, MemberOutcome,
+        MemberProfile, MemberReport,
+    },
 };
 
 /// The coordinator of a plugin.
@@ -36,7 +39,7 @@ impl Coordinator for PluginCoordinator {
         &self.plugin.id
     }
 
-    fn models(&self) -> &Names {
+    fn models(&self) -> &NameSet {
         &self.plugin.grant.models
     }
 
@@ -49,7 +52,7 @@ impl Coordinator for PluginCoordinator {
         true
     }
 
-    async fn next(&self, cx: &RunCx, moment: &Moment<'_>, state: Vec<u8>) -> Result<Step, Fault> {
+    async fn next(&self, cx: &RunCx, moment: &CoordinatorInput<'_>, state: Vec<u8>) -> Result<CoordinatorStep, Fault> {
         let Some(kind) = &self.plugin.kinds.coordinator else {
             return Err(Fault::other("the plugin has no coordinator"));
         };
@@ -72,12 +75,12 @@ impl Coordinator for PluginCoordinator {
         );
         let step = step.await?;
         let reply = moment.reply.as_ref().and_then(|reply| reply.as_ref().ok());
-        let seen = Attached::in_chat_and(moment.shared, reply.map_or(&[], |completion| &completion.parts));
-        Ok(Step::new(step.state, action(step.action, &seen)?))
+        let seen = GuestMediaIndex::in_chat_and(moment.shared, reply.map_or(&[], |completion| &completion.parts));
+        Ok(CoordinatorStep::new(step.state, action(step.action, &seen)?))
     }
 }
 
-fn moment_to_wit(cx: &RunCx, moment: &Moment<'_>) -> wit::Moment {
+fn moment_to_wit(cx: &RunCx, moment: &CoordinatorInput<'_>) -> wit::Moment {
     wit::Moment {
         cx: run_context(cx),
         step: moment.step,
@@ -87,44 +90,44 @@ fn moment_to_wit(cx: &RunCx, moment: &Moment<'_>) -> wit::Moment {
     }
 }
 
-fn member(Profile { name, role, description }: &Profile) -> wit::Member {
+fn member(MemberProfile { name, role, description }: &MemberProfile) -> wit::Member {
     wit::Member { name: name.to_string(), role: role.to_string(), description: description.to_string() }
 }
 
-fn report(Report { member, fared }: &Report) -> wit::Report {
+fn report(MemberReport { member, fared }: &MemberReport) -> wit::Report {
     let failure = match fared {
         // Of a hand-over there is a note in the chat.
-        Fared::Replied | Fared::HandedOver(_) => None,
-        Fared::Failed(fault) => Some(convert::fault_to_wit(fault)),
+        MemberOutcome::Replied | MemberOutcome::HandedOver(_) => None,
+        MemberOutcome::Failed(fault) => Some(convert::fault_to_wit(fault)),
     };
     wit::Report { member: member.to_string(), failure }
 }
 
-fn action(action: wit::Action, seen: &Attached<'_>) -> Result<Action, Fault> {
+fn action(action: wit::Action, seen: &GuestMediaIndex<'_>) -> Result<CoordinatorAction, Fault> {
     Ok(match action {
-        wit::Action::Run(assignments) => Action::Run(assignments.into_iter().map(assignment).collect()),
-        wit::Action::Done(None) => Action::Done(None),
+        wit::Action::Run(assignments) => CoordinatorAction::Run(assignments.into_iter().map(assignment).collect()),
+        wit::Action::Done(None) => CoordinatorAction::Done(None),
         wit::Action::Done(Some(content)) if content.len() > limits::RESULT_PIECES => {
             let (pieces, most) = (content.len(), limits::RESULT_PIECES);
             let message = format!("the answer of the team has {pieces} pieces, at most {most} are taken");
             return Err(Fault::TooLarge { message });
         }
         wit::Action::Done(Some(content)) => {
-            Action::Done(Some(convert::content(content, seen)?.into_iter().map(part).collect()))
+            CoordinatorAction::Done(Some(convert::content(content, seen)?.into_iter().map(part).collect()))
         }
-        wit::Action::AskModel(ask) => Action::Ask(Box::new(convert::ask(ask, seen)?)),
+        wit::Action::AskModel(ask) => CoordinatorAction::Ask(Box::new(convert::ask(ask, seen)?)),
     })
 }
 
-fn assignment(wit::Assignment { member, task }: wit::Assignment) -> Assignment {
-    Assignment { member: member.into(), task }
+fn assignment(wit::Assignment { member, task }: wit::Assignment) -> MemberAssignment {
+    MemberAssignment { member: member.into(), task }
 }
 
 /// A piece of the answer: people and agents read JSON as text.
-fn part(content: Content) -> Part {
+fn part(content: ToolResultContent) -> Part {
     match content {
-        Content::Text(text) | Content::Json(text) => Part::Text(text),
-        Content::Media(media) => Part::Media(media),
-        Content::Other(opaque) => Part::Other(opaque),
+        ToolResultContent::Text(text) | ToolResultContent::Json(text) => Part::Text(text),
+        ToolResultContent::Media(media) => Part::Media(media),
+        ToolResultContent::Other(opaque) => Part::Other(opaque),
     }
 }

@@ -4,15 +4,15 @@ use async_trait::async_trait;
 
 use super::run_context;
 use crate::{
-    agent::{Action, Edit, Effect, Moment, OnFailure, Phase, Step, Wake},
-    capability::{Names, Powers},
-    chat::{Replacement, Snapshot, ToolSpec},
+    agent::{Effect, EffectAction, EffectEdit, EffectInput, EffectPhase, EffectStep, OnFailure, Wake},
+    capability::{NameSet, Powers},
+    chat::{ChatSnapshot, MessageReplacement, ToolSpec},
     error::Fault,
     event::RunCx,
     limits,
     plugin::{
         bindings::exports::effect as wit,
-        convert::{self, Attached, Weigh},
+        convert::{self, GuestMediaIndex, GuestPayload},
         loader::Plugin,
         runtime::{CallSetup, ChatView, Lane},
     },
@@ -37,7 +37,7 @@ impl Effect for PluginEffect {
         &self.plugin.id
     }
 
-    fn phases(&self) -> &[Phase] {
+    fn phases(&self) -> &[EffectPhase] {
         &self.plugin.package.manifest.phases
     }
 
@@ -45,7 +45,7 @@ impl Effect for PluginEffect {
         &self.plugin.grant.powers
     }
 
-    fn models(&self) -> &Names {
+    fn models(&self) -> &NameSet {
         &self.plugin.grant.models
     }
 
@@ -60,11 +60,11 @@ impl Effect for PluginEffect {
     async fn eval(
         &self,
         cx: &RunCx,
-        moment: &Moment,
-        chat: &Snapshot,
+        moment: &EffectInput,
+        chat: &ChatSnapshot,
         tools: &Arc<[Arc<ToolSpec>]>,
         state: Vec<u8>,
-    ) -> Result<Step, Fault> {
+    ) -> Result<EffectStep, Fault> {
         let Some(kind) = &self.plugin.kinds.effect else { return Err(Fault::other("the plugin has no effect")) };
         let told = moment_to_wit(cx, moment, chat);
         let setup = CallSetup {
@@ -84,8 +84,8 @@ impl Effect for PluginEffect {
         );
         let step = step.await?;
         let reply = moment.reply.as_ref().and_then(|reply| reply.as_ref().ok());
-        let seen = Attached::in_chat_and(chat, reply.map_or(&[], |completion| &completion.parts));
-        Ok(Step { state: step.state, action: action(step.action, &seen)?, wake: step.wake.map(wake) })
+        let seen = GuestMediaIndex::in_chat_and(chat, reply.map_or(&[], |completion| &completion.parts));
+        Ok(EffectStep { state: step.state, action: action(step.action, &seen)?, wake: step.wake.map(wake) })
     }
 }
 
@@ -96,13 +96,13 @@ fn digest(params: &str) -> String {
     convert::sha256(sorted.as_bytes())
 }
 
-fn moment_to_wit(cx: &RunCx, moment: &Moment, chat: &Snapshot) -> wit::Moment {
+fn moment_to_wit(cx: &RunCx, moment: &EffectInput, chat: &ChatSnapshot) -> wit::Moment {
     let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     wit::Moment {
         cx: run_context(cx),
         phase: match moment.phase {
-            Phase::BeforeModel => wit::Phase::BeforeModel,
-            Phase::AfterModel => wit::Phase::AfterModel,
+            EffectPhase::BeforeModel => wit::Phase::BeforeModel,
+            EffectPhase::AfterModel => wit::Phase::AfterModel,
         },
         iteration: moment.iteration,
         messages: u32::try_from(chat.len()).unwrap_or(u32::MAX),
@@ -125,31 +125,31 @@ fn wake(wake: wit::Wake) -> Wake {
     }
 }
 
-fn action(action: wit::Action, seen: &Attached<'_>) -> Result<Action, Fault> {
+fn action(action: wit::Action, seen: &GuestMediaIndex<'_>) -> Result<EffectAction, Fault> {
     match action {
         wit::Action::Edits(edits) => {
-            edits.into_iter().map(|one| edit(one, seen)).collect::<Result<_, _>>().map(Action::Edits)
+            edits.into_iter().map(|one| edit(one, seen)).collect::<Result<_, _>>().map(EffectAction::Edits)
         }
-        wit::Action::AskModel(ask) => Ok(Action::AskModel(Box::new(convert::ask(ask, seen)?))),
+        wit::Action::AskModel(ask) => Ok(EffectAction::AskModel(Box::new(convert::ask(ask, seen)?))),
     }
 }
 
-fn edit(edit: wit::Edit, seen: &Attached<'_>) -> Result<Edit, Fault> {
+fn edit(edit: wit::Edit, seen: &GuestMediaIndex<'_>) -> Result<EffectEdit, Fault> {
     Ok(match edit {
-        wit::Edit::Note(text) => Edit::Note(text),
+        wit::Edit::Note(text) => EffectEdit::Note(text),
         wit::Edit::ReplaceResult(new) => {
-            Edit::ReplaceResult { call_id: new.call_id, content: convert::content(new.content, seen)? }
+            EffectEdit::ReplaceResult { call_id: new.call_id, content: convert::content(new.content, seen)? }
         }
         wit::Edit::Replace(wit::Replacement { first, last, messages }) => {
             let messages = messages.into_iter().map(|one| convert::message(one, seen)).collect::<Result<_, _>>()?;
-            Edit::Replace(Replacement { first, last, messages })
+            EffectEdit::Replace(MessageReplacement { first, last, messages })
         }
-        wit::Edit::HideTools(names) => Edit::HideTools(names),
-        wit::Edit::Stop(stop) => Edit::Stop {
+        wit::Edit::HideTools(names) => EffectEdit::HideTools(names),
+        wit::Edit::Stop(stop) => EffectEdit::Stop {
             code: convert::bounded(stop.code, 100),
             message: convert::bounded(stop.message, limits::ERROR_BYTES),
         },
-        wit::Edit::Other(opaque) => Edit::Unknown(convert::bounded(opaque.kind, 100)),
+        wit::Edit::Other(opaque) => EffectEdit::Unknown(convert::bounded(opaque.kind, 100)),
     })
 }
 

@@ -7,16 +7,18 @@ use wasmtime::{
 };
 
 use crate::{
-    chat::{Content, ToolCall, ToolSpec},
+    chat::{ToolCall, ToolResultContent, ToolSpec},
     error::Fault,
     limits,
     plugin::{
-        convert::{Weigh, WitError},
-        functions::{Act, Form, FunctionTool, Handles, Shape, Written, arguments, written},
+        convert::{GuestPayload, WitError},
+        functions::{
+            FunctionAction, FunctionOutput, FunctionTool, ResourceHandles, WitType, WitTypeKind, arguments, written,
+        },
         loader::{Plugin, no_function},
-        runtime::{CallSetup, KeptInstances, Lane, PluginState},
+        runtime::{CallSetup, Lane, PluginState, RunInstances},
     },
-    tool::{Concurrency, Tool, ToolCx, ToolOutput},
+    tool::{Tool, ToolConcurrency, ToolCx, ToolOutput},
 };
 
 /// One function of a component that knows nothing of us.
@@ -38,17 +40,17 @@ impl PluginFunction {
         values: Vec<Val>,
         store: &mut Store<PluginState>,
         instance: &Instance,
-    ) -> wasmtime::Result<Result<Returned, WitError>> {
+    ) -> wasmtime::Result<Result<FunctionReturnValue, WitError>> {
         let function = &self.tool.function;
-        if let (Act::Drop(_), [Val::Resource(handle)]) = (&function.act, &*values) {
+        if let (FunctionAction::Drop(_), [Val::Resource(handle)]) = (&function.act, &*values) {
             handle.resource_drop_async(&mut *store).await?;
-            return Ok(Ok(Returned(None)));
+            return Ok(Ok(FunctionReturnValue(None)));
         }
         let index = self.plugin.functions.get(&function.path).ok_or_else(|| no_function(&function.path))?;
         let func = instance.get_func(&mut *store, index).ok_or_else(|| no_function(&function.path))?;
         let mut results = vec![Val::Bool(false); usize::from(function.result.is_some())];
         func.call_async(&mut *store, &values, &mut results).await?;
-        Ok(Ok(Returned(results.pop())))
+        Ok(Ok(FunctionReturnValue(results.pop())))
     }
 
     fn setup(&self, values: &[Val], lane: Lane) -> CallSetup {
@@ -69,7 +71,7 @@ impl PluginFunction {
     }
 
     async fn kept(&self, cx: &ToolCx, json: &str) -> Result<ToolOutput, Fault> {
-        let instances = cx.run.kept.get::<KeptInstances>();
+        let instances = cx.run.kept.get::<RunInstances>();
         let mut slot = instances.slot(&self.plugin).await?;
         let given = arguments(&self.tool.function.params, json, Some(&slot.handles))?;
         let setup = self.setup(&given.values, Lane::Kept);
@@ -99,32 +101,36 @@ impl PluginFunction {
     fn gives_handles(&self) -> bool {
         let mut gives = false;
         if let Some(result) = &self.tool.function.result {
-            result.each(&mut |shape| gives |= matches!(shape.form, Form::Own(_)));
+            result.each(&mut |shape| gives |= matches!(shape.form, WitTypeKind::Own(_)));
         }
         gives
     }
 
     /// What the model is told: an error that the function returns is one.
-    fn output(&self, returned: &Returned, handles: Option<&mut Handles>) -> Result<ToolOutput, Fault> {
-        let content = |shape: Option<&Shape>, value: Option<&Val>| -> Result<Vec<Content>, Fault> {
+    fn output(
+        &self,
+        returned: &FunctionReturnValue,
+        handles: Option<&mut ResourceHandles>,
+    ) -> Result<ToolOutput, Fault> {
+        let content = |shape: Option<&WitType>, value: Option<&Val>| -> Result<Vec<ToolResultContent>, Fault> {
             Ok(vec![match (shape, value) {
                 (Some(shape), Some(value)) => match written(shape, value, handles)? {
-                    Written::Text(text) => Content::Text(text),
-                    Written::Json(json) => Content::Json(json),
+                    FunctionOutput::Text(text) => ToolResultContent::Text(text),
+                    FunctionOutput::Json(json) => ToolResultContent::Json(json),
                 },
-                _ => Content::Text("done".into()),
+                _ => ToolResultContent::Text("done".into()),
             }])
         };
         match (self.tool.function.result.as_ref(), &returned.0) {
-            (Some(Shape { form: Form::Result { ok, .. }, .. }), Some(Val::Result(Ok(value)))) => {
+            (Some(WitType { form: WitTypeKind::Result { ok, .. }, .. }), Some(Val::Result(Ok(value)))) => {
                 content(ok.as_deref(), value.as_deref()).map(ToolOutput::Reply)
             }
-            (Some(Shape { form: Form::Result { error: None, .. }, .. }), Some(Val::Result(Err(_)))) => {
-                Ok(ToolOutput::Failed(vec![Content::Text(
+            (Some(WitType { form: WitTypeKind::Result { error: None, .. }, .. }), Some(Val::Result(Err(_)))) => {
+                Ok(ToolOutput::Failed(vec![ToolResultContent::Text(
                     "the function returned an error, and says no more of it".into(),
                 )]))
             }
-            (Some(Shape { form: Form::Result { error, .. }, .. }), Some(Val::Result(Err(value)))) => {
+            (Some(WitType { form: WitTypeKind::Result { error, .. }, .. }), Some(Val::Result(Err(value)))) => {
                 content(error.as_deref(), value.as_deref()).map(ToolOutput::Failed)
             }
             (shape, value) => content(shape, value.as_ref()).map(ToolOutput::Reply),
@@ -142,7 +148,7 @@ impl Tool for PluginFunction {
         &self.plugin.id
     }
 
-    fn concurrency(&self) -> Concurrency {
+    fn concurrency(&self) -> ToolConcurrency {
         self.plugin.concurrency(self.tool.spec.hints)
     }
 
@@ -160,9 +166,9 @@ impl Tool for PluginFunction {
 }
 
 /// What a function returned.
-struct Returned(Option<Val>);
+struct FunctionReturnValue(Option<Val>);
 
-impl Weigh for Returned {
+impl GuestPayload for FunctionReturnValue {
     fn bytes(&self) -> usize {
         self.0.as_ref().map_or(0, weight)
     }

@@ -4,25 +4,25 @@ use async_trait::async_trait;
 
 use super::run_context;
 use crate::{
-    agent::{AfterDecision, BeforeDecision, Middleware, Outcome},
+    agent::{AfterRunDecision, BeforeRunDecision, RunMiddleware, RunOutcome},
     chat::Message,
     error::{Fault, OnFailure},
     event::RunCx,
     limits,
     plugin::{
         bindings::exports::run_middleware as wit,
-        convert::{self, Attached, Weigh},
+        convert::{self, GuestMediaIndex, GuestPayload},
         loader::Plugin,
         runtime::{CallSetup, Lane},
     },
 };
 
 /// The middleware of a plugin around an agent's runs.
-pub struct PluginMiddleware {
+pub struct PluginRunMiddleware {
     plugin: Arc<Plugin>,
 }
 
-impl PluginMiddleware {
+impl PluginRunMiddleware {
     /// The middleware of a plugin; none if it has none.
     pub fn new(plugin: &Arc<Plugin>) -> Option<Self> {
         plugin.kinds.run_middleware.is_some().then(|| Self { plugin: Arc::clone(plugin) })
@@ -39,7 +39,7 @@ impl PluginMiddleware {
 }
 
 #[async_trait]
-impl Middleware for PluginMiddleware {
+impl RunMiddleware for PluginRunMiddleware {
     fn name(&self) -> &str {
         &self.plugin.id
     }
@@ -52,7 +52,7 @@ impl Middleware for PluginMiddleware {
         self.plugin.on_failure
     }
 
-    async fn before(&self, cx: &RunCx, input: &[Message]) -> Result<BeforeDecision, Fault> {
+    async fn before(&self, cx: &RunCx, input: &[Message]) -> Result<BeforeRunDecision, Fault> {
         let kind = self.kind()?;
         let (context, told) = (run_context(cx), input.iter().map(convert::message_to_wit).collect::<Vec<_>>());
         let setup = CallSetup {
@@ -68,23 +68,23 @@ impl Middleware for PluginMiddleware {
             async |store, instance| kind.load(&mut *store, instance)?.call_before(store, &context, &told).await,
         );
         let decision = decision.await?;
-        let seen = Attached::in_messages(input);
+        let seen = GuestMediaIndex::in_messages(input);
         Ok(match decision {
-            wit::BeforeDecision::Proceed(pass) => BeforeDecision::Proceed {
+            wit::BeforeDecision::Proceed(pass) => BeforeRunDecision::Proceed {
                 input: pass
                     .input
                     .map(|input| input.into_iter().map(|message| plain_message(message, &seen)).collect())
                     .transpose()?,
                 state: pass.state,
             },
-            wit::BeforeDecision::Answer(message) => BeforeDecision::Answer(plain_message(message, &seen)?),
-            wit::BeforeDecision::Reject(error) => BeforeDecision::Reject(convert::fault(error)),
+            wit::BeforeDecision::Answer(message) => BeforeRunDecision::Answer(plain_message(message, &seen)?),
+            wit::BeforeDecision::Reject(error) => BeforeRunDecision::Reject(convert::fault(error)),
         })
     }
 
-    async fn after(&self, cx: &RunCx, outcome: &Outcome, state: Vec<u8>) -> Result<AfterDecision, Fault> {
+    async fn after(&self, cx: &RunCx, outcome: &RunOutcome, state: Vec<u8>) -> Result<AfterRunDecision, Fault> {
         if self.is_before_only() {
-            return Ok(AfterDecision::Accept);
+            return Ok(AfterRunDecision::Accept);
         }
         let kind = self.kind()?;
         let context = run_context(cx);
@@ -106,12 +106,15 @@ impl Middleware for PluginMiddleware {
             async |store, instance| kind.load(&mut *store, instance)?.call_after(store, &context, &told, &state).await,
         );
         let decision = decision.await?;
-        let seen = outcome.reply.as_ref().map_or_else(|_| Attached::none(), |reply| Attached::in_parts(&reply.parts));
+        let seen = outcome
+            .reply
+            .as_ref()
+            .map_or_else(|_| GuestMediaIndex::none(), |reply| GuestMediaIndex::in_parts(&reply.parts));
         Ok(match decision {
-            wit::AfterDecision::Accept => AfterDecision::Accept,
-            wit::AfterDecision::Replace(message) => AfterDecision::Replace(plain_message(message, &seen)?),
-            wit::AfterDecision::Reject(error) => AfterDecision::Reject(convert::fault(error)),
-            wit::AfterDecision::Retry(again) => AfterDecision::Retry {
+            wit::AfterDecision::Accept => AfterRunDecision::Accept,
+            wit::AfterDecision::Replace(message) => AfterRunDecision::Replace(plain_message(message, &seen)?),
+            wit::AfterDecision::Reject(error) => AfterRunDecision::Reject(convert::fault(error)),
+            wit::AfterDecision::Retry(again) => AfterRunDecision::Retry {
                 feedback: again.feedback.map(|text| convert::bounded(text, limits::NOTE_BYTES)),
                 delay: Duration::from_millis(again.delay_ms),
                 state: again.state,
@@ -121,7 +124,7 @@ impl Middleware for PluginMiddleware {
 }
 
 /// A message that opens no calls and answers none.
-fn plain_message(message: super::types::Message, seen: &Attached<'_>) -> Result<Message, Fault> {
+fn plain_message(message: super::types::Message, seen: &GuestMediaIndex<'_>) -> Result<Message, Fault> {
     let message = convert::message(message, seen)?;
     if message.is_paired() {
         return Err(Fault::other("a middleware's message can have neither tool calls nor results"));

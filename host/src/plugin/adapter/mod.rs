@@ -11,7 +11,7 @@ mod tool_middleware;
 
 pub use coordinator::PluginCoordinator;
 pub use effect::PluginEffect;
-pub use middleware::PluginMiddleware;
+pub use middleware::PluginRunMiddleware;
 pub use model_middleware::PluginModelMiddleware;
 pub use provider::PluginModel;
 pub use tool::PluginTool;

@@ -4,14 +4,14 @@ use async_trait::async_trait;
 
 use super::run_context;
 use crate::{
-    capability::{Names, Power},
+    capability::{NameSet, Power},
     chat::ToolSpec,
     error::{Fault, OnFailure},
     event::RunCx,
-    model::{AfterRequest, BeforeRequest, Completion, CompletionRequest, ModelMiddleware, Sending},
+    model::{Completion, CompletionRequest, ModelMiddleware, ModelRequestAttempt, ReplyVerdict, RequestVerdict},
     plugin::{
         bindings::{exports::model_middleware as wit, types},
-        convert::{self, Attached, Weigh},
+        convert::{self, GuestMediaIndex, GuestPayload},
         loader::Plugin,
         runtime::{CallSetup, Lane, PluginState},
     },
@@ -55,7 +55,7 @@ impl PluginModelMiddleware {
         self.needs(&[Power::Rewrite, Power::SeeMessages, Power::SeeArguments, Power::SeeResults])?;
         let tools = kept(&request.tools, asked)?;
         let request = types::Request { tools: Vec::new(), ..request };
-        Ok(CompletionRequest { tools, ..convert::request(request, &Attached::in_chat(&asked.messages))? })
+        Ok(CompletionRequest { tools, ..convert::request(request, &GuestMediaIndex::in_chat(&asked.messages))? })
     }
 }
 
@@ -80,7 +80,7 @@ impl ModelMiddleware for PluginModelMiddleware {
         &self.plugin.id
     }
 
-    fn models(&self) -> &Names {
+    fn models(&self) -> &NameSet {
         &self.plugin.grant.models
     }
 
@@ -92,7 +92,7 @@ impl ModelMiddleware for PluginModelMiddleware {
         self.plugin.on_failure
     }
 
-    async fn before(&self, cx: &RunCx, sending: &Sending<'_>) -> Result<BeforeRequest, Fault> {
+    async fn before(&self, cx: &RunCx, sending: &ModelRequestAttempt<'_>) -> Result<RequestVerdict, Fault> {
         let kind = self.kind()?;
         let (context, told) = (run_context(cx), sending_to_wit(sending));
         let decision = self.plugin.call(
@@ -104,28 +104,29 @@ impl ModelMiddleware for PluginModelMiddleware {
         Ok(match decision.await? {
             wit::BeforeDecision::Proceed(wit::Pass { model, request, state }) => {
                 let request = request.map(|request| self.replaced(request, sending.request)).transpose()?;
-                BeforeRequest::Proceed { model, request, state }
+                RequestVerdict::Proceed { model, request, state }
             }
             wit::BeforeDecision::Answer(completion) => {
                 self.needs(&[Power::Answer])?;
-                let seen = Attached::in_chat(&sending.request.messages);
-                BeforeRequest::Answer(convert::completion(completion, &seen)?)
+                let seen = GuestMediaIndex::in_chat(&sending.request.messages);
+                RequestVerdict::Answer(convert::completion(completion, &seen)?)
             }
-            wit::BeforeDecision::Reject(error) => BeforeRequest::Reject(convert::fault(error)),
+            wit::BeforeDecision::Reject(error) => RequestVerdict::Reject(convert::fault(error)),
         })
     }
 
     async fn after(
         &self,
         cx: &RunCx,
-        sending: &Sending<'_>,
+        sending: &ModelRequestAttempt<'_>,
         reply: Result<&Completion, &Fault>,
         state: Vec<u8>,
-    ) -> Result<AfterRequest, Fault> {
+    ) -> Result<ReplyVerdict, Fault> {
         let kind = self.kind()?;
         let (context, told) = (run_context(cx), sending_to_wit(sending));
         let answered = reply.map(convert::completion_to_wit).map_err(convert::fault_to_wit);
-        let input = told.bytes() + answered.as_ref().map_or_else(Weigh::bytes, Weigh::bytes) + state.len();
+        let input =
+            told.bytes() + answered.as_ref().map_or_else(GuestPayload::bytes, GuestPayload::bytes) + state.len();
         let decision = self.plugin.call(
             cx,
             self.setup("model-middleware.after", input),
@@ -136,22 +137,22 @@ impl ModelMiddleware for PluginModelMiddleware {
             },
         );
         Ok(match decision.await? {
-            wit::AfterDecision::Accept => AfterRequest::Accept,
+            wit::AfterDecision::Accept => ReplyVerdict::Accept,
             wit::AfterDecision::Replace(completion) => {
                 self.needs(&[Power::Rewrite])?;
                 let parts = reply.map_or(&[][..], |completion| &completion.parts);
-                let seen = Attached::in_chat_and(&sending.request.messages, parts);
-                AfterRequest::Replace(convert::completion(completion, &seen)?)
+                let seen = GuestMediaIndex::in_chat_and(&sending.request.messages, parts);
+                ReplyVerdict::Replace(convert::completion(completion, &seen)?)
             }
-            wit::AfterDecision::Reject(error) => AfterRequest::Reject(convert::fault(error)),
+            wit::AfterDecision::Reject(error) => ReplyVerdict::Reject(convert::fault(error)),
             wit::AfterDecision::Retry(wit::Again { model, delay_ms, state }) => {
-                AfterRequest::Retry { model, delay: Duration::from_millis(delay_ms), state }
+                ReplyVerdict::Retry { model, delay: Duration::from_millis(delay_ms), state }
             }
         })
     }
 }
 
-fn sending_to_wit(sending: &Sending<'_>) -> wit::Sending {
+fn sending_to_wit(sending: &ModelRequestAttempt<'_>) -> wit::Sending {
     wit::Sending {
         model: sending.model.into(),
         digest: sending.digest().into(),

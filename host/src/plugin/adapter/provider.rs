@@ -11,11 +11,11 @@ use crate::{
     event::{Event, RunCx},
     limits,
     model::{self, Completer, Completion, CompletionRequest, DeltaSink, ModelInfo},
-    net::{Failed, Retries, RetryObserver},
+    net::{FailedAttempt, Retries, RetryObserver},
     plugin::{
         bindings::types,
-        convert::{self, Attached, Weigh},
-        imports::{Asker, Attachments},
+        convert::{self, GuestMediaIndex, GuestPayload},
+        imports::{GuestAttachments, PluginHttpClient},
         loader::Plugin,
         runtime::{CallSetup, Lane},
     },
@@ -69,7 +69,7 @@ impl PluginModel {
         request: &CompletionRequest,
         asked: &types::Request,
         sink: DeltaSink,
-        asker: Option<Asker>,
+        asker: Option<PluginHttpClient>,
     ) -> Result<Completion, Fault> {
         let Some(kind) = &self.plugin.kinds.provider else { return Err(Fault::other("the plugin has no provider")) };
         let setup = CallSetup {
@@ -84,14 +84,14 @@ impl PluginModel {
             |state| {
                 state.sink = sink;
                 state.asker = asker;
-                state.attachments = Attachments::of(&request.messages);
+                state.attachments = GuestAttachments::of(&request.messages);
             },
             async |store, instance| {
                 kind.load(&mut *store, instance)?.call_complete(store, &self.info.model, asked).await
             },
         );
         let completion = completion.await?;
-        convert::completion(completion, &Attached::in_chat(&request.messages))
+        convert::completion(completion, &GuestMediaIndex::in_chat(&request.messages))
     }
 
     /// Tells those who watched the pieces of a reply that its end says something else, which is what counts.
@@ -121,14 +121,14 @@ impl Completer for PluginModel {
         let attempt = || async {
             let (sink, seen) = sink.observed();
             let (sink, shown) = sink.compared();
-            let asker = self.plugin.asker(cx).map(|asker| Asker { idle: Some(self.idle), ..asker });
+            let asker = self.plugin.asker(cx).map(|asker| PluginHttpClient { idle: Some(self.idle), ..asker });
             let nobody_listens = asker.as_ref().map(|asker| Arc::clone(&asker.nobody_listens)).unwrap_or_default();
             let completion = self.attempt(cx, request, &asked, sink, asker).await;
             if let Some(what) = completion.as_ref().ok().and_then(|reply| shown.differs_from(&reply.parts)) {
                 self.tell_difference(cx, what).await;
             }
             let in_vain = || nobody_listens.load(Ordering::Relaxed);
-            completion.map_err(|fault| Failed { fault, again: !seen.is_set() && !in_vain() })
+            completion.map_err(|fault| FailedAttempt { fault, again: !seen.is_set() && !in_vain() })
         };
         let observer = RetryObserver::of_model(cx, &self.info.name);
         self.retries.repeat(&self.plugin.id, deadline, &observer, attempt).await

@@ -8,11 +8,11 @@ use crate::{
     error::Fault,
     limits,
     plugin::{
-        convert::{self, Attached, Weigh},
+        convert::{self, GuestMediaIndex, GuestPayload},
         loader::Plugin,
-        runtime::{CallSetup, ChatView, Progress},
+        runtime::{CallSetup, ChatView, ToolProgressThrottle},
     },
-    tool::{Concurrency, Tool, ToolCx, ToolOutput},
+    tool::{Tool, ToolConcurrency, ToolCx, ToolOutput},
 };
 
 /// One tool of a plugin.
@@ -44,7 +44,7 @@ impl Tool for PluginTool {
         &self.plugin.id
     }
 
-    fn concurrency(&self) -> Concurrency {
+    fn concurrency(&self) -> ToolConcurrency {
         self.plugin.concurrency(self.spec.hints)
     }
 
@@ -68,7 +68,7 @@ impl Tool for PluginTool {
             |state| {
                 state.asker = self.plugin.asker(&cx.run);
                 state.programs = self.plugin.programs();
-                state.progress = Some(Progress { call: call.id.clone(), told: None, waiting: None });
+                state.progress = Some(ToolProgressThrottle { call: call.id.clone(), told: None, waiting: None });
                 if self.plugin.grant.chat {
                     let (chat, tools, powers) = (cx.chat.clone(), cx.tools.clone(), self.plugin.grant.powers.clone());
                     state.chat = ChatView { chat, tools, powers };
@@ -80,7 +80,7 @@ impl Tool for PluginTool {
         if let Some(need) = convert::need(&content)? {
             return Ok(ToolOutput::Needs(need));
         }
-        let seen = if self.plugin.grant.chat { Attached::in_chat(&cx.chat) } else { Attached::none() };
+        let seen = if self.plugin.grant.chat { GuestMediaIndex::in_chat(&cx.chat) } else { GuestMediaIndex::none() };
         convert::tool_output(content, &seen, |path| self.plugin.place(path))
     }
 }

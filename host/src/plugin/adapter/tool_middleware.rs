@@ -5,17 +5,17 @@ use serde_json::{Map, Value};
 
 use super::run_context;
 use crate::{
-    chat::{Content, Part, ToolCall, ToolResult},
+    chat::{Part, ToolCall, ToolResult, ToolResultContent},
     error::{Fault, OnFailure},
     event::RunCx,
     limits,
     plugin::{
         bindings::exports::tool_middleware as wit,
-        convert::{self, Attached, Weigh},
+        convert::{self, GuestMediaIndex, GuestPayload},
         loader::Plugin,
         runtime::{CallSetup, Lane},
     },
-    tool::{CallDecision, CallVerdict, Target, ToolMiddleware},
+    tool::{ToolCallDecision, ToolCallVerdict, ToolMiddleware, ToolTarget},
 };
 
 /// The middleware of a plugin around an agent's tool calls.
@@ -48,7 +48,7 @@ impl ToolMiddleware for PluginToolMiddleware {
         self.plugin.on_failure
     }
 
-    async fn before(&self, cx: &RunCx, call: &ToolCall, target: &Target) -> Result<CallDecision, Fault> {
+    async fn before(&self, cx: &RunCx, call: &ToolCall, target: &ToolTarget) -> Result<ToolCallDecision, Fault> {
         let kind = self.kind()?;
         let (context, told) = (run_context(cx), convert::tool_call_to_wit(call));
         let target = wit::Target { origin: target.origin.clone(), hints: convert::hints_to_wit(&target.hints) };
@@ -62,32 +62,34 @@ impl ToolMiddleware for PluginToolMiddleware {
         );
         let wit::Decision { verdict, arguments, state } = decision.await?;
         let verdict = match verdict {
-            wit::Verdict::Allow => CallVerdict::Allow,
-            wit::Verdict::Ask(wit::Question { text, topic }) => CallVerdict::Ask {
+            wit::Verdict::Allow => ToolCallVerdict::Allow,
+            wit::Verdict::Ask(wit::Question { text, topic }) => ToolCallVerdict::Ask {
                 text: convert::bounded(text, limits::QUESTION_BYTES),
                 topic: convert::bounded(topic, limits::QUESTION_LABEL_BYTES),
             },
-            wit::Verdict::Answer(content) => CallVerdict::Answer(convert::content(content, &Attached::none())?),
-            wit::Verdict::Deny(why) => CallVerdict::Deny(convert::bounded(why, limits::ERROR_BYTES)),
+            wit::Verdict::Answer(content) => {
+                ToolCallVerdict::Answer(convert::content(content, &GuestMediaIndex::none())?)
+            }
+            wit::Verdict::Deny(why) => ToolCallVerdict::Deny(convert::bounded(why, limits::ERROR_BYTES)),
         };
         if let Some(arguments) = &arguments {
             serde_json::from_str::<Map<String, Value>>(arguments)
                 .map_err(|error| Fault::other(format!("the arguments that it made are not a JSON object: {error}")))?;
         }
-        Ok(CallDecision { verdict, arguments, state })
+        Ok(ToolCallDecision { verdict, arguments, state })
     }
 
     async fn after(
         &self,
         cx: &RunCx,
         call: &ToolCall,
-        outcome: Result<&[Content], &Fault>,
+        outcome: Result<&[ToolResultContent], &Fault>,
         state: Vec<u8>,
-    ) -> Result<Option<Vec<Content>>, Fault> {
+    ) -> Result<Option<Vec<ToolResultContent>>, Fault> {
         let kind = self.kind()?;
         let (context, told) = (run_context(cx), convert::tool_call_to_wit(call));
         let came = outcome.map(convert::content_list_to_wit).map_err(convert::fault_to_wit);
-        let input = told.bytes() + came.as_ref().map_or_else(Weigh::bytes, Weigh::bytes) + state.len();
+        let input = told.bytes() + came.as_ref().map_or_else(GuestPayload::bytes, GuestPayload::bytes) + state.len();
         let content = self.plugin.call(
             cx,
             self.setup("tool-middleware.after", input),
@@ -100,6 +102,6 @@ impl ToolMiddleware for PluginToolMiddleware {
         let Some(content) = content.await? else { return Ok(None) };
         let content_there = outcome.unwrap_or_default().to_vec();
         let there = Part::ToolResult(ToolResult { call_id: String::new(), content: content_there, is_error: false });
-        convert::content(content, &Attached::in_parts(&[there])).map(Some)
+        convert::content(content, &GuestMediaIndex::in_parts(&[there])).map(Some)
     }
 }

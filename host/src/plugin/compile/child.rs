@@ -12,11 +12,11 @@ use tokio::{sync::Semaphore, time::timeout};
 
 use super::{
     CompileLimits, CompileWorker,
-    protocol::{ANSWER_HEAD, Answer, Request},
+    protocol::{ANSWER_HEAD, CompileRequest, CompileResponse},
 };
 use crate::{
     limits,
-    process::{Beyond, Heard, Process, feed},
+    process::{PipeOutput, PipeOverflow, ProcessGroup, feed},
 };
 
 /// Why the process that compiles a component came to no answer.
@@ -67,7 +67,7 @@ static CHILDREN_OF_BLOCKED: Semaphore = Semaphore::const_new(1);
 
 /// The caller that waits for a child.
 #[derive(Debug, Clone, Copy)]
-pub enum Caller {
+pub enum CompileCaller {
     /// A task, which lets others go on meanwhile.
     Waits,
     /// A thread that does nothing else meanwhile.
@@ -81,13 +81,13 @@ const THREADS: &str = "RAYON_NUM_THREADS";
 pub async fn ask(
     program: &Path,
     bounds: CompileLimits,
-    request: Request<'_>,
-    caller: Caller,
-) -> Result<Answer, CompileFailure> {
+    request: CompileRequest<'_>,
+    caller: CompileCaller,
+) -> Result<CompileResponse, CompileFailure> {
     let start = |error: std::io::Error| CompileFailure::Start(crate::error::why_unreadable(&error));
     let children = match caller {
-        Caller::Waits => &CHILDREN,
-        Caller::Blocks => &CHILDREN_OF_BLOCKED,
+        CompileCaller::Waits => &CHILDREN,
+        CompileCaller::Blocks => &CHILDREN_OF_BLOCKED,
     };
     let _place = children.acquire().await.map_err(|closed| CompileFailure::Start(closed.to_string()))?;
 
@@ -100,18 +100,18 @@ pub async fn ask(
         command.current_dir("/");
     }
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut process = Process::start_apart(&mut command).map_err(start)?;
+    let mut process = ProcessGroup::start_apart(&mut command).map_err(start)?;
     let child = process.child();
     let (Some(stdin), Some(stdout), Some(stderr)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
     else {
         return Err(CompileFailure::Start("it has no pipes".into()));
     };
 
-    let (mut said, mut complained) = (Heard::default(), Heard::default());
+    let (mut said, mut complained) = (PipeOutput::default(), PipeOutput::default());
     let request = request.to_bytes();
     let talking = async {
-        let heard = said.listen(stdout, bounds.code_bytes.saturating_add(ANSWER_HEAD), Beyond::HangUp);
-        let complaints = complained.listen(stderr, limits::COMPILE_COMPLAINT_BYTES, Beyond::Forget);
+        let heard = said.listen(stdout, bounds.code_bytes.saturating_add(ANSWER_HEAD), PipeOverflow::HangUp);
+        let complaints = complained.listen(stderr, limits::COMPILE_COMPLAINT_BYTES, PipeOverflow::Forget);
         // One that does not read its request to the end has answered, or has died.
         let (fed, heard, complaints) = tokio::join!(feed(stdin, &request), heard, complaints);
         fed.and(heard).and(complaints).map_err(start)?;
@@ -133,7 +133,7 @@ pub async fn ask(
     if !stopped.success() {
         return Err(why_ended(stopped, &complained.bytes, bounds));
     }
-    let (answer, walls) = Answer::parse(said.bytes).ok_or(CompileFailure::Answer)?;
+    let (answer, walls) = CompileResponse::parse(said.bytes).ok_or(CompileFailure::Answer)?;
     tracing::debug!(?walls, "a component was compiled by a child behind these walls");
     Ok(answer)
 }

@@ -23,13 +23,13 @@ use std::{
     time::Duration,
 };
 
-use child::Caller;
+use child::CompileCaller;
 pub use child::CompileFailure;
-use protocol::{Answer, Request};
-pub use wall::Walls;
+use protocol::{CompileRequest, CompileResponse};
+pub use wall::CompileSandboxStatus;
 pub use worker::{COMPILE_WORKER, CompileWorker};
 
-use super::{catalog::Digest, error::PluginError, misshapen::Misshapen, private};
+use super::{catalog::ComponentDigest, error::PluginError, misshapen::ComponentError, private};
 use crate::limits;
 
 /// Where components are validated and compiled, within which limits, and where what comes of it is kept.
@@ -113,7 +113,7 @@ pub enum MemoryLayout {
 pub struct ComponentCompiler {
     config: CompileConfig,
     /// Code that was compiled when a component was looked into, until the engine asks for it.
-    made: Mutex<HashMap<Digest, Vec<u8>>>,
+    made: Mutex<HashMap<ComponentDigest, Vec<u8>>>,
 }
 
 impl From<CompileConfig> for ComponentCompiler {
@@ -135,7 +135,7 @@ impl ComponentCompiler {
 
     /// Returns `true` if this process may validate the component itself: components are compiled in this process, or an earlier
     /// child found this one valid within its limits.
-    pub(in crate::plugin) fn is_admitted(&self, digest: Digest) -> bool {
+    pub(in crate::plugin) fn is_admitted(&self, digest: ComponentDigest) -> bool {
         if self.config.site == CompileSite::InProcess {
             return true;
         }
@@ -151,48 +151,55 @@ impl ComponentCompiler {
     ///
     /// # Errors
     ///
-    /// [`Refused`]: it is no valid component, or it passed one of the limits.
+    /// [`ComponentAdmissionError`]: it is no valid component, or it passed one of the limits.
     pub(in crate::plugin) async fn admit(
         &self,
-        digest: Digest,
+        digest: ComponentDigest,
         component: &[u8],
         step: CompileStep,
-    ) -> Result<(), Refused> {
-        self.admit_for(Caller::Waits, digest, component, step).await
+    ) -> Result<(), ComponentAdmissionError> {
+        self.admit_for(CompileCaller::Waits, digest, component, step).await
     }
 
     async fn admit_for(
         &self,
-        caller: Caller,
-        digest: Digest,
+        caller: CompileCaller,
+        digest: ComponentDigest,
         component: &[u8],
         step: CompileStep,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), ComponentAdmissionError> {
         if self.is_admitted(digest) {
             return Ok(());
         }
         // Most machines let the engine have its pool. Where one does not the engine has it compiled once more.
-        let request = Request { step, layout: MemoryLayout::Pooled, component };
+        let request = CompileRequest { step, layout: MemoryLayout::Pooled, component };
         match self.ask(request, caller).await? {
-            Answer::Valid => {}
-            Answer::Code(code) => self.keep_made(digest, code),
-            Answer::Refused(refusal) => return Err(Refused::Misshapen(refusal.into_misshapen())),
-            Answer::Failed(message) => return Err(Refused::Failed(message)),
+            CompileResponse::Valid => {}
+            CompileResponse::Code(code) => self.keep_made(digest, code),
+            CompileResponse::Refused(refusal) => {
+                return Err(ComponentAdmissionError::Misshapen(refusal.into_misshapen()));
+            }
+            CompileResponse::Failed(message) => return Err(ComponentAdmissionError::Failed(message)),
         }
         self.keep_verdict(digest);
         Ok(())
     }
 
     /// [`admit`](Self::admit) for callers that cannot wait: their thread is blocked meanwhile, and Ctrl-C with it.
-    pub(in crate::plugin) fn admit_blocking(&self, digest: Digest, component: &[u8]) -> Result<(), Refused> {
+    pub(in crate::plugin) fn admit_blocking(
+        &self,
+        digest: ComponentDigest,
+        component: &[u8],
+    ) -> Result<(), ComponentAdmissionError> {
         if self.is_admitted(digest) {
             return Ok(());
         }
         let admitting = || {
             // On a thread of its own: the caller's may be one of a runtime.
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            let runtime = runtime.map_err(|error| Refused::Failure(CompileFailure::Start(error.to_string())))?;
-            runtime.block_on(self.admit_for(Caller::Blocks, digest, component, CompileStep::Validate))
+            let runtime =
+                runtime.map_err(|error| ComponentAdmissionError::Failure(CompileFailure::Start(error.to_string())))?;
+            runtime.block_on(self.admit_for(CompileCaller::Blocks, digest, component, CompileStep::Validate))
         };
         std::thread::scope(|scope| match scope.spawn(admitting).join() {
             Ok(admitted) => admitted,
@@ -201,7 +208,7 @@ impl ComponentCompiler {
     }
 
     /// Returns the code that was made when the component was looked into, once.
-    pub(in crate::plugin) fn take_made(&self, digest: Digest) -> Option<Vec<u8>> {
+    pub(in crate::plugin) fn take_made(&self, digest: ComponentDigest) -> Option<Vec<u8>> {
         self.made.lock().unwrap_or_else(PoisonError::into_inner).remove(&digest)
     }
 
@@ -210,28 +217,33 @@ impl ComponentCompiler {
         &self,
         component: &[u8],
         layout: MemoryLayout,
-    ) -> Option<Result<Vec<u8>, Refused>> {
+    ) -> Option<Result<Vec<u8>, ComponentAdmissionError>> {
         if self.config.site == CompileSite::InProcess {
             return None;
         }
-        Some(match self.ask(Request { step: CompileStep::Compile, layout, component }, Caller::Waits).await {
-            Ok(Answer::Code(code)) => Ok(code),
-            Ok(Answer::Refused(refusal)) => Err(Refused::Misshapen(refusal.into_misshapen())),
-            Ok(Answer::Failed(message)) => Err(Refused::Failed(message)),
-            Ok(Answer::Valid) => Err(Refused::Failure(CompileFailure::Answer)),
-            Err(failure) => Err(Refused::Failure(failure)),
-        })
+        Some(
+            match self.ask(CompileRequest { step: CompileStep::Compile, layout, component }, CompileCaller::Waits).await
+            {
+                Ok(CompileResponse::Code(code)) => Ok(code),
+                Ok(CompileResponse::Refused(refusal)) => {
+                    Err(ComponentAdmissionError::Misshapen(refusal.into_misshapen()))
+                }
+                Ok(CompileResponse::Failed(message)) => Err(ComponentAdmissionError::Failed(message)),
+                Ok(CompileResponse::Valid) => Err(ComponentAdmissionError::Failure(CompileFailure::Answer)),
+                Err(failure) => Err(ComponentAdmissionError::Failure(failure)),
+            },
+        )
     }
 
-    async fn ask(&self, request: Request<'_>, caller: Caller) -> Result<Answer, CompileFailure> {
+    async fn ask(&self, request: CompileRequest<'_>, caller: CompileCaller) -> Result<CompileResponse, CompileFailure> {
         match &self.config.site {
-            CompileSite::InProcess => Ok(Answer::Valid),
+            CompileSite::InProcess => Ok(CompileResponse::Valid),
             CompileSite::OwnProgram => child::ask(&own_program(), self.config.limits, request, caller).await,
             CompileSite::Program { path } => child::ask(path, self.config.limits, request, caller).await,
         }
     }
 
-    fn keep_made(&self, digest: Digest, code: Vec<u8>) {
+    fn keep_made(&self, digest: ComponentDigest, code: Vec<u8>) {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         let kept: usize = made.values().map(Vec::len).sum();
         // The engine has it compiled again.
@@ -242,16 +254,16 @@ impl ComponentCompiler {
 
     /// The empty file that says that a component is valid. Another version of the program, or one with other limits, may find
     /// otherwise.
-    fn verdict_path(&self, digest: Digest) -> Option<PathBuf> {
+    fn verdict_path(&self, digest: ComponentDigest) -> Option<PathBuf> {
         let CompileLimits { memory_bytes, cpu, wall, code_bytes } = self.config.limits;
         let bounds = format!("{memory_bytes} {cpu:?} {wall:?} {code_bytes}");
-        let bounds = &Digest::of(bounds.as_bytes()).to_string()[..8];
+        let bounds = &ComponentDigest::of(bounds.as_bytes()).to_string()[..8];
         let name = format!("{digest}-{}-{bounds}.valid", env!("CARGO_PKG_VERSION"));
         self.config.cache.as_ref().map(|directory| directory.join(name))
     }
 
     /// Keeps that a component is valid. Where that cannot be done it is validated again.
-    fn keep_verdict(&self, digest: Digest) {
+    fn keep_verdict(&self, digest: ComponentDigest) {
         let Some((path, directory)) = self.verdict_path(digest).zip(self.config.cache.as_ref()) else { return };
         let kept = private::make(directory)
             .and_then(|()| fs::File::create(&path).map(drop))
@@ -271,22 +283,22 @@ fn own_program() -> PathBuf {
 
 /// Why a component was not admitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::plugin) enum Refused {
+pub(in crate::plugin) enum ComponentAdmissionError {
     /// It is not a valid component.
-    Misshapen(Misshapen),
+    Misshapen(ComponentError),
     /// The compiler does not take it.
     Failed(String),
     /// The process that looked at it came to no answer.
     Failure(CompileFailure),
 }
 
-impl From<CompileFailure> for Refused {
+impl From<CompileFailure> for ComponentAdmissionError {
     fn from(failure: CompileFailure) -> Self {
         Self::Failure(failure)
     }
 }
 
-impl Refused {
+impl ComponentAdmissionError {
     /// The error of the plugin whose component, at `path`, was refused.
     pub fn of_plugin(self, id: String, path: PathBuf) -> PluginError {
         match self {
@@ -305,7 +317,7 @@ mod tests {
     fn code_that_waits_is_bounded_and_taken_once() {
         let limits = CompileLimits { code_bytes: 10, ..CompileLimits::default() };
         let compiler = ComponentCompiler::from(CompileConfig { limits, ..CompileConfig::default() });
-        let digests = [b"a", b"b", b"c"].map(|bytes| Digest::of(bytes));
+        let digests = [b"a", b"b", b"c"].map(|bytes| ComponentDigest::of(bytes));
         for digest in digests {
             compiler.keep_made(digest, vec![0; 5]);
         }

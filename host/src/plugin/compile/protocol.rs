@@ -5,18 +5,18 @@ use std::io::{self, Read, Write};
 
 use serde::{Deserialize, Serialize};
 
-use super::{CompileStep, MemoryLayout, Walls};
-use crate::{error::cut, limits, plugin::misshapen::Misshapen};
+use super::{CompileSandboxStatus, CompileStep, MemoryLayout};
+use crate::{error::cut, limits, plugin::misshapen::ComponentError};
 
 /// A request to the child: a component, and the step to take with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Request<'a> {
+pub struct CompileRequest<'a> {
     pub step: CompileStep,
     pub layout: MemoryLayout,
     pub component: &'a [u8],
 }
 
-impl Request<'_> {
+impl CompileRequest<'_> {
     /// Step, layout, and the length of the component in eight bytes, the lowest first.
     const HEAD: usize = 10;
 
@@ -39,7 +39,7 @@ impl Request<'_> {
 /// Reads a whole request; the component is no longer than [`limits::COMPONENT_BYTES`].
 pub fn read_request(from: &mut dyn Read) -> io::Result<(CompileStep, MemoryLayout, Vec<u8>)> {
     let wrong = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what);
-    let mut head = [0; Request::HEAD];
+    let mut head = [0; CompileRequest::HEAD];
     from.read_exact(&mut head)?;
     let [step, layout, length @ ..] = head;
     let step = match step {
@@ -64,37 +64,37 @@ pub fn read_request(from: &mut dyn Read) -> io::Result<(CompileStep, MemoryLayou
     Ok((step, layout, component))
 }
 
-/// The child's answer to a [`Request`].
+/// The child's answer to a [`CompileRequest`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
+pub enum CompileResponse {
     /// It is valid.
     Valid,
     /// It is valid, and this is its code.
     Code(Vec<u8>),
     /// It is not valid.
-    Refused(Refusal),
+    Refused(ComponentValidationError),
     /// The compiler does not take it.
     Failed(String),
 }
 
-/// Why a component is not valid: those cases of [`Misshapen`] that a validator finds.
+/// Why a component is not valid: those cases of [`ComponentError`] that a validator finds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Refusal {
+pub enum ComponentValidationError {
     CutOff { offset: usize, said: usize, there: usize },
     Invalid { message: String, offset: usize },
     Feature { message: String },
     Async { functions: Vec<String> },
 }
 
-impl Refusal {
+impl ComponentValidationError {
     /// Returns `None` for what needs no validator: the parent finds that by itself.
-    pub fn of(misshapen: Misshapen) -> Option<Self> {
+    pub fn of(misshapen: ComponentError) -> Option<Self> {
         Some(match misshapen {
-            Misshapen::CutOff { offset, said, there } => Self::CutOff { offset, said, there },
-            Misshapen::Invalid { message, offset } => Self::Invalid { message, offset },
-            Misshapen::Feature { message } => Self::Feature { message },
-            Misshapen::Async { mut functions } => {
+            ComponentError::CutOff { offset, said, there } => Self::CutOff { offset, said, there },
+            ComponentError::Invalid { message, offset } => Self::Invalid { message, offset },
+            ComponentError::Feature { message } => Self::Feature { message },
+            ComponentError::Async { mut functions } => {
                 // One more than is shown tells that there are more.
                 functions.truncate(limits::NAMES_SHOWN + 1);
                 let shown = |name: &String| cut(name, limits::NAME_SHOWN_CHARS);
@@ -104,12 +104,12 @@ impl Refusal {
         })
     }
 
-    pub fn into_misshapen(self) -> Misshapen {
+    pub fn into_misshapen(self) -> ComponentError {
         match self {
-            Self::CutOff { offset, said, there } => Misshapen::CutOff { offset, said, there },
-            Self::Invalid { message, offset } => Misshapen::Invalid { message, offset },
-            Self::Feature { message } => Misshapen::Feature { message },
-            Self::Async { functions } => Misshapen::Async { functions },
+            Self::CutOff { offset, said, there } => ComponentError::CutOff { offset, said, there },
+            Self::Invalid { message, offset } => ComponentError::Invalid { message, offset },
+            Self::Feature { message } => ComponentError::Feature { message },
+            Self::Async { functions } => ComponentError::Async { functions },
         }
     }
 }
@@ -124,8 +124,8 @@ const CODE: u8 = 1;
 const REFUSED: u8 = 2;
 const FAILED: u8 = 3;
 
-impl Answer {
-    pub fn write(&self, walls: Walls, to: &mut dyn Write) -> io::Result<()> {
+impl CompileResponse {
+    pub fn write(&self, walls: CompileSandboxStatus, to: &mut dyn Write) -> io::Result<()> {
         let json;
         let (kind, payload) = match self {
             Self::Valid => (VALID, &[][..]),
@@ -144,7 +144,7 @@ impl Answer {
     }
 
     /// Takes all that a child has written for an answer. Returns `None` if it is anything but one whole answer.
-    pub fn parse(mut bytes: Vec<u8>) -> Option<(Self, Walls)> {
+    pub fn parse(mut bytes: Vec<u8>) -> Option<(Self, CompileSandboxStatus)> {
         let (head, payload) = bytes.split_first_chunk::<ANSWER_HEAD>()?;
         let (walls, kind, length) = match head.strip_prefix(MAGIC)? {
             [walls, kind, length @ ..] => (*walls, *kind, u64::from_le_bytes(length.try_into().ok()?)),
@@ -160,7 +160,7 @@ impl Answer {
             FAILED => Self::Failed(String::from_utf8(payload.to_vec()).ok()?),
             _ => return None,
         };
-        Some((answer, Walls::from_bits(walls)))
+        Some((answer, CompileSandboxStatus::from_bits(walls)))
     }
 }
 
@@ -168,23 +168,23 @@ impl Answer {
 mod tests {
     use super::*;
 
-    const WALLS: Walls = Walls { limits: true, files: false, calls: true };
+    const WALLS: CompileSandboxStatus = CompileSandboxStatus { limits: true, files: false, calls: true };
 
-    fn written(answer: &Answer) -> Vec<u8> {
+    fn written(answer: &CompileResponse) -> Vec<u8> {
         let mut bytes = Vec::new();
         answer.write(WALLS, &mut bytes).unwrap();
         bytes
     }
 
-    fn answers() -> Vec<Answer> {
+    fn answers() -> Vec<CompileResponse> {
         vec![
-            Answer::Valid,
-            Answer::Code(b"code".to_vec()),
-            Answer::Failed("no".into()),
-            Answer::Refused(Refusal::CutOff { offset: 1, said: 2, there: 3 }),
-            Answer::Refused(Refusal::Invalid { message: "m".into(), offset: 1 }),
-            Answer::Refused(Refusal::Feature { message: "m".into() }),
-            Answer::Refused(Refusal::Async { functions: vec!["f".into()] }),
+            CompileResponse::Valid,
+            CompileResponse::Code(b"code".to_vec()),
+            CompileResponse::Failed("no".into()),
+            CompileResponse::Refused(ComponentValidationError::CutOff { offset: 1, said: 2, there: 3 }),
+            CompileResponse::Refused(ComponentValidationError::Invalid { message: "m".into(), offset: 1 }),
+            CompileResponse::Refused(ComponentValidationError::Feature { message: "m".into() }),
+            CompileResponse::Refused(ComponentValidationError::Async { functions: vec!["f".into()] }),
         ]
     }
 
@@ -192,7 +192,7 @@ mod tests {
     fn answers_are_read_as_they_were_written() {
         for answer in answers() {
             let bytes = written(&answer);
-            assert_eq!(Answer::parse(bytes), Some((answer, WALLS)));
+            assert_eq!(CompileResponse::parse(bytes), Some((answer, WALLS)));
         }
     }
 
@@ -201,9 +201,9 @@ mod tests {
         for answer in answers() {
             let bytes = written(&answer);
             for end in 0..bytes.len() {
-                assert_eq!(Answer::parse(bytes[..end].to_vec()), None, "{answer:?} to {end}");
+                assert_eq!(CompileResponse::parse(bytes[..end].to_vec()), None, "{answer:?} to {end}");
             }
-            assert_eq!(Answer::parse([bytes, vec![0]].concat()), None, "{answer:?} and one more");
+            assert_eq!(CompileResponse::parse([bytes, vec![0]].concat()), None, "{answer:?} and one more");
         }
     }
 
@@ -211,9 +211,11 @@ mod tests {
     fn answer_of_another_kind_is_none() {
         let head =
             |kind: u8, payload: &[u8]| [MAGIC, &[0, kind][..], &(payload.len() as u64).to_le_bytes(), payload].concat();
-        assert!(Answer::parse(head(VALID, b"")).is_some() && Answer::parse(head(FAILED, b"m")).is_some());
+        assert!(
+            CompileResponse::parse(head(VALID, b"")).is_some() && CompileResponse::parse(head(FAILED, b"m")).is_some()
+        );
         let long = vec![b'm'; limits::COMPILE_MESSAGE_BYTES + 1];
-        assert!(Answer::parse(head(FAILED, &long[1..])).is_some());
+        assert!(CompileResponse::parse(head(FAILED, &long[1..])).is_some());
         for (kind, payload) in [
             (VALID, &b"x"[..]),
             (CODE, b""),
@@ -223,16 +225,17 @@ mod tests {
             (4, b""),
             (255, b"x"),
         ] {
-            assert_eq!(Answer::parse(head(kind, payload)), None, "{kind}");
+            assert_eq!(CompileResponse::parse(head(kind, payload)), None, "{kind}");
         }
         let mut other = head(VALID, b"");
         other[7] = b'2';
-        assert_eq!(Answer::parse(other), None);
+        assert_eq!(CompileResponse::parse(other), None);
     }
 
     #[test]
     fn request_is_read_whole_or_refused() {
-        let request = Request { step: CompileStep::Compile, layout: MemoryLayout::OnDemand, component: b"component" };
+        let request =
+            CompileRequest { step: CompileStep::Compile, layout: MemoryLayout::OnDemand, component: b"component" };
         let bytes = request.to_bytes();
         let read = read_request(&mut &*bytes).unwrap();
         assert_eq!(read, (CompileStep::Compile, MemoryLayout::OnDemand, b"component".to_vec()));
@@ -253,9 +256,12 @@ mod tests {
 
     #[test]
     fn refusals_are_what_a_validator_finds() {
-        let misshapen = Misshapen::Async { functions: vec!["f".into(); limits::NAMES_SHOWN + 9] };
-        let refusal = Refusal::of(misshapen).unwrap();
-        assert_eq!(refusal.into_misshapen(), Misshapen::Async { functions: vec!["f".into(); limits::NAMES_SHOWN + 1] });
-        assert_eq!(Refusal::of(Misshapen::NoKind), None);
+        let misshapen = ComponentError::Async { functions: vec!["f".into(); limits::NAMES_SHOWN + 9] };
+        let refusal = ComponentValidationError::of(misshapen).unwrap();
+        assert_eq!(
+            refusal.into_misshapen(),
+            ComponentError::Async { functions: vec!["f".into(); limits::NAMES_SHOWN + 1] }
+        );
+        assert_eq!(ComponentValidationError::of(ComponentError::NoKind), None);
     }
 }

@@ -8,7 +8,7 @@ use super::CompileLimits;
 /// The parts of the wall that are up. One that the system lacks is `false`, such as on a kernel without Landlock or seccomp or on
 /// another system than Linux, and the child compiles all the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Walls {
+pub struct CompileSandboxStatus {
     /// Memory, processor time, size of files and number of open files are bounded.
     pub limits: bool,
     /// No file can be opened by its path, and no port reached (Landlock).
@@ -17,7 +17,7 @@ pub struct Walls {
     pub calls: bool,
 }
 
-impl Walls {
+impl CompileSandboxStatus {
     const LIMITS: u8 = 1;
     const FILES: u8 = 1 << 1;
     const CALLS: u8 = 1 << 2;
@@ -35,9 +35,9 @@ impl Walls {
 
 /// Puts this process behind the wall, for good. It must still have a single thread: each part holds for the threads that
 /// are started afterwards.
-pub fn raise(limits: CompileLimits) -> Walls {
+pub fn raise(limits: CompileLimits) -> CompileSandboxStatus {
     // Landlock first: it opens a file of its own, and after the bounds no file can be opened any more.
-    Walls { files: forbid_files(), limits: bound_resources(limits).is_ok(), calls: forbid_calls() }
+    CompileSandboxStatus { files: forbid_files(), limits: bound_resources(limits).is_ok(), calls: forbid_calls() }
 }
 
 /// Bounds what this process may use.
@@ -122,7 +122,7 @@ mod filter {
         SeccompFilter, SeccompRule, apply_filter,
     };
 
-    type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+    type SeccompRules = BTreeMap<i64, Vec<SeccompRule>>;
 
     /// Returns `true` if from now on the kernel takes the system calls of a compiler alone. Any other one fails with EPERM.
     pub fn forbid_calls() -> bool {
@@ -131,7 +131,7 @@ mod filter {
             let arch = std::env::consts::ARCH.try_into()?;
             // `clone3` passes its flags in memory, which a filter cannot read. Where it does not exist the C library uses `clone`,
             // whose flags are in a register.
-            let unseen: Rules = [(libc::SYS_clone3, vec![])].into();
+            let unseen: SeccompRules = [(libc::SYS_clone3, vec![])].into();
             let unseen = SeccompFilter::new(unseen, SeccompAction::Allow, errno(libc::ENOSYS), arch)?;
             let allowed = SeccompFilter::new(allowed, errno(libc::EPERM), SeccompAction::Allow, arch)?;
             Ok([BpfProgram::try_from(unseen)?, BpfProgram::try_from(allowed)?])
@@ -140,7 +140,7 @@ mod filter {
     }
 
     /// The system calls that are taken, with the arguments that they must have.
-    fn allowed() -> Result<Rules, BackendError> {
+    fn allowed() -> Result<SeccompRules, BackendError> {
         let whole = |at: u8, value: u64| SeccompCondition::new(at, Length::Qword, Compare::Eq, value);
         let word =
             |at: u8, value: i32| SeccompCondition::new(at, Length::Dword, Compare::Eq, u64::from(value.unsigned_abs()));
@@ -150,7 +150,7 @@ mod filter {
         };
         let rule = |condition: Result<SeccompCondition, BackendError>| SeccompRule::new(vec![condition?]);
         let own_pid = u64::from(std::process::id());
-        let mut rules: Rules = [
+        let mut rules: SeccompRules = [
             // Memory, threads, time, chance: any of them.
             libc::SYS_munmap,
             libc::SYS_mremap,

@@ -8,10 +8,10 @@ use std::{
 
 use super::{
     CompileLimits, CompileStep, MemoryLayout,
-    protocol::{self, Answer, Refusal},
+    protocol::{self, CompileResponse, ComponentValidationError},
     wall,
 };
-use crate::plugin::{anatomy::Survey, runtime};
+use crate::plugin::{anatomy::ComponentSurvey, runtime};
 
 /// The hidden command with which the program is called to compile one component.
 pub const COMPILE_WORKER: &str = "compile-worker";
@@ -63,18 +63,18 @@ impl CompileWorker {
     }
 }
 
-fn work(step: CompileStep, layout: MemoryLayout, component: &[u8]) -> Answer {
-    let valid = Survey::of(component).and_then(|survey| survey.validate(component).map(drop));
-    if let Some(refusal) = valid.err().and_then(Refusal::of) {
-        return Answer::Refused(refusal);
+fn work(step: CompileStep, layout: MemoryLayout, component: &[u8]) -> CompileResponse {
+    let valid = ComponentSurvey::of(component).and_then(|survey| survey.validate(component).map(drop));
+    if let Some(refusal) = valid.err().and_then(ComponentValidationError::of) {
+        return CompileResponse::Refused(refusal);
     }
     match step {
-        CompileStep::Validate => Answer::Valid,
+        CompileStep::Validate => CompileResponse::Valid,
         CompileStep::Compile => match runtime::precompile(layout, component) {
-            Ok(code) => Answer::Code(code),
+            Ok(code) => CompileResponse::Code(code),
             Err(error) => {
                 let message = crate::error::cut(&format!("{error:#}"), crate::limits::COMPILE_MESSAGE_CHARS);
-                Answer::Failed(message)
+                CompileResponse::Failed(message)
             }
         },
     }
@@ -134,10 +134,10 @@ mod tests {
     #[test]
     fn code_is_made_of_valid_components_alone() {
         let compile = |text: &str| work(CompileStep::Compile, MemoryLayout::Pooled, &wat::parse_str(text).unwrap());
-        assert!(matches!(compile("(component)"), Answer::Code(code) if !code.is_empty()));
+        assert!(matches!(compile("(component)"), CompileResponse::Code(code) if !code.is_empty()));
         let invalid = "(component (core module (func (result i32) (i64.const 0))))";
-        assert!(matches!(compile(invalid), Answer::Refused(Refusal::Invalid { .. })));
+        assert!(matches!(compile(invalid), CompileResponse::Refused(ComponentValidationError::Invalid { .. })));
         let shared = "(component (core module (memory 1 1 shared)))";
-        assert!(matches!(compile(shared), Answer::Refused(Refusal::Feature { .. })));
+        assert!(matches!(compile(shared), CompileResponse::Refused(ComponentValidationError::Feature { .. })));
     }
 }

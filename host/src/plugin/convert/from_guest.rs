@@ -9,17 +9,17 @@ use std::{
 
 use super::{WitError, bounded, sha256, too_large};
 use crate::{
-    agent::Ask,
-    change::{Act, FileChange, Place},
+    agent::ModelQuery,
+    change::{ChangePath, FileChange, FileChangeAction},
     chat::{
-        Content, Media, Message, Meta, Opaque, Part, Role, Snapshot, Source, StopReason, Thinking, ToolCall, ToolHints,
-        ToolResult, ToolSpec, Usage,
+        ChatSnapshot, Media, MediaData, Message, MessageMeta, OpaqueContent, Part, Role, StopReason, ThinkingPart,
+        ToolCall, ToolHints, ToolResult, ToolResultContent, ToolSpec, Usage,
     },
     error::Fault,
     limits,
     model::{Completion, CompletionRequest, ToolChoice},
     plugin::bindings::types as wit,
-    tool::{self, Need, Proposed, ToolOutput},
+    tool::{self, ChangeProposalPart, ToolNeed, ToolOutput},
 };
 
 /// A failure that a guest returned.
@@ -54,7 +54,7 @@ pub fn usage(usage: wit::Usage) -> Usage {
     }
 }
 
-pub fn meta(meta: Vec<(String, String)>) -> Result<Meta, Fault> {
+pub fn meta(meta: Vec<(String, String)>) -> Result<MessageMeta, Fault> {
     let bytes: usize = meta.iter().map(|(key, value)| key.len() + value.len()).sum();
     if meta.len() > limits::META_PAIRS || bytes > limits::META_BYTES {
         return Err(too_large("a `meta`", bytes, limits::META_BYTES));
@@ -67,7 +67,7 @@ pub fn meta(meta: Vec<(String, String)>) -> Result<Meta, Fault> {
 }
 
 /// A `meta` of something that the guest has made and was not handed: without the keys that are the host's to write.
-fn own_meta(own: Vec<(String, String)>) -> Result<Meta, Fault> {
+fn own_meta(own: Vec<(String, String)>) -> Result<MessageMeta, Fault> {
     let own = meta(own)?;
     match own.iter().find(|(key, _)| key.starts_with("shelly.")) {
         Some((key, _)) => {
@@ -79,14 +79,14 @@ fn own_meta(own: Vec<(String, String)>) -> Result<Meta, Fault> {
 
 /// The media that one call was handed, so that it can hand them back by their ids: to a guest bytes are an attachment.
 /// They are looked for when the first id is looked up: most calls hand back none, and a conversation is long.
-pub struct Attached<'a> {
-    parts: Box<dyn Fn() -> Parts<'a> + 'a>,
+pub struct GuestMediaIndex<'a> {
+    parts: Box<dyn Fn() -> ChatPartIter<'a> + 'a>,
     by_id: OnceCell<HashMap<String, Arc<[u8]>>>,
 }
 
-type Parts<'a> = Box<dyn Iterator<Item = &'a Part> + 'a>;
+type ChatPartIter<'a> = Box<dyn Iterator<Item = &'a Part> + 'a>;
 
-impl<'a> Attached<'a> {
+impl<'a> GuestMediaIndex<'a> {
     /// Nothing.
     pub fn none() -> Self {
         Self::in_parts(&[])
@@ -103,12 +103,12 @@ impl<'a> Attached<'a> {
     }
 
     /// What is in a conversation.
-    pub fn in_chat(chat: &'a Snapshot) -> Self {
+    pub fn in_chat(chat: &'a ChatSnapshot) -> Self {
         Self::in_chat_and(chat, &[])
     }
 
     /// What is in a conversation, and in these parts.
-    pub fn in_chat_and(chat: &'a Snapshot, parts: &'a [Part]) -> Self {
+    pub fn in_chat_and(chat: &'a ChatSnapshot, parts: &'a [Part]) -> Self {
         Self::of(move || chat.iter().flat_map(|entry| &entry.message.parts).chain(parts))
     }
 
@@ -131,21 +131,23 @@ impl<'a> Attached<'a> {
 fn media_in(part: &Part) -> Vec<&Arc<[u8]>> {
     fn bytes(piece: &Media) -> Option<&Arc<[u8]>> {
         match &piece.source {
-            Source::Bytes(bytes) => Some(bytes),
-            Source::Url(_) => None,
+            MediaData::Bytes(bytes) => Some(bytes),
+            MediaData::Url(_) => None,
         }
     }
     match part {
         Part::Media(piece) => bytes(piece).into_iter().collect(),
         Part::ToolResult(result) => {
             let pieces = result.content.iter();
-            pieces.filter_map(|content| if let Content::Media(piece) = content { bytes(piece) } else { None }).collect()
+            pieces
+                .filter_map(|content| if let ToolResultContent::Media(piece) = content { bytes(piece) } else { None })
+                .collect()
         }
         _ => Vec::new(),
     }
 }
 
-fn media(media: wit::Media, attached: &Attached<'_>) -> Result<Media, Fault> {
+fn media(media: wit::Media, attached: &GuestMediaIndex<'_>) -> Result<Media, Fault> {
     let within = |what, bytes, most| if bytes > most { Err(too_large(what, bytes, most)) } else { Ok(()) };
     within("a media type", media.media_type.len(), limits::MEDIA_NAME_BYTES)?;
     within("the name of a medium", media.name.as_ref().map_or(0, String::len), limits::MEDIA_NAME_BYTES)?;
@@ -155,10 +157,10 @@ fn media(media: wit::Media, attached: &Attached<'_>) -> Result<Media, Fault> {
         wit::Source::Attachment(_) => {}
     }
     let source = match media.source {
-        wit::Source::Bytes(bytes) => Source::Bytes(bytes.into()),
-        wit::Source::Url(url) => Source::Url(url),
+        wit::Source::Bytes(bytes) => MediaData::Bytes(bytes.into()),
+        wit::Source::Url(url) => MediaData::Url(url),
         wit::Source::Attachment(id) => match attached.find(&id) {
-            Some(bytes) => Source::Bytes(bytes),
+            Some(bytes) => MediaData::Bytes(bytes),
             None => {
                 let message = format!("this call was handed no attachment `{}`", bounded(id, 100));
                 return Err(Fault::NotFound { message });
@@ -168,12 +170,12 @@ fn media(media: wit::Media, attached: &Attached<'_>) -> Result<Media, Fault> {
     Ok(Media { media_type: media.media_type, name: media.name, source })
 }
 
-fn opaque(opaque: wit::Opaque) -> Opaque {
-    Opaque { kind: opaque.kind, json: opaque.json }
+fn opaque(opaque: wit::Opaque) -> OpaqueContent {
+    OpaqueContent { kind: opaque.kind, json: opaque.json }
 }
 
 /// What a tool said, where it proposes nothing.
-pub fn content(contents: Vec<wit::Content>, attached: &Attached<'_>) -> Result<Vec<Content>, Fault> {
+pub fn content(contents: Vec<wit::Content>, attached: &GuestMediaIndex<'_>) -> Result<Vec<ToolResultContent>, Fault> {
     within_result(&contents)?;
     contents.into_iter().map(|content| piece(content, attached)).collect()
 }
@@ -181,13 +183,13 @@ pub fn content(contents: Vec<wit::Content>, attached: &Attached<'_>) -> Result<V
 /// What a tool said, with what it proposes; `place` finds out where a path of its is.
 pub fn tool_output(
     contents: Vec<wit::Content>,
-    attached: &Attached<'_>,
-    place: impl Fn(&str) -> Result<Place, Fault>,
+    attached: &GuestMediaIndex<'_>,
+    place: impl Fn(&str) -> Result<ChangePath, Fault>,
 ) -> Result<ToolOutput, Fault> {
     within_result(&contents)?;
     let proposed = |content| match content {
-        wit::Content::Change(change) => file_change(change, &place).map(Proposed::Change),
-        content => piece(content, attached).map(Proposed::Content),
+        wit::Content::Change(change) => file_change(change, &place).map(ChangeProposalPart::Change),
+        content => piece(content, attached).map(ChangeProposalPart::Content),
     };
     match contents.iter().any(|content| matches!(content, wit::Content::Change(_))) {
         false => contents
@@ -207,23 +209,26 @@ fn within_result(contents: &[wit::Content]) -> Result<(), Fault> {
     }
 }
 
-fn piece(content: wit::Content, attached: &Attached<'_>) -> Result<Content, Fault> {
+fn piece(content: wit::Content, attached: &GuestMediaIndex<'_>) -> Result<ToolResultContent, Fault> {
     match content {
-        wit::Content::Text(text) => Ok(Content::Text(text)),
-        wit::Content::Json(json) => Ok(Content::Json(json)),
-        wit::Content::Media(piece) => media(piece, attached).map(Content::Media),
-        wit::Content::Other(piece) => Ok(Content::Other(opaque(piece))),
+        wit::Content::Text(text) => Ok(ToolResultContent::Text(text)),
+        wit::Content::Json(json) => Ok(ToolResultContent::Json(json)),
+        wit::Content::Media(piece) => media(piece, attached).map(ToolResultContent::Media),
+        wit::Content::Other(piece) => Ok(ToolResultContent::Other(opaque(piece))),
         wit::Content::Change(_) => Err(Fault::invalid("only what a tool answers can propose a change of a file")),
     }
 }
 
-fn file_change(change: wit::FileChange, place: impl Fn(&str) -> Result<Place, Fault>) -> Result<FileChange, Fault> {
+fn file_change(
+    change: wit::FileChange,
+    place: impl Fn(&str) -> Result<ChangePath, Fault>,
+) -> Result<FileChange, Fault> {
     let act = match change.act {
-        wit::FileAct::Write(content) => Act::Write(content.into()),
-        wit::FileAct::Remove => Act::Remove,
-        wit::FileAct::MoveTo(to) => Act::MoveTo(place(&to)?),
-        wit::FileAct::CopyTo(to) => Act::CopyTo(place(&to)?),
-        wit::FileAct::MakeFolder => Act::MakeFolder,
+        wit::FileAct::Write(content) => FileChangeAction::Write(content.into()),
+        wit::FileAct::Remove => FileChangeAction::Remove,
+        wit::FileAct::MoveTo(to) => FileChangeAction::MoveTo(place(&to)?),
+        wit::FileAct::CopyTo(to) => FileChangeAction::CopyTo(place(&to)?),
+        wit::FileAct::MakeFolder => FileChangeAction::MakeFolder,
     };
     let expected = change.expected.map(|digest| digest.parse()).transpose()?;
     Ok(FileChange { place: place(&change.path)?, expected, act })
@@ -233,7 +238,7 @@ fn file_change(change: wit::FileChange, place: impl Fn(&str) -> Result<Place, Fa
 const NEEDS: &str = "shelly.needs";
 
 /// What a tool lacks for a call, if that is what it says.
-pub fn need(contents: &[wit::Content]) -> Result<Option<Need>, Fault> {
+pub fn need(contents: &[wit::Content]) -> Result<Option<ToolNeed>, Fault> {
     let said = |content: &wit::Content| match content {
         wit::Content::Other(opaque) if opaque.kind == NEEDS => Some(opaque.json.len()),
         _ => None,
@@ -247,13 +252,13 @@ pub fn need(contents: &[wit::Content]) -> Result<Option<Need>, Fault> {
     }
     #[derive(serde::Deserialize)]
     #[serde(rename_all = "lowercase")]
-    enum Said {
+    enum GuestNeed {
         Folder(String),
         Server(String),
     }
     match serde_json::from_str(&opaque.json) {
-        Ok(Said::Folder(path)) => Ok(Some(Need::Folder(path))),
-        Ok(Said::Server(url)) => Ok(Some(Need::Server(url))),
+        Ok(GuestNeed::Folder(path)) => Ok(Some(ToolNeed::Folder(path))),
+        Ok(GuestNeed::Server(url)) => Ok(Some(ToolNeed::Server(url))),
         Err(error) => Err(wrong(error.to_string())),
     }
 }
@@ -289,11 +294,11 @@ fn tool_call(call: wit::ToolCall) -> Result<ToolCall, Fault> {
     Ok(ToolCall { id: call.id, name: call.name, arguments: call.arguments, meta: own_meta(call.meta)? })
 }
 
-fn part(part: wit::Part, attached: &Attached<'_>) -> Result<Part, Fault> {
+fn part(part: wit::Part, attached: &GuestMediaIndex<'_>) -> Result<Part, Fault> {
     Ok(match part {
         wit::Part::Text(text) => Part::Text(text),
         wit::Part::Media(piece) => Part::Media(media(piece, attached)?),
-        wit::Part::Thinking(wit::Thinking { text, opaque }) => Part::Thinking(Thinking { text, opaque }),
+        wit::Part::Thinking(wit::Thinking { text, opaque }) => Part::Thinking(ThinkingPart { text, opaque }),
         wit::Part::ToolCall(call) => Part::ToolCall(tool_call(call)?),
         wit::Part::ToolResult(result) => Part::ToolResult(ToolResult {
             call_id: result.call_id,
@@ -305,7 +310,7 @@ fn part(part: wit::Part, attached: &Attached<'_>) -> Result<Part, Fault> {
 }
 
 /// A message that a guest wrote.
-pub fn message(message: wit::Message, attached: &Attached<'_>) -> Result<Message, Fault> {
+pub fn message(message: wit::Message, attached: &GuestMediaIndex<'_>) -> Result<Message, Fault> {
     let bytes = message_bytes(&message);
     if bytes > limits::REPLY_BYTES {
         return Err(too_large("a message", bytes, limits::REPLY_BYTES));
@@ -321,7 +326,7 @@ pub fn message(message: wit::Message, attached: &Attached<'_>) -> Result<Message
 }
 
 /// A completion that a provider plugin returned.
-pub fn completion(completion: wit::Completion, attached: &Attached<'_>) -> Result<Completion, Fault> {
+pub fn completion(completion: wit::Completion, attached: &GuestMediaIndex<'_>) -> Result<Completion, Fault> {
     let bytes: usize = completion.parts.iter().map(part_bytes).sum();
     if bytes > limits::REPLY_BYTES {
         return Err(too_large("the reply", bytes, limits::REPLY_BYTES));
@@ -368,14 +373,14 @@ pub fn tool_spec_bytes(spec: &wit::ToolSpec) -> usize {
 }
 
 /// A question that a step has for a model.
-pub fn ask(ask: wit::Ask, attached: &Attached<'_>) -> Result<Ask, Fault> {
-    Ok(Ask { model: ask.model, request: request(ask.request, attached)? })
+pub fn ask(ask: wit::Ask, attached: &GuestMediaIndex<'_>) -> Result<ModelQuery, Fault> {
+    Ok(ModelQuery { model: ask.model, request: request(ask.request, attached)? })
 }
 
 /// A request that a step wants made.
-pub fn request(request: wit::Request, attached: &Attached<'_>) -> Result<CompletionRequest, Fault> {
+pub fn request(request: wit::Request, attached: &GuestMediaIndex<'_>) -> Result<CompletionRequest, Fault> {
     let messages = request.messages.into_iter().map(|one| message(one, attached)).collect::<Result<Vec<_>, _>>()?;
-    let messages = Snapshot::from_messages(messages).map_err(|error| Fault::invalid(error.to_string()))?;
+    let messages = ChatSnapshot::from_messages(messages).map_err(|error| Fault::invalid(error.to_string()))?;
     let tools = request.tools.into_iter().map(|spec| tool_spec(spec).map(Arc::new));
     let tools = tools.collect::<Result<_, _>>().map_err(Fault::invalid)?;
     let tool_choice = match request.tool_choice {

@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 
 pub use from_guest::*;
 pub use to_guest::*;
-pub use weight::Weigh;
+pub use weight::GuestPayload;
 
 use crate::{chat::ToolSpec, error::Fault, plugin::bindings::types as wit};
 
@@ -54,7 +54,9 @@ mod tests {
     use super::*;
     use crate::{
         capability::Power,
-        chat::{Content, Media, Message, Opaque, Part, Role, Source, Thinking, ToolCall, ToolResult},
+        chat::{
+            Media, MediaData, Message, OpaqueContent, Part, Role, ThinkingPart, ToolCall, ToolResult, ToolResultContent,
+        },
         limits,
         plugin::bindings::types as wit,
     };
@@ -68,9 +70,10 @@ mod tests {
 
     fn full() -> Message {
         let call = ToolCall { id: "c".into(), name: "t".into(), arguments: r#"{"a":1}"#.into(), meta: vec![] };
-        let result = ToolResult { call_id: "c".into(), content: vec![Content::Text("found".into())], is_error: true };
-        let thought = Thinking { text: "hm".into(), opaque: Some("sig".into()) };
-        let other = Opaque { kind: "x.y".into(), json: "1".into() };
+        let result =
+            ToolResult { call_id: "c".into(), content: vec![ToolResultContent::Text("found".into())], is_error: true };
+        let thought = ThinkingPart { text: "hm".into(), opaque: Some("sig".into()) };
+        let other = OpaqueContent { kind: "x.y".into(), json: "1".into() };
         let parts = vec![
             Part::Text("hello".into()),
             Part::Thinking(thought),
@@ -83,7 +86,7 @@ mod tests {
 
     #[test]
     fn a_message_crosses_unchanged() {
-        assert_eq!(message(message_to_wit(&full()), &Attached::none()).unwrap(), full());
+        assert_eq!(message(message_to_wit(&full()), &GuestMediaIndex::none()).unwrap(), full());
     }
 
     #[test]
@@ -91,15 +94,15 @@ mod tests {
         let media = |bytes: &[u8]| Media {
             media_type: "image/png".into(),
             name: Some("a.png".into()),
-            source: Source::Bytes(bytes.into()),
+            source: MediaData::Bytes(bytes.into()),
         };
-        let content = vec![Content::Media(media(b"of a tool"))];
+        let content = vec![ToolResultContent::Media(media(b"of a tool"))];
         let result = ToolResult { call_id: "c".into(), content, is_error: false };
         let parts = vec![Part::Media(media(b"one")), Part::Media(media(b"two")), Part::ToolResult(result)];
         let original = Message { parts, ..Message::text(Role::Tool, "", "") };
-        let attached = Attached::in_parts(&original.parts);
+        let attached = GuestMediaIndex::in_parts(&original.parts);
         assert_eq!(message(message_to_wit(&original), &attached).unwrap(), original);
-        let other = Attached::in_parts(&original.parts[..1]);
+        let other = GuestMediaIndex::in_parts(&original.parts[..1]);
         assert!(matches!(message(message_to_wit(&original), &other), Err(Fault::NotFound { .. })));
     }
 
@@ -114,7 +117,7 @@ mod tests {
     #[test]
     fn what_may_not_be_seen_is_blank() {
         let seen = |powers: &[Power]| {
-            message(message_seen(&full(), &powers.iter().copied().collect()), &Attached::none()).unwrap()
+            message(message_seen(&full(), &powers.iter().copied().collect()), &GuestMediaIndex::none()).unwrap()
         };
         assert!(seen(&[Power::SeeArguments, Power::SeeResults]).parts.is_empty());
         let text = seen(&[Power::SeeMessages]);

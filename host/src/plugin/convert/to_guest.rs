@@ -6,8 +6,8 @@ use super::{WitError, sha256};
 use crate::{
     capability::{Power, Powers},
     chat::{
-        Content, Media, Message, Opaque, Part, Role, Snapshot, Source, StopReason, Thinking, ToolCall, ToolHints,
-        ToolSpec, Usage,
+        ChatSnapshot, Media, MediaData, Message, OpaqueContent, Part, Role, StopReason, ThinkingPart, ToolCall,
+        ToolHints, ToolResultContent, ToolSpec, Usage,
     },
     error::Fault,
     model::{Completion, CompletionRequest, ToolChoice},
@@ -53,22 +53,22 @@ pub fn role_to_wit(role: Role) -> wit::Role {
 fn media_to_wit(media: &Media) -> wit::Media {
     let source = match &media.source {
         // A guest is told which bytes they are, and is not handed them.
-        Source::Bytes(bytes) => wit::Source::Attachment(sha256(bytes)),
-        Source::Url(url) => wit::Source::Url(url.clone()),
+        MediaData::Bytes(bytes) => wit::Source::Attachment(sha256(bytes)),
+        MediaData::Url(url) => wit::Source::Url(url.clone()),
     };
     wit::Media { media_type: media.media_type.clone(), name: media.name.clone(), source }
 }
 
-fn opaque_to_wit(opaque: &Opaque) -> wit::Opaque {
+fn opaque_to_wit(opaque: &OpaqueContent) -> wit::Opaque {
     wit::Opaque { kind: opaque.kind.clone(), json: opaque.json.clone() }
 }
 
-fn content_to_wit(content: &Content) -> wit::Content {
+fn content_to_wit(content: &ToolResultContent) -> wit::Content {
     match content {
-        Content::Text(text) => wit::Content::Text(text.clone()),
-        Content::Json(json) => wit::Content::Json(json.clone()),
-        Content::Media(media) => wit::Content::Media(media_to_wit(media)),
-        Content::Other(opaque) => wit::Content::Other(opaque_to_wit(opaque)),
+        ToolResultContent::Text(text) => wit::Content::Text(text.clone()),
+        ToolResultContent::Json(json) => wit::Content::Json(json.clone()),
+        ToolResultContent::Media(media) => wit::Content::Media(media_to_wit(media)),
+        ToolResultContent::Other(opaque) => wit::Content::Other(opaque_to_wit(opaque)),
     }
 }
 
@@ -93,7 +93,7 @@ pub fn message_seen(message: &Message, powers: &Powers) -> wit::Message {
     let part = |part: &Part| match part {
         Part::Text(text) => wit::Part::Text(text.clone()),
         Part::Media(media) => wit::Part::Media(media_to_wit(media)),
-        Part::Thinking(Thinking { text, opaque }) => {
+        Part::Thinking(ThinkingPart { text, opaque }) => {
             wit::Part::Thinking(wit::Thinking { text: text.clone(), opaque: opaque.clone() })
         }
         Part::ToolCall(call) if sees(Power::SeeArguments) => wit::Part::ToolCall(tool_call_to_wit(call)),
@@ -122,7 +122,7 @@ pub fn hints_to_wit(hints: &ToolHints) -> wit::ToolHints {
         | when(hints.closed_world, wit::ToolHints::CLOSED_WORLD)
 }
 
-pub fn content_list_to_wit(content: &[Content]) -> Vec<wit::Content> {
+pub fn content_list_to_wit(content: &[ToolResultContent]) -> Vec<wit::Content> {
     content.iter().map(content_to_wit).collect()
 }
 
@@ -148,7 +148,7 @@ pub fn request_seen(request: &CompletionRequest, powers: &Powers) -> wit::Reques
 
 /// The request of a call that is about none.
 pub fn no_request() -> wit::Request {
-    request_to_wit(&CompletionRequest::new(Snapshot::default(), [].into()))
+    request_to_wit(&CompletionRequest::new(ChatSnapshot::default(), [].into()))
 }
 
 fn request_with(request: &CompletionRequest, message: impl Fn(&Message) -> wit::Message) -> wit::Request {

@@ -7,7 +7,7 @@ use crate::plugin::bindings::{
 };
 
 /// What crosses between host and guest. Numbers and names of cases weigh nothing.
-pub trait Weigh {
+pub trait GuestPayload {
     /// Bytes of its texts and lists.
     fn bytes(&self) -> usize;
 
@@ -21,62 +21,62 @@ fn text(text: &Option<String>) -> usize {
     text.as_ref().map_or(0, String::len)
 }
 
-fn all<T: Weigh>(list: &[T]) -> usize {
-    list.iter().map(Weigh::bytes).sum()
+fn all<T: GuestPayload>(list: &[T]) -> usize {
+    list.iter().map(GuestPayload::bytes).sum()
 }
 
-impl Weigh for wit::Content {
+impl GuestPayload for wit::Content {
     fn bytes(&self) -> usize {
         content_bytes(self)
     }
 }
 
-impl Weigh for wit::Message {
+impl GuestPayload for wit::Message {
     fn bytes(&self) -> usize {
         message_bytes(self)
     }
 }
 
-impl Weigh for wit::ToolSpec {
+impl GuestPayload for wit::ToolSpec {
     fn bytes(&self) -> usize {
         tool_spec_bytes(self)
     }
 }
 
-impl Weigh for wit::ToolCall {
+impl GuestPayload for wit::ToolCall {
     fn bytes(&self) -> usize {
         let meta: usize = self.meta.iter().map(|(key, value)| key.len() + value.len()).sum();
         self.id.len() + self.name.len() + self.arguments.len() + meta
     }
 }
 
-impl Weigh for wit::Ask {
+impl GuestPayload for wit::Ask {
     fn bytes(&self) -> usize {
         self.request.bytes() + text(&self.model)
     }
 }
 
 /// The answer to a question that a step has asked.
-impl Weigh for Result<wit::Completion, WitError> {
+impl GuestPayload for Result<wit::Completion, WitError> {
     fn bytes(&self) -> usize {
-        self.as_ref().map_or_else(Weigh::bytes, Weigh::bytes)
+        self.as_ref().map_or_else(GuestPayload::bytes, GuestPayload::bytes)
     }
 }
 
-impl<T: Weigh> Weigh for Vec<T> {
+impl<T: GuestPayload> GuestPayload for Vec<T> {
     fn bytes(&self) -> usize {
         all(self)
     }
 }
 
 /// What is not there because of a failure on our side of the call weighs nothing.
-impl<T: Weigh> Weigh for wasmtime::Result<T> {
+impl<T: GuestPayload> GuestPayload for wasmtime::Result<T> {
     fn bytes(&self) -> usize {
-        self.as_ref().map_or(0, Weigh::bytes)
+        self.as_ref().map_or(0, GuestPayload::bytes)
     }
 }
 
-impl Weigh for WitError {
+impl GuestPayload for WitError {
     fn bytes(&self) -> usize {
         match self {
             Self::Invalid(text)
@@ -91,25 +91,25 @@ impl Weigh for WitError {
     }
 }
 
-impl Weigh for wit::Request {
+impl GuestPayload for wit::Request {
     fn bytes(&self) -> usize {
         all(&self.messages) + all(&self.tools) + text(&self.response_schema)
     }
 }
 
-impl Weigh for wit::Completion {
+impl GuestPayload for wit::Completion {
     fn bytes(&self) -> usize {
         self.parts.iter().map(part_bytes).sum::<usize>() + self.model.len()
     }
 }
 
-impl Weigh for effect::Moment {
+impl GuestPayload for effect::Moment {
     fn bytes(&self) -> usize {
         self.reply.bytes()
     }
 }
 
-impl Weigh for effect::Edit {
+impl GuestPayload for effect::Edit {
     fn bytes(&self) -> usize {
         match self {
             Self::Note(text) => text.len(),
@@ -122,7 +122,7 @@ impl Weigh for effect::Edit {
     }
 }
 
-impl Weigh for effect::Step {
+impl GuestPayload for effect::Step {
     fn bytes(&self) -> usize {
         let action = match &self.action {
             effect::Action::Edits(edits) => all(edits),
@@ -136,7 +136,7 @@ impl Weigh for effect::Step {
     }
 }
 
-impl Weigh for middleware::Outcome {
+impl GuestPayload for middleware::Outcome {
     fn bytes(&self) -> usize {
         match &self.reply {
             Ok(message) => message.bytes(),
@@ -145,10 +145,10 @@ impl Weigh for middleware::Outcome {
     }
 }
 
-impl Weigh for middleware::BeforeDecision {
+impl GuestPayload for middleware::BeforeDecision {
     fn bytes(&self) -> usize {
         match self {
-            Self::Proceed(pass) => pass.state.len() + pass.input.as_ref().map_or(0, Weigh::bytes),
+            Self::Proceed(pass) => pass.state.len() + pass.input.as_ref().map_or(0, GuestPayload::bytes),
             Self::Answer(message) => message.bytes(),
             Self::Reject(error) => error.bytes(),
         }
@@ -159,7 +159,7 @@ impl Weigh for middleware::BeforeDecision {
     }
 }
 
-impl Weigh for middleware::AfterDecision {
+impl GuestPayload for middleware::AfterDecision {
     fn bytes(&self) -> usize {
         match self {
             Self::Accept => 0,
@@ -174,16 +174,18 @@ impl Weigh for middleware::AfterDecision {
     }
 }
 
-impl Weigh for model_middleware::Sending {
+impl GuestPayload for model_middleware::Sending {
     fn bytes(&self) -> usize {
         self.model.len() + self.digest.len()
     }
 }
 
-impl Weigh for model_middleware::BeforeDecision {
+impl GuestPayload for model_middleware::BeforeDecision {
     fn bytes(&self) -> usize {
         match self {
-            Self::Proceed(pass) => pass.state.len() + text(&pass.model) + pass.request.as_ref().map_or(0, Weigh::bytes),
+            Self::Proceed(pass) => {
+                pass.state.len() + text(&pass.model) + pass.request.as_ref().map_or(0, GuestPayload::bytes)
+            }
             Self::Answer(completion) => completion.bytes(),
             Self::Reject(error) => error.bytes(),
         }
@@ -194,7 +196,7 @@ impl Weigh for model_middleware::BeforeDecision {
     }
 }
 
-impl Weigh for model_middleware::AfterDecision {
+impl GuestPayload for model_middleware::AfterDecision {
     fn bytes(&self) -> usize {
         match self {
             Self::Accept => 0,
@@ -209,7 +211,7 @@ impl Weigh for model_middleware::AfterDecision {
     }
 }
 
-impl Weigh for tool_middleware::Decision {
+impl GuestPayload for tool_middleware::Decision {
     fn bytes(&self) -> usize {
         let verdict = match &self.verdict {
             tool_middleware::Verdict::Allow => 0,
@@ -225,7 +227,7 @@ impl Weigh for tool_middleware::Decision {
     }
 }
 
-impl Weigh for coordinator::Moment {
+impl GuestPayload for coordinator::Moment {
     fn bytes(&self) -> usize {
         let profile = |member: &coordinator::Member| member.name.len() + member.role.len() + member.description.len();
         let report = |report: &coordinator::Report| report.member.len() + report.failure.bytes();
@@ -234,7 +236,7 @@ impl Weigh for coordinator::Moment {
     }
 }
 
-impl Weigh for coordinator::Step {
+impl GuestPayload for coordinator::Step {
     fn bytes(&self) -> usize {
         let assignment = |one: &coordinator::Assignment| one.member.len() + text(&one.task);
         let action = match &self.action {
@@ -250,8 +252,8 @@ impl Weigh for coordinator::Step {
     }
 }
 
-impl<T: Weigh> Weigh for Option<T> {
+impl<T: GuestPayload> GuestPayload for Option<T> {
     fn bytes(&self) -> usize {
-        self.as_ref().map_or(0, Weigh::bytes)
+        self.as_ref().map_or(0, GuestPayload::bytes)
     }
 }

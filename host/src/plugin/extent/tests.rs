@@ -15,7 +15,7 @@ fn component(fields: &str, module: &str) -> String {
     )
 }
 
-fn read(text: &str) -> Result<Anatomy, Misshapen> {
+fn read(text: &str) -> Result<Anatomy, ComponentError> {
     let bytes = wat::parse_str(text).unwrap_or_else(|error| panic!("{error}\n{}", &text[..text.len().min(2_000)]));
     Anatomy::read(&bytes)
 }
@@ -228,6 +228,6 @@ fn components_that_cannot_be_counted_are_not_taken() {
         "(component $c (core module $d) (export \"d\" (core module $d)))
          (instance $e (instantiate $c)) (alias export $e \"d\" (core module $f)) (core instance (instantiate $f))",
     ] {
-        assert_eq!(read(&component(fields, "")).unwrap_err(), Misshapen::Parametric, "{fields}");
+        assert_eq!(read(&component(fields, "")).unwrap_err(), ComponentError::Parametric, "{fields}");
     }
 }

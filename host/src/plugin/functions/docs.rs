@@ -11,13 +11,13 @@ pub const SECTION: &str = "package-docs";
 
 /// Doc comments of functions and types. They are for readers and decide nothing.
 #[derive(Debug, Default)]
-pub struct Docs {
-    functions: HashMap<Item, String>,
-    types: HashMap<Item, Arc<TypeDocs>>,
+pub struct WitDocs {
+    functions: HashMap<WitItemName, String>,
+    types: HashMap<WitItemName, Arc<TypeDocs>>,
 }
 
 /// A function or type: its interface (the last name, without package and version; empty for the root) and its own name.
-type Item = (String, String);
+type WitItemName = (String, String);
 
 /// The doc comments of one type.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub struct TypeDocs {
     pub items: HashMap<String, String>,
 }
 
-impl Docs {
+impl WitDocs {
     /// Reads the section: a version of 0 or 1, and JSON. What of it is not understood is left out.
     pub fn from_section(section: &[u8]) -> Self {
         let json = match section {
@@ -159,7 +159,7 @@ fn type_docs(package: &UnresolvedPackage, id: wit_parser::TypeId) -> TypeDocs {
     TypeDocs { about: text(&of.docs), items }
 }
 
-fn item(interface: Option<&str>, name: &str) -> Item {
+fn item(interface: Option<&str>, name: &str) -> WitItemName {
     let interface = interface.unwrap_or_default();
     let last = interface.rsplit_once('/').map_or(interface, |(_, last)| last);
     let last = last.split_once('@').map_or(last, |(last, _)| last);
@@ -180,7 +180,7 @@ mod tests {
             "interfaces": {"calc": {"funcs": {"add": {"docs": "Adds.\n"}, "sub": "Takes away."}}},
             "worlds": {"w": {"func_exports": {"run": {"docs": "Runs."}}, "interface_exports": {"own": {"funcs": {"f": {"docs": "F."}}}}}}
         }"#;
-        let docs = Docs::from_section(&[&[1], &json[..]].concat());
+        let docs = WitDocs::from_section(&[&[1], &json[..]].concat());
         for (interface, function, says) in [
             (Some("a:b/calc@1.0.0"), "add", Some("Adds.")),
             (Some("a:b/calc"), "sub", Some("Takes away.")),
@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn sections_that_are_not_understood_are_left_out() {
         for section in [&b""[..], b"\x02{}", b"\x01", b"\x01[1", b"\x01{\"interfaces\": [1], \"worlds\": {\"w\": 3}}"] {
-            assert!(Docs::from_section(section).functions.is_empty(), "{section:?}");
+            assert!(WitDocs::from_section(section).functions.is_empty(), "{section:?}");
         }
     }
 
@@ -236,14 +236,14 @@ mod tests {
           export run: func(it: pair);
         }";
 
-    fn about(docs: &Docs, interface: Option<&str>, name: &str, item: &str) -> (String, String) {
+    fn about(docs: &WitDocs, interface: Option<&str>, name: &str, item: &str) -> (String, String) {
         let docs = docs.of_type(interface, name).unwrap_or_else(|| panic!("{interface:?} {name}"));
         (docs.about.clone(), docs.items.get(item).cloned().unwrap_or_default())
     }
 
     #[test]
     fn wit_file_is_read_without_the_packages_it_names() {
-        let docs = Docs::from_wit(Path::new("w.wit"), WIT).unwrap();
+        let docs = WitDocs::from_wit(Path::new("w.wit"), WIT).unwrap();
         for (interface, function, says) in [
             (Some("a:b/calc@1.0.0"), "add", "Adds."),
             (Some("a:b/calc@1.0.0"), "[constructor]counter", "Begins at zero."),
@@ -266,25 +266,26 @@ mod tests {
         let mut resolve = wit_parser::Resolve::default();
         let package = resolve.push_str("w.wit", &wit).unwrap();
         let section = wit_parser::PackageMetadata::extract(&resolve, package).encode().unwrap();
-        let (one, other) = (Docs::from_section(&section), Docs::from_wit(Path::new("w.wit"), &wit).unwrap());
+        let (one, other) = (WitDocs::from_section(&section), WitDocs::from_wit(Path::new("w.wit"), &wit).unwrap());
         assert_eq!((&one.functions, &one.types), (&other.functions, &other.types));
     }
 
     #[test]
     fn mistake_in_a_wit_file_is_told_with_its_line() {
-        let told = Docs::from_wit(Path::new("w.wit"), "package a:b;\nworld w {\n  export run: fun();\n}").unwrap_err();
+        let told =
+            WitDocs::from_wit(Path::new("w.wit"), "package a:b;\nworld w {\n  export run: fun();\n}").unwrap_err();
         assert!(told.contains("w.wit:3:"), "{told}");
         let deep = format!(
             "package a:b; world w {{ export f: func(it: {}u8{}); }}",
             "list<".repeat(10_000),
             ">".repeat(10_000)
         );
-        assert!(Docs::from_wit(Path::new("w.wit"), &deep).is_err());
+        assert!(WitDocs::from_wit(Path::new("w.wit"), &deep).is_err());
     }
 
     #[test]
     fn first_docs_win_where_both_say_something() {
-        let docs = |text: &str| Docs::from_wit(Path::new("w.wit"), text).unwrap();
+        let docs = |text: &str| WitDocs::from_wit(Path::new("w.wit"), text).unwrap();
         let one = docs("package a:b; world w { /// One.\n export f: func(); export g: func(); }");
         let other = docs("package a:b; world w { /// Other.\n export f: func(); /// G.\n export g: func(); }");
         let both = one.or(other);

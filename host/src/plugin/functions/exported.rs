@@ -9,55 +9,55 @@ use wasmparser::{
 };
 
 use super::{
-    docs::Docs,
-    names::{Naming, Path, tool_names},
+    docs::WitDocs,
+    names::{FunctionPath, ToolNameCandidates, tool_names},
     runtime_exports,
-    shape::{CONCURRENT, Field, Form, IS_ASYNC, Names, Reader, Shape},
+    shape::{CONCURRENT, IS_ASYNC, WitField, WitType, WitTypeKind, WitTypeNames, WitTypeReader},
 };
 use crate::{limits, plugin::anatomy::of_contract};
 
 /// What a component of kind `functions` offers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Exported {
+pub struct ExportedFunctions {
     /// What a model can call, in the order of the component.
-    pub functions: Vec<Function>,
+    pub functions: Vec<ExportedFunction>,
     /// What it cannot: as the component names it, and why.
     pub left_out: Vec<(String, String)>,
 }
 
 /// A function that a model can call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Function {
+pub struct ExportedFunction {
     /// The name of its tool.
     pub tool: String,
     /// Where it is.
-    pub path: Path,
+    pub path: FunctionPath,
     /// What it takes.
-    pub params: Vec<Field>,
+    pub params: Vec<WitField>,
     /// What it gives back.
-    pub result: Option<Shape>,
+    pub result: Option<WitType>,
     /// What the component says of it.
     pub docs: Option<String>,
     /// What calling it does.
-    pub act: Act,
+    pub act: FunctionAction,
 }
 
 /// What a call of such a tool does.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Act {
+pub enum FunctionAction {
     /// Calls the function.
     Call,
     /// Lets go of the handle that it is given, of this resource. No function of the component: each resource has it.
     Drop(Arc<str>),
 }
 
-impl Exported {
+impl ExportedFunctions {
     /// Reads the exports of these names.
     ///
     /// # Errors
     ///
     /// How many functions there are, if those are more than [`limits::EXPORTED_FUNCTIONS`].
-    pub fn read(types: TypesRef<'_>, imports: &[String], exports: &[String], docs: &Docs) -> Result<Self, usize> {
+    pub fn read(types: TypesRef<'_>, imports: &[String], exports: &[String], docs: &WitDocs) -> Result<Self, usize> {
         let (names, found) = found(types, imports, exports, docs);
         if found.len() > limits::EXPORTED_FUNCTIONS {
             return Err(found.len());
@@ -70,16 +70,16 @@ impl Exported {
                 exported.left_out.push((path.to_string(), format!("it is no function of the program: {purpose}")));
                 continue;
             }
-            match taken_and_given(Reader::new(types, &names), of) {
+            match taken_and_given(WitTypeReader::new(types, &names), of) {
                 Ok((params, result)) => {
                     let docs = docs.of_function(path.interface.as_deref(), &path.function).map(str::to_owned);
-                    exported.functions.push(Function {
+                    exported.functions.push(ExportedFunction {
                         tool: String::new(),
                         path,
                         params,
                         result,
                         docs,
-                        act: Act::Call,
+                        act: FunctionAction::Call,
                     });
                 }
                 Err(why) => exported.left_out.push((path.to_string(), why)),
@@ -98,7 +98,7 @@ impl Exported {
 
     /// Whether handles go in or out: they last as long as an instance.
     pub fn has_handles(&self) -> bool {
-        self.functions.iter().any(|function| matches!(function.act, Act::Drop(_)))
+        self.functions.iter().any(|function| matches!(function.act, FunctionAction::Drop(_)))
     }
 
     /// Each resource of which a model can get a handle has a tool that lets go of it.
@@ -107,7 +107,7 @@ impl Exported {
         for function in &self.functions {
             for shape in function.result.iter() {
                 shape.each(&mut |shape| {
-                    if let Form::Own(resource) = &shape.form {
+                    if let WitTypeKind::Own(resource) = &shape.form {
                         resources.insert((Arc::clone(resource), function.path.interface.clone()));
                     }
                 });
@@ -118,20 +118,20 @@ impl Exported {
             if !seen.insert(Arc::clone(&resource)) {
                 continue;
             }
-            let shape = Shape::of(Form::Own(Arc::clone(&resource)));
-            self.functions.push(Function {
+            let shape = WitType::of(WitTypeKind::Own(Arc::clone(&resource)));
+            self.functions.push(ExportedFunction {
                 tool: String::new(),
-                path: Path { interface, function: format!("[drop]{resource}") },
-                params: vec![Field { name: "self".into(), shape }],
+                path: FunctionPath { interface, function: format!("[drop]{resource}") },
+                params: vec![WitField { name: "self".into(), shape }],
                 result: None,
                 docs: Some(format!("Lets go of a handle of `{resource}` that is not needed any more.")),
-                act: Act::Drop(resource),
+                act: FunctionAction::Drop(resource),
             });
         }
     }
 
     fn name(&mut self) {
-        let naming: Vec<_> = self.functions.iter().map(|function| Naming::of(&function.path)).collect();
+        let naming: Vec<_> = self.functions.iter().map(|function| ToolNameCandidates::of(&function.path)).collect();
         for (function, name) in self.functions.iter_mut().zip(tool_names(&naming)) {
             function.tool = name;
         }
@@ -139,13 +139,16 @@ impl Exported {
 }
 
 /// What a function takes, and what it gives back.
-fn taken_and_given(mut reader: Reader<'_>, of: &ComponentFuncType) -> Result<(Vec<Field>, Option<Shape>), String> {
+fn taken_and_given(
+    mut reader: WitTypeReader<'_>,
+    of: &ComponentFuncType,
+) -> Result<(Vec<WitField>, Option<WitType>), String> {
     if of.async_ {
         return Err(IS_ASYNC.into());
     }
     let mut params = Vec::new();
     for (name, of) in of.params.iter() {
-        params.push(Field { name: name.as_str().into(), shape: reader.shape(of)? });
+        params.push(WitField { name: name.as_str().into(), shape: reader.shape(of)? });
     }
     Ok((params, of.result.as_ref().map(|of| reader.shape(of)).transpose()?))
 }
@@ -155,9 +158,9 @@ fn found(
     types: TypesRef<'_>,
     imports: &[String],
     exports: &[String],
-    docs: &Docs,
-) -> (Names, Vec<(Path, ComponentEntityType)>) {
-    let (mut names, mut found) = (Names::default(), Vec::new());
+    docs: &WitDocs,
+) -> (WitTypeNames, Vec<(FunctionPath, ComponentEntityType)>) {
+    let (mut names, mut found) = (WitTypeNames::default(), Vec::new());
     for import in imports {
         if let Some(item) = types.component_item_for_import(import) {
             each(types, import, &item.ty, &mut |interface, name, entity| {
@@ -174,7 +177,7 @@ fn found(
                     names.add(name, false, *created, docs.of_type(interface, name));
                 }
                 ComponentEntityType::Func(_) => {
-                    let path = Path { interface: interface.map(str::to_owned), function: name.to_owned() };
+                    let path = FunctionPath { interface: interface.map(str::to_owned), function: name.to_owned() };
                     found.push((path, *entity));
                 }
                 _ => {}

@@ -8,25 +8,25 @@ use wasmtime::component::ResourceAny;
 use crate::limits;
 
 /// The handles of a run.
-pub struct Handles {
+pub struct ResourceHandles {
     tag: String,
     given: u32,
-    live: HashMap<u32, Handle>,
+    live: HashMap<u32, ResourceHandle>,
     /// Up to which number handles were lost, and why: the last ones.
     lost: Vec<(u32, String)>,
 }
 
 /// One handle.
-struct Handle {
+struct ResourceHandle {
     resource: Arc<str>,
     is: ResourceAny,
 }
 
 /// More handles than one instance may give.
 #[derive(Debug)]
-pub struct Full;
+pub struct TooManyHandles;
 
-impl Default for Handles {
+impl Default for ResourceHandles {
     fn default() -> Self {
         let mut random = [0; 4];
         // Without chance a handle of an earlier run could be taken for one of this run: it still has the right resource.
@@ -36,14 +36,14 @@ impl Default for Handles {
     }
 }
 
-impl Handles {
+impl ResourceHandles {
     /// Names a handle that the component gave.
-    pub fn give(&mut self, resource: &Arc<str>, is: ResourceAny) -> Result<String, Full> {
+    pub fn give(&mut self, resource: &Arc<str>, is: ResourceAny) -> Result<String, TooManyHandles> {
         if self.live.len() >= limits::FUNCTION_HANDLES {
-            return Err(Full);
+            return Err(TooManyHandles);
         }
         self.given = self.given.saturating_add(1);
-        self.live.insert(self.given, Handle { resource: Arc::clone(resource), is });
+        self.live.insert(self.given, ResourceHandle { resource: Arc::clone(resource), is });
         Ok(format!("{resource}#{}-{}", self.given, self.tag))
     }
 

@@ -1,8 +1,8 @@
 //! Components that know nothing of us: their exported functions as tools.
 //!
-//! [`Exported`] reads functions and their types off the binary, [`Offer`] makes tools of them under what the manifest [`Said`].
+//! [`ExportedFunctions`] reads functions and their types off the binary, [`FunctionToolset`] makes tools of them under what the manifest [`FunctionsManifest`].
 //! For a call [`arguments`] makes the component's values out of JSON, and [`written`] makes JSON out of what comes back;
-//! [`schema`](mod@schema) is what a model is told of the types. Values of resources stay where they are: a model has [`Handles`].
+//! [`schema`](mod@schema) is what a model is told of the types. Values of resources stay where they are: a model has [`ResourceHandles`].
 
 mod docs;
 mod exported;
@@ -20,12 +20,12 @@ mod wit;
 #[cfg(test)]
 mod tests;
 
-pub use docs::{Docs, SECTION as DOCS_SECTION};
-pub use exported::{Act, Exported, holds_types_alone};
-pub use handles::Handles;
-pub use names::Path;
-pub use offer::{FunctionTool, Offer};
-pub use said::{Lifetime, OnFunction, Said};
-pub use shape::{Form, Shape};
-pub use to_json::{Written, written};
+pub use docs::{SECTION as DOCS_SECTION, WitDocs};
+pub use exported::{ExportedFunctions, FunctionAction, holds_types_alone};
+pub use handles::ResourceHandles;
+pub use names::FunctionPath;
+pub use offer::{FunctionTool, FunctionToolset};
+pub use said::{FunctionOverrides, FunctionsManifest, InstanceLifetime};
+pub use shape::{WitType, WitTypeKind};
+pub use to_json::{FunctionOutput, written};
 pub use to_val::arguments;

@@ -6,14 +6,14 @@ use crate::{chat::ToolSpec, plugin::convert, tool::looks_like};
 
 /// Where an exported function is.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Path {
+pub struct FunctionPath {
     /// The interface, as the component names it, with its version; none for what is exported at the root.
     pub interface: Option<String>,
     /// The function, as the component names it: `add`, `[method]counter.get`.
     pub function: String,
 }
 
-impl fmt::Display for Path {
+impl fmt::Display for FunctionPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.interface {
             Some(interface) => write!(f, "{interface}#{}", self.function),
@@ -24,15 +24,15 @@ impl fmt::Display for Path {
 
 /// The names that a tool can have, the shortest first. All tools of a component take the shortest that is theirs alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Naming {
+pub struct ToolNameCandidates {
     names: Vec<String>,
     /// The name in the component, which no other function has.
     full: String,
 }
 
-impl Naming {
+impl ToolNameCandidates {
     /// Of what is there: the function's own name, with its interface, with the package and the version too.
-    pub fn of(path: &Path) -> Self {
+    pub fn of(path: &FunctionPath) -> Self {
         let own = words(&own_name(&path.function));
         let mut names = vec![own.clone()];
         if let Some(interface) = &path.interface {
@@ -81,7 +81,7 @@ fn words(name: &str) -> String {
 
 /// The names of the tools: where two would be one, or hardly differ, both are longer; at last they end in a hash of the whole
 /// name. It depends on the component alone.
-pub fn tool_names(all: &[Naming]) -> Vec<String> {
+pub fn tool_names(all: &[ToolNameCandidates]) -> Vec<String> {
     let mut longer = vec![0; all.len()];
     let names =
         |longer: &[usize]| -> Vec<_> { all.iter().zip(longer).map(|(one, longer)| one.name(*longer)).collect() };
@@ -108,11 +108,11 @@ mod tests {
     use super::*;
 
     fn named(functions: &[(&str, &str)]) -> Vec<String> {
-        let path = |(interface, function): &(&str, &str)| Path {
+        let path = |(interface, function): &(&str, &str)| FunctionPath {
             interface: (!interface.is_empty()).then(|| (*interface).into()),
             function: (*function).into(),
         };
-        let naming: Vec<_> = functions.iter().map(|one| Naming::of(&path(one))).collect();
+        let naming: Vec<_> = functions.iter().map(|one| ToolNameCandidates::of(&path(one))).collect();
         tool_names(&naming)
     }
 

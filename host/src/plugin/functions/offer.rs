@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{
-    exported::{Act, Exported, Function},
-    said::{Lifetime, OnFunction, Said},
+    exported::{ExportedFunction, ExportedFunctions, FunctionAction},
+    said::{FunctionOverrides, FunctionsManifest, InstanceLifetime},
     schema, wit,
 };
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
 
 /// What a plugin of kind `functions` offers.
 #[derive(Debug, Clone, Default)]
-pub struct Offer {
+pub struct FunctionToolset {
     /// Its tools.
     pub tools: Vec<Arc<FunctionTool>>,
     /// Functions that are none: as the component names them, and why.
@@ -28,18 +28,18 @@ pub struct Offer {
 #[derive(Debug)]
 pub struct FunctionTool {
     /// What is called.
-    pub function: Function,
+    pub function: ExportedFunction,
     /// What a model is shown.
     pub spec: Arc<ToolSpec>,
 }
 
-impl Offer {
+impl FunctionToolset {
     /// What these functions offer under what the manifest says.
     ///
     /// # Errors
     ///
     /// What the manifest says that cannot be: a function that is not there, two tools of one name, too many of them.
-    pub fn new(exported: &Exported, said: &Said) -> Result<Self, String> {
+    pub fn new(exported: &ExportedFunctions, said: &FunctionsManifest) -> Result<Self, String> {
         let names: Vec<_> = exported.functions.iter().map(|function| function.tool.as_str()).collect();
         let mentioned = said.only.iter().flatten().map(|name| ("only", name));
         let mentioned = mentioned.chain(said.leave_out.iter().map(|name| ("leave_out", name)));
@@ -58,7 +58,7 @@ impl Offer {
             said.only.as_ref().is_none_or(|only| only.iter().any(|one| one == name))
                 && !said.leave_out.iter().any(|one| one == name)
         };
-        let nothing = OnFunction::default();
+        let nothing = FunctionOverrides::default();
         let mut left_out = exported.left_out.clone();
         let mut tools: Vec<Arc<FunctionTool>> = Vec::new();
         for function in exported.functions.iter().filter(|function| is_meant(&function.tool)) {
@@ -92,7 +92,7 @@ impl Offer {
                 ));
             }
         }
-        let is_kept = said.instance == Lifetime::Run || exported.has_handles();
+        let is_kept = said.instance == InstanceLifetime::Run || exported.has_handles();
         Ok(Self { tools, left_out, is_kept })
     }
 
@@ -114,18 +114,18 @@ fn spec_bytes(spec: &ToolSpec) -> usize {
     spec.name.len() + spec.description.len() + spec.input_schema.get().len()
 }
 
-fn spec(function: &Function, said: &OnFunction) -> Result<ToolSpec, String> {
+fn spec(function: &ExportedFunction, said: &FunctionOverrides) -> Result<ToolSpec, String> {
     let about = said.description.as_ref().or(function.docs.as_ref()).map(|text| text.trim());
     let place = match (&function.act, &function.path.interface) {
-        (Act::Drop(_), _) => String::new(),
-        (Act::Call, Some(interface)) => format!("WIT, interface {interface}:\n{}", wit::signature(function)),
-        (Act::Call, None) => format!("WIT:\n{}", wit::signature(function)),
+        (FunctionAction::Drop(_), _) => String::new(),
+        (FunctionAction::Call, Some(interface)) => format!("WIT, interface {interface}:\n{}", wit::signature(function)),
+        (FunctionAction::Call, None) => format!("WIT:\n{}", wit::signature(function)),
     };
     let parts: Vec<_> = [about.unwrap_or_default(), place.as_str()].into_iter().filter(|it| !it.is_empty()).collect();
     let hints = match function.act {
         // It reaches nothing but what this component has made.
-        Act::Drop(_) => ToolHints { closed_world: true, ..said.tool_hints() },
-        Act::Call => said.tool_hints(),
+        FunctionAction::Drop(_) => ToolHints { closed_world: true, ..said.tool_hints() },
+        FunctionAction::Call => said.tool_hints(),
     };
     let schema = schema::object(&function.params, |name| said.params.get(name).cloned());
     let name = said.tool.clone().unwrap_or_else(|| function.tool.clone());

@@ -3,13 +3,13 @@
 
 use wasmparser::component_types::ComponentFuncType;
 
-use super::names::Path;
+use super::names::FunctionPath;
 
 /// An export that is recognised by its place, its name and its parameters: an author may call a function `init`, too.
 struct RuntimeExport {
     /// The interface without its version; empty for the root.
     interface: &'static str,
-    function: Name,
+    function: ExportNamePattern,
     /// The names of its first parameters.
     params: &'static [&'static str],
     /// What it does.
@@ -17,7 +17,7 @@ struct RuntimeExport {
 }
 
 /// How a function is named.
-enum Name {
+enum ExportNamePattern {
     Is(&'static str),
     BeginsWith(&'static str),
 }
@@ -25,44 +25,44 @@ enum Name {
 const RUNTIME_EXPORTS: [RuntimeExport; 5] = [
     RuntimeExport {
         interface: "exports",
-        function: Name::Is("init"),
+        function: ExportNamePattern::Is("init"),
         params: &["app-name", "symbols"],
         reason: "componentize-py prepares the Python runtime with it when it builds the component",
     },
     RuntimeExport {
         interface: "",
-        function: Name::Is("init"),
+        function: ExportNamePattern::Is("init"),
         params: &["shim", "script"],
         reason: "componentize-qjs prepares the QuickJS runtime with it when it builds the component",
     },
     RuntimeExport {
         interface: "",
-        function: Name::BeginsWith("wizer-"),
+        function: ExportNamePattern::BeginsWith("wizer-"),
         params: &[],
         reason: "Wizer prepares the component with it when it is built",
     },
     RuntimeExport {
         interface: "",
-        function: Name::BeginsWith("cabi-"),
+        function: ExportNamePattern::BeginsWith("cabi-"),
         params: &[],
         reason: "it belongs to the canonical ABI: it manages memory",
     },
     RuntimeExport {
         interface: "wasi:cli/run",
-        function: Name::Is("run"),
+        function: ExportNamePattern::Is("run"),
         params: &[],
         reason: "it starts a program of the command line, which takes no arguments here",
     },
 ];
 
 /// Returns what an exported function is for if it belongs to a runtime and not to the component's author.
-pub fn purpose(path: &Path, function: &ComponentFuncType) -> Option<&'static str> {
+pub fn purpose(path: &FunctionPath, function: &ComponentFuncType) -> Option<&'static str> {
     let interface = path.interface.as_deref().unwrap_or_default();
     let interface = interface.split_once('@').map_or(interface, |(interface, _)| interface);
     let is_it = |export: &&RuntimeExport| {
         let is_named = match export.function {
-            Name::Is(name) => path.function == name,
-            Name::BeginsWith(start) => path.function.starts_with(start),
+            ExportNamePattern::Is(name) => path.function == name,
+            ExportNamePattern::BeginsWith(start) => path.function.starts_with(start),
         };
         let params = function.params.iter().map(|(name, _)| name.as_str());
         let has_params =

@@ -9,21 +9,21 @@ use crate::chat::ToolHints;
 /// How functions become tools where the component alone does not say enough. Functions go by the names of their tools, as they
 /// are without this.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Said {
+pub struct FunctionsManifest {
     /// These alone are tools; none: all of them.
     pub only: Option<Vec<String>>,
     /// These are none.
     pub leave_out: Vec<String>,
     /// How long an instance lasts.
-    pub instance: Lifetime,
+    pub instance: InstanceLifetime,
     /// More on single functions.
-    pub functions: BTreeMap<String, OnFunction>,
+    pub functions: BTreeMap<String, FunctionOverrides>,
 }
 
 /// How long an instance of a component of kind `functions` lasts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Lifetime {
+pub enum InstanceLifetime {
     /// One call; one run where functions take or give handles, which last no longer than their instance.
     #[default]
     Call,
@@ -34,13 +34,13 @@ pub enum Lifetime {
 /// What is said of one function.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct OnFunction {
+pub struct FunctionOverrides {
     /// The name of its tool.
     pub tool: Option<String>,
     /// What it does, for the model.
     pub description: Option<String>,
     /// What it does to the world.
-    pub hints: Vec<Hint>,
+    pub hints: Vec<FunctionHint>,
     /// What its parameters are.
     pub params: BTreeMap<String, String>,
 }
@@ -49,22 +49,22 @@ pub struct OnFunction {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[allow(missing_docs, reason = "they are those of `ToolHints`")]
-pub enum Hint {
+pub enum FunctionHint {
     ReadOnly,
     NonDestructive,
     Idempotent,
     ClosedWorld,
 }
 
-impl OnFunction {
+impl FunctionOverrides {
     /// Its hints.
     pub fn tool_hints(&self) -> ToolHints {
         let has = |hint| self.hints.contains(&hint);
         ToolHints {
-            read_only: has(Hint::ReadOnly),
-            non_destructive: has(Hint::NonDestructive),
-            idempotent: has(Hint::Idempotent),
-            closed_world: has(Hint::ClosedWorld),
+            read_only: has(FunctionHint::ReadOnly),
+            non_destructive: has(FunctionHint::NonDestructive),
+            idempotent: has(FunctionHint::Idempotent),
+            closed_world: has(FunctionHint::ClosedWorld),
         }
     }
 }

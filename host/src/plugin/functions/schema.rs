@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::shape::{Case, Field, Form, Int, Shape};
+use super::shape::{WitCase, WitField, WitInt, WitType, WitTypeKind};
 
 /// The schema of an object of these fields. `about` says what a field is.
-pub fn object(fields: &[Field], about: impl Fn(&str) -> Option<String>) -> Value {
+pub fn object(fields: &[WitField], about: impl Fn(&str) -> Option<String>) -> Value {
     let mut properties = Map::new();
     for field in fields {
         let mut schema = schema(&field.shape);
@@ -23,43 +23,45 @@ pub fn object(fields: &[Field], about: impl Fn(&str) -> Option<String>) -> Value
 }
 
 /// The schema of the values of a type.
-pub fn schema(shape: &Shape) -> Value {
+pub fn schema(shape: &WitType) -> Value {
     match &shape.form {
-        Form::Bool => json!({ "type": "boolean" }),
-        Form::Int(int) => integer(*int),
-        Form::F32 | Form::F64 => json!({ "anyOf": [{ "type": "number" }, { "type": "string", "enum": NOT_NUMBERS }] }),
-        Form::Char => json!({ "type": "string", "minLength": 1, "maxLength": 1 }),
-        Form::String => json!({ "type": "string" }),
-        Form::List(element) if shape.is_bytes() => json!({ "anyOf": [
+        WitTypeKind::Bool => json!({ "type": "boolean" }),
+        WitTypeKind::Int(int) => integer(*int),
+        WitTypeKind::F32 | WitTypeKind::F64 => {
+            json!({ "anyOf": [{ "type": "number" }, { "type": "string", "enum": NOT_NUMBERS }] })
+        }
+        WitTypeKind::Char => json!({ "type": "string", "minLength": 1, "maxLength": 1 }),
+        WitTypeKind::String => json!({ "type": "string" }),
+        WitTypeKind::List(element) if shape.is_bytes() => json!({ "anyOf": [
             { "type": "string", "contentEncoding": "base64" },
             { "type": "array", "items": schema(element) },
         ] }),
-        Form::List(element) => json!({ "type": "array", "items": schema(element) }),
-        Form::Tuple(parts) => {
+        WitTypeKind::List(element) => json!({ "type": "array", "items": schema(element) }),
+        WitTypeKind::Tuple(parts) => {
             let items: Vec<_> = parts.iter().map(schema).collect();
             json!({ "type": "array", "prefixItems": items, "minItems": parts.len(), "maxItems": parts.len() })
         }
-        Form::Record(fields) => object(fields, |_| None),
-        Form::Variant(cases) => variant(cases),
-        Form::Enum(cases) => json!({ "type": "string", "enum": cases }),
-        Form::Flags(flags) => {
+        WitTypeKind::Record(fields) => object(fields, |_| None),
+        WitTypeKind::Variant(cases) => variant(cases),
+        WitTypeKind::Enum(cases) => json!({ "type": "string", "enum": cases }),
+        WitTypeKind::Flags(flags) => {
             json!({ "type": "array", "items": { "type": "string", "enum": flags }, "uniqueItems": true })
         }
-        Form::Option(inner) if inner.is_option() => {
+        WitTypeKind::Option(inner) if inner.is_option() => {
             json!({ "anyOf": [only("some", schema(inner)), { "type": "null" }] })
         }
-        Form::Option(inner) => json!({ "anyOf": [schema(inner), { "type": "null" }] }),
-        Form::Result { ok, error } => {
+        WitTypeKind::Option(inner) => json!({ "anyOf": [schema(inner), { "type": "null" }] }),
+        WitTypeKind::Result { ok, error } => {
             let payload =
-                |payload: &Option<Box<Shape>>| payload.as_ref().map_or(json!({ "type": "null" }), |it| schema(it));
+                |payload: &Option<Box<WitType>>| payload.as_ref().map_or(json!({ "type": "null" }), |it| schema(it));
             json!({ "anyOf": [only("ok", payload(ok)), only("error", payload(error))] })
         }
-        Form::Own(resource) => {
+        WitTypeKind::Own(resource) => {
             let text =
                 format!("A handle of `{resource}` that another call gave, such as `{resource}#1-…`; it is given away");
             json!({ "type": "string", "description": text })
         }
-        Form::Borrow(resource) => {
+        WitTypeKind::Borrow(resource) => {
             let text = format!("A handle of `{resource}` that another call gave, such as `{resource}#1-…`");
             json!({ "type": "string", "description": text })
         }
@@ -72,7 +74,7 @@ pub const NOT_NUMBERS: [&str; 3] = ["NaN", "Infinity", "-Infinity"];
 /// Integers up to this are the same to every reader of JSON: larger ones come back as strings.
 pub const SAFE: i128 = 1 << 53;
 
-fn integer(int: Int) -> Value {
+fn integer(int: WitInt) -> Value {
     let (_, least, most) = int.facts();
     let bounded = match (u64::try_from(most), i64::try_from(least)) {
         (Ok(most), Ok(least)) => json!({ "type": "integer", "minimum": least, "maximum": most }),
@@ -94,7 +96,7 @@ fn only(name: &str, schema: Value) -> Value {
 }
 
 /// A case without a payload is its name, one with a payload an object of its name.
-fn variant(cases: &[Case]) -> Value {
+fn variant(cases: &[WitCase]) -> Value {
     let bare: Vec<_> = cases.iter().filter(|case| case.payload.is_none()).map(|case| case.name.as_str()).collect();
     let of_names = json!({ "type": "string", "enum": bare });
     let loaded = cases.iter().filter_map(|case| Some(only(&case.name, schema(case.payload.as_ref()?))));

@@ -16,33 +16,33 @@ use crate::limits;
 
 /// A type, and what the component calls it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shape {
+pub struct WitType {
     /// Its name, if it has one.
     pub name: Option<Arc<str>>,
     /// What its WIT says of it, if that is known.
     pub docs: Option<Arc<TypeDocs>>,
     /// What it is made of.
-    pub form: Form,
+    pub form: WitTypeKind,
 }
 
 /// What a type is made of. Its depth is at most [`limits::VALUE_DEPTH`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs, reason = "they are the types of WIT")]
-pub enum Form {
+pub enum WitTypeKind {
     Bool,
-    Int(Int),
+    Int(WitInt),
     F32,
     F64,
     Char,
     String,
-    List(Box<Shape>),
-    Tuple(Vec<Shape>),
-    Record(Vec<Field>),
-    Variant(Vec<Case>),
+    List(Box<WitType>),
+    Tuple(Vec<WitType>),
+    Record(Vec<WitField>),
+    Variant(Vec<WitCase>),
     Enum(Vec<String>),
     Flags(Vec<String>),
-    Option(Box<Shape>),
-    Result { ok: Option<Box<Shape>>, error: Option<Box<Shape>> },
+    Option(Box<WitType>),
+    Result { ok: Option<Box<WitType>>, error: Option<Box<WitType>> },
     Own(Arc<str>),
     Borrow(Arc<str>),
 }
@@ -50,7 +50,7 @@ pub enum Form {
 /// The integers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "they are the types of WIT")]
-pub enum Int {
+pub enum WitInt {
     U8,
     S8,
     U16,
@@ -63,23 +63,23 @@ pub enum Int {
 
 /// A field of a record, or a parameter of a function.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Field {
+pub struct WitField {
     /// Its name.
     pub name: String,
     /// Its type.
-    pub shape: Shape,
+    pub shape: WitType,
 }
 
 /// A case of a variant.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Case {
+pub struct WitCase {
     /// Its name.
     pub name: String,
     /// What comes with it.
-    pub payload: Option<Shape>,
+    pub payload: Option<WitType>,
 }
 
-impl Int {
+impl WitInt {
     /// Its name, and the least and the largest that it holds.
     pub fn facts(self) -> (&'static str, i128, i128) {
         match self {
@@ -100,31 +100,33 @@ impl Int {
     }
 }
 
-impl Shape {
+impl WitType {
     /// A type without a name.
-    pub fn of(form: Form) -> Self {
+    pub fn of(form: WitTypeKind) -> Self {
         Self { name: None, docs: None, form }
     }
 
     /// Whether its values are bytes.
     pub fn is_bytes(&self) -> bool {
-        matches!(&self.form, Form::List(element) if element.form == Form::Int(Int::U8))
+        matches!(&self.form, WitTypeKind::List(element) if element.form == WitTypeKind::Int(WitInt::U8))
     }
 
     /// Whether a value may be left out: there is one that means that there is none.
     pub fn is_option(&self) -> bool {
-        matches!(self.form, Form::Option(_))
+        matches!(self.form, WitTypeKind::Option(_))
     }
 
     /// The types in it, itself first.
-    pub fn each<'a>(&'a self, see: &mut impl FnMut(&'a Shape)) {
+    pub fn each<'a>(&'a self, see: &mut impl FnMut(&'a WitType)) {
         see(self);
         match &self.form {
-            Form::List(inner) | Form::Option(inner) => inner.each(see),
-            Form::Tuple(parts) => parts.iter().for_each(|part| part.each(see)),
-            Form::Record(fields) => fields.iter().for_each(|field| field.shape.each(see)),
-            Form::Variant(cases) => cases.iter().flat_map(|case| &case.payload).for_each(|payload| payload.each(see)),
-            Form::Result { ok, error } => ok.iter().chain(error).for_each(|payload| payload.each(see)),
+            WitTypeKind::List(inner) | WitTypeKind::Option(inner) => inner.each(see),
+            WitTypeKind::Tuple(parts) => parts.iter().for_each(|part| part.each(see)),
+            WitTypeKind::Record(fields) => fields.iter().for_each(|field| field.shape.each(see)),
+            WitTypeKind::Variant(cases) => {
+                cases.iter().flat_map(|case| &case.payload).for_each(|payload| payload.each(see))
+            }
+            WitTypeKind::Result { ok, error } => ok.iter().chain(error).for_each(|payload| payload.each(see)),
             _ => {}
         }
     }
@@ -132,7 +134,7 @@ impl Shape {
 
 /// What a component calls its types.
 #[derive(Default)]
-pub struct Names {
+pub struct WitTypeNames {
     types: HashMap<ComponentDefinedTypeId, TypeName>,
     /// Resources that the component makes itself: of others nobody can hand it a handle.
     resources: HashMap<ResourceId, Arc<str>>,
@@ -146,7 +148,7 @@ struct TypeName {
     docs: Option<Arc<TypeDocs>>,
 }
 
-impl Names {
+impl WitTypeNames {
     /// Takes down a type that is imported or exported under this name, with what is said of it.
     pub fn add(&mut self, name: &str, is_imported: bool, created: ComponentAnyTypeId, docs: Option<&Arc<TypeDocs>>) {
         match created {
@@ -189,15 +191,15 @@ const HAS_ERROR_CONTEXT: &str = "it has an `error-context`: no value of that is 
 pub const CONCURRENT: [&str; 4] = [IS_ASYNC, HAS_FUTURE, HAS_STREAM, HAS_ERROR_CONTEXT];
 
 /// Reads types of one function.
-pub struct Reader<'a> {
+pub struct WitTypeReader<'a> {
     types: TypesRef<'a>,
-    names: &'a Names,
+    names: &'a WitTypeNames,
     /// Types that may still be read.
     left: usize,
 }
 
-impl<'a> Reader<'a> {
-    pub fn new(types: TypesRef<'a>, names: &'a Names) -> Self {
+impl<'a> WitTypeReader<'a> {
+    pub fn new(types: TypesRef<'a>, names: &'a WitTypeNames) -> Self {
         Self { types, names, left: limits::VALUE_TYPES }
     }
 
@@ -206,22 +208,22 @@ impl<'a> Reader<'a> {
     /// # Errors
     ///
     /// Why its values cannot be JSON.
-    pub fn shape(&mut self, of: &ComponentValType) -> Result<Shape, String> {
+    pub fn shape(&mut self, of: &ComponentValType) -> Result<WitType, String> {
         self.read(of, 0)
     }
 
-    fn read(&mut self, of: &ComponentValType, depth: usize) -> Result<Shape, String> {
+    fn read(&mut self, of: &ComponentValType, depth: usize) -> Result<WitType, String> {
         if depth >= limits::VALUE_DEPTH {
             return Err(format!("it has types within each other, more than {} deep", limits::VALUE_DEPTH));
         }
         let most = limits::VALUE_TYPES;
         self.left = self.left.checked_sub(1).ok_or_else(|| format!("it is made of more than {most} types"))?;
         match of {
-            ComponentValType::Primitive(primitive) => primitive_form(*primitive).map(Shape::of),
+            ComponentValType::Primitive(primitive) => primitive_form(*primitive).map(WitType::of),
             ComponentValType::Type(id) => {
                 let (name, docs) = self.named(*id);
                 let defined = self.types.get(*id).ok_or("it has a type that is not there")?;
-                Ok(Shape { name, docs, form: self.form(defined, depth + 1)? })
+                Ok(WitType { name, docs, form: self.form(defined, depth + 1)? })
             }
         }
     }
@@ -234,44 +236,44 @@ impl<'a> Reader<'a> {
         (names.first().map(|first| Arc::clone(&first.name)), docs)
     }
 
-    fn form(&mut self, defined: &ComponentDefinedType, depth: usize) -> Result<Form, String> {
+    fn form(&mut self, defined: &ComponentDefinedType, depth: usize) -> Result<WitTypeKind, String> {
         let names = |names: &mut dyn Iterator<Item = &wasmparser::names::KebabString>| -> Result<Vec<String>, String> {
             let names: Vec<_> = names.map(|name| name.as_str().to_owned()).collect();
             let most = limits::VALUE_TYPES;
             if names.len() > most { Err(format!("it has a type of more than {most} names")) } else { Ok(names) }
         };
-        let some = |reader: &mut Self, payload: &Option<ComponentValType>| -> Result<Option<Box<Shape>>, String> {
+        let some = |reader: &mut Self, payload: &Option<ComponentValType>| -> Result<Option<Box<WitType>>, String> {
             payload.as_ref().map(|payload| reader.read(payload, depth).map(Box::new)).transpose()
         };
         Ok(match defined {
             ComponentDefinedType::Primitive(primitive) => primitive_form(*primitive)?,
             ComponentDefinedType::Record(record) => {
                 let field = |(name, of): (&wasmparser::names::KebabString, &ComponentValType)| {
-                    Ok(Field { name: name.as_str().into(), shape: self.read(of, depth)? })
+                    Ok(WitField { name: name.as_str().into(), shape: self.read(of, depth)? })
                 };
-                Form::Record(record.fields.iter().map(field).collect::<Result<_, String>>()?)
+                WitTypeKind::Record(record.fields.iter().map(field).collect::<Result<_, String>>()?)
             }
             ComponentDefinedType::Variant(variant) => {
                 let mut cases = Vec::new();
                 for (name, case) in &variant.cases {
                     self.left = self.left.checked_sub(1).ok_or("it has a variant of too many cases")?;
                     let payload = some(self, &case.ty)?.map(|payload| *payload);
-                    cases.push(Case { name: name.as_str().into(), payload });
+                    cases.push(WitCase { name: name.as_str().into(), payload });
                 }
-                Form::Variant(cases)
+                WitTypeKind::Variant(cases)
             }
-            ComponentDefinedType::List { element, .. } => Form::List(Box::new(self.read(element, depth)?)),
+            ComponentDefinedType::List { element, .. } => WitTypeKind::List(Box::new(self.read(element, depth)?)),
             ComponentDefinedType::Tuple(tuple) => {
-                Form::Tuple(tuple.types.iter().map(|part| self.read(part, depth)).collect::<Result<_, _>>()?)
+                WitTypeKind::Tuple(tuple.types.iter().map(|part| self.read(part, depth)).collect::<Result<_, _>>()?)
             }
-            ComponentDefinedType::Flags(flags) => Form::Flags(names(&mut flags.iter())?),
-            ComponentDefinedType::Enum(cases) => Form::Enum(names(&mut cases.iter())?),
-            ComponentDefinedType::Option { ty, .. } => Form::Option(Box::new(self.read(ty, depth)?)),
+            ComponentDefinedType::Flags(flags) => WitTypeKind::Flags(names(&mut flags.iter())?),
+            ComponentDefinedType::Enum(cases) => WitTypeKind::Enum(names(&mut cases.iter())?),
+            ComponentDefinedType::Option { ty, .. } => WitTypeKind::Option(Box::new(self.read(ty, depth)?)),
             ComponentDefinedType::Result { ok, err, .. } => {
-                Form::Result { ok: some(self, ok)?, error: some(self, err)? }
+                WitTypeKind::Result { ok: some(self, ok)?, error: some(self, err)? }
             }
-            ComponentDefinedType::Own(resource) => Form::Own(self.resource(*resource)?),
-            ComponentDefinedType::Borrow(resource) => Form::Borrow(self.resource(*resource)?),
+            ComponentDefinedType::Own(resource) => WitTypeKind::Own(self.resource(*resource)?),
+            ComponentDefinedType::Borrow(resource) => WitTypeKind::Borrow(self.resource(*resource)?),
             ComponentDefinedType::Map { .. } => return Err("it has a `map`, which this host does not take".into()),
             ComponentDefinedType::FixedLengthList { .. } => {
                 return Err("it has a list of fixed length, which this host does not take".into());
@@ -289,21 +291,21 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn primitive_form(primitive: PrimitiveValType) -> Result<Form, String> {
+fn primitive_form(primitive: PrimitiveValType) -> Result<WitTypeKind, String> {
     Ok(match primitive {
-        PrimitiveValType::Bool => Form::Bool,
-        PrimitiveValType::S8 => Form::Int(Int::S8),
-        PrimitiveValType::U8 => Form::Int(Int::U8),
-        PrimitiveValType::S16 => Form::Int(Int::S16),
-        PrimitiveValType::U16 => Form::Int(Int::U16),
-        PrimitiveValType::S32 => Form::Int(Int::S32),
-        PrimitiveValType::U32 => Form::Int(Int::U32),
-        PrimitiveValType::S64 => Form::Int(Int::S64),
-        PrimitiveValType::U64 => Form::Int(Int::U64),
-        PrimitiveValType::F32 => Form::F32,
-        PrimitiveValType::F64 => Form::F64,
-        PrimitiveValType::Char => Form::Char,
-        PrimitiveValType::String => Form::String,
+        PrimitiveValType::Bool => WitTypeKind::Bool,
+        PrimitiveValType::S8 => WitTypeKind::Int(WitInt::S8),
+        PrimitiveValType::U8 => WitTypeKind::Int(WitInt::U8),
+        PrimitiveValType::S16 => WitTypeKind::Int(WitInt::S16),
+        PrimitiveValType::U16 => WitTypeKind::Int(WitInt::U16),
+        PrimitiveValType::S32 => WitTypeKind::Int(WitInt::S32),
+        PrimitiveValType::U32 => WitTypeKind::Int(WitInt::U32),
+        PrimitiveValType::S64 => WitTypeKind::Int(WitInt::S64),
+        PrimitiveValType::U64 => WitTypeKind::Int(WitInt::U64),
+        PrimitiveValType::F32 => WitTypeKind::F32,
+        PrimitiveValType::F64 => WitTypeKind::F64,
+        PrimitiveValType::Char => WitTypeKind::Char,
+        PrimitiveValType::String => WitTypeKind::String,
         PrimitiveValType::ErrorContext => return Err(HAS_ERROR_CONTEXT.into()),
     })
 }

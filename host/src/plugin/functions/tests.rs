@@ -6,41 +6,42 @@ use wasmtime::component::Val;
 
 use super::{
     arguments, schema,
-    shape::{Case, Field, Form, Int, Shape},
-    to_json::{Written, written},
+    shape::{WitCase, WitField, WitInt, WitType, WitTypeKind},
+    to_json::{FunctionOutput, written},
 };
 use crate::{error::Fault, limits};
 
-const INTS: [Int; 8] = [Int::U8, Int::S8, Int::U16, Int::S16, Int::U32, Int::S32, Int::U64, Int::S64];
+const INTS: [WitInt; 8] =
+    [WitInt::U8, WitInt::S8, WitInt::U16, WitInt::S16, WitInt::U32, WitInt::S32, WitInt::U64, WitInt::S64];
 
-fn shape() -> impl Strategy<Value = Shape> {
+fn shape() -> impl Strategy<Value = WitType> {
     let leaf = prop_oneof![
-        Just(Form::Bool),
-        prop::sample::select(&INTS[..]).prop_map(Form::Int),
-        Just(Form::F32),
-        Just(Form::F64),
-        Just(Form::Char),
-        Just(Form::String),
-        (1..4_usize).prop_map(|count| Form::Enum(names(count))),
-        (1..4_usize).prop_map(|count| Form::Flags(names(count))),
+        Just(WitTypeKind::Bool),
+        prop::sample::select(&INTS[..]).prop_map(WitTypeKind::Int),
+        Just(WitTypeKind::F32),
+        Just(WitTypeKind::F64),
+        Just(WitTypeKind::Char),
+        Just(WitTypeKind::String),
+        (1..4_usize).prop_map(|count| WitTypeKind::Enum(names(count))),
+        (1..4_usize).prop_map(|count| WitTypeKind::Flags(names(count))),
     ]
-    .prop_map(Shape::of);
+    .prop_map(WitType::of);
     leaf.prop_recursive(4, 24, 4, |inner| {
         let boxed = inner.clone().prop_map(Box::new);
         let payload = prop::option::of(boxed.clone());
         prop_oneof![
-            boxed.clone().prop_map(Form::List),
-            boxed.clone().prop_map(Form::Option),
-            boxed.prop_map(|inner| Form::Option(Box::new(Shape::of(Form::Option(inner))))),
-            vec(inner.clone(), 1..4).prop_map(Form::Tuple),
-            vec(inner.clone(), 1..4).prop_map(|shapes| Form::Record(fields(shapes))),
+            boxed.clone().prop_map(WitTypeKind::List),
+            boxed.clone().prop_map(WitTypeKind::Option),
+            boxed.prop_map(|inner| WitTypeKind::Option(Box::new(WitType::of(WitTypeKind::Option(inner))))),
+            vec(inner.clone(), 1..4).prop_map(WitTypeKind::Tuple),
+            vec(inner.clone(), 1..4).prop_map(|shapes| WitTypeKind::Record(fields(shapes))),
             vec(prop::option::of(inner), 1..4).prop_map(|payloads| {
                 let names = names(payloads.len()).into_iter();
-                Form::Variant(names.zip(payloads).map(|(name, payload)| Case { name, payload }).collect())
+                WitTypeKind::Variant(names.zip(payloads).map(|(name, payload)| WitCase { name, payload }).collect())
             }),
-            (payload.clone(), payload).prop_map(|(ok, error)| Form::Result { ok, error }),
+            (payload.clone(), payload).prop_map(|(ok, error)| WitTypeKind::Result { ok, error }),
         ]
-        .prop_map(Shape::of)
+        .prop_map(WitType::of)
     })
 }
 
@@ -48,57 +49,65 @@ fn names(count: usize) -> Vec<String> {
     (0..count).map(|at| format!("name-{at}")).collect()
 }
 
-fn fields(shapes: Vec<Shape>) -> Vec<Field> {
-    names(shapes.len()).into_iter().zip(shapes).map(|(name, shape)| Field { name, shape }).collect()
+fn fields(shapes: Vec<WitType>) -> Vec<WitField> {
+    names(shapes.len()).into_iter().zip(shapes).map(|(name, shape)| WitField { name, shape }).collect()
 }
 
 /// A value of a type.
-fn value(shape: &Shape) -> BoxedStrategy<Val> {
-    let payload = |payload: Option<&Shape>| match payload {
+fn value(shape: &WitType) -> BoxedStrategy<Val> {
+    let payload = |payload: Option<&WitType>| match payload {
         Some(shape) => value(shape).prop_map(|it| Some(Box::new(it))).boxed(),
         None => Just(None).boxed(),
     };
     match &shape.form {
-        Form::Bool => any::<bool>().prop_map(Val::Bool).boxed(),
-        Form::Int(Int::U8) => any::<u8>().prop_map(Val::U8).boxed(),
-        Form::Int(Int::S8) => any::<i8>().prop_map(Val::S8).boxed(),
-        Form::Int(Int::U16) => any::<u16>().prop_map(Val::U16).boxed(),
-        Form::Int(Int::S16) => any::<i16>().prop_map(Val::S16).boxed(),
-        Form::Int(Int::U32) => any::<u32>().prop_map(Val::U32).boxed(),
-        Form::Int(Int::S32) => any::<i32>().prop_map(Val::S32).boxed(),
-        Form::Int(Int::U64) => prop_oneof![any::<u64>(), Just(1 << 53), Just(u64::MAX)].prop_map(Val::U64).boxed(),
-        Form::Int(Int::S64) => prop_oneof![any::<i64>(), Just(i64::MIN), -9_i64..9].prop_map(Val::S64).boxed(),
-        Form::F32 => prop::num::f32::ANY.prop_map(Val::Float32).boxed(),
-        Form::F64 => prop::num::f64::ANY.prop_map(Val::Float64).boxed(),
-        Form::Char => any::<char>().prop_map(Val::Char).boxed(),
-        Form::String => any::<String>().prop_map(Val::String).boxed(),
-        Form::List(element) => vec(value(element), 0..4).prop_map(Val::List).boxed(),
-        Form::Tuple(parts) => parts.iter().map(value).collect::<Vec<_>>().prop_map(Val::Tuple).boxed(),
-        Form::Record(fields) => {
+        WitTypeKind::Bool => any::<bool>().prop_map(Val::Bool).boxed(),
+        WitTypeKind::Int(WitInt::U8) => any::<u8>().prop_map(Val::U8).boxed(),
+        WitTypeKind::Int(WitInt::S8) => any::<i8>().prop_map(Val::S8).boxed(),
+        WitTypeKind::Int(WitInt::U16) => any::<u16>().prop_map(Val::U16).boxed(),
+        WitTypeKind::Int(WitInt::S16) => any::<i16>().prop_map(Val::S16).boxed(),
+        WitTypeKind::Int(WitInt::U32) => any::<u32>().prop_map(Val::U32).boxed(),
+        WitTypeKind::Int(WitInt::S32) => any::<i32>().prop_map(Val::S32).boxed(),
+        WitTypeKind::Int(WitInt::U64) => {
+            prop_oneof![any::<u64>(), Just(1 << 53), Just(u64::MAX)].prop_map(Val::U64).boxed()
+        }
+        WitTypeKind::Int(WitInt::S64) => {
+            prop_oneof![any::<i64>(), Just(i64::MIN), -9_i64..9].prop_map(Val::S64).boxed()
+        }
+        WitTypeKind::F32 => prop::num::f32::ANY.prop_map(Val::Float32).boxed(),
+        WitTypeKind::F64 => prop::num::f64::ANY.prop_map(Val::Float64).boxed(),
+        WitTypeKind::Char => any::<char>().prop_map(Val::Char).boxed(),
+        WitTypeKind::String => any::<String>().prop_map(Val::String).boxed(),
+        WitTypeKind::List(element) => vec(value(element), 0..4).prop_map(Val::List).boxed(),
+        WitTypeKind::Tuple(parts) => parts.iter().map(value).collect::<Vec<_>>().prop_map(Val::Tuple).boxed(),
+        WitTypeKind::Record(fields) => {
             let names: Vec<_> = fields.iter().map(|field| field.name.clone()).collect();
             let values: Vec<_> = fields.iter().map(|field| value(&field.shape)).collect();
             values.prop_map(move |values| Val::Record(names.iter().cloned().zip(values).collect())).boxed()
         }
-        Form::Variant(cases) => {
-            let case = |case: &Case| {
+        WitTypeKind::Variant(cases) => {
+            let case = |case: &WitCase| {
                 let name = case.name.clone();
                 payload(case.payload.as_ref()).prop_map(move |payload| Val::Variant(name.clone(), payload)).boxed()
             };
             proptest::strategy::Union::new(cases.iter().map(case)).boxed()
         }
-        Form::Enum(cases) => prop::sample::select(cases.clone()).prop_map(Val::Enum).boxed(),
-        Form::Flags(flags) => prop::sample::subsequence(flags.clone(), 0..=flags.len()).prop_map(Val::Flags).boxed(),
-        Form::Option(inner) => prop_oneof![Just(None).boxed(), payload(Some(inner))].prop_map(Val::Option).boxed(),
-        Form::Result { ok, error } => prop_oneof![
+        WitTypeKind::Enum(cases) => prop::sample::select(cases.clone()).prop_map(Val::Enum).boxed(),
+        WitTypeKind::Flags(flags) => {
+            prop::sample::subsequence(flags.clone(), 0..=flags.len()).prop_map(Val::Flags).boxed()
+        }
+        WitTypeKind::Option(inner) => {
+            prop_oneof![Just(None).boxed(), payload(Some(inner))].prop_map(Val::Option).boxed()
+        }
+        WitTypeKind::Result { ok, error } => prop_oneof![
             payload(ok.as_deref()).prop_map(|it| Val::Result(Ok(it))),
             payload(error.as_deref()).prop_map(|it| Val::Result(Err(it))),
         ]
         .boxed(),
-        Form::Own(_) | Form::Borrow(_) => unreachable!("none is made by chance"),
+        WitTypeKind::Own(_) | WitTypeKind::Borrow(_) => unreachable!("none is made by chance"),
     }
 }
 
-fn shape_and_value() -> impl Strategy<Value = (Shape, Val)> {
+fn shape_and_value() -> impl Strategy<Value = (WitType, Val)> {
     shape().prop_flat_map(|shape| value(&shape).prop_map(move |value| (shape.clone(), value)))
 }
 
@@ -178,11 +187,11 @@ fn accepts(schema: &Value, value: &Value) -> bool {
     })
 }
 
-fn json_of(fields: &[Field], value: Val) -> String {
+fn json_of(fields: &[WitField], value: Val) -> String {
     let record = Val::Record(vec![(fields[0].name.clone(), value)]);
-    match written(&Shape::of(Form::Record(fields.to_vec())), &record, None).unwrap() {
-        Written::Json(json) => json,
-        Written::Text(text) => panic!("{text}"),
+    match written(&WitType::of(WitTypeKind::Record(fields.to_vec())), &record, None).unwrap() {
+        FunctionOutput::Json(json) => json,
+        FunctionOutput::Text(text) => panic!("{text}"),
     }
 }
 
@@ -209,40 +218,46 @@ proptest! {
     }
 }
 
-fn list(of: Form) -> Form {
-    Form::List(Box::new(Shape::of(of)))
+fn list(of: WitTypeKind) -> WitTypeKind {
+    WitTypeKind::List(Box::new(WitType::of(of)))
 }
 
-fn field(name: &str, form: Form) -> Field {
-    Field { name: name.into(), shape: Shape::of(form) }
+fn field(name: &str, form: WitTypeKind) -> WitField {
+    WitField { name: name.into(), shape: WitType::of(form) }
 }
 
-fn item() -> Form {
-    let unit = Form::Enum(vec!["kilogram".into(), "piece".into()]);
-    Form::Record(vec![
-        field("price", Form::F64),
+fn item() -> WitTypeKind {
+    let unit = WitTypeKind::Enum(vec!["kilogram".into(), "piece".into()]);
+    WitTypeKind::Record(vec![
+        field("price", WitTypeKind::F64),
         field("unit", unit),
-        field("note", Form::Option(Box::new(Shape::of(Form::String)))),
+        field("note", WitTypeKind::Option(Box::new(WitType::of(WitTypeKind::String)))),
     ])
 }
 
 #[test]
 fn what_is_wrong_is_told_with_its_place() {
-    let shade = Form::Variant(vec![
-        Case { name: "none".into(), payload: None },
-        Case { name: "rgb".into(), payload: Some(Shape::of(list(Form::Int(Int::U16)))) },
+    let shade = WitTypeKind::Variant(vec![
+        WitCase { name: "none".into(), payload: None },
+        WitCase { name: "rgb".into(), payload: Some(WitType::of(list(WitTypeKind::Int(WitInt::U16)))) },
     ]);
     let params = [
         field("items", list(item())),
-        field("shade", Form::Option(Box::new(Shape::of(shade)))),
+        field("shade", WitTypeKind::Option(Box::new(WitType::of(shade)))),
         field(
             "pair",
-            Form::Option(Box::new(Shape::of(Form::Tuple(vec![Shape::of(Form::Bool), Shape::of(Form::Char)])))),
+            WitTypeKind::Option(Box::new(WitType::of(WitTypeKind::Tuple(vec![
+                WitType::of(WitTypeKind::Bool),
+                WitType::of(WitTypeKind::Char),
+            ])))),
         ),
-        field("id", Form::Option(Box::new(Shape::of(Form::Int(Int::U64))))),
-        field("tags", Form::Option(Box::new(Shape::of(Form::Flags(vec!["hot".into(), "cold".into()]))))),
-        field("data", Form::Option(Box::new(Shape::of(list(Form::Int(Int::U8)))))),
-        field("small", Form::Option(Box::new(Shape::of(Form::F32)))),
+        field("id", WitTypeKind::Option(Box::new(WitType::of(WitTypeKind::Int(WitInt::U64))))),
+        field(
+            "tags",
+            WitTypeKind::Option(Box::new(WitType::of(WitTypeKind::Flags(vec!["hot".into(), "cold".into()])))),
+        ),
+        field("data", WitTypeKind::Option(Box::new(WitType::of(list(WitTypeKind::Int(WitInt::U8)))))),
+        field("small", WitTypeKind::Option(Box::new(WitType::of(WitTypeKind::F32)))),
     ];
     for (json, says) in [
         ("{}", "the argument `items` is missing: it is of type list<record>"),
@@ -293,26 +308,30 @@ fn what_is_wrong_is_told_with_its_place() {
 
 #[test]
 fn numbers_are_taken_as_json_writes_them() {
-    let read = |int, json: &str| arguments(&[field("n", Form::Int(int))], &format!("{{\"n\": {json}}}"), None);
+    let read = |int, json: &str| arguments(&[field("n", WitTypeKind::Int(int))], &format!("{{\"n\": {json}}}"), None);
     for (int, json, expected) in [
-        (Int::U8, "3.0", Val::U8(3)),
-        (Int::S64, "1e3", Val::S64(1_000)),
-        (Int::U64, "\"18446744073709551615\"", Val::U64(u64::MAX)),
-        (Int::S64, "\"-9223372036854775808\"", Val::S64(i64::MIN)),
-        (Int::U64, "18446744073709551615", Val::U64(u64::MAX)),
+        (WitInt::U8, "3.0", Val::U8(3)),
+        (WitInt::S64, "1e3", Val::S64(1_000)),
+        (WitInt::U64, "\"18446744073709551615\"", Val::U64(u64::MAX)),
+        (WitInt::S64, "\"-9223372036854775808\"", Val::S64(i64::MIN)),
+        (WitInt::U64, "18446744073709551615", Val::U64(u64::MAX)),
     ] {
         assert_eq!(read(int, json).unwrap().values, [expected]);
     }
-    for (int, json) in
-        [(Int::U32, "\"3\""), (Int::U64, "\"+3\""), (Int::U64, "\"\""), (Int::S8, "-129"), (Int::U64, "1e30")]
-    {
+    for (int, json) in [
+        (WitInt::U32, "\"3\""),
+        (WitInt::U64, "\"+3\""),
+        (WitInt::U64, "\"\""),
+        (WitInt::S8, "-129"),
+        (WitInt::U64, "1e30"),
+    ] {
         assert!(read(int, json).is_err(), "{json}");
     }
 }
 
 #[test]
 fn base64_is_taken_with_padding_and_without() {
-    let params = [field("data", list(Form::Int(Int::U8)))];
+    let params = [field("data", list(WitTypeKind::Int(WitInt::U8)))];
     let read = |text: &str| arguments(&params, &json!({ "data": text }).to_string(), None);
     for (text, bytes) in
         [("AQI=", &[1, 2][..]), ("AQI", &[1, 2]), ("AQ==", &[1]), ("AQ=", &[1]), ("AQ", &[1]), ("", &[])]
@@ -327,7 +346,7 @@ fn base64_is_taken_with_padding_and_without() {
 
 #[test]
 fn arguments_within_each_other_are_bounded_and_numbers_beyond_all_bounds_are_told() {
-    let params = [field("n", Form::F64)];
+    let params = [field("n", WitTypeKind::F64)];
     let deep = format!("{{\"n\": {}{}}}", "[".repeat(100), "]".repeat(100));
     for (json, says) in [
         (deep.as_str(), "the arguments have more than 34 lists and objects within each other"),
@@ -342,9 +361,10 @@ fn arguments_within_each_other_are_bounded_and_numbers_beyond_all_bounds_are_tol
 #[test]
 fn arguments_take_no_more_memory_than_they_may() {
     // A few bytes of JSON each, and a record of many fields.
-    let fields =
-        (0..100).map(|at| field(&format!("field-{at}"), Form::Option(Box::new(Shape::of(Form::Bool))))).collect();
-    let params = [field("all", list(Form::Record(fields)))];
+    let fields = (0..100)
+        .map(|at| field(&format!("field-{at}"), WitTypeKind::Option(Box::new(WitType::of(WitTypeKind::Bool)))))
+        .collect();
+    let params = [field("all", list(WitTypeKind::Record(fields)))];
     let json = |count: usize| format!("{{\"all\": [{}]}}", vec!["{}"; count].join(","));
     assert!(arguments(&params, &json(1_000), None).is_ok());
     let many = json(limits::HOSTCALL_BYTES / 2_000);
@@ -356,33 +376,33 @@ fn arguments_take_no_more_memory_than_they_may() {
 #[test]
 fn a_result_is_no_larger_than_it_may_be() {
     let text = |chars: usize| Val::List(vec![Val::String("\u{1}".repeat(chars))]);
-    let shape = Shape::of(list(Form::String));
+    let shape = WitType::of(list(WitTypeKind::String));
     // Six bytes for each, and brackets and quotes.
     let most = (limits::RESULT_BYTES - 4) / 6;
     assert!(written(&shape, &text(most), None).is_ok());
     assert!(matches!(written(&shape, &text(most + 1), None), Err(Fault::TooLarge { .. })));
     let plain = Val::String("x".repeat(limits::RESULT_BYTES + 1));
-    assert!(matches!(written(&Shape::of(Form::String), &plain, None), Err(Fault::TooLarge { .. })));
+    assert!(matches!(written(&WitType::of(WitTypeKind::String), &plain, None), Err(Fault::TooLarge { .. })));
 }
 
 #[test]
 fn results_are_told_as_documented() {
-    let option = |form| Form::Option(Box::new(Shape::of(form)));
+    let option = |form| WitTypeKind::Option(Box::new(WitType::of(form)));
     for (form, value, json) in [
-        (Form::Int(Int::U64), Val::U64(1 << 53), "9007199254740992"),
-        (Form::Int(Int::U64), Val::U64((1 << 53) + 1), "\"9007199254740993\""),
-        (Form::F32, Val::Float32(0.1), "0.1"),
-        (Form::F64, Val::Float64(f64::NEG_INFINITY), "\"-Infinity\""),
-        (Form::F64, Val::Float64(f64::NAN), "\"NaN\""),
-        (list(Form::Int(Int::U8)), Val::List(vec![Val::U8(1), Val::U8(2)]), "\"AQI=\""),
-        (option(option(Form::Bool)), Val::Option(None), "null"),
-        (option(option(Form::Bool)), Val::Option(Some(Box::new(Val::Option(None)))), r#"{"some":null}"#),
-        (option(Form::Bool), Val::Option(Some(Box::new(Val::Bool(true)))), "true"),
-        (Form::Result { ok: None, error: None }, Val::Result(Ok(None)), r#"{"ok":null}"#),
-        (Form::Flags(names(2)), Val::Flags(names(1)), r#"["name-0"]"#),
+        (WitTypeKind::Int(WitInt::U64), Val::U64(1 << 53), "9007199254740992"),
+        (WitTypeKind::Int(WitInt::U64), Val::U64((1 << 53) + 1), "\"9007199254740993\""),
+        (WitTypeKind::F32, Val::Float32(0.1), "0.1"),
+        (WitTypeKind::F64, Val::Float64(f64::NEG_INFINITY), "\"-Infinity\""),
+        (WitTypeKind::F64, Val::Float64(f64::NAN), "\"NaN\""),
+        (list(WitTypeKind::Int(WitInt::U8)), Val::List(vec![Val::U8(1), Val::U8(2)]), "\"AQI=\""),
+        (option(option(WitTypeKind::Bool)), Val::Option(None), "null"),
+        (option(option(WitTypeKind::Bool)), Val::Option(Some(Box::new(Val::Option(None)))), r#"{"some":null}"#),
+        (option(WitTypeKind::Bool), Val::Option(Some(Box::new(Val::Bool(true)))), "true"),
+        (WitTypeKind::Result { ok: None, error: None }, Val::Result(Ok(None)), r#"{"ok":null}"#),
+        (WitTypeKind::Flags(names(2)), Val::Flags(names(1)), r#"["name-0"]"#),
     ] {
-        assert_eq!(written(&Shape::of(form), &value, None).unwrap(), Written::Json(json.into()));
+        assert_eq!(written(&WitType::of(form), &value, None).unwrap(), FunctionOutput::Json(json.into()));
     }
-    let text = written(&Shape::of(Form::String), &Val::String("a\nb".into()), None).unwrap();
-    assert_eq!(text, Written::Text("a\nb".into()), "a text is no JSON");
+    let text = written(&WitType::of(WitTypeKind::String), &Val::String("a\nb".into()), None).unwrap();
+    assert_eq!(text, FunctionOutput::Text("a\nb".into()), "a text is no JSON");
 }

@@ -4,15 +4,15 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use wasmtime::component::Val;
 
 use super::{
-    handles::{Full, Handles},
+    handles::{ResourceHandles, TooManyHandles},
     schema::SAFE,
-    shape::{Form, Shape},
+    shape::{WitType, WitTypeKind},
 };
 use crate::{error::Fault, limits};
 
 /// What a function gave back, for the model.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Written {
+pub enum FunctionOutput {
     /// A plain string, as it is.
     Text(String),
     /// Anything else.
@@ -24,28 +24,28 @@ pub enum Written {
 /// # Errors
 ///
 /// A [`Fault`]: it is too large, or gives too many handles.
-pub fn written(shape: &Shape, value: &Val, handles: Option<&mut Handles>) -> Result<Written, Fault> {
+pub fn written(shape: &WitType, value: &Val, handles: Option<&mut ResourceHandles>) -> Result<FunctionOutput, Fault> {
     if let Val::String(text) = value {
         return match text.len() > limits::RESULT_BYTES {
             true => Err(too_large()),
-            false => Ok(Written::Text(text.clone())),
+            false => Ok(FunctionOutput::Text(text.clone())),
         };
     }
-    let mut writer = Writer { out: String::new(), handles };
+    let mut writer = ValJsonWriter { out: String::new(), handles };
     writer.value(shape, value)?;
-    Ok(Written::Json(writer.out))
+    Ok(FunctionOutput::Json(writer.out))
 }
 
 fn too_large() -> Fault {
     Fault::TooLarge { message: format!("the result has more than {} MiB", limits::RESULT_BYTES >> 20) }
 }
 
-struct Writer<'a> {
+struct ValJsonWriter<'a> {
     out: String,
-    handles: Option<&'a mut Handles>,
+    handles: Option<&'a mut ResourceHandles>,
 }
 
-impl Writer<'_> {
+impl ValJsonWriter<'_> {
     fn put(&mut self, text: &str) -> Result<(), Fault> {
         if self.out.len() + text.len() > limits::RESULT_BYTES {
             return Err(too_large());
@@ -62,32 +62,32 @@ impl Writer<'_> {
         self.put(&quoted)
     }
 
-    fn value(&mut self, shape: &Shape, value: &Val) -> Result<(), Fault> {
+    fn value(&mut self, shape: &WitType, value: &Val) -> Result<(), Fault> {
         match (&shape.form, value) {
-            (Form::Bool, Val::Bool(it)) => self.put(if *it { "true" } else { "false" }),
-            (Form::Int(_), Val::U8(it)) => self.put(&it.to_string()),
-            (Form::Int(_), Val::S8(it)) => self.put(&it.to_string()),
-            (Form::Int(_), Val::U16(it)) => self.put(&it.to_string()),
-            (Form::Int(_), Val::S16(it)) => self.put(&it.to_string()),
-            (Form::Int(_), Val::U32(it)) => self.put(&it.to_string()),
-            (Form::Int(_), Val::S32(it)) => self.put(&it.to_string()),
-            (Form::Int(_), Val::U64(it)) => self.large((*it).into()),
-            (Form::Int(_), Val::S64(it)) => self.large((*it).into()),
+            (WitTypeKind::Bool, Val::Bool(it)) => self.put(if *it { "true" } else { "false" }),
+            (WitTypeKind::Int(_), Val::U8(it)) => self.put(&it.to_string()),
+            (WitTypeKind::Int(_), Val::S8(it)) => self.put(&it.to_string()),
+            (WitTypeKind::Int(_), Val::U16(it)) => self.put(&it.to_string()),
+            (WitTypeKind::Int(_), Val::S16(it)) => self.put(&it.to_string()),
+            (WitTypeKind::Int(_), Val::U32(it)) => self.put(&it.to_string()),
+            (WitTypeKind::Int(_), Val::S32(it)) => self.put(&it.to_string()),
+            (WitTypeKind::Int(_), Val::U64(it)) => self.large((*it).into()),
+            (WitTypeKind::Int(_), Val::S64(it)) => self.large((*it).into()),
             // The shortest digits that are this number among its own kind.
-            (Form::F32, Val::Float32(it)) => self.float(it.is_finite(), (*it).into(), it),
-            (Form::F64, Val::Float64(it)) => self.float(it.is_finite(), *it, it),
-            (Form::Char, Val::Char(it)) => self.text(it.encode_utf8(&mut [0; 4])),
-            (Form::String, Val::String(it)) => self.text(it),
-            (Form::List(_), Val::List(list)) if shape.is_bytes() => {
+            (WitTypeKind::F32, Val::Float32(it)) => self.float(it.is_finite(), (*it).into(), it),
+            (WitTypeKind::F64, Val::Float64(it)) => self.float(it.is_finite(), *it, it),
+            (WitTypeKind::Char, Val::Char(it)) => self.text(it.encode_utf8(&mut [0; 4])),
+            (WitTypeKind::String, Val::String(it)) => self.text(it),
+            (WitTypeKind::List(_), Val::List(list)) if shape.is_bytes() => {
                 let byte = |value: &Val| if let Val::U8(byte) = value { Ok(*byte) } else { Err(mismatch()) };
                 let bytes = list.iter().map(byte).collect::<Result<Vec<_>, _>>()?;
                 self.text(&STANDARD.encode(bytes))
             }
-            (Form::List(element), Val::List(list)) => self.list(list.iter().map(|value| (&**element, value))),
-            (Form::Tuple(shapes), Val::Tuple(parts)) if shapes.len() == parts.len() => {
+            (WitTypeKind::List(element), Val::List(list)) => self.list(list.iter().map(|value| (&**element, value))),
+            (WitTypeKind::Tuple(shapes), Val::Tuple(parts)) if shapes.len() == parts.len() => {
                 self.list(shapes.iter().zip(parts))
             }
-            (Form::Record(fields), Val::Record(values)) if fields.len() == values.len() => {
+            (WitTypeKind::Record(fields), Val::Record(values)) if fields.len() == values.len() => {
                 self.put("{")?;
                 for (at, (field, (_, value))) in fields.iter().zip(values).enumerate() {
                     self.put(if at == 0 { "" } else { "," })?;
@@ -97,7 +97,7 @@ impl Writer<'_> {
                 }
                 self.put("}")
             }
-            (Form::Variant(cases), Val::Variant(name, payload)) => {
+            (WitTypeKind::Variant(cases), Val::Variant(name, payload)) => {
                 let case = cases.iter().find(|case| case.name == *name).ok_or_else(mismatch)?;
                 match (&case.payload, payload) {
                     (None, None) => self.text(name),
@@ -105,8 +105,8 @@ impl Writer<'_> {
                     _ => Err(mismatch()),
                 }
             }
-            (Form::Enum(_), Val::Enum(name)) => self.text(name),
-            (Form::Flags(_), Val::Flags(names)) => {
+            (WitTypeKind::Enum(_), Val::Enum(name)) => self.text(name),
+            (WitTypeKind::Flags(_), Val::Flags(names)) => {
                 self.put("[")?;
                 for (at, name) in names.iter().enumerate() {
                     self.put(if at == 0 { "" } else { "," })?;
@@ -114,19 +114,21 @@ impl Writer<'_> {
                 }
                 self.put("]")
             }
-            (Form::Option(_), Val::Option(None)) => self.put("null"),
+            (WitTypeKind::Option(_), Val::Option(None)) => self.put("null"),
             // What is null inside must not be taken for nothing at all.
-            (Form::Option(inner), Val::Option(Some(value))) if inner.is_option() => {
+            (WitTypeKind::Option(inner), Val::Option(Some(value))) if inner.is_option() => {
                 self.only("some", Some((inner, value)))
             }
-            (Form::Option(inner), Val::Option(Some(value))) => self.value(inner, value),
-            (Form::Result { ok, .. }, Val::Result(Ok(value))) => self.payload("ok", ok.as_deref(), value.as_deref()),
-            (Form::Result { error, .. }, Val::Result(Err(value))) => {
+            (WitTypeKind::Option(inner), Val::Option(Some(value))) => self.value(inner, value),
+            (WitTypeKind::Result { ok, .. }, Val::Result(Ok(value))) => {
+                self.payload("ok", ok.as_deref(), value.as_deref())
+            }
+            (WitTypeKind::Result { error, .. }, Val::Result(Err(value))) => {
                 self.payload("error", error.as_deref(), value.as_deref())
             }
-            (Form::Own(resource), Val::Resource(is)) => {
+            (WitTypeKind::Own(resource), Val::Resource(is)) => {
                 let handles = self.handles.as_mut().ok_or_else(mismatch)?;
-                let name = handles.give(resource, *is).map_err(|Full| Fault::Exhausted {
+                let name = handles.give(resource, *is).map_err(|TooManyHandles| Fault::Exhausted {
                     message: format!(
                         "it gives more than {} handles in one run: let go of some before",
                         limits::FUNCTION_HANDLES
@@ -138,7 +140,7 @@ impl Writer<'_> {
         }
     }
 
-    fn payload(&mut self, name: &str, shape: Option<&Shape>, value: Option<&Val>) -> Result<(), Fault> {
+    fn payload(&mut self, name: &str, shape: Option<&WitType>, value: Option<&Val>) -> Result<(), Fault> {
         match (shape, value) {
             (Some(shape), Some(value)) => self.only(name, Some((shape, value))),
             (None, None) => self.only(name, None),
@@ -147,7 +149,7 @@ impl Writer<'_> {
     }
 
     /// An object of one field.
-    fn only(&mut self, name: &str, value: Option<(&Shape, &Val)>) -> Result<(), Fault> {
+    fn only(&mut self, name: &str, value: Option<(&WitType, &Val)>) -> Result<(), Fault> {
         self.put("{")?;
         self.text(name)?;
         self.put(":")?;
@@ -158,7 +160,7 @@ impl Writer<'_> {
         self.put("}")
     }
 
-    fn list<'v>(&mut self, list: impl Iterator<Item = (&'v Shape, &'v Val)>) -> Result<(), Fault> {
+    fn list<'v>(&mut self, list: impl Iterator<Item = (&'v WitType, &'v Val)>) -> Result<(), Fault> {
         self.put("[")?;
         for (at, (shape, value)) in list.enumerate() {
             self.put(if at == 0 { "" } else { "," })?;

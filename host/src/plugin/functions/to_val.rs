@@ -10,9 +10,9 @@ use serde_json::{Map, Number, Value, value::RawValue};
 use wasmtime::component::Val;
 
 use super::{
-    handles::Handles,
+    handles::ResourceHandles,
     schema::NOT_NUMBERS,
-    shape::{Field, Form, Int, Shape},
+    shape::{WitField, WitInt, WitType, WitTypeKind},
     wit::called,
 };
 use crate::{
@@ -28,7 +28,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 
 /// Arguments of a call.
 #[derive(Debug)]
-pub struct Arguments {
+pub struct FunctionArguments {
     /// In the order of the parameters.
     pub values: Vec<Val>,
     /// Numbers of the handles that go to the component for good.
@@ -40,14 +40,19 @@ pub struct Arguments {
 /// # Errors
 ///
 /// A [`Fault`] that says where something is wrong, and what would be right.
-pub fn arguments(params: &[Field], json: &str, handles: Option<&Handles>) -> Result<Arguments, Fault> {
+pub fn arguments(
+    params: &[WitField],
+    json: &str,
+    handles: Option<&ResourceHandles>,
+) -> Result<FunctionArguments, Fault> {
     let raw = serde_json::from_str(json).map_err(not_json)?;
     let value = exact(raw, 2 * limits::VALUE_DEPTH + 2)?;
-    let mut reader = Reader { path: String::new(), left: limits::HOSTCALL_BYTES, handles, used: Vec::new() };
+    let mut reader =
+        FunctionArgumentReader { path: String::new(), left: limits::HOSTCALL_BYTES, handles, used: Vec::new() };
     let Value::Object(object) = &value else { return Err(Fault::invalid("the arguments are not a JSON object")) };
     let values = reader.fields(params, object, "argument")?.into_iter().map(|(_, value)| value).collect();
     let given_away = reader.used.into_iter().filter(|(_, is_given_away)| *is_given_away).map(|(number, _)| number);
-    Ok(Arguments { values, given_away: given_away.collect() })
+    Ok(FunctionArguments { values, given_away: given_away.collect() })
 }
 
 fn not_json(error: serde_json::Error) -> Fault {
@@ -91,20 +96,20 @@ fn exact(raw: &RawValue, depth: usize) -> Result<Value, Fault> {
     }
 }
 
-struct Reader<'a> {
+struct FunctionArgumentReader<'a> {
     /// Where it is: `items[3].price`.
     path: String,
     /// Bytes of memory that values may still take.
     left: usize,
-    handles: Option<&'a Handles>,
+    handles: Option<&'a ResourceHandles>,
     /// Numbers of the handles that are used, and whether each is given away.
     used: Vec<(u32, bool)>,
 }
 
-impl Reader<'_> {
+impl FunctionArgumentReader<'_> {
     fn fields(
         &mut self,
-        fields: &[Field],
+        fields: &[WitField],
         object: &Map<String, Value>,
         what: &str,
     ) -> Result<Vec<(String, Val)>, Fault> {
@@ -113,7 +118,7 @@ impl Reader<'_> {
             let shown = cut(unknown, limits::NAME_SHOWN_CHARS);
             return Err(self.wrong(format_args!("there is no {what} `{shown}`{}", instead(unknown, &known))));
         }
-        let field = |field: &Field| {
+        let field = |field: &WitField| {
             let before = self.path.len();
             let value = match object.get(&field.name) {
                 Some(value) => {
@@ -133,14 +138,14 @@ impl Reader<'_> {
         fields.iter().map(field).collect()
     }
 
-    fn value(&mut self, shape: &Shape, value: &Value) -> Result<Val, Fault> {
+    fn value(&mut self, shape: &WitType, value: &Value) -> Result<Val, Fault> {
         self.paid(0)?;
         let expected = |reader: &Self, what: &str| reader.expected(what, value);
         Ok(match (&shape.form, value) {
-            (Form::Bool, Value::Bool(it)) => Val::Bool(*it),
-            (Form::Bool, _) => return Err(expected(self, "true or false")),
-            (Form::Int(int), _) => self.integer(*int, value)?,
-            (Form::F32, _) => {
+            (WitTypeKind::Bool, Value::Bool(it)) => Val::Bool(*it),
+            (WitTypeKind::Bool, _) => return Err(expected(self, "true or false")),
+            (WitTypeKind::Int(int), _) => self.integer(*int, value)?,
+            (WitTypeKind::F32, _) => {
                 let wide = self.float(value)?;
                 let narrow = wide as f32;
                 if wide.is_finite() && narrow.is_infinite() {
@@ -148,37 +153,39 @@ impl Reader<'_> {
                 }
                 Val::Float32(narrow)
             }
-            (Form::F64, _) => Val::Float64(self.float(value)?),
-            (Form::Char, Value::String(text)) => {
+            (WitTypeKind::F64, _) => Val::Float64(self.float(value)?),
+            (WitTypeKind::Char, Value::String(text)) => {
                 let mut chars = text.chars();
                 match (chars.next(), chars.next()) {
                     (Some(one), None) => Val::Char(one),
                     _ => return Err(expected(self, "one character")),
                 }
             }
-            (Form::Char, _) => return Err(expected(self, "one character, as a string")),
-            (Form::String, Value::String(text)) => {
+            (WitTypeKind::Char, _) => return Err(expected(self, "one character, as a string")),
+            (WitTypeKind::String, Value::String(text)) => {
                 self.paid(text.len())?;
                 Val::String(text.clone())
             }
-            (Form::String, _) => return Err(expected(self, "a string")),
-            (Form::List(_), Value::String(text)) if shape.is_bytes() => {
+            (WitTypeKind::String, _) => return Err(expected(self, "a string")),
+            (WitTypeKind::List(_), Value::String(text)) if shape.is_bytes() => {
                 let bytes = BASE64.decode(text).map_err(|_| expected(self, "bytes in base64"))?;
                 self.paid(bytes.len() * size_of::<Val>())?;
                 Val::List(bytes.into_iter().map(Val::U8).collect())
             }
-            (Form::List(element), Value::Array(list)) => Val::List(self.each(list.iter().map(|it| (&**element, it)))?),
-            (Form::List(_), _) if shape.is_bytes() => {
+            (WitTypeKind::List(element), Value::Array(list)) => {
+                Val::List(self.each(list.iter().map(|it| (&**element, it)))?)
+            }
+            (WitTypeKind::List(_), _) if shape.is_bytes() => {
                 return Err(expected(self, "bytes: a string in base64, or a list of numbers"));
             }
-            (Form::List(_), _) => return Err(expected(self, "a list")),
-            (Form::Tuple(parts), Value::Array(list)) if parts.len() == list.len() => {
+            (WitTypeKind::List(_), _) => return Err(expected(self, "a list")),
+            (WitTypeKind::Tuple(parts), Value::Array(list)) if parts.len() == list.len() => {
                 Val::Tuple(self.each(parts.iter().zip(list))?)
             }
-            (Form::Tuple(parts), _) => return Err(expected(self, &format!("a list of {}", parts.len()))),
-            (Form::Record(fields), Value::Object(object)) => Val::Record(self.fields(fields, object, "field")?),
-            (Form::Record(_), _) => return Err(expected(self, &format!("an object ({})", called(shape)))),
-            (Form::Variant(cases), _) => {
+            (WitTypeKind::Tuple(parts), _) => return Err(expected(self, &format!("a list of {}", parts.len()))),
+            (WitTypeKind::Record(fields), Value::Object(object)) => Val::Record(self.fields(fields, object, "field")?),
+            (WitTypeKind::Record(_), _) => return Err(expected(self, &format!("an object ({})", called(shape)))),
+            (WitTypeKind::Variant(cases), _) => {
                 let (name, payload) = match value {
                     Value::String(name) => (name, None),
                     Value::Object(object) if object.len() == 1 => {
@@ -204,7 +211,7 @@ impl Reader<'_> {
                 };
                 Val::Variant(name.clone(), payload)
             }
-            (Form::Enum(cases), Value::String(name)) => {
+            (WitTypeKind::Enum(cases), Value::String(name)) => {
                 let names: Vec<_> = cases.iter().map(String::as_str).collect();
                 if !cases.contains(name) {
                     return Err(self.no_such("case", name, &names));
@@ -212,18 +219,20 @@ impl Reader<'_> {
                 self.paid(name.len())?;
                 Val::Enum(name.clone())
             }
-            (Form::Enum(cases), _) => return Err(expected(self, &format!("one of {}", listed(cases)))),
-            (Form::Flags(flags), Value::Array(list)) => Val::Flags(self.flags(flags, list)?),
-            (Form::Flags(flags), _) => return Err(expected(self, &format!("a list of some of {}", listed(flags)))),
-            (Form::Option(_), Value::Null) => Val::Option(None),
-            (Form::Option(inner), _) if inner.is_option() => match value.as_object() {
+            (WitTypeKind::Enum(cases), _) => return Err(expected(self, &format!("one of {}", listed(cases)))),
+            (WitTypeKind::Flags(flags), Value::Array(list)) => Val::Flags(self.flags(flags, list)?),
+            (WitTypeKind::Flags(flags), _) => {
+                return Err(expected(self, &format!("a list of some of {}", listed(flags))));
+            }
+            (WitTypeKind::Option(_), Value::Null) => Val::Option(None),
+            (WitTypeKind::Option(inner), _) if inner.is_option() => match value.as_object() {
                 Some(object) if object.len() == 1 && object.contains_key("some") => {
                     Val::Option(Some(Box::new(self.below("some", inner, &object["some"])?)))
                 }
                 _ => return Err(expected(self, "null, or {\"some\": …}")),
             },
-            (Form::Option(inner), _) => Val::Option(Some(Box::new(self.value(inner, value)?))),
-            (Form::Result { ok, error }, _) => {
+            (WitTypeKind::Option(inner), _) => Val::Option(Some(Box::new(self.value(inner, value)?))),
+            (WitTypeKind::Result { ok, error }, _) => {
                 let one = value.as_object().filter(|object| object.len() == 1).and_then(|object| object.iter().next());
                 match one {
                     Some((name, value)) if name == "ok" => Val::Result(Ok(self.payload(name, ok, value)?)),
@@ -231,12 +240,12 @@ impl Reader<'_> {
                     _ => return Err(expected(self, "{\"ok\": …} or {\"error\": …}")),
                 }
             }
-            (Form::Own(resource), _) => self.handle(resource, value, true)?,
-            (Form::Borrow(resource), _) => self.handle(resource, value, false)?,
+            (WitTypeKind::Own(resource), _) => self.handle(resource, value, true)?,
+            (WitTypeKind::Borrow(resource), _) => self.handle(resource, value, false)?,
         })
     }
 
-    fn payload(&mut self, name: &str, shape: &Option<Box<Shape>>, value: &Value) -> Result<Option<Box<Val>>, Fault> {
+    fn payload(&mut self, name: &str, shape: &Option<Box<WitType>>, value: &Value) -> Result<Option<Box<Val>>, Fault> {
         match (shape, value) {
             (Some(shape), _) => Ok(Some(Box::new(self.below(name, shape, value)?))),
             (None, Value::Null) => Ok(None),
@@ -245,7 +254,7 @@ impl Reader<'_> {
     }
 
     /// A value in an object, under this name.
-    fn below(&mut self, name: &str, shape: &Shape, value: &Value) -> Result<Val, Fault> {
+    fn below(&mut self, name: &str, shape: &WitType, value: &Value) -> Result<Val, Fault> {
         let before = self.path.len();
         self.step(name);
         let value = self.value(shape, value)?;
@@ -253,9 +262,9 @@ impl Reader<'_> {
         Ok(value)
     }
 
-    fn each<'v>(&mut self, list: impl Iterator<Item = (&'v Shape, &'v Value)>) -> Result<Vec<Val>, Fault> {
+    fn each<'v>(&mut self, list: impl Iterator<Item = (&'v WitType, &'v Value)>) -> Result<Vec<Val>, Fault> {
         let before = self.path.len();
-        let element = |(at, (shape, value)): (usize, (&Shape, &Value))| {
+        let element = |(at, (shape, value)): (usize, (&WitType, &Value))| {
             self.path.push_str(&format!("[{at}]"));
             let value = self.value(shape, value)?;
             self.path.truncate(before);
@@ -295,7 +304,7 @@ impl Reader<'_> {
         Ok(Val::Resource(is))
     }
 
-    fn integer(&self, int: Int, value: &Value) -> Result<Val, Fault> {
+    fn integer(&self, int: WitInt, value: &Value) -> Result<Val, Fault> {
         let (kind, least, most) = int.facts();
         let number = match value {
             Value::Number(number) => number.as_i128().or_else(|| whole(number.as_f64()?)),
@@ -309,14 +318,14 @@ impl Reader<'_> {
         let number = number.filter(|number| (least..=most).contains(number)).ok_or_else(expected)?;
         // It is in the range, so nothing is cut off.
         Ok(match int {
-            Int::U8 => Val::U8(number as u8),
-            Int::S8 => Val::S8(number as i8),
-            Int::U16 => Val::U16(number as u16),
-            Int::S16 => Val::S16(number as i16),
-            Int::U32 => Val::U32(number as u32),
-            Int::S32 => Val::S32(number as i32),
-            Int::U64 => Val::U64(number as u64),
-            Int::S64 => Val::S64(number as i64),
+            WitInt::U8 => Val::U8(number as u8),
+            WitInt::S8 => Val::S8(number as i8),
+            WitInt::U16 => Val::U16(number as u16),
+            WitInt::S16 => Val::S16(number as i16),
+            WitInt::U32 => Val::U32(number as u32),
+            WitInt::S32 => Val::S32(number as i32),
+            WitInt::U64 => Val::U64(number as u64),
+            WitInt::S64 => Val::S64(number as i64),
         })
     }
 

@@ -4,15 +4,15 @@ use std::{collections::HashSet, fmt::Write as _};
 
 use super::{
     docs::TypeDocs,
-    exported::{Act, Function},
-    shape::{Case, Field, Form, Shape},
+    exported::{ExportedFunction, FunctionAction},
+    shape::{WitCase, WitField, WitType, WitTypeKind},
 };
 use crate::{limits, plugin::convert};
 
 /// The signature of a function, and below it the types that it names with their doc comments, cut at
 /// [`limits::SIGNATURE_BYTES`]. Where comments would have types cut, they are left out.
-pub fn signature(function: &Function) -> String {
-    let Act::Call = function.act else { return String::new() };
+pub fn signature(function: &ExportedFunction) -> String {
+    let FunctionAction::Call = function.act else { return String::new() };
     let params: Vec<_> = function.params.iter().map(|it| format!("{}: {}", it.name, called(&it.shape))).collect();
     let own = function.path.function.split(['.', ']']).next_back().unwrap_or_default();
     let mut text = format!("{own}: func({})", params.join(", "));
@@ -25,7 +25,7 @@ pub fn signature(function: &Function) -> String {
 }
 
 /// A signature with the types that it names below it, up to the first that ends beyond the bound.
-fn with_types(mut text: String, function: &Function, is_documented: bool) -> String {
+fn with_types(mut text: String, function: &ExportedFunction, is_documented: bool) -> String {
     let mut seen = HashSet::new();
     for shape in function.params.iter().map(|param| &param.shape).chain(&function.result) {
         shape.each(&mut |shape| {
@@ -41,52 +41,52 @@ fn with_types(mut text: String, function: &Function, is_documented: bool) -> Str
 }
 
 /// What a type is called: its name, or what it is made of.
-pub fn called(shape: &Shape) -> String {
+pub fn called(shape: &WitType) -> String {
     shape.name.as_ref().map_or_else(|| form(&shape.form), ToString::to_string)
 }
 
-fn optional(payload: &Option<Box<Shape>>) -> String {
+fn optional(payload: &Option<Box<WitType>>) -> String {
     payload.as_ref().map_or_else(|| "_".to_owned(), |payload| called(payload))
 }
 
-fn form(form: &Form) -> String {
+fn form(form: &WitTypeKind) -> String {
     match form {
-        Form::Bool => "bool".into(),
-        Form::Int(int) => int.facts().0.into(),
-        Form::F32 => "f32".into(),
-        Form::F64 => "f64".into(),
-        Form::Char => "char".into(),
-        Form::String => "string".into(),
-        Form::List(element) => format!("list<{}>", called(element)),
-        Form::Tuple(parts) => format!("tuple<{}>", parts.iter().map(called).collect::<Vec<_>>().join(", ")),
-        Form::Option(inner) => format!("option<{}>", called(inner)),
-        Form::Result { ok: None, error: None } => "result".into(),
-        Form::Result { ok: Some(ok), error: None } => format!("result<{}>", called(ok)),
-        Form::Result { ok, error } => format!("result<{}, {}>", optional(ok), optional(error)),
-        Form::Own(resource) => resource.to_string(),
-        Form::Borrow(resource) => format!("borrow<{resource}>"),
+        WitTypeKind::Bool => "bool".into(),
+        WitTypeKind::Int(int) => int.facts().0.into(),
+        WitTypeKind::F32 => "f32".into(),
+        WitTypeKind::F64 => "f64".into(),
+        WitTypeKind::Char => "char".into(),
+        WitTypeKind::String => "string".into(),
+        WitTypeKind::List(element) => format!("list<{}>", called(element)),
+        WitTypeKind::Tuple(parts) => format!("tuple<{}>", parts.iter().map(called).collect::<Vec<_>>().join(", ")),
+        WitTypeKind::Option(inner) => format!("option<{}>", called(inner)),
+        WitTypeKind::Result { ok: None, error: None } => "result".into(),
+        WitTypeKind::Result { ok: Some(ok), error: None } => format!("result<{}>", called(ok)),
+        WitTypeKind::Result { ok, error } => format!("result<{}, {}>", optional(ok), optional(error)),
+        WitTypeKind::Own(resource) => resource.to_string(),
+        WitTypeKind::Borrow(resource) => format!("borrow<{resource}>"),
         // These always have a name.
-        Form::Record(_) => "record".into(),
-        Form::Variant(_) => "variant".into(),
-        Form::Enum(_) => "enum".into(),
-        Form::Flags(_) => "flags".into(),
+        WitTypeKind::Record(_) => "record".into(),
+        WitTypeKind::Variant(_) => "variant".into(),
+        WitTypeKind::Enum(_) => "enum".into(),
+        WitTypeKind::Flags(_) => "flags".into(),
     }
 }
 
 /// The definition of a type: in one line, or with one for each part where comments stand on parts.
-fn defined(name: &str, of: &Form, docs: Option<&TypeDocs>) -> String {
+fn defined(name: &str, of: &WitTypeKind, docs: Option<&TypeDocs>) -> String {
     let (keyword, parts): (_, Vec<(&str, String)>) = match of {
-        Form::Record(fields) => {
-            let field = |it: &Field| format!("{}: {}", it.name, called(&it.shape));
+        WitTypeKind::Record(fields) => {
+            let field = |it: &WitField| format!("{}: {}", it.name, called(&it.shape));
             ("record", fields.iter().map(|it| (it.name.as_str(), field(it))).collect())
         }
-        Form::Variant(cases) => {
-            let payload = |it: &Case| it.payload.as_ref().map_or(String::new(), |of| format!("({})", called(of)));
-            let case = |it: &Case| format!("{}{}", it.name, payload(it));
+        WitTypeKind::Variant(cases) => {
+            let payload = |it: &WitCase| it.payload.as_ref().map_or(String::new(), |of| format!("({})", called(of)));
+            let case = |it: &WitCase| format!("{}{}", it.name, payload(it));
             ("variant", cases.iter().map(|it| (it.name.as_str(), case(it))).collect())
         }
-        Form::Enum(cases) => ("enum", cases.iter().map(|it| (it.as_str(), it.clone())).collect()),
-        Form::Flags(flags) => ("flags", flags.iter().map(|it| (it.as_str(), it.clone())).collect()),
+        WitTypeKind::Enum(cases) => ("enum", cases.iter().map(|it| (it.as_str(), it.clone())).collect()),
+        WitTypeKind::Flags(flags) => ("flags", flags.iter().map(|it| (it.as_str(), it.clone())).collect()),
         other => return format!("{}type {name} = {}", comment(docs.map(|docs| &docs.about), ""), form(other)),
     };
     let about = comment(docs.map(|docs| &docs.about), "");
@@ -108,23 +108,23 @@ fn comment(text: Option<&String>, indent: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plugin::functions::Path;
+    use crate::plugin::functions::FunctionPath;
 
-    fn function(cases: usize) -> Function {
-        let payload = Some(Shape::of(Form::List(Box::new(Shape::of(Form::Bool)))));
-        let case = |at: usize| Case { name: format!("case-{at}"), payload: payload.clone().filter(|_| at > 0) };
-        let form = Form::Variant((0..cases).map(case).collect());
-        let shape = Shape { name: Some("choice".into()), ..Shape::of(form) };
-        Function {
+    fn function(cases: usize) -> ExportedFunction {
+        let payload = Some(WitType::of(WitTypeKind::List(Box::new(WitType::of(WitTypeKind::Bool)))));
+        let case = |at: usize| WitCase { name: format!("case-{at}"), payload: payload.clone().filter(|_| at > 0) };
+        let form = WitTypeKind::Variant((0..cases).map(case).collect());
+        let shape = WitType { name: Some("choice".into()), ..WitType::of(form) };
+        ExportedFunction {
             tool: "box_choose".into(),
-            path: Path { interface: None, function: "[method]box.choose".into() },
+            path: FunctionPath { interface: None, function: "[method]box.choose".into() },
             params: vec![
-                Field { name: "self".into(), shape: Shape::of(Form::Borrow("box".into())) },
-                Field { name: "one".into(), shape: shape.clone() },
+                WitField { name: "self".into(), shape: WitType::of(WitTypeKind::Borrow("box".into())) },
+                WitField { name: "one".into(), shape: shape.clone() },
             ],
-            result: Some(Shape::of(Form::Result { ok: None, error: Some(Box::new(shape)) })),
+            result: Some(WitType::of(WitTypeKind::Result { ok: None, error: Some(Box::new(shape)) })),
             docs: None,
-            act: Act::Call,
+            act: FunctionAction::Call,
         }
     }
 
@@ -141,7 +141,7 @@ mod tests {
         assert!(text.len() <= limits::SIGNATURE_BYTES && text.ends_with('…'), "{}", text.len());
     }
 
-    fn documented(cases: usize, about: &str, items: &[(&str, &str)]) -> Function {
+    fn documented(cases: usize, about: &str, items: &[(&str, &str)]) -> ExportedFunction {
         let items = items.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
         let mut function = function(cases);
         function.params[1].shape.docs = Some(TypeDocs { about: about.into(), items }.into());

@@ -1,32 +1,32 @@
 use std::{collections::HashMap, sync::Arc};
 
 use crate::{
-    chat::Snapshot,
+    chat::ChatSnapshot,
     error::Fault,
     limits,
     plugin::{
         bindings::{imports::attachments, types},
-        convert::{self, Attached},
+        convert::{self, GuestMediaIndex},
         runtime::PluginState,
     },
 };
 
 /// The media of the conversation that a call is about, by the ids under which it was handed them.
 #[derive(Default)]
-pub struct Attachments {
-    chat: Snapshot,
+pub struct GuestAttachments {
+    chat: ChatSnapshot,
     /// Made when the first one is read: most calls read none.
     by_id: Option<HashMap<String, Arc<[u8]>>>,
 }
 
-impl Attachments {
+impl GuestAttachments {
     /// Those of this conversation.
-    pub fn of(chat: &Snapshot) -> Self {
+    pub fn of(chat: &ChatSnapshot) -> Self {
         Self { chat: chat.clone(), by_id: None }
     }
 
     fn get(&mut self, id: &str) -> Option<Arc<[u8]>> {
-        self.by_id.get_or_insert_with(|| Attached::in_chat(&self.chat).all()).get(id).map(Arc::clone)
+        self.by_id.get_or_insert_with(|| GuestMediaIndex::in_chat(&self.chat).all()).get(id).map(Arc::clone)
     }
 }
 

@@ -1,5 +1,5 @@
 use crate::{
-    chat::{Entry, Part},
+    chat::{ChatEntry, Part},
     limits,
     plugin::{
         bindings::{imports::chat, types},
@@ -47,7 +47,7 @@ impl chat::Host for PluginState {
     }
 }
 
-fn facts(entry: &Entry) -> chat::Entry {
+fn facts(entry: &ChatEntry) -> chat::Entry {
     let mut traits = chat::Traits::empty();
     for part in &entry.message.parts {
         match part {

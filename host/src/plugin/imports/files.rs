@@ -29,39 +29,39 @@ use wasmtime_wasi::{
 };
 use wasmtime_wasi_io::streams::{DynInputStream, DynOutputStream};
 
-pub use at_once::AtOnce;
+pub use at_once::NonblockingFiles;
 
-use crate::{limits, plugin::runtime::Meter};
+use crate::{limits, plugin::runtime::CallMeter};
 
 /// Places for the opens of one plugin that have not come to an end.
 #[derive(Clone)]
-pub struct Opening(Arc<Semaphore>);
+pub struct FileOpenLimiter(Arc<Semaphore>);
 
-impl Default for Opening {
+impl Default for FileOpenLimiter {
     fn default() -> Self {
         Self(Arc::new(Semaphore::new(limits::OPENING_FILES)))
     }
 }
 
-impl Opening {
+impl FileOpenLimiter {
     /// Waits for a place; none if all are taken by what does not open.
-    async fn place(&self) -> Option<Place> {
+    async fn place(&self) -> Option<FileOpenPermit> {
         let place = timeout(limits::OPENING_WAIT, Arc::clone(&self.0).acquire_owned()).await;
-        place.ok()?.ok().map(|permit| Place(Some(permit)))
+        place.ok()?.ok().map(|permit| FileOpenPermit(Some(permit)))
     }
 }
 
 /// A place among the opens. Where the call is dropped in the middle it stays taken for a while: the open still holds a thread,
 /// for all that is known.
-struct Place(Option<OwnedSemaphorePermit>);
+struct FileOpenPermit(Option<OwnedSemaphorePermit>);
 
-impl Place {
+impl FileOpenPermit {
     fn opened(mut self) {
         self.0 = None;
     }
 }
 
-impl Drop for Place {
+impl Drop for FileOpenPermit {
     fn drop(&mut self) {
         if let (Some(permit), Ok(runtime)) = (self.0.take(), Handle::try_current()) {
             runtime.spawn(async move {
@@ -74,7 +74,7 @@ impl Drop for Place {
 
 /// What one instance has of its files beside their handles.
 #[derive(Default)]
-pub struct Held {
+pub struct InstanceFileState {
     /// Entries of all listings of folders that it holds.
     entries: usize,
     /// What is read comes here first, so that what the guest is handed has its length.
@@ -82,33 +82,33 @@ pub struct Held {
 }
 
 /// A folder as it was listed.
-struct Listing {
+struct DirectoryListing {
     /// How many entries it had.
     entries: usize,
     /// What the guest has not been handed yet.
-    left: vec::IntoIter<Entry>,
+    left: vec::IntoIter<DirectoryEntryResult>,
 }
 
 /// One name; none that could be told is an error of its own.
-type Entry = Result<DirectoryEntry, ErrorCode>;
+type DirectoryEntryResult = Result<DirectoryEntry, ErrorCode>;
 
 /// The file system as one guest reaches it.
-pub struct Files<'a> {
+pub struct GuestFilesystem<'a> {
     pub view: WasiFilesystemCtxView<'a>,
-    pub at_once: &'a AtOnce,
-    pub opening: &'a Opening,
-    pub held: &'a mut Held,
-    pub meter: &'a Meter,
+    pub at_once: &'a NonblockingFiles,
+    pub opening: &'a FileOpenLimiter,
+    pub held: &'a mut InstanceFileState,
+    pub meter: &'a CallMeter,
 }
 
 /// For the linker.
-pub struct HasFiles;
+pub struct HasGuestFilesystem;
 
-impl HasData for HasFiles {
-    type Data<'a> = Files<'a>;
+impl HasData for HasGuestFilesystem {
+    type Data<'a> = GuestFilesystem<'a>;
 }
 
-impl Host for Files<'_> {
+impl Host for GuestFilesystem<'_> {
     fn convert_error_code(&mut self, error: FsError) -> wasmtime::Result<ErrorCode> {
         self.view.convert_error_code(error)
     }
@@ -119,11 +119,11 @@ impl Host for Files<'_> {
 }
 
 /// The listing behind a handle of the guest's.
-fn listing(stream: &Resource<DirectoryEntryStream>) -> Resource<Listing> {
+fn listing(stream: &Resource<DirectoryEntryStream>) -> Resource<DirectoryListing> {
     Resource::new_own(stream.rep())
 }
 
-impl HostDirectoryEntryStream for Files<'_> {
+impl HostDirectoryEntryStream for GuestFilesystem<'_> {
     async fn read_directory_entry(
         &mut self,
         stream: Resource<DirectoryEntryStream>,
@@ -134,7 +134,7 @@ impl HostDirectoryEntryStream for Files<'_> {
     }
 
     fn drop(&mut self, stream: Resource<DirectoryEntryStream>) -> wasmtime::Result<()> {
-        let Listing { entries, .. } = self.view.table.delete(listing(&stream))?;
+        let DirectoryListing { entries, .. } = self.view.table.delete(listing(&stream))?;
         self.held.entries -= entries;
         Ok(())
     }
@@ -151,7 +151,7 @@ macro_rules! as_they_are {
 
 type Fd = Resource<Descriptor>;
 
-impl HostDescriptor for Files<'_> {
+impl HostDescriptor for GuestFilesystem<'_> {
     /// Opens a file or a folder, and nothing else: a pipe that nobody writes to, or a device that has nothing to say, would
     /// hold one of the host's threads until somebody does. Between the look and the opening somebody may put one there, so
     /// the opens that a plugin has under way are bounded too.
@@ -214,13 +214,13 @@ impl HostDescriptor for Files<'_> {
     /// Lists a folder that has not too many entries: all of them are read at once, into the host's memory, and stay there
     /// until the guest drops the listing. So it holds a few at most, and each entry counts as a call of an imported function.
     async fn read_directory(&mut self, fd: Fd) -> FsResult<Resource<DirectoryEntryStream>> {
-        let Listed { entries, names } = self.list(fd).await?;
+        let DirectoryScan { entries, names } = self.list(fd).await?;
         self.meter.count_host_calls(entries as u64);
         let names = names.ok_or(ErrorCode::Overflow)?;
         if entries + self.held.entries > limits::LISTED_ENTRIES {
             return Err(ErrorCode::Busy.into());
         }
-        let listing = self.view.table.push(Listing { entries, left: names.into_iter() })?;
+        let listing = self.view.table.push(DirectoryListing { entries, left: names.into_iter() })?;
         self.held.entries += entries;
         Ok(Resource::new_own(listing.rep()))
     }
@@ -281,16 +281,16 @@ fn is_opened(kind: DescriptorType) -> bool {
 }
 
 /// What was found in a folder.
-struct Listed {
+struct DirectoryScan {
     /// How many entries it has, `.` and `..` among them, counted up to one beyond [`limits::FOLDER_ENTRIES`].
     entries: usize,
     /// None where there are too many.
-    names: Option<Vec<Entry>>,
+    names: Option<Vec<DirectoryEntryResult>>,
 }
 
 #[cfg(unix)]
-impl Files<'_> {
-    async fn list(&mut self, fd: Fd) -> FsResult<Listed> {
+impl GuestFilesystem<'_> {
+    async fn list(&mut self, fd: Fd) -> FsResult<DirectoryScan> {
         let Descriptor::Dir(folder) = self.view.table.get(&fd)? else { return Err(ErrorCode::NotDirectory.into()) };
         let folder = Arc::clone(&folder.dir);
         let listed = tokio::task::spawn_blocking(move || list(&folder)).await;
@@ -300,7 +300,7 @@ impl Files<'_> {
 
 /// Lists a folder. It knows itself what its entries are, as a rule.
 #[cfg(unix)]
-fn list(folder: &std::fs::File) -> std::io::Result<Listed> {
+fn list(folder: &std::fs::File) -> std::io::Result<DirectoryScan> {
     use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, openat, statat};
     // What a guest was given is open as a place alone (`O_PATH`); nothing can be read from that.
     let folder = openat(folder, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
@@ -309,7 +309,7 @@ fn list(folder: &std::fs::File) -> std::io::Result<Listed> {
         let entry = entry?;
         entries += 1;
         if entries > limits::FOLDER_ENTRIES {
-            return Ok(Listed { entries, names: None });
+            return Ok(DirectoryScan { entries, names: None });
         }
         let name = entry.file_name();
         if name == c"." || name == c".." {
@@ -327,7 +327,7 @@ fn list(folder: &std::fs::File) -> std::io::Result<Listed> {
         let entry = |name: &str| DirectoryEntry { type_: kind(found), name: name.to_owned() };
         names.push(name.to_str().map(entry).map_err(|_| ErrorCode::IllegalByteSequence));
     }
-    Ok(Listed { entries, names: Some(names) })
+    Ok(DirectoryScan { entries, names: Some(names) })
 }
 
 /// What something is in WASI's words, as wasmtime-wasi has them.
@@ -345,9 +345,9 @@ fn kind(found: rustix::fs::FileType) -> DescriptorType {
 }
 
 #[cfg(not(unix))]
-impl Files<'_> {
+impl GuestFilesystem<'_> {
     /// The same where a folder that is open cannot be looked through: wasmtime-wasi knows its path.
-    async fn list(&mut self, fd: Fd) -> FsResult<Listed> {
+    async fn list(&mut self, fd: Fd) -> FsResult<DirectoryScan> {
         let stream = HostDescriptor::read_directory(&mut self.view, fd).await?;
         let mut names = Vec::new();
         loop {
@@ -362,6 +362,6 @@ impl Files<'_> {
         }
         HostDirectoryEntryStream::drop(&mut self.view, stream).map_err(FsError::trap)?;
         let entries = names.len();
-        Ok(Listed { entries, names: (entries <= limits::FOLDER_ENTRIES).then_some(names) })
+        Ok(DirectoryScan { entries, names: (entries <= limits::FOLDER_ENTRIES).then_some(names) })
     }
 }

@@ -16,8 +16,8 @@ use crate::{
     error::Fault,
     event::{Event, RunCx},
     net::egress::{
-        CredentialUse, Egress, EgressBody, EgressFacts, EgressFailure, EgressReply, EgressRequest, EgressResponse,
-        EgressUpload,
+        CredentialUse, Egress, EgressFacts, EgressFailure, EgressRequest, EgressRequestBody, EgressResponse,
+        EgressResponseBody, EgressUpload,
     },
     plugin::{
         bindings::{imports::http, types},
@@ -28,7 +28,7 @@ use crate::{
 
 /// Sends requests in the name of a plugin, and tells of each.
 #[derive(Clone)]
-pub struct Asker {
+pub struct PluginHttpClient {
     pub egress: Egress,
     pub cx: RunCx,
     pub plugin: Arc<str>,
@@ -38,14 +38,14 @@ pub struct Asker {
     pub nobody_listens: Arc<AtomicBool>,
 }
 
-impl Asker {
+impl PluginHttpClient {
     /// Sends a request until the head of the response is there, which takes so long at most if that is said.
     pub async fn send(
         &self,
         request: EgressRequest,
         begins_within: Option<Duration>,
     ) -> (Result<EgressResponse, Fault>, Event) {
-        let mut untold = Untold::new(self, self.egress.facts_of(&request));
+        let mut untold = UnreportedRequest::new(self, self.egress.facts_of(&request));
         let sending = self.egress.send(EgressRequest { idle: self.idle, ..request });
         let sent = match begins_within {
             Some(time) => timeout(time, sending).await.unwrap_or_else(|_| {
@@ -99,13 +99,13 @@ impl Asker {
 }
 
 /// The body of a response as the guest reads it.
-pub struct ResponseBody {
-    reply: EgressReply,
+pub struct GuestResponseBody {
+    reply: EgressResponseBody,
     /// What came and was not read yet.
     rest: Bytes,
 }
 
-impl ResponseBody {
+impl GuestResponseBody {
     /// The next bytes, at most `max`; none at the end.
     async fn read(&mut self, max: usize) -> Result<Bytes, Fault> {
         while self.rest.is_empty() {
@@ -120,15 +120,15 @@ impl ResponseBody {
 
 /// A request of which nothing was told yet. If it is dropped, because the plugin or the run goes away before there is an
 /// answer, that is told: it may have been sent, and what was sent may have been heard.
-struct Untold {
-    asker: Asker,
+struct UnreportedRequest {
+    asker: PluginHttpClient,
     began: Instant,
     facts: EgressFacts,
     is_told: bool,
 }
 
-impl Untold {
-    fn new(asker: &Asker, facts: EgressFacts) -> Self {
+impl UnreportedRequest {
+    fn new(asker: &PluginHttpClient, facts: EgressFacts) -> Self {
         Self { asker: asker.clone(), began: Instant::now(), facts, is_told: false }
     }
 
@@ -146,7 +146,7 @@ impl Untold {
     }
 }
 
-impl Drop for Untold {
+impl Drop for UnreportedRequest {
     fn drop(&mut self) {
         if !self.is_told {
             let event = self.given_up();
@@ -156,26 +156,26 @@ impl Drop for Untold {
 }
 
 /// A request whose body the guest writes piece by piece.
-pub struct Upload {
+pub struct GuestUpload {
     upload: EgressUpload,
-    untold: Untold,
+    untold: UnreportedRequest,
 }
 
-type Asked<T> = wasmtime::Result<Result<T, types::Error>>;
+type HostCallResult<T> = wasmtime::Result<Result<T, types::Error>>;
 
-fn failed<T>(fault: &Fault) -> Asked<T> {
+fn failed<T>(fault: &Fault) -> HostCallResult<T> {
     Ok(Err(convert::fault_to_wit(fault)))
 }
 
 impl PluginState {
     /// Who sends requests for this call; nobody for calls of kinds that may not.
-    fn asker(&self) -> Result<Asker, Fault> {
+    fn asker(&self) -> Result<PluginHttpClient, Fault> {
         let message = || "only tools and providers send requests".to_owned();
         self.asker.clone().ok_or_else(|| Fault::Denied { message: message() })
     }
 
     /// What the guest asks for.
-    fn asked(&mut self, request: http::Request, body: EgressBody) -> wasmtime::Result<EgressRequest> {
+    fn asked(&mut self, request: http::Request, body: EgressRequestBody) -> wasmtime::Result<EgressRequest> {
         let http::Request { method, url, headers, credential, timeout_ms } = request;
         let of_headers: usize = headers.iter().map(|(name, value)| name.len() + value.len()).sum();
         self.take(method.len() + url.len() + of_headers)?;
@@ -192,7 +192,10 @@ impl PluginState {
     }
 
     /// Hands a response to the guest, and tells of it.
-    async fn answered(&mut self, (sent, event): (Result<EgressResponse, Fault>, Event)) -> Asked<http::Response> {
+    async fn answered(
+        &mut self,
+        (sent, event): (Result<EgressResponse, Fault>, Event),
+    ) -> HostCallResult<http::Response> {
         self.emit(event).await;
         let EgressResponse { status, headers, body: reply, .. } = match sent {
             Ok(response) => response,
@@ -201,22 +204,22 @@ impl PluginState {
         let headers: Vec<_> =
             headers.into_iter().map(|(name, value)| (name, String::from_utf8_lossy(&value).into_owned())).collect();
         self.hand(headers.iter().map(|(name, value)| name.len() + value.len()).sum())?;
-        let body = self.table.push(ResponseBody { reply, rest: Bytes::new() })?;
+        let body = self.table.push(GuestResponseBody { reply, rest: Bytes::new() })?;
         Ok(Ok(http::Response { status, headers, body }))
     }
 }
 
 impl http::Host for PluginState {
-    async fn send(&mut self, request: http::Request, body: Vec<u8>) -> Asked<http::Response> {
-        let request = self.asked(request, EgressBody::Bytes(body.into()))?;
+    async fn send(&mut self, request: http::Request, body: Vec<u8>) -> HostCallResult<http::Response> {
+        let request = self.asked(request, EgressRequestBody::Bytes(body.into()))?;
         match self.asker() {
             Ok(asker) => self.answered(asker.send(request, None).await).await,
             Err(fault) => failed(&fault),
         }
     }
 
-    async fn begin(&mut self, request: http::Request) -> Asked<Resource<Upload>> {
-        let request = self.asked(request, EgressBody::default())?;
+    async fn begin(&mut self, request: http::Request) -> HostCallResult<Resource<GuestUpload>> {
+        let request = self.asked(request, EgressRequestBody::default())?;
         let asker = match self.asker() {
             Ok(asker) => asker,
             Err(fault) => return failed(&fault),
@@ -224,8 +227,8 @@ impl http::Host for PluginState {
         let began = Instant::now();
         match asker.egress.begin(EgressRequest { idle: asker.idle, ..request }) {
             Ok(upload) => {
-                let untold = Untold::new(&asker, upload.facts().clone());
-                Ok(Ok(self.table.push(Upload { upload, untold })?))
+                let untold = UnreportedRequest::new(&asker, upload.facts().clone());
+                Ok(Ok(self.table.push(GuestUpload { upload, untold })?))
             }
             Err(failure) => {
                 let (sent, event) = asker.told(Err(failure), began.elapsed());
@@ -246,7 +249,7 @@ impl http::Host for PluginState {
 }
 
 impl http::HostBody for PluginState {
-    async fn read(&mut self, body: Resource<ResponseBody>, max: u32) -> Asked<Vec<u8>> {
+    async fn read(&mut self, body: Resource<GuestResponseBody>, max: u32) -> HostCallResult<Vec<u8>> {
         if max == 0 {
             return failed(&Fault::invalid("`max` is 0: ask for one byte at least"));
         }
@@ -254,26 +257,26 @@ impl http::HostBody for PluginState {
         Ok(read.map(Into::into).map_err(|fault| convert::fault_to_wit(&fault)))
     }
 
-    async fn drop(&mut self, body: Resource<ResponseBody>) -> wasmtime::Result<()> {
+    async fn drop(&mut self, body: Resource<GuestResponseBody>) -> wasmtime::Result<()> {
         self.table.delete(body)?;
         Ok(())
     }
 }
 
 impl http::HostUpload for PluginState {
-    async fn write(&mut self, upload: Resource<Upload>, chunk: Vec<u8>) -> Asked<()> {
+    async fn write(&mut self, upload: Resource<GuestUpload>, chunk: Vec<u8>) -> HostCallResult<()> {
         let written = self.table.get_mut(&upload)?.upload.write(chunk.into()).await;
         Ok(written.map_err(|fault| convert::fault_to_wit(&fault)))
     }
 
-    async fn finish(&mut self, upload: Resource<Upload>) -> Asked<http::Response> {
-        let Upload { upload, mut untold } = self.table.delete(upload)?;
+    async fn finish(&mut self, upload: Resource<GuestUpload>) -> HostCallResult<http::Response> {
+        let GuestUpload { upload, mut untold } = self.table.delete(upload)?;
         let sent = upload.finish().await;
         self.answered(untold.told(sent)).await
     }
 
-    async fn drop(&mut self, upload: Resource<Upload>) -> wasmtime::Result<()> {
-        let Upload { upload, mut untold } = self.table.delete(upload)?;
+    async fn drop(&mut self, upload: Resource<GuestUpload>) -> wasmtime::Result<()> {
+        let GuestUpload { upload, mut untold } = self.table.delete(upload)?;
         untold.facts.clone_from(upload.facts());
         drop(upload);
         let event = untold.given_up();

@@ -7,11 +7,11 @@ use crate::{
     capability::{Grant, KvScope},
     error::Fault,
     event::{Event, RunCx},
-    kv::{Expected, KvError, Place, Store, Stores},
+    kv::{KvError, KvPrecondition, KvStore, KvStoreOwner, KvStores},
     plugin::{
         bindings::{imports::kv, types},
         convert,
-        loader::Settings,
+        loader::PluginSettings,
         runtime::PluginState,
     },
 };
@@ -22,33 +22,33 @@ pub struct KvBinding {
     /// Its place in the config: no two have the same.
     user: String,
     plugin: String,
-    stores: Stores,
+    stores: KvStores,
 }
 
 /// The stores of one run, by whose they are.
 #[derive(Default)]
-struct OfRun(Mutex<HashMap<(String, String), Store>>);
+struct RunKvStores(Mutex<HashMap<(String, String), KvStore>>);
 
 impl KvBinding {
     /// None: it has none.
-    pub fn of(granted: &Grant, settings: &Settings, plugin: &str) -> Option<Self> {
+    pub fn of(granted: &Grant, settings: &PluginSettings, plugin: &str) -> Option<Self> {
         let scope = *granted.kv.first()?;
         // `agents.NAME.plugins.ID`, `providers.NAME`
         let user = settings.place.strip_suffix(&format!(".plugins.{plugin}")).unwrap_or(&settings.place);
         Some(Self { scope, user: user.into(), plugin: plugin.into(), stores: settings.stores.clone() })
     }
 
-    fn store(&self, cx: &RunCx) -> Store {
+    fn store(&self, cx: &RunCx) -> KvStore {
         let (user, plugin) = (self.user.clone(), self.plugin.clone());
         match self.scope {
             KvScope::Run => {
-                let stores = cx.kept.get::<OfRun>();
+                let stores = cx.kept.get::<RunKvStores>();
                 let mut stores = stores.0.lock().unwrap_or_else(PoisonError::into_inner);
                 stores.entry((user, plugin)).or_insert_with(|| self.stores.in_memory()).clone()
             }
-            KvScope::Session => self.stores.get(Place::Session { user, plugin }),
-            KvScope::Agent => self.stores.get(Place::User { user, plugin }),
-            KvScope::Plugin => self.stores.get(Place::Plugin { plugin }),
+            KvScope::Session => self.stores.get(KvStoreOwner::Session { user, plugin }),
+            KvScope::Agent => self.stores.get(KvStoreOwner::User { user, plugin }),
+            KvScope::Plugin => self.stores.get(KvStoreOwner::Plugin { plugin }),
         }
     }
 }
@@ -67,7 +67,7 @@ impl kv::Host for PluginState {
     }
 
     async fn set(&mut self, key: String, value: Option<Vec<u8>>) -> wasmtime::Result<Result<(), types::Error>> {
-        Ok(self.write(key, Expected::Anything, value).await?.map(drop))
+        Ok(self.write(key, KvPrecondition::Anything, value).await?.map(drop))
     }
 
     async fn compare_and_swap(
@@ -76,7 +76,7 @@ impl kv::Host for PluginState {
         expected: Option<u64>,
         value: Option<Vec<u8>>,
     ) -> wasmtime::Result<Result<bool, types::Error>> {
-        self.write(key, expected.map_or(Expected::Nothing, Expected::Revision), value).await
+        self.write(key, expected.map_or(KvPrecondition::Nothing, KvPrecondition::Revision), value).await
     }
 
     async fn keys(
@@ -95,7 +95,7 @@ impl kv::Host for PluginState {
 }
 
 impl PluginState {
-    fn store(&self) -> Result<Store, types::Error> {
+    fn store(&self) -> Result<KvStore, types::Error> {
         // Without the grant it is not linked.
         let none = || convert::fault_to_wit(&Fault::Denied { message: "no key-value store is granted".into() });
         self.kv.as_ref().map(|binding| binding.store(&self.cx)).ok_or_else(none)
@@ -104,7 +104,7 @@ impl PluginState {
     async fn write(
         &mut self,
         key: String,
-        expected: Expected,
+        expected: KvPrecondition,
         value: Option<Vec<u8>>,
     ) -> wasmtime::Result<Result<bool, types::Error>> {
         self.take(key.len() + value.as_ref().map_or(0, Vec::len))?;
@@ -116,7 +116,7 @@ impl PluginState {
 }
 
 /// As the guest is told it. The operator is told once of a store that cannot be used, and where it is.
-async fn told<T>(state: &mut PluginState, store: &Store, done: Result<T, KvError>) -> Result<T, types::Error> {
+async fn told<T>(state: &mut PluginState, store: &KvStore, done: Result<T, KvError>) -> Result<T, types::Error> {
     let Err(error) = done else { return done.map_err(|error| convert::fault_to_wit(&error.fault())) };
     if error.is_of_operator() && store.is_news(&error) {
         let plugin = Arc::clone(&state.plugin);

@@ -12,16 +12,16 @@ use crate::{
 
 /// What one call has logged so far, through whichever door. Clones count together.
 #[derive(Clone, Default)]
-pub struct Logged(Arc<Mutex<Count>>);
+pub struct PluginLogQuota(Arc<Mutex<PluginLogCounts>>);
 
 #[derive(Default)]
-struct Count {
+struct PluginLogCounts {
     entries: u32,
     bytes: usize,
     dropped: u32,
 }
 
-impl Logged {
+impl PluginLogQuota {
     /// Counts an entry of so many bytes, and says whether it is told of. Once one was dropped all later ones are: what is
     /// told is the beginning, without holes.
     pub fn admits(&self, bytes: usize, limits: &Limits) -> bool {
@@ -42,7 +42,7 @@ impl Logged {
         self.count().dropped
     }
 
-    fn count(&self) -> MutexGuard<'_, Count> {
+    fn count(&self) -> MutexGuard<'_, PluginLogCounts> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

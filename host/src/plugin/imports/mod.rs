@@ -16,7 +16,7 @@ mod sink;
 mod wasi;
 mod wasi_http;
 
-pub use attachments::Attachments;
+pub use attachments::GuestAttachments;
 pub use kv::KvBinding;
 use wasmtime::{
     bail,
@@ -25,42 +25,42 @@ use wasmtime::{
 use wasmtime_wasi_io::{bindings::wasi::io, poll::DynPollable};
 
 use super::{
-    anatomy::{Kind, of_contract},
+    anatomy::{PluginKind, of_contract},
     bindings::imports,
-    manifest::Manifest,
+    manifest::PluginManifest,
     runtime::PluginState,
 };
 use crate::{
-    capability::{Grant, Wants},
+    capability::{Grant, RequestedCapabilities},
     limits,
 };
 
-pub use files::{AtOnce, Files, Held, Opening};
-pub use http::{Asker, ResponseBody, Upload};
-pub use log::Logged;
-pub use wasi::{Base, Exited};
-pub use wasi_http::WasiDoor;
+pub use files::{FileOpenLimiter, GuestFilesystem, InstanceFileState, NonblockingFiles};
+pub use http::{GuestResponseBody, GuestUpload, PluginHttpClient};
+pub use log::PluginLogQuota;
+pub use wasi::{GuestExit, WasiBaseState};
+pub use wasi_http::WasiHttpState;
 
 /// The kinds that belong to a conversation which they can read.
-pub const CHAT_KINDS: &[Kind] = &[Kind::Effect, Kind::Tool, Kind::Coordinator];
+pub const CHAT_KINDS: &[PluginKind] = &[PluginKind::Effect, PluginKind::Tool, PluginKind::Coordinator];
 
 /// Whether one of these kinds can read a conversation.
-pub fn reads_chat(kinds: &[Kind]) -> bool {
+pub fn reads_chat(kinds: &[PluginKind]) -> bool {
     CHAT_KINDS.iter().any(|kind| kinds.contains(kind))
 }
 
 /// Whether one of these kinds can read its conversation without a grant, as far as its powers go.
-pub fn has_chat(kinds: &[Kind]) -> bool {
-    [Kind::Effect, Kind::Coordinator].iter().any(|kind| kinds.contains(kind))
+pub fn has_chat(kinds: &[PluginKind]) -> bool {
+    [PluginKind::Effect, PluginKind::Coordinator].iter().any(|kind| kinds.contains(kind))
 }
 
 /// What it takes to import an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Need {
+pub enum ImportRequirement {
     /// Nothing: it is always there.
     Nothing,
     /// To be of that kind.
-    Kind(Kind),
+    Kind(PluginKind),
     /// To be an effect or a coordinator, or a tool that is granted `chat`.
     Chat,
     /// To be granted `clock`.
@@ -87,19 +87,19 @@ pub enum Need {
 }
 
 /// What it takes to import this, as the component names it; none if this host does not have it.
-pub fn need_of_import(import: &str) -> Option<Need> {
+pub fn need_of_import(import: &str) -> Option<ImportRequirement> {
     if let Some((interface, _)) = of_contract(import) {
         return Some(match interface {
-            "log" | "config" => Need::Nothing,
-            "progress" => Need::Kind(Kind::Tool),
-            "sink" | "attachments" => Need::Kind(Kind::Provider),
-            "outgoing" => Need::Kind(Kind::ModelMiddleware),
-            "chat" => Need::Chat,
-            "clock" => Need::Clock,
-            "random" => Need::Random,
-            "kv" => Need::Kv,
-            "http" => Need::Http,
-            "process" => Need::Programs,
+            "log" | "config" => ImportRequirement::Nothing,
+            "progress" => ImportRequirement::Kind(PluginKind::Tool),
+            "sink" | "attachments" => ImportRequirement::Kind(PluginKind::Provider),
+            "outgoing" => ImportRequirement::Kind(PluginKind::ModelMiddleware),
+            "chat" => ImportRequirement::Chat,
+            "clock" => ImportRequirement::Clock,
+            "random" => ImportRequirement::Random,
+            "kv" => ImportRequirement::Kv,
+            "http" => ImportRequirement::Http,
+            "process" => ImportRequirement::Programs,
             _ => return None,
         });
     }
@@ -109,11 +109,11 @@ pub fn need_of_import(import: &str) -> Option<Need> {
         return None;
     }
     Some(match interface {
-        "wasi:filesystem/types" | "wasi:filesystem/preopens" => Need::Files,
-        "wasi:http/types" | "wasi:http/outgoing-handler" => Need::Http,
-        "wasi:io/error" | "wasi:io/poll" | "wasi:io/streams" => Need::Streams,
-        "wasi:clocks/wall-clock" | "wasi:clocks/monotonic-clock" => Need::WasiClock,
-        "wasi:random/random" | "wasi:random/insecure" | "wasi:random/insecure-seed" => Need::WasiRandom,
+        "wasi:filesystem/types" | "wasi:filesystem/preopens" => ImportRequirement::Files,
+        "wasi:http/types" | "wasi:http/outgoing-handler" => ImportRequirement::Http,
+        "wasi:io/error" | "wasi:io/poll" | "wasi:io/streams" => ImportRequirement::Streams,
+        "wasi:clocks/wall-clock" | "wasi:clocks/monotonic-clock" => ImportRequirement::WasiClock,
+        "wasi:random/random" | "wasi:random/insecure" | "wasi:random/insecure-seed" => ImportRequirement::WasiRandom,
         "wasi:cli/environment"
         | "wasi:cli/exit"
         | "wasi:cli/stdin"
@@ -130,12 +130,12 @@ pub fn need_of_import(import: &str) -> Option<Need> {
         | "wasi:sockets/tcp"
         | "wasi:sockets/tcp-create-socket"
         | "wasi:sockets/udp"
-        | "wasi:sockets/udp-create-socket" => Need::WasiBase,
+        | "wasi:sockets/udp-create-socket" => ImportRequirement::WasiBase,
         _ => return None,
     })
 }
 
-impl Need {
+impl ImportRequirement {
     /// Whether it is in WASI's base: then it is there without a grant, and reaches nothing.
     pub fn is_in_base(self) -> bool {
         matches!(self, Self::Files | Self::Streams | Self::WasiClock | Self::WasiRandom | Self::WasiBase)
@@ -152,8 +152,8 @@ impl Need {
     }
 
     /// Whether the manifest asks for it.
-    pub fn is_asked_for_by(self, manifest: &Manifest) -> bool {
-        let Wants { files, clock, random, chat, kv, http, programs, .. } = &manifest.wants;
+    pub fn is_asked_for_by(self, manifest: &PluginManifest) -> bool {
+        let RequestedCapabilities { files, clock, random, chat, kv, http, programs, .. } = &manifest.wants;
         if manifest.wasi && self.is_in_base() {
             return true;
         }
@@ -204,17 +204,17 @@ impl Need {
     }
 
     /// Whether a plugin has it because of what it is, and not because it was granted.
-    pub fn comes_with_kind(self, granted: &Grant, manifest: &Manifest) -> bool {
+    pub fn comes_with_kind(self, granted: &Grant, manifest: &PluginManifest) -> bool {
         self.is_given_by(&Grant { chat: false, ..granted.clone() }, manifest) && self == Self::Chat
     }
 
     /// Whether a plugin that has got this can import it.
-    pub fn is_linked_with(self, granted: &Grant, manifest: &Manifest) -> bool {
+    pub fn is_linked_with(self, granted: &Grant, manifest: &PluginManifest) -> bool {
         manifest.wasi && self.is_in_base() || self == Self::WasiClock || self.is_given_by(granted, manifest)
     }
 
     /// Whether a plugin that has got this reaches something by it.
-    pub fn is_given_by(self, granted: &Grant, manifest: &Manifest) -> bool {
+    pub fn is_given_by(self, granted: &Grant, manifest: &PluginManifest) -> bool {
         match self {
             Self::Nothing | Self::Kind(_) => true,
             Self::Chat => granted.chat || has_chat(&manifest.kinds),
@@ -235,19 +235,19 @@ impl Need {
 /// Links what was granted, and nothing else: what is not here cannot be called, whatever the guest does. With `wasi` its base
 /// is there too, which reaches nothing but what was granted. Every function reaches the state through
 /// [`PluginState::called`], which counts.
-pub fn link(linker: &mut Linker<PluginState>, grant: &Grant, kinds: &[Kind], wasi: bool) -> wasmtime::Result<()> {
+pub fn link(linker: &mut Linker<PluginState>, grant: &Grant, kinds: &[PluginKind], wasi: bool) -> wasmtime::Result<()> {
     type Own = HasSelf<PluginState>;
     imports::types::add_to_linker::<_, Own>(linker, PluginState::called)?;
     imports::log::add_to_linker::<_, Own>(linker, PluginState::called)?;
     imports::config::add_to_linker::<_, Own>(linker, PluginState::called)?;
-    if kinds.contains(&Kind::Tool) {
+    if kinds.contains(&PluginKind::Tool) {
         imports::progress::add_to_linker::<_, Own>(linker, PluginState::called)?;
     }
-    if kinds.contains(&Kind::Provider) {
+    if kinds.contains(&PluginKind::Provider) {
         imports::sink::add_to_linker::<_, Own>(linker, PluginState::called)?;
         imports::attachments::add_to_linker::<_, Own>(linker, PluginState::called)?;
     }
-    if kinds.contains(&Kind::ModelMiddleware) {
+    if kinds.contains(&PluginKind::ModelMiddleware) {
         imports::outgoing::add_to_linker::<_, Own>(linker, PluginState::called)?;
     }
     if grant.chat || has_chat(kinds) {
@@ -286,7 +286,8 @@ pub fn link(linker: &mut Linker<PluginState>, grant: &Grant, kinds: &[Kind], was
 pub fn link_the_rest_as_traps(linker: &mut Linker<PluginState>, component: &Component) -> wasmtime::Result<()> {
     let engine = component.engine().clone();
     for (name, import) in component.component_type().imports(&engine) {
-        let is_linked = need_of_import(name).is_some_and(|need| need == Need::Nothing || need.is_in_base());
+        let is_linked =
+            need_of_import(name).is_some_and(|need| need == ImportRequirement::Nothing || need.is_in_base());
         if is_linked || of_contract(name).is_some_and(|(interface, _)| interface == "types") {
             continue;
         }
@@ -317,19 +318,19 @@ fn link_files(linker: &mut Linker<PluginState>) -> wasmtime::Result<()> {
         filesystem::{WasiFilesystem, WasiFilesystemView},
         p2::bindings::filesystem,
     };
-    filesystem::types::add_to_linker::<_, files::HasFiles>(linker, |state| state.called().opened_files())?;
+    filesystem::types::add_to_linker::<_, files::HasGuestFilesystem>(linker, |state| state.called().opened_files())?;
     filesystem::preopens::add_to_linker::<_, WasiFilesystem>(linker, |state| state.called().filesystem())
 }
 
 /// WASI's streams, through which it reads and writes what it was granted, and what waits for them. By themselves they reach
 /// nothing.
 fn link_streams(linker: &mut Linker<PluginState>) -> wasmtime::Result<()> {
-    struct Table;
-    impl wasmtime::component::HasData for Table {
+    struct HasResourceTable;
+    impl wasmtime::component::HasData for HasResourceTable {
         type Data<'a> = &'a mut ResourceTable;
     }
-    io::error::add_to_linker::<_, Table>(linker, |state| &mut state.called().table)?;
-    io::streams::add_to_linker::<_, Table>(linker, |state| &mut state.called().table)?;
+    io::error::add_to_linker::<_, HasResourceTable>(linker, |state| &mut state.called().table)?;
+    io::streams::add_to_linker::<_, HasResourceTable>(linker, |state| &mut state.called().table)?;
     io::poll::add_to_linker::<_, HasSelf<PluginState>>(linker, PluginState::called)
 }
 

@@ -1,6 +1,6 @@
 use crate::plugin::{
     bindings::{imports::outgoing, types},
-    convert::{self, Weigh},
+    convert::{self, GuestPayload},
     runtime::PluginState,
 };
 

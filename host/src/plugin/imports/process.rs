@@ -7,7 +7,7 @@ use crate::{
         convert,
         runtime::PluginState,
     },
-    process::{Exit, Wish},
+    process::{ProcessExit, ProgramRequest},
 };
 
 impl process::Host for PluginState {
@@ -20,13 +20,13 @@ impl process::Host for PluginState {
             return Ok(Err(convert::fault_to_wit(&Fault::Denied { message })));
         };
         let time = timeout_ms.map(|time| Duration::from_millis(time.into()));
-        let ended = match programs.run(&program, Wish { args, stdin, time, folder: None }).await {
+        let ended = match programs.run(&program, ProgramRequest { args, stdin, time, folder: None }).await {
             Ok(ended) => ended,
             Err(fault) => return Ok(Err(convert::fault_to_wit(&fault))),
         };
         let status = match ended.exit {
-            Exit::Status(status) => Some(status),
-            Exit::Signal(_) | Exit::Time => None,
+            ProcessExit::Status(status) => Some(status),
+            ProcessExit::Signal(_) | ProcessExit::Time => None,
         };
         self.hand(ended.stdout.len() + ended.stderr.len())?;
         Ok(Ok(process::Output { status, stdout: ended.stdout, stderr: ended.stderr, cut: ended.is_cut }))

@@ -2,7 +2,7 @@ use wasmtime::bail;
 
 use crate::{
     limits,
-    model::Delta,
+    model::ReplyDelta,
     plugin::{bindings::imports::sink, convert, runtime::PluginState},
 };
 
@@ -21,10 +21,10 @@ impl sink::Host for PluginState {
                     limits::DELTA_BYTES
                 )
             }
-            sink::Delta::Text(text) => Delta::Text(text),
-            sink::Delta::Thinking(text) => Delta::Thinking(text),
-            sink::Delta::ToolCall(name) => Delta::ToolCall(name),
-            sink::Delta::Usage(usage) => Delta::Usage(convert::usage(usage)),
+            sink::Delta::Text(text) => ReplyDelta::Text(text),
+            sink::Delta::Thinking(text) => ReplyDelta::Thinking(text),
+            sink::Delta::ToolCall(name) => ReplyDelta::ToolCall(name),
+            sink::Delta::Usage(usage) => ReplyDelta::Usage(convert::usage(usage)),
             // A piece of a format that nobody here shows.
             sink::Delta::Other(_) => return Ok(()),
         };

@@ -23,11 +23,11 @@ use wasmtime_wasi_http::{
     p2::bindings::{LinkOptions, http as wasi},
 };
 
-use super::http::Asker;
+use super::http::PluginHttpClient;
 use crate::{
     error::Fault,
     limits,
-    net::egress::{CredentialUse, EgressBody, EgressReply, EgressRequest, EgressResponse},
+    net::egress::{CredentialUse, EgressRequest, EgressRequestBody, EgressResponse, EgressResponseBody},
     plugin::runtime::PluginState,
 };
 
@@ -40,12 +40,12 @@ pub fn link(linker: &mut Linker<PluginState>) -> wasmtime::Result<()> {
 /// What stands behind `wasi:http` in one store. It goes before the store's table does, so that a body whose writer has gone
 /// with the store is cut and not taken for whole.
 #[derive(Default)]
-pub struct WasiDoor {
+pub struct WasiHttpState {
     context: WasiHttpCtx,
-    hooks: Hooks,
+    hooks: PluginHttpHooks,
 }
 
-impl Drop for WasiDoor {
+impl Drop for WasiHttpState {
     fn drop(&mut self) {
         self.hooks.is_gone.store(true, Ordering::Release);
     }
@@ -53,15 +53,15 @@ impl Drop for WasiDoor {
 
 /// Sends what the guest wants sent; nothing in calls that may send nothing.
 #[derive(Default)]
-struct Hooks {
-    asker: Option<Asker>,
+struct PluginHttpHooks {
+    asker: Option<PluginHttpClient>,
     /// Whether the store is.
     is_gone: Arc<AtomicBool>,
 }
 
 impl WasiHttpView for PluginState {
     fn http(&mut self) -> WasiHttpCtxView<'_> {
-        let Self { wasi_http: WasiDoor { context, hooks }, asker, table, .. } = self;
+        let Self { wasi_http: WasiHttpState { context, hooks }, asker, table, .. } = self;
         if hooks.asker.is_none() {
             hooks.asker.clone_from(asker);
         }
@@ -69,9 +69,9 @@ impl WasiHttpView for PluginState {
     }
 }
 
-type Sent = Result<(Response<WasiBody>, Box<dyn Future<Output = Result<(), Error>> + Send>), Error>;
+type WasiHttpResult = Result<(Response<WasiBody>, Box<dyn Future<Output = Result<(), Error>> + Send>), Error>;
 
-impl WasiHttpHooks for Hooks {
+impl WasiHttpHooks for PluginHttpHooks {
     /// That is the host's.
     fn set_host_header(&mut self) -> bool {
         false
@@ -87,7 +87,7 @@ impl WasiHttpHooks for Hooks {
         request: Request<WasiBody>,
         options: Option<RequestOptions>,
         _: Box<dyn Future<Output = Result<(), Error>> + Send>,
-    ) -> Box<dyn Future<Output = Sent> + Send> {
+    ) -> Box<dyn Future<Output = WasiHttpResult> + Send> {
         let (asker, is_gone) = (self.asker.clone(), Arc::clone(&self.is_gone));
         Box::new(async move {
             let Some(asker) = asker else { return Err(Error::HttpRequestDenied) };
@@ -120,17 +120,21 @@ fn asked(request: Request<WasiBody>, is_gone: Arc<AtomicBool>) -> EgressRequest 
         follow: false,
         timeout: None,
         idle: None,
-        body: if is_empty { EgressBody::default() } else { EgressBody::stream(OfGuest { body, is_gone }, length) },
+        body: if is_empty {
+            EgressRequestBody::default()
+        } else {
+            EgressRequestBody::stream(GuestRequestBody { body, is_gone }, length)
+        },
     }
 }
 
 /// The body of a request that a guest writes.
-struct OfGuest {
+struct GuestRequestBody {
     body: WasiBody,
     is_gone: Arc<AtomicBool>,
 }
 
-impl Body for OfGuest {
+impl Body for GuestRequestBody {
     type Data = Bytes;
     type Error = Error;
 
@@ -159,7 +163,7 @@ fn response(sent: EgressResponse, between_bytes: Option<Duration>) -> Result<Res
 }
 
 /// The body of a response, each piece read when the guest asks for it.
-fn streamed(reply: EgressReply, between_bytes: Option<Duration>) -> WasiBody {
+fn streamed(reply: EgressResponseBody, between_bytes: Option<Duration>) -> WasiBody {
     let pieces = stream::try_unfold(reply, move |mut reply| async move {
         let next = async { reply.chunk().await.map_err(|fault| code(&fault)) };
         let next = match between_bytes {

@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use crate::{
-    agent::{OnFailure, Phase},
-    capability::{Access, Http, KvScope, Powers},
+    agent::{EffectPhase, OnFailure},
+    capability::{FileAccess, HttpGrant, KvScope, Powers},
     limits,
-    plugin::functions::{Lifetime, OnFunction},
+    plugin::functions::{FunctionOverrides, InstanceLifetime},
 };
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct File {
+pub(super) struct ManifestFile {
     pub id: String,
     #[serde(default)]
     pub version: String,
@@ -23,22 +23,22 @@ pub(super) struct File {
     pub kinds: Vec<String>,
     pub params: Option<Vec<String>>,
     #[serde(default)]
-    pub wants: FileWants,
-    pub effect: Option<FileEffect>,
+    pub wants: ManifestWants,
+    pub effect: Option<ManifestEffect>,
     #[serde(rename = "run-middleware")]
-    pub run_middleware: Option<FileRunMiddleware>,
+    pub run_middleware: Option<ManifestRunMiddleware>,
     pub on_failure: Option<OnFailure>,
     pub only: Option<Vec<String>>,
     pub leave_out: Option<Vec<String>>,
-    pub instance: Option<Lifetime>,
-    pub functions: Option<BTreeMap<String, OnFunction>>,
+    pub instance: Option<InstanceLifetime>,
+    pub functions: Option<BTreeMap<String, FunctionOverrides>>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct FileWants {
+pub(super) struct ManifestWants {
     #[serde(default)]
-    pub files: FileFiles,
+    pub files: ManifestFilesAccess,
     #[serde(default)]
     pub clock: bool,
     #[serde(default)]
@@ -46,41 +46,41 @@ pub(super) struct FileWants {
     #[serde(default)]
     pub chat: bool,
     #[serde(default)]
-    pub kv: FileKv,
+    pub kv: ManifestKvAccess,
     #[serde(default)]
-    pub models: FileNames,
+    pub models: ManifestNamesAccess,
     #[serde(default)]
-    pub http: FileHttp,
+    pub http: ManifestHttpAccess,
     #[serde(default)]
-    pub credentials: FileNames,
+    pub credentials: ManifestNamesAccess,
     #[serde(default)]
     pub powers: Powers,
     #[serde(default)]
     pub programs: bool,
-    pub wasi: Option<FileWasi>,
+    pub wasi: Option<ManifestWasiBase>,
 }
 
 /// How it wants the base of WASI: there is one way.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum FileWasi {
+pub(super) enum ManifestWasiBase {
     Powerless,
 }
 
 /// Whether it wants models beside the agent's own, or credentials, and whether it can do without.
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(untagged, expecting = "it is `true` or `\"optional\"`")]
-pub(super) enum FileNames {
+pub(super) enum ManifestNamesAccess {
     Any(bool),
-    Some(Optional),
+    Some(ManifestOptionalKeyword),
 }
 
-impl FileNames {
+impl ManifestNamesAccess {
     /// Whether it wants some, and can do without.
     pub fn wanted(self) -> (bool, bool) {
         match self {
             Self::Any(wanted) => (wanted, false),
-            Self::Some(Optional::Optional) => (true, true),
+            Self::Some(ManifestOptionalKeyword::Optional) => (true, true),
         }
     }
 }
@@ -88,7 +88,7 @@ impl FileNames {
 /// Which access to files it wants, and whether it can do without.
 #[derive(Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum FileFiles {
+pub(super) enum ManifestFilesAccess {
     #[default]
     #[serde(skip)]
     None,
@@ -98,12 +98,12 @@ pub(super) enum FileFiles {
     Optional,
 }
 
-impl FileFiles {
-    pub fn wanted(self) -> Option<Access> {
+impl ManifestFilesAccess {
+    pub fn wanted(self) -> Option<FileAccess> {
         match self {
             Self::None => None,
-            Self::Read | Self::Optional => Some(Access::Read),
-            Self::Write => Some(Access::Write),
+            Self::Read | Self::Optional => Some(FileAccess::Read),
+            Self::Write => Some(FileAccess::Write),
         }
     }
 }
@@ -111,27 +111,27 @@ impl FileFiles {
 /// Whether it sends HTTP requests, and where to.
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "it is `true`, or a list of URLs such as `[\"https://api.example.com\"]`")]
-pub(super) enum FileHttp {
+pub(super) enum ManifestHttpAccess {
     Any(bool),
     Some(Vec<String>),
 }
 
-impl Default for FileHttp {
+impl Default for ManifestHttpAccess {
     fn default() -> Self {
         Self::Any(false)
     }
 }
 
-impl FileHttp {
-    pub fn wanted(&self) -> Result<Http, String> {
+impl ManifestHttpAccess {
+    pub fn wanted(&self) -> Result<HttpGrant, String> {
         match self {
-            Self::Any(false) => Ok(Http::default()),
-            Self::Any(true) => Ok(Http::all()),
+            Self::Any(false) => Ok(HttpGrant::default()),
+            Self::Any(true) => Ok(HttpGrant::all()),
             Self::Some(urls) if urls.is_empty() || urls.len() > limits::HTTP_ENTRIES => {
                 Err(format!("http: name 1 to {} places, or write `http = true`", limits::HTTP_ENTRIES))
             }
-            Self::Some(urls) => urls.iter().try_fold(Http::default(), |all, url| {
-                Http::place(url).map(|one| all.join(&one)).map_err(|error| format!("http: {error}"))
+            Self::Some(urls) => urls.iter().try_fold(HttpGrant::default(), |all, url| {
+                HttpGrant::place(url).map(|one| all.join(&one)).map_err(|error| format!("http: {error}"))
             }),
         }
     }
@@ -139,11 +139,11 @@ impl FileHttp {
 
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Optional {
+pub(super) enum ManifestOptionalKeyword {
     Optional,
 }
 
-impl Default for FileNames {
+impl Default for ManifestNamesAccess {
     fn default() -> Self {
         Self::Any(false)
     }
@@ -152,12 +152,12 @@ impl Default for FileNames {
 /// Whether it wants a store, and which one it is made for.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(untagged, expecting = "it is `true`, or one of `run`, `session`, `agent` and `plugin`")]
-pub(super) enum FileKv {
+pub(super) enum ManifestKvAccess {
     Any(bool),
     One(KvScope),
 }
 
-impl Default for FileKv {
+impl Default for ManifestKvAccess {
     fn default() -> Self {
         Self::Any(false)
     }
@@ -165,15 +165,15 @@ impl Default for FileKv {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct FileEffect {
-    pub phases: Vec<Phase>,
+pub(super) struct ManifestEffect {
+    pub phases: Vec<EffectPhase>,
     #[serde(default)]
     pub shortens: bool,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct FileRunMiddleware {
+pub(super) struct ManifestRunMiddleware {
     #[serde(default)]
     pub before_only: bool,
 }

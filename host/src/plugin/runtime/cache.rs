@@ -12,7 +12,7 @@ use wasmtime::{Engine, component::Component};
 
 use crate::{
     files,
-    plugin::{catalog::Digest, private},
+    plugin::{catalog::ComponentDigest, private},
 };
 
 /// A directory of compiled components: `<component digest>-<settings>.bin`, a hash of that name and the
@@ -41,12 +41,12 @@ impl CompileCache {
         std::mem::take(&mut *self.altered.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn path(&self, digest: Digest) -> PathBuf {
+    fn path(&self, digest: ComponentDigest) -> PathBuf {
         self.directory.join(format!("{digest}-{}.bin", self.settings))
     }
 
     /// The compiled component, if there is a whole one.
-    pub fn get(&self, engine: &Engine, digest: Digest) -> Option<Component> {
+    pub fn get(&self, engine: &Engine, digest: ComponentDigest) -> Option<Component> {
         if !self.directory.is_dir() {
             return None;
         }
@@ -73,7 +73,7 @@ impl CompileCache {
     }
 
     /// Keeps the code of a component.
-    pub fn put(&self, digest: Digest, code: &[u8]) {
+    pub fn put(&self, digest: ComponentDigest, code: &[u8]) {
         let kept = private::make(&self.directory).and_then(|()| {
             write_verified(&self.path(digest), code)?;
             private::prune(&self.directory)
@@ -146,7 +146,7 @@ mod tests {
         let engine = Engine::default();
         let cache = CompileCache::new(parent.path().join("made"), &engine);
         let component = Component::from_binary(&engine, b"\0asm\x0d\0\x01\0").unwrap();
-        let digest = Digest::of(b"x");
+        let digest = ComponentDigest::of(b"x");
         cache.put(digest, &component.serialize().unwrap());
         assert!(cache.get(&engine, digest).is_some(), "made with mode 0700");
         fs::set_permissions(&cache.directory, fs::Permissions::from_mode(0o770)).unwrap();

@@ -12,14 +12,17 @@ use wasmtime::{
     component::{Instance, InstancePre},
 };
 
-use super::{Bound, MemoryRefusal, MemoryShortage, PluginState, Progress, RefusalReason, meter::Cut};
+use super::{
+    GuestLimit, MemoryRefusal, MemoryRefusalReason, MemoryShortage, PluginState, ToolProgressThrottle,
+    meter::ExceededTimeLimit,
+};
 use crate::{
     error::{Fault, seconds},
     event::{Event, LogLevel, RunCx},
     limits,
     plugin::{
-        convert::{self, Weigh, WitError},
-        imports::Exited,
+        convert::{self, GuestPayload, WitError},
+        imports::GuestExit,
         loader::Plugin,
     },
 };
@@ -52,7 +55,7 @@ pub const PROBE: &str = "probe";
 
 /// How a call ended, seen from outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum PluginCallOutcome {
     Ok,
     Fault,
     Trap,
@@ -66,7 +69,7 @@ impl Plugin {
     ///
     /// `prepare` gives the store what this call may see beside the plugin's grant; `call` loads the kind and calls it.
     /// Its value comes back with what is left of the store's data.
-    pub(in crate::plugin) async fn call<R: Weigh>(
+    pub(in crate::plugin) async fn call<R: GuestPayload>(
         &self,
         cx: &RunCx,
         setup: CallSetup,
@@ -77,7 +80,7 @@ impl Plugin {
     }
 
     /// The same on another linking of the component: the loader tries it with less.
-    pub(in crate::plugin) async fn call_on<R: Weigh>(
+    pub(in crate::plugin) async fn call_on<R: GuestPayload>(
         &self,
         pre: &InstancePre<PluginState>,
         cx: &RunCx,
@@ -101,23 +104,23 @@ impl Plugin {
 
     /// The end of a call for which there was no place: it has taken nothing.
     pub(super) async fn refused<R>(&self, cx: &RunCx, setup: &CallSetup, fault: Fault) -> Result<R, Fault> {
-        self.tell(&mut self.state(cx), setup, End::Limit, Duration::ZERO).await;
+        self.tell(&mut self.state(cx), setup, PluginCallOutcome::Limit, Duration::ZERO).await;
         Err(fault)
     }
 
     /// Drives what a call does in its store to its end, or to that of its time, and tells of it.
-    pub(super) async fn drive<R: Weigh>(
+    pub(super) async fn drive<R: GuestPayload>(
         &self,
         store: &mut Store<PluginState>,
         setup: &CallSetup,
         work: impl AsyncFnOnce(&mut Store<PluginState>) -> wasmtime::Result<Result<R, WitError>>,
-    ) -> (End, Result<R, Fault>) {
+    ) -> (PluginCallOutcome, Result<R, Fault>) {
         let started = Instant::now();
         let meter = Arc::clone(&store.data().meter);
         let called = meter.drive(&self.share, self.engine.turns(), (setup.time, self.limits.cpu), async {
             store.data_mut().hand(setup.input)?;
             let answer = work(&mut *store).await?;
-            store.data_mut().take(answer.as_ref().map_or_else(Weigh::bytes, Weigh::bytes))?;
+            store.data_mut().take(answer.as_ref().map_or_else(GuestPayload::bytes, GuestPayload::bytes))?;
             Ok(answer)
         });
         let called = called.await;
@@ -127,14 +130,14 @@ impl Plugin {
                 let what = format!("wants more kept than it may: its state has {bytes} bytes, at most {most} are kept");
                 self.beyond("state_bytes", most_of(most, limits::STATE_BYTES), what)
             }
-            Ok(Ok(Ok(value))) => (End::Ok, Ok(value)),
-            Ok(Ok(Err(error))) => (End::Fault, Err(convert::fault(error))),
+            Ok(Ok(Ok(value))) => (PluginCallOutcome::Ok, Ok(value)),
+            Ok(Ok(Err(error))) => (PluginCallOutcome::Fault, Err(convert::fault(error))),
             Ok(Err(error)) => self.crashed(store, &error),
-            Err(Cut::Cpu) => {
+            Err(ExceededTimeLimit::Cpu) => {
                 let what = format!("computed for more than {}", seconds(self.limits.cpu));
                 self.beyond("cpu", most_time(self.limits.cpu, limits::PLUGIN_CPU_CEILING), what)
             }
-            Err(Cut::Time) => {
+            Err(ExceededTimeLimit::Time) => {
                 let why = match meter.was_slowed() {
                     true => {
                         let (now, most) = (self.limits.host_calls_per_second, limits::HOST_CALLS_PER_SECOND_CEILING);
@@ -148,7 +151,7 @@ impl Plugin {
                     }
                 };
                 let message = format!("plugin `{}` took longer than {}{why}", self.id, seconds(setup.time));
-                (End::Timeout, Err(Fault::Timeout { message }))
+                (PluginCallOutcome::Timeout, Err(Fault::Timeout { message }))
             }
         };
         let took = started.elapsed();
@@ -228,9 +231,14 @@ impl Plugin {
     }
 
     /// The end of a call at a limit, which is named as a config names it. `most` is what a config can raise it to.
-    fn beyond<R>(&self, limit: &str, most: Option<String>, what: impl std::fmt::Display) -> (End, Result<R, Fault>) {
+    fn beyond<R>(
+        &self,
+        limit: &str,
+        most: Option<String>,
+        what: impl std::fmt::Display,
+    ) -> (PluginCallOutcome, Result<R, Fault>) {
         let message = format!("plugin `{}` {what} {}", self.id, self.limit(limit, most));
-        (End::Limit, Err(Fault::Exhausted { message }))
+        (PluginCallOutcome::Limit, Err(Fault::Exhausted { message }))
     }
 
     /// A limit of this plugin, and where a config raises it.
@@ -247,40 +255,44 @@ impl Plugin {
         format!("; to raise it write `limits: {{{limit}: …}}` {place}, at most {most}")
     }
 
-    fn crashed<R>(&self, store: &Store<PluginState>, error: &wasmtime::Error) -> (End, Result<R, Fault>) {
+    fn crashed<R>(&self, store: &Store<PluginState>, error: &wasmtime::Error) -> (PluginCallOutcome, Result<R, Fault>) {
         let (id, own) = (&self.id, &self.limits);
         let more = |what: String| format!("needs more than its {what}");
         let trap = error.downcast_ref::<Trap>();
         // A guest may have gone on without the memory that it was refused.
         let hit = store.data().limiter.hit.filter(|_| trap != Some(&Trap::StackOverflow));
         match (hit, trap) {
-            (Some(Bound::Memory), _) => {
+            (Some(GuestLimit::Memory), _) => {
                 let most = most_of(own.memory_bytes, limits::PLUGIN_MEMORY_CEILING);
                 self.beyond("memory_bytes", most, more(format!("{} of memory", shown(own.memory_bytes))))
             }
-            (Some(Bound::Tables), _) => {
+            (Some(GuestLimit::Tables), _) => {
                 let most = most_of(own.table_elements, limits::PLUGIN_TABLE_ELEMENTS_CEILING);
                 let what = format!("needs tables of more than {} elements", own.table_elements);
                 self.beyond("table_elements", most, what)
             }
-            (Some(Bound::Input), _) => {
+            (Some(GuestLimit::Input), _) => {
                 let most = most_of(own.input_bytes, limits::PLUGIN_CROSSING_CEILING);
                 self.beyond("input_bytes", most, format!("is handed more than its {}", shown(own.input_bytes)))
             }
-            (Some(Bound::Output), _) => {
+            (Some(GuestLimit::Output), _) => {
                 let most = most_of(own.output_bytes, limits::PLUGIN_CROSSING_CEILING);
                 self.beyond("output_bytes", most, format!("hands over more than its {}", shown(own.output_bytes)))
             }
-            (Some(Bound::ProcessMemory(refusal)), _) => (End::Limit, Err(self.too_little_memory(refusal))),
+            (Some(GuestLimit::ProcessMemory(refusal)), _) => {
+                (PluginCallOutcome::Limit, Err(self.too_little_memory(refusal)))
+            }
             (None, Some(Trap::StackOverflow)) => {
                 let stack = self.engine.stack_bytes();
                 let most = most_of(stack, limits::PLUGIN_STACK_CEILING);
                 self.beyond("stack_bytes", most, more(format!("{} of stack", shown(stack))))
             }
-            (None, Some(trap)) => (End::Trap, Err(Fault::other(format!("plugin `{id}` crashed: {trap}")))),
-            (None, None) if let Some(Exited { code }) = error.downcast_ref() => {
+            (None, Some(trap)) => {
+                (PluginCallOutcome::Trap, Err(Fault::other(format!("plugin `{id}` crashed: {trap}"))))
+            }
+            (None, None) if let Some(GuestExit { code }) = error.downcast_ref() => {
                 let message = format!("plugin `{id}` ended itself with exit code {code} before it had answered");
-                (End::Trap, Err(Fault::other(message)))
+                (PluginCallOutcome::Trap, Err(Fault::other(message)))
             }
             // The engine has no word of its own for it.
             (None, None) if error.to_string().contains(TOO_MANY_INSTANCES) => {
@@ -289,7 +301,7 @@ impl Plugin {
             }
             (None, None) => {
                 let reason = convert::bounded(format!("{:#}", error), limits::ERROR_BYTES);
-                (End::Trap, Err(Fault::other(format!("plugin `{id}` crashed: {reason}"))))
+                (PluginCallOutcome::Trap, Err(Fault::other(format!("plugin `{id}` crashed: {reason}"))))
             }
         }
     }
@@ -308,25 +320,25 @@ impl Plugin {
             }
         };
         let what = match refusal.reason {
-            RefusalReason::BeyondShare => {
+            MemoryRefusalReason::BeyondShare => {
                 let message = format!("plugin `{id}` needs {bytes} more of memory, and {who} {limit}; {raised}");
                 return Fault::Exhausted { message };
             }
-            RefusalReason::WaitedTooLong => "waited in vain for",
-            RefusalReason::Deadlock => "was ended, since all calls that hold memory wait for more: it asked for",
-            RefusalReason::CannotWait => "did not get",
+            MemoryRefusalReason::WaitedTooLong => "waited in vain for",
+            MemoryRefusalReason::Deadlock => "was ended, since all calls that hold memory wait for more: it asked for",
+            MemoryRefusalReason::CannotWait => "did not get",
         };
         let message = format!("plugin `{id}` {what} {bytes} more of memory: {who} {limit}; try it later, or {raised}");
         Fault::Unavailable { message, after: None }
     }
 
-    async fn tell(&self, state: &mut PluginState, setup: &CallSetup, end: End, duration: Duration) {
+    async fn tell(&self, state: &mut PluginState, setup: &CallSetup, end: PluginCallOutcome, duration: Duration) {
         let (given, events) = (std::mem::take(&mut state.given), &state.cx.events);
         if !events.is_heard() {
             return;
         }
         let agent = || Arc::clone(&state.cx.agent);
-        if let Some(Progress { call, waiting: Some((done, total, message)), .. }) = state.progress.take() {
+        if let Some(ToolProgressThrottle { call, waiting: Some((done, total, message)), .. }) = state.progress.take() {
             events.emit(Event::ToolProgress { agent: agent(), call, done, total, message }).await;
         }
         let dropped = state.logged.dropped();
@@ -336,11 +348,11 @@ impl Plugin {
             events.emit(Event::PluginLog { agent: agent(), plugin, level, message }).await;
         }
         let outcome = match end {
-            End::Ok => "ok",
-            End::Fault => "error",
-            End::Trap => "trap",
-            End::Limit => "limit",
-            End::Timeout => "timeout",
+            PluginCallOutcome::Ok => "ok",
+            PluginCallOutcome::Fault => "error",
+            PluginCallOutcome::Trap => "trap",
+            PluginCallOutcome::Limit => "limit",
+            PluginCallOutcome::Timeout => "timeout",
         };
         let told = Event::PluginCall {
             agent: agent(),

@@ -10,17 +10,17 @@ use wasmtime::{
 };
 
 use super::{
-    GuestMemoryBudget, GuestMemoryUse, Lane, Limits, MemoryAccount, MemoryShare, MemorySource, Share,
+    GuestMemoryBudget, GuestMemoryUse, Lane, Limits, MemoryAccount, MemoryShare, MemorySource, PluginQuota,
     cache::CompileCache,
     machine_memory::guest_memory,
-    share::{Crowd, Turns},
+    share::{ComponentPool, CpuQueue},
 };
 use crate::{
     chat::ToolSpec,
     error::{ErrorKind, Report},
     limits,
     plugin::{
-        catalog::Digest,
+        catalog::ComponentDigest,
         compile::{CompileConfig, ComponentCompiler, MemoryLayout},
     },
 };
@@ -30,16 +30,16 @@ use crate::{
 pub struct PluginEngine {
     engine: Engine,
     stack_bytes: usize,
-    turns: Turns,
+    turns: CpuQueue,
     compiler: Arc<ComponentCompiler>,
     /// Layout of linear memories, on which compiled code depends.
     layout: MemoryLayout,
     cache: Option<CompileCache>,
     /// What plugins have of it: the code of one that nobody has any more is let go.
-    compiled: Mutex<HashMap<Digest, Weak<Component>>>,
+    compiled: Mutex<HashMap<ComponentDigest, Weak<Component>>>,
     specs: Mutex<SpecsByConfig>,
     /// Of the components that agents have.
-    crowds: Mutex<HashMap<Digest, Weak<Crowd>>>,
+    crowds: Mutex<HashMap<ComponentDigest, Weak<ComponentPool>>>,
     /// Of all plugins together.
     memory: Arc<GuestMemoryBudget>,
     /// The accounts of the agents in it, by the agent's name in the config.
@@ -50,7 +50,7 @@ pub struct PluginEngine {
 }
 
 /// What `specs` returned, by component and configuration.
-type SpecsByConfig = HashMap<(Digest, String), Arc<[Arc<ToolSpec>]>>;
+type SpecsByConfig = HashMap<(ComponentDigest, String), Arc<[Arc<ToolSpec>]>>;
 
 /// Completions under way at once: they hold their instance while a model works, so they have places of their own.
 const STREAMS: u32 = limits::PLUGIN_CALLS / 4;
@@ -101,7 +101,7 @@ impl PluginEngine {
         start_ticker(&engine);
         Ok(Self {
             stack_bytes,
-            turns: Turns::new(),
+            turns: CpuQueue::new(),
             cache: compiler.config().cache.clone().map(|directory| CompileCache::new(directory, &engine)),
             compiler,
             layout,
@@ -144,7 +144,7 @@ impl PluginEngine {
     }
 
     /// Turns of all calls that compute.
-    pub(super) fn turns(&self) -> &Turns {
+    pub(super) fn turns(&self) -> &CpuQueue {
         &self.turns
     }
 
@@ -157,10 +157,10 @@ impl PluginEngine {
     }
 
     /// Returns the state that all calls of one plugin of an agent share.
-    pub(in crate::plugin) fn share(&self, limits: &Limits, digest: Digest, agent: &str) -> Share {
+    pub(in crate::plugin) fn share(&self, limits: &Limits, digest: ComponentDigest, agent: &str) -> PluginQuota {
         let crowd = self.crowd(digest);
         let memory = MemoryShare::new(Arc::clone(&self.memory), Arc::clone(crowd.memory()), self.agent_memory(agent));
-        Share::new(limits, crowd, Arc::new(memory))
+        PluginQuota::new(limits, crowd, Arc::new(memory))
     }
 
     /// Returns the memory account of this agent's plugins.
@@ -176,13 +176,13 @@ impl PluginEngine {
     }
 
     /// What all calls of this component share.
-    fn crowd(&self, digest: Digest) -> Arc<Crowd> {
+    fn crowd(&self, digest: ComponentDigest) -> Arc<ComponentPool> {
         let mut crowds = lock(&self.crowds);
         if let Some(crowd) = crowds.get(&digest).and_then(Weak::upgrade) {
             return crowd;
         }
         let most = |places: u32| places / 4 * limits::PLUGIN_QUARTERS_OF_ONE;
-        let crowd = Arc::new(Crowd::new(most(STEPS), most(STREAMS), most(limits::KEPT_INSTANCES)));
+        let crowd = Arc::new(ComponentPool::new(most(STEPS), most(STREAMS), most(limits::KEPT_INSTANCES)));
         crowds.retain(|_, crowd| crowd.strong_count() > 0);
         crowds.insert(digest, Arc::downgrade(&crowd));
         crowd
@@ -207,7 +207,7 @@ impl PluginEngine {
 
     /// The component as native code, if it has been compiled: by this process, by a child when it was looked into, or in the
     /// cache.
-    pub(in crate::plugin) fn compiled(&self, digest: Digest) -> Option<Arc<Component>> {
+    pub(in crate::plugin) fn compiled(&self, digest: ComponentDigest) -> Option<Arc<Component>> {
         if let Some(component) = lock(&self.compiled).get(&digest).and_then(Weak::upgrade) {
             return Some(component);
         }
@@ -222,7 +222,7 @@ impl PluginEngine {
     }
 
     /// Compiles a component in this process.
-    pub(in crate::plugin) fn compile(&self, digest: Digest, bytes: &[u8]) -> wasmtime::Result<Arc<Component>> {
+    pub(in crate::plugin) fn compile(&self, digest: ComponentDigest, bytes: &[u8]) -> wasmtime::Result<Arc<Component>> {
         let component = Component::from_binary(&self.engine, bytes)?;
         if let Some(cache) = &self.cache {
             cache.put(digest, &component.serialize()?);
@@ -231,7 +231,7 @@ impl PluginEngine {
     }
 
     /// Takes code that a child has made of this component.
-    pub(in crate::plugin) fn adopt(&self, digest: Digest, code: &[u8]) -> wasmtime::Result<Arc<Component>> {
+    pub(in crate::plugin) fn adopt(&self, digest: ComponentDigest, code: &[u8]) -> wasmtime::Result<Arc<Component>> {
         // SAFETY: the code is run as it is. It came through a pipe from a process that this one has started for this component,
         // and that nobody else writes to: it is the compiler's as far as that compiles what it is given. `deserialize` checks
         // version and settings once more.
@@ -242,7 +242,7 @@ impl PluginEngine {
         Ok(self.keep(digest, component))
     }
 
-    fn keep(&self, digest: Digest, component: Component) -> Arc<Component> {
+    fn keep(&self, digest: ComponentDigest, component: Component) -> Arc<Component> {
         let component = Arc::new(component);
         let mut compiled = lock(&self.compiled);
         compiled.retain(|_, component| component.strong_count() > 0);
@@ -256,11 +256,11 @@ impl PluginEngine {
     }
 
     /// The tools that the component described under this configuration, if it was asked before.
-    pub(in crate::plugin) fn specs(&self, digest: Digest, config: &str) -> Option<Arc<[Arc<ToolSpec>]>> {
+    pub(in crate::plugin) fn specs(&self, digest: ComponentDigest, config: &str) -> Option<Arc<[Arc<ToolSpec>]>> {
         lock(&self.specs).get(&(digest, config.to_owned())).cloned()
     }
 
-    pub(in crate::plugin) fn keep_specs(&self, digest: Digest, config: &str, specs: &Arc<[Arc<ToolSpec>]>) {
+    pub(in crate::plugin) fn keep_specs(&self, digest: ComponentDigest, config: &str, specs: &Arc<[Arc<ToolSpec>]>) {
         lock(&self.specs).insert((digest, config.to_owned()), Arc::clone(specs));
     }
 }

@@ -43,7 +43,7 @@ pub struct GuestMemoryBudget {
     held: AtomicUsize,
     /// Number of calls that wait; read without the lock by calls that reserve and give back.
     waiting: AtomicUsize,
-    queue: Mutex<Queue>,
+    queue: Mutex<MemoryQueue>,
 }
 
 /// Bytes that guests hold of the budget of the process.
@@ -92,12 +92,12 @@ pub struct MemoryRefusal {
     pub bytes: usize,
     /// Of what there was too little.
     pub shortage: MemoryShortage,
-    pub reason: RefusalReason,
+    pub reason: MemoryRefusalReason,
 }
 
 /// Why a call did not wait any longer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RefusalReason {
+pub enum MemoryRefusalReason {
     /// Nothing came free in time.
     WaitedTooLong,
     /// All who hold memory wait for more.
@@ -109,13 +109,13 @@ pub enum RefusalReason {
 }
 
 #[derive(Debug, Default)]
-struct Queue {
-    waiters: Vec<Waiter>,
+struct MemoryQueue {
+    waiters: Vec<MemoryWaiter>,
     next_id: u64,
 }
 
 #[derive(Debug)]
-struct Waiter {
+struct MemoryWaiter {
     id: u64,
     share: Arc<MemoryShare>,
     bytes: usize,
@@ -205,31 +205,31 @@ impl GuestMemoryBudget {
     }
 
     /// Gives those who wait what there is, in order, and refuses one where nobody would ever give anything back.
-    fn serve(&self, queue: &mut Queue) {
+    fn serve(&self, queue: &mut MemoryQueue) {
         let waiters = &mut queue.waiters;
         // Cached: what accounts hold changes meanwhile.
-        waiters.sort_by_cached_key(Waiter::rank);
+        waiters.sort_by_cached_key(MemoryWaiter::rank);
         self.grant(waiters, true);
         if self.deadlock(waiters).is_some()
             // Someone behind a call that is too large may finish, and give back.
             && !self.grant(waiters, false)
             && let Some((at, shortage)) = self.deadlock(waiters)
         {
-            let Waiter { bytes, told, .. } = waiters.remove(at);
+            let MemoryWaiter { bytes, told, .. } = waiters.remove(at);
             // One that is gone needs no answer.
-            let _ = told.send(Err(MemoryRefusal { bytes, shortage, reason: RefusalReason::Deadlock }));
+            let _ = told.send(Err(MemoryRefusal { bytes, shortage, reason: MemoryRefusalReason::Deadlock }));
         }
         self.waiting.store(waiters.len(), SeqCst);
     }
 
     /// Gives waiters what there is, in order; returns `true` if one got something. `in_order`: nobody comes before a running
     /// call that finds too little in all.
-    fn grant(&self, waiters: &mut Vec<Waiter>, in_order: bool) -> bool {
+    fn grant(&self, waiters: &mut Vec<MemoryWaiter>, in_order: bool) -> bool {
         let (mut at, before) = (0, waiters.len());
         while let Some(waiter) = waiters.get(at) {
             match self.try_take(&waiter.share, waiter.bytes, waiter.is_new) {
                 Ok(()) => {
-                    let Waiter { share, bytes, told, .. } = waiters.remove(at);
+                    let MemoryWaiter { share, bytes, told, .. } = waiters.remove(at);
                     if told.send(Ok(())).is_err() {
                         self.subtract(&share, bytes);
                     }
@@ -243,7 +243,7 @@ impl GuestMemoryBudget {
 
     /// The waiter that is refused where an account is held by waiters alone, so that nothing comes back to it: of the component
     /// that holds most, the call that has come least far.
-    fn deadlock(&self, waiters: &[Waiter]) -> Option<(usize, MemoryShortage)> {
+    fn deadlock(&self, waiters: &[MemoryWaiter]) -> Option<(usize, MemoryShortage)> {
         // What the waiters of each account hold.
         let mut accounts: HashMap<*const MemoryAccount, usize> = HashMap::new();
         let mut held_by_waiters = 0;
@@ -258,7 +258,7 @@ impl GuestMemoryBudget {
             let held = account.held();
             held.saturating_add(bytes) > self.most_of_one() && of(account) >= held
         };
-        let refused = |is_one: &dyn Fn(&Waiter) -> bool| {
+        let refused = |is_one: &dyn Fn(&MemoryWaiter) -> bool| {
             let holders = waiters.iter().enumerate().filter(|(_, waiter)| waiter.holds > 0 && is_one(waiter));
             let first = holders.min_by_key(|(_, waiter)| (Reverse(of(&waiter.share.component)), waiter.holds));
             first.map(|(at, _)| at)
@@ -280,12 +280,12 @@ impl GuestMemoryBudget {
         refused(&|_| is_stuck).map(|at| (at, MemoryShortage::Process))
     }
 
-    fn queue(&self) -> MutexGuard<'_, Queue> {
+    fn queue(&self) -> MutexGuard<'_, MemoryQueue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Waiter {
+impl MemoryWaiter {
     /// Who comes first.
     fn rank(&self) -> (usize, bool, Reverse<usize>, u64) {
         (self.share.component.held(), self.is_new, Reverse(self.holds), self.id)
@@ -347,7 +347,7 @@ impl MemoryReservation {
     pub fn try_reserve(&mut self, bytes: usize, is_new: bool) -> Result<(), MemoryRefusal> {
         if self.share.budget.waiting.load(SeqCst) > 0 && self.lacking(bytes) > 0 {
             let (bytes, shortage) = (self.lacking(bytes), MemoryShortage::Process);
-            return Err(MemoryRefusal { bytes, shortage, reason: RefusalReason::CannotWait });
+            return Err(MemoryRefusal { bytes, shortage, reason: MemoryRefusalReason::CannotWait });
         }
         self.reserve_now(bytes, is_new)
     }
@@ -361,7 +361,8 @@ impl MemoryReservation {
         let lacking = self.lacking(bytes);
         if lacking > 0 {
             let taken = self.share.budget.try_take_unqueued(&self.share, lacking, is_new);
-            let refusal = |shortage| MemoryRefusal { bytes: lacking, shortage, reason: RefusalReason::CannotWait };
+            let refusal =
+                |shortage| MemoryRefusal { bytes: lacking, shortage, reason: MemoryRefusalReason::CannotWait };
             taken.map_err(refusal)?;
             self.bytes += lacking;
         }
@@ -383,9 +384,9 @@ impl MemoryReservation {
         let refusal = |shortage, reason| Err(MemoryRefusal { bytes: lacking, shortage, reason });
         let budget = Arc::clone(&self.share.budget);
         if self.bytes.saturating_add(lacking) > budget.most_of_one() {
-            return refusal(MemoryShortage::Component, RefusalReason::BeyondShare);
+            return refusal(MemoryShortage::Component, MemoryRefusalReason::BeyondShare);
         }
-        let mut waiting = Waiting::enter(self, lacking, is_new);
+        let mut waiting = PendingReservation::enter(self, lacking, is_new);
         let told = match waiting.told.try_recv() {
             Ok(told) => told,
             Err(_) => {
@@ -393,13 +394,15 @@ impl MemoryReservation {
                 begin(budget.usage()).await;
                 match timeout(most, &mut waiting.told).await {
                     // The queue does not forget who waits in it.
-                    Ok(told) => told.unwrap_or_else(|_| refusal(MemoryShortage::Process, RefusalReason::CannotWait)),
+                    Ok(told) => {
+                        told.unwrap_or_else(|_| refusal(MemoryShortage::Process, MemoryRefusalReason::CannotWait))
+                    }
                     Err(_) => match waiting.leave() {
                         Some(told) => told,
                         None => {
                             // A last attempt, which says of what there is too little.
                             let taken = budget.try_take_unqueued(&self.share, lacking, is_new);
-                            taken.or_else(|shortage| refusal(shortage, RefusalReason::WaitedTooLong))
+                            taken.or_else(|shortage| refusal(shortage, MemoryRefusalReason::WaitedTooLong))
                         }
                     },
                 }
@@ -420,7 +423,7 @@ impl Drop for MemoryReservation {
 }
 
 /// A call in the queue. If it is dropped there, it leaves it, and what it was given meanwhile goes back.
-struct Waiting {
+struct PendingReservation {
     id: u64,
     share: Arc<MemoryShare>,
     bytes: usize,
@@ -428,7 +431,7 @@ struct Waiting {
     is_over: bool,
 }
 
-impl Waiting {
+impl PendingReservation {
     fn enter(reservation: &MemoryReservation, bytes: usize, is_new: bool) -> Self {
         let (share, holds) = (Arc::clone(&reservation.share), reservation.bytes);
         let (sender, told) = oneshot::channel();
@@ -436,7 +439,7 @@ impl Waiting {
         let mut queue = budget.queue();
         let id = queue.next_id;
         queue.next_id += 1;
-        queue.waiters.push(Waiter { id, share: Arc::clone(&share), bytes, holds, is_new, told: sender });
+        queue.waiters.push(MemoryWaiter { id, share: Arc::clone(&share), bytes, holds, is_new, told: sender });
         budget.waiting.store(queue.waiters.len(), SeqCst);
         budget.serve(&mut queue);
         drop(queue);
@@ -455,7 +458,7 @@ impl Waiting {
     }
 }
 
-impl Drop for Waiting {
+impl Drop for PendingReservation {
     fn drop(&mut self) {
         if !self.is_over
             && let Some(Ok(())) = self.leave()

@@ -12,57 +12,57 @@ use wasmtime::{Store, component::Instance};
 
 use super::{
     CallSetup, Lane, PluginState,
-    call::{End, wait_for_growth},
+    call::{PluginCallOutcome, wait_for_growth},
 };
 use crate::{
     error::Fault,
     event::RunCx,
     limits,
     plugin::{
-        convert::{Weigh, WitError},
-        functions::Handles,
+        convert::{GuestPayload, WitError},
+        functions::ResourceHandles,
         loader::Plugin,
     },
 };
 
 /// What one run of an agent keeps: it goes with the run.
 #[derive(Default)]
-pub struct KeptInstances(Mutex<Vec<Kept>>);
+pub struct RunInstances(Mutex<Vec<PluginSlot>>);
 
 /// A plugin, and where its instance is kept.
-type Kept = (Arc<Plugin>, Arc<AsyncMutex<Slot>>);
+type PluginSlot = (Arc<Plugin>, Arc<AsyncMutex<InstanceSlot>>);
 
 /// Where the instance of one plugin is kept for one run.
-pub struct Slot {
+pub struct InstanceSlot {
     /// What the model has of it.
-    pub handles: Handles,
-    live: Option<Live>,
+    pub handles: ResourceHandles,
+    live: Option<LiveInstance>,
     /// Drops it when nobody calls it for long. It ends with the slot.
     idle: Option<AbortOnDropHandle<()>>,
-    me: Weak<AsyncMutex<Slot>>,
+    me: Weak<AsyncMutex<InstanceSlot>>,
 }
 
 /// An instance between two calls.
-struct Live {
+struct LiveInstance {
     store: Store<PluginState>,
     instance: Instance,
     used: Instant,
     _places: [OwnedSemaphorePermit; 2],
 }
 
-impl KeptInstances {
+impl RunInstances {
     /// The slot of this plugin, once no other call is in it.
     ///
     /// # Errors
     ///
     /// [`Fault::Unavailable`] if others are in it for too long.
-    pub async fn slot(&self, plugin: &Arc<Plugin>) -> Result<OwnedMutexGuard<Slot>, Fault> {
+    pub async fn slot(&self, plugin: &Arc<Plugin>) -> Result<OwnedMutexGuard<InstanceSlot>, Fault> {
         let slot = {
             let mut slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             match slots.iter().find(|(of, _)| Arc::ptr_eq(of, plugin)) {
                 Some((_, slot)) => Arc::clone(slot),
                 None => {
-                    let slot = Arc::new_cyclic(|me| AsyncMutex::new(Slot::new(me.clone())));
+                    let slot = Arc::new_cyclic(|me| AsyncMutex::new(InstanceSlot::new(me.clone())));
                     slots.push((Arc::clone(plugin), Arc::clone(&slot)));
                     slot
                 }
@@ -83,9 +83,9 @@ impl KeptInstances {
     }
 }
 
-impl Slot {
+impl InstanceSlot {
     fn new(me: Weak<AsyncMutex<Self>>) -> Self {
-        Self { handles: Handles::default(), live: None, idle: None, me }
+        Self { handles: ResourceHandles::default(), live: None, idle: None, me }
     }
 
     /// Drops the instance, and all that the model has of it.
@@ -95,7 +95,7 @@ impl Slot {
     }
 
     /// Keeps an instance until the next call, though not for ever.
-    fn keep(&mut self, live: Live) {
+    fn keep(&mut self, live: LiveInstance) {
         self.live = Some(live);
         if self.idle.as_ref().is_none_or(AbortOnDropHandle::is_finished) {
             self.idle = Some(AbortOnDropHandle::new(tokio::spawn(drop_when_idle(self.me.clone()))));
@@ -103,7 +103,7 @@ impl Slot {
     }
 }
 
-async fn drop_when_idle(slot: Weak<AsyncMutex<Slot>>) {
+async fn drop_when_idle(slot: Weak<AsyncMutex<InstanceSlot>>) {
     loop {
         let Some(held) = slot.upgrade() else { return };
         let mut held = held.lock_owned().await;
@@ -121,9 +121,9 @@ async fn drop_when_idle(slot: Weak<AsyncMutex<Slot>>) {
 impl Plugin {
     /// Calls the instance that is kept in this slot, or one that is made and kept from now on. What trapped, or ran into a
     /// limit or out of time, is dropped, and so is one whose call is cancelled in the middle.
-    pub(in crate::plugin) async fn call_kept<R: Weigh>(
+    pub(in crate::plugin) async fn call_kept<R: GuestPayload>(
         &self,
-        slot: &mut Slot,
+        slot: &mut InstanceSlot,
         cx: &RunCx,
         setup: CallSetup,
         prepare: impl FnOnce(&mut PluginState),
@@ -134,7 +134,7 @@ impl Plugin {
             Err(fault) => return self.refused(cx, &setup, fault).await,
         };
         let (mut store, mut instance, places) = match slot.live.take() {
-            Some(Live { store, instance, _places, .. }) => (store, Some(instance), _places),
+            Some(LiveInstance { store, instance, _places, .. }) => (store, Some(instance), _places),
             None => match self.shared_places(Lane::Kept).await {
                 Ok(places) => (self.store(cx), None, places),
                 Err(fault) => return self.refused(cx, &setup, fault).await,
@@ -157,12 +157,14 @@ impl Plugin {
             .await;
         store.data_mut().rest();
         match (end, instance) {
-            (End::Ok | End::Fault, Some(instance)) => {
-                slot.keep(Live { store, instance, used: Instant::now(), _places: places });
+            (PluginCallOutcome::Ok | PluginCallOutcome::Fault, Some(instance)) => {
+                slot.keep(LiveInstance { store, instance, used: Instant::now(), _places: places });
             }
-            (End::Timeout, _) => slot.lose("its plugin ran out of time"),
-            (End::Limit, _) => slot.lose("its plugin ran into a limit"),
-            (End::Trap | End::Ok | End::Fault, _) => slot.lose("its plugin crashed"),
+            (PluginCallOutcome::Timeout, _) => slot.lose("its plugin ran out of time"),
+            (PluginCallOutcome::Limit, _) => slot.lose("its plugin ran into a limit"),
+            (PluginCallOutcome::Trap | PluginCallOutcome::Ok | PluginCallOutcome::Fault, _) => {
+                slot.lose("its plugin crashed")
+            }
         }
         outcome
     }

@@ -12,7 +12,7 @@ use crate::{event::Event, limits};
 /// Used as a [`ResourceLimiter`] it never waits, which costs no allocation. A [`PluginState`] is the same as a
 /// [`ResourceLimiterAsync`], which waits where there is too little.
 #[derive(Debug)]
-pub struct Limiter {
+pub struct InstanceLimiter {
     limits: Arc<Limits>,
     memory: usize,
     tables: usize,
@@ -23,12 +23,12 @@ pub struct Limiter {
     /// It was told that it waits for memory.
     is_told: bool,
     /// The bound that it ran into, if any: told in place of the trap that follows.
-    pub hit: Option<Bound>,
+    pub hit: Option<GuestLimit>,
 }
 
 /// A bound on what an instance holds, or on what crosses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Bound {
+pub enum GuestLimit {
     Memory,
     Tables,
     Input,
@@ -39,18 +39,18 @@ pub enum Bound {
 
 /// The amounts that an instance would hold after it grows.
 #[derive(Debug, Clone, Copy)]
-struct Growth {
+struct InstanceGrowth {
     memory: usize,
     tables: usize,
 }
 
-impl Growth {
+impl InstanceGrowth {
     fn bytes(self) -> usize {
         self.memory.saturating_add(self.tables.saturating_mul(limits::TABLE_ELEMENT_BYTES))
     }
 }
 
-impl Limiter {
+impl InstanceLimiter {
     pub fn new(limits: Arc<Limits>, share: Arc<MemoryShare>) -> Self {
         let reserved = MemoryReservation::new(share);
         Self { limits, memory: 0, tables: 0, reserved, is_new: true, is_told: false, hit: None }
@@ -77,32 +77,32 @@ impl Limiter {
     }
 
     /// Returns the amounts that the instance would hold with a memory of so many bytes; `None` if it may not have it.
-    fn with_memory(&mut self, current: usize, desired: usize, most: Option<usize>) -> Option<Growth> {
+    fn with_memory(&mut self, current: usize, desired: usize, most: Option<usize>) -> Option<InstanceGrowth> {
         let memory = self.memory.saturating_add(desired.saturating_sub(current));
         if memory > self.limits.memory_bytes {
-            self.hit = Some(Bound::Memory);
+            self.hit = Some(GuestLimit::Memory);
             return None;
         }
-        (!is_beyond(desired, most)).then_some(Growth { memory, tables: self.tables })
+        (!is_beyond(desired, most)).then_some(InstanceGrowth { memory, tables: self.tables })
     }
 
     /// Returns the amounts that the instance would hold with a table of so many elements; `None` if it may not have it.
-    fn with_table(&mut self, current: usize, desired: usize, most: Option<usize>) -> Option<Growth> {
+    fn with_table(&mut self, current: usize, desired: usize, most: Option<usize>) -> Option<InstanceGrowth> {
         let tables = self.tables.saturating_add(desired.saturating_sub(current));
         if tables > self.limits.table_elements {
-            self.hit = Some(Bound::Tables);
+            self.hit = Some(GuestLimit::Tables);
             return None;
         }
-        (!is_beyond(desired, most)).then_some(Growth { memory: self.memory, tables })
+        (!is_beyond(desired, most)).then_some(InstanceGrowth { memory: self.memory, tables })
     }
 
     /// Its instance has grown, so what it was refused before is not what ends it.
-    fn set(&mut self, to: Growth) {
+    fn set(&mut self, to: InstanceGrowth) {
         (self.memory, self.tables) = (to.memory, to.tables);
-        self.hit = self.hit.filter(|bound| !matches!(bound, Bound::Memory | Bound::Tables));
+        self.hit = self.hit.filter(|bound| !matches!(bound, GuestLimit::Memory | GuestLimit::Tables));
     }
 
-    fn grow_now(&mut self, to: Option<Growth>) -> wasmtime::Result<bool> {
+    fn grow_now(&mut self, to: Option<InstanceGrowth>) -> wasmtime::Result<bool> {
         let Some(to) = to else { return Ok(false) };
         match self.reserved.reserve_now(to.bytes(), self.is_new) {
             Ok(()) => {
@@ -110,7 +110,7 @@ impl Limiter {
                 Ok(true)
             }
             Err(refusal) => {
-                self.hit = Some(Bound::ProcessMemory(refusal));
+                self.hit = Some(GuestLimit::ProcessMemory(refusal));
                 // Not "it does not grow": what it holds is to come back.
                 bail!("there is too little memory for all plugins");
             }
@@ -123,7 +123,7 @@ fn is_beyond(desired: usize, most: Option<usize>) -> bool {
     most.is_some_and(|most| desired > most)
 }
 
-impl ResourceLimiter for Limiter {
+impl ResourceLimiter for InstanceLimiter {
     fn memory_growing(&mut self, current: usize, desired: usize, most: Option<usize>) -> wasmtime::Result<bool> {
         let growth = self.with_memory(current, desired, most);
         self.grow_now(growth)
@@ -149,10 +149,10 @@ impl ResourceLimiter for Limiter {
 
 impl PluginState {
     /// Grows what its instance holds, and waits for it if there is too little. The wait is not the guest's time.
-    async fn grow(&mut self, to: Option<Growth>) -> wasmtime::Result<bool> {
+    async fn grow(&mut self, to: Option<InstanceGrowth>) -> wasmtime::Result<bool> {
         let Some(to) = to else { return Ok(false) };
         let Self { limiter, meter, cx, plugin, .. } = self;
-        let Limiter { reserved, is_new, is_told, .. } = limiter;
+        let InstanceLimiter { reserved, is_new, is_told, .. } = limiter;
         if reserved.try_reserve(to.bytes(), *is_new).is_ok() {
             limiter.set(to);
             return Ok(true);
@@ -172,7 +172,7 @@ impl PluginState {
                 Ok(true)
             }
             Err(refusal) => {
-                limiter.hit = Some(Bound::ProcessMemory(refusal));
+                limiter.hit = Some(GuestLimit::ProcessMemory(refusal));
                 bail!("there is too little memory for all plugins");
             }
         }

@@ -13,14 +13,14 @@ use std::{
 
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::{Share, share::Turns};
+use super::{PluginQuota, share::CpuQueue};
 use crate::limits;
 
 /// What one call has taken so far: shared between its store, which counts, and whoever drives it.
 #[derive(Debug, Default)]
-pub struct Meter {
+pub struct CallMeter {
     /// How long it has waited for whoever watches.
-    pub waits: Waits,
+    pub waits: ReaderWaits,
     host_calls: AtomicU64,
     at_once: AtomicU64,
     cpu_nanos: AtomicU64,
@@ -30,14 +30,14 @@ pub struct Meter {
 
 /// Why a call was not driven to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cut {
+pub enum ExceededTimeLimit {
     /// Wall time.
     Time,
     /// Time on the processor.
     Cpu,
 }
 
-impl Meter {
+impl CallMeter {
     /// So many more calls of imported functions, or what takes as much.
     pub fn count_host_calls(&self, calls: u64) {
         self.host_calls.fetch_add(calls, Relaxed);
@@ -74,16 +74,16 @@ impl Meter {
     /// `cpu` on the processor.
     pub async fn drive<R>(
         &self,
-        share: &Share,
-        turns: &Turns,
+        share: &PluginQuota,
+        turns: &CpuQueue,
         (time, cpu): (Duration, Duration),
         call: impl Future<Output = R>,
-    ) -> Result<R, Cut> {
+    ) -> Result<R, ExceededTimeLimit> {
         let started = Instant::now();
         let mut call = pin!(self.by_turns(share, turns, cpu, call));
         loop {
             let left = (time + self.waits.total()).checked_sub(started.elapsed()).filter(|left| !left.is_zero());
-            let left = left.ok_or(Cut::Time)?;
+            let left = left.ok_or(ExceededTimeLimit::Time)?;
             // While it waits, what is left does not shrink: look again, but not all the time.
             if let Ok(ended) = timeout(left.max(limits::EPOCH_TICK), &mut call).await {
                 return ended;
@@ -99,11 +99,11 @@ impl Meter {
     /// its own time.
     async fn by_turns<R>(
         &self,
-        share: &Share,
-        turns: &Turns,
+        share: &PluginQuota,
+        turns: &CpuQueue,
         cpu: Duration,
         call: impl Future<Output = R>,
-    ) -> Result<R, Cut> {
+    ) -> Result<R, ExceededTimeLimit> {
         let (mut call, mut paid_calls, mut is_first) = (pin!(call), 0, true);
         let mut pause = share.pause();
         loop {
@@ -113,7 +113,7 @@ impl Meter {
             }
             let turn = if self.cpu() >= limits::EPOCH_TICK { share.turn(turns).await } else { None };
             self.gave_way.store(false, Relaxed);
-            let clock = if is_first { Clock::wall() } else { Clock::of_this_thread() };
+            let clock = if is_first { PollClock::wall() } else { PollClock::of_this_thread() };
             is_first = false;
             let polled = poll_fn(|cx| Poll::Ready(call.as_mut().poll(cx))).await;
             // A poll stays on its thread.
@@ -125,7 +125,7 @@ impl Meter {
                 return Ok(value);
             }
             if self.cpu() > cpu {
-                return Err(Cut::Cpu);
+                return Err(ExceededTimeLimit::Cpu);
             }
             // Who gives way keeps the turn until everything else that can go on, timers too, has gone on. Who waits for
             // something does not compute: it is somebody else's turn.
@@ -143,13 +143,13 @@ async fn woken() {
 }
 
 /// The clock that measures a poll.
-enum Clock {
+enum PollClock {
     Wall(std::time::Instant),
     #[cfg(unix)]
     Thread(Duration),
 }
 
-impl Clock {
+impl PollClock {
     fn wall() -> Self {
         Self::Wall(std::time::Instant::now())
     }
@@ -181,19 +181,19 @@ fn time_on_processor() -> Duration {
 /// The time that a call has waited for a slow reader. It is not the guest's: a guest must not fail because somebody
 /// reads slowly.
 #[derive(Debug, Default)]
-pub struct Waits(Mutex<WaitsSoFar>);
+pub struct ReaderWaits(Mutex<ReaderWaitTotals>);
 
 #[derive(Debug, Default)]
-struct WaitsSoFar {
+struct ReaderWaitTotals {
     over: Duration,
     since: Option<Instant>,
 }
 
-impl Waits {
+impl ReaderWaits {
     /// A wait that ends when the result is dropped. A guest does one thing at a time, so there is one at most.
-    pub fn begin(&self) -> Waiting<'_> {
+    pub fn begin(&self) -> ReaderWaitGuard<'_> {
         self.change(|waits| waits.since = Some(Instant::now()));
-        Waiting(self)
+        ReaderWaitGuard(self)
     }
 
     /// All waits together, the one under way included, up to [`limits::READER_WAIT`].
@@ -202,15 +202,15 @@ impl Waits {
         total.min(limits::READER_WAIT)
     }
 
-    fn change<R>(&self, change: impl FnOnce(&mut WaitsSoFar) -> R) -> R {
+    fn change<R>(&self, change: impl FnOnce(&mut ReaderWaitTotals) -> R) -> R {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 /// A wait under way.
-pub struct Waiting<'a>(&'a Waits);
+pub struct ReaderWaitGuard<'a>(&'a ReaderWaits);
 
-impl Drop for Waiting<'_> {
+impl Drop for ReaderWaitGuard<'_> {
     fn drop(&mut self) {
         self.0.change(|waits| waits.over += waits.since.take().map_or(Duration::ZERO, |since| since.elapsed()));
     }

@@ -17,12 +17,13 @@ pub(super) use engine::precompile;
 pub use engine::{PluginEngine, engine_config};
 pub use guest_memory::GuestMemoryUse;
 pub(super) use guest_memory::{
-    GuestMemoryBudget, MemoryAccount, MemoryRefusal, MemoryReservation, MemoryShare, MemoryShortage, RefusalReason,
+    GuestMemoryBudget, MemoryAccount, MemoryRefusal, MemoryRefusalReason, MemoryReservation, MemoryShare,
+    MemoryShortage,
 };
-pub(super) use kept::KeptInstances;
-pub(super) use limiter::{Bound, Limiter};
+pub(super) use kept::RunInstances;
+pub(super) use limiter::{GuestLimit, InstanceLimiter};
 pub use limits::Limits;
 pub use machine_memory::MemorySource;
-pub(super) use meter::Meter;
-pub(super) use share::Share;
-pub(super) use state::{ChatView, PluginState, Progress};
+pub(super) use meter::CallMeter;
+pub(super) use share::PluginQuota;
+pub(super) use state::{ChatView, PluginState, ToolProgressThrottle};

@@ -21,19 +21,19 @@ use crate::limits;
 /// Turns on the processor, each for one poll of a call that computes: on all cores but one, at least on one. First come,
 /// first served.
 #[derive(Debug)]
-pub struct Turns {
+pub struct CpuQueue {
     free: Semaphore,
     /// How many have ended: by that who waits knows that the line moves.
     ended: AtomicU64,
 }
 
 /// A turn in one line; it ends when it is dropped.
-struct InTurn<'a> {
+struct CpuQueuePermit<'a> {
     ended: &'a AtomicU64,
     _permit: SemaphorePermit<'a>,
 }
 
-impl Turns {
+impl CpuQueue {
     pub fn new() -> Self {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         Self::of(cores.saturating_sub(1).max(1))
@@ -45,12 +45,12 @@ impl Turns {
 
     /// A turn, however long the line is; none if nobody's has ended in a long time, because one who has a turn is not
     /// driven: that must not stop everybody.
-    async fn next(&self) -> Option<InTurn<'_>> {
+    async fn next(&self) -> Option<CpuQueuePermit<'_>> {
         let mut in_line = pin!(self.free.acquire());
         loop {
             let before = self.ended.load(Relaxed);
             match timeout(limits::PLUGIN_TURN_WAIT, &mut in_line).await {
-                Ok(permit) => return Some(InTurn { ended: &self.ended, _permit: permit.ok()? }),
+                Ok(permit) => return Some(CpuQueuePermit { ended: &self.ended, _permit: permit.ok()? }),
                 Err(_) if self.ended.load(Relaxed) == before => return None,
                 Err(_) => {}
             }
@@ -58,7 +58,7 @@ impl Turns {
     }
 }
 
-impl Drop for InTurn<'_> {
+impl Drop for CpuQueuePermit<'_> {
     fn drop(&mut self) {
         self.ended.fetch_add(1, Relaxed);
     }
@@ -66,7 +66,7 @@ impl Drop for InTurn<'_> {
 
 /// What all calls of one component share: so that no plugin takes everything, however many agents have it.
 #[derive(Debug)]
-pub struct Crowd {
+pub struct ComponentPool {
     steps: Arc<Semaphore>,
     streams: Arc<Semaphore>,
     kept: Arc<Semaphore>,
@@ -74,15 +74,15 @@ pub struct Crowd {
     memory: Arc<MemoryAccount>,
     /// Who computes first takes a turn among the calls of its own plugin, so that a plugin with many calls waits in the line
     /// of all plugins no more often than one with few.
-    turns: Turns,
+    turns: CpuQueue,
 }
 
-impl Crowd {
+impl ComponentPool {
     /// Of a component that may have so many of the places of each lane.
     pub fn new(steps: u32, streams: u32, kept: u32) -> Self {
         let places = |count| Arc::new(Semaphore::new(count as usize));
         let memory = Arc::default();
-        Self { steps: places(steps), streams: places(streams), kept: places(kept), memory, turns: Turns::new() }
+        Self { steps: places(steps), streams: places(streams), kept: places(kept), memory, turns: CpuQueue::new() }
     }
 
     pub fn memory(&self) -> &Arc<MemoryAccount> {
@@ -100,9 +100,9 @@ impl Crowd {
 
 /// What all calls of one plugin of one agent share.
 #[derive(Debug)]
-pub struct Share {
+pub struct PluginQuota {
     places: Semaphore,
-    crowd: Arc<Crowd>,
+    crowd: Arc<ComponentPool>,
     memory: Arc<MemoryShare>,
     host_calls_per_second: u32,
     /// Until when the calls of imported functions that were made have used up what was allowed.
@@ -110,13 +110,13 @@ pub struct Share {
 }
 
 /// A turn on the processor; it ends when it is dropped.
-pub struct Turn<'a> {
-    _of_plugin: InTurn<'a>,
-    _of_all: InTurn<'a>,
+pub struct CpuPermit<'a> {
+    _of_plugin: CpuQueuePermit<'a>,
+    _of_all: CpuQueuePermit<'a>,
 }
 
-impl Share {
-    pub fn new(limits: &Limits, crowd: Arc<Crowd>, memory: Arc<MemoryShare>) -> Self {
+impl PluginQuota {
+    pub fn new(limits: &Limits, crowd: Arc<ComponentPool>, memory: Arc<MemoryShare>) -> Self {
         Self {
             places: Semaphore::new(limits.concurrency as usize),
             crowd,
@@ -142,14 +142,14 @@ impl Share {
     }
 
     /// What it shares with the same plugin of other agents.
-    pub fn crowd(&self) -> &Crowd {
+    pub fn crowd(&self) -> &ComponentPool {
         &self.crowd
     }
 
     /// A turn among the calls of its component, and among those of all; none if one of the lines does not move.
-    pub async fn turn<'a>(&'a self, all: &'a Turns) -> Option<Turn<'a>> {
+    pub async fn turn<'a>(&'a self, all: &'a CpuQueue) -> Option<CpuPermit<'a>> {
         let _of_plugin = self.crowd.turns.next().await?;
-        Some(Turn { _of_plugin, _of_all: all.next().await? })
+        Some(CpuPermit { _of_plugin, _of_all: all.next().await? })
     }
 
     /// Until when a call waits before it begins, because those before it called imported functions too often; none: it
@@ -182,10 +182,10 @@ mod tests {
     use super::*;
     use crate::plugin::runtime::GuestMemoryBudget;
 
-    fn share(host_calls_per_second: u32) -> Share {
+    fn share(host_calls_per_second: u32) -> PluginQuota {
         let limits = Limits { host_calls_per_second, ..Limits::default() };
         let memory = MemoryShare::new(Arc::new(GuestMemoryBudget::new(0)), Arc::default(), Arc::default());
-        Share::new(&limits, Arc::new(Crowd::new(1, 1, 1)), Arc::new(memory))
+        PluginQuota::new(&limits, Arc::new(ComponentPool::new(1, 1, 1)), Arc::new(memory))
     }
 
     #[tokio::test(start_paused = true)]
@@ -206,10 +206,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn one_plugin_with_many_calls_waits_in_line_like_one_with_few() {
-        let (all, many, few) = (Turns::of(1), share(1), share(1));
+        let (all, many, few) = (CpuQueue::of(1), share(1), share(1));
         let order = Mutex::new(Vec::new());
         let first = few.turn(&all).await;
-        let take = async |share: &Share, name: &'static str| {
+        let take = async |share: &PluginQuota, name: &'static str| {
             let turn = share.turn(&all).await;
             order.lock().unwrap().push(name);
             tokio::task::yield_now().await;
@@ -234,7 +234,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_turn_that_is_not_driven_stops_nobody_for_ever() {
-        let (all, one, other) = (Turns::of(1), share(1), share(1));
+        let (all, one, other) = (CpuQueue::of(1), share(1), share(1));
         let held = one.turn(&all).await;
         let start = Instant::now();
         assert!(held.is_some() && other.turn(&all).await.is_none());
@@ -245,7 +245,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn whoever_is_in_a_long_line_that_moves_waits_for_its_turn() {
-        let all = Turns::of(1);
+        let all = CpuQueue::of(1);
         let start = Instant::now();
         // Each turn takes half of what one would wait for a line that does not move.
         let take = async || {

@@ -3,18 +3,21 @@ use std::{sync::Arc, time::Instant};
 use wasmtime::{bail, component::ResourceTable};
 use wasmtime_wasi::filesystem::{WasiFilesystemCtxView, WasiFilesystemView};
 
-use super::{Bound, Limiter, Limits, MemoryShare, Meter};
+use super::{CallMeter, GuestLimit, InstanceLimiter, Limits, MemoryShare};
 use crate::{
     capability::Powers,
-    chat::{Snapshot, ToolSpec},
-    event::{Event, Given, RunCx},
+    chat::{ChatSnapshot, ToolSpec},
+    event::{Event, NondeterministicInputs, RunCx},
     limits,
     model::{CompletionRequest, DeltaSink},
     plugin::{
-        folders::Folders,
-        imports::{Asker, Attachments, Base, Files, Held, KvBinding, Logged, WasiDoor},
+        folders::PreopenedFolders,
+        imports::{
+            GuestAttachments, GuestFilesystem, InstanceFileState, KvBinding, PluginHttpClient, PluginLogQuota,
+            WasiBaseState, WasiHttpState,
+        },
     },
-    process::Programs,
+    process::AllowedPrograms,
 };
 
 /// What one instance of a plugin can reach: what that plugin was granted for that agent, and nothing else.
@@ -26,39 +29,39 @@ pub struct PluginState {
     /// Its settings for this agent.
     pub config: Arc<str>,
     /// What it holds.
-    pub limiter: Limiter,
+    pub limiter: InstanceLimiter,
     /// What it has of `wasi:http`: it goes before the table.
-    pub wasi_http: WasiDoor,
+    pub wasi_http: WasiHttpState,
     /// Handles that it has been given.
     pub table: ResourceTable,
     /// The folders that it was granted.
-    pub files: Folders,
+    pub files: PreopenedFolders,
     /// What it has of them.
-    pub held: Held,
+    pub held: InstanceFileState,
     /// What it has of WASI's base.
-    pub base: Base,
+    pub base: WasiBaseState,
     /// The key-value store that it was granted.
     pub kv: Option<Arc<KvBinding>>,
     /// Who sends its requests, in calls that may send some.
-    pub asker: Option<Asker>,
+    pub asker: Option<PluginHttpClient>,
     /// The programs that it may have run, in calls that may have some run.
-    pub programs: Option<Programs>,
+    pub programs: Option<AllowedPrograms>,
     /// What it may take.
     pub limits: Arc<Limits>,
     /// What it takes.
-    pub meter: Arc<Meter>,
+    pub meter: Arc<CallMeter>,
     /// Bytes that it was handed.
     pub bytes_in: usize,
     /// Bytes that it handed over.
     pub bytes_out: usize,
     /// What it has logged.
-    pub logged: Logged,
+    pub logged: PluginLogQuota,
     /// Who is told how far a tool call is.
-    pub progress: Option<Progress>,
+    pub progress: Option<ToolProgressThrottle>,
     /// Where pieces of a completion go.
     pub sink: DeltaSink,
     /// The media of the request that a completion answers.
-    pub attachments: Attachments,
+    pub attachments: GuestAttachments,
     /// The conversation that the call belongs to; empty where it belongs to none.
     pub chat: ChatView,
     /// The request that a call of a model middleware is about, and what of it may be seen.
@@ -66,7 +69,7 @@ pub struct PluginState {
     /// Since when the monotonic clock runs.
     pub started: Instant,
     /// What clocks and chance have given it, if somebody is told of that.
-    pub given: Given,
+    pub given: NondeterministicInputs,
     /// Whether somebody is, once that was asked.
     is_heard: Option<bool>,
 }
@@ -76,7 +79,7 @@ impl PluginState {
         cx: RunCx,
         plugin: Arc<str>,
         config: Arc<str>,
-        files: Folders,
+        files: PreopenedFolders,
         limits: Arc<Limits>,
         memory: Arc<MemoryShare>,
     ) -> Self {
@@ -86,27 +89,27 @@ impl PluginState {
             cx,
             plugin,
             config,
-            limiter: Limiter::new(Arc::clone(&limits), memory),
+            limiter: InstanceLimiter::new(Arc::clone(&limits), memory),
             table,
             files,
-            held: Held::default(),
-            base: Base::default(),
+            held: InstanceFileState::default(),
+            base: WasiBaseState::default(),
             kv: None,
             asker: None,
             programs: None,
-            wasi_http: WasiDoor::default(),
+            wasi_http: WasiHttpState::default(),
             limits,
             meter: Arc::default(),
             bytes_in: 0,
             bytes_out: 0,
-            logged: Logged::default(),
+            logged: PluginLogQuota::default(),
             progress: None,
             sink: DeltaSink::none(),
-            attachments: Attachments::default(),
+            attachments: GuestAttachments::default(),
             chat: ChatView::default(),
             outgoing: None,
             started: Instant::now(),
-            given: Given::default(),
+            given: NondeterministicInputs::default(),
             is_heard: None,
         }
     }
@@ -117,9 +120,9 @@ impl PluginState {
         self.limiter.begin();
         self.meter = Arc::default();
         (self.bytes_in, self.bytes_out) = (0, 0);
-        self.logged = Logged::default();
+        self.logged = PluginLogQuota::default();
         self.base.begin(&self.cx, &self.logged, &self.meter);
-        self.given = Given::default();
+        self.given = NondeterministicInputs::default();
         self.is_heard = None;
     }
 
@@ -141,7 +144,7 @@ impl PluginState {
     pub fn hand(&mut self, bytes: usize) -> wasmtime::Result<()> {
         self.bytes_in = self.bytes_in.saturating_add(bytes);
         if self.bytes_in > self.limits.input_bytes {
-            self.limiter.hit = Some(Bound::Input);
+            self.limiter.hit = Some(GuestLimit::Input);
             bail!("it is handed too much");
         }
         Ok(())
@@ -151,14 +154,14 @@ impl PluginState {
     pub fn take(&mut self, bytes: usize) -> wasmtime::Result<()> {
         self.bytes_out = self.bytes_out.saturating_add(bytes);
         if self.bytes_out > self.limits.output_bytes {
-            self.limiter.hit = Some(Bound::Output);
+            self.limiter.hit = Some(GuestLimit::Output);
             bail!("it hands over too much");
         }
         Ok(())
     }
 
     /// Writes down what the guest is given, if somebody is told of it.
-    pub fn give(&mut self, write: impl FnOnce(&mut Given)) {
+    pub fn give(&mut self, write: impl FnOnce(&mut NondeterministicInputs)) {
         let events = &self.cx.events;
         if *self.is_heard.get_or_insert_with(|| events.is_heard()) {
             write(&mut self.given);
@@ -173,7 +176,7 @@ impl PluginState {
 }
 
 /// How far a tool call is, told not too often.
-pub struct Progress {
+pub struct ToolProgressThrottle {
     /// The call's id.
     pub call: String,
     /// When it was told last.
@@ -186,7 +189,7 @@ pub struct Progress {
 #[derive(Default)]
 pub struct ChatView {
     /// The conversation; it stands still during the call.
-    pub chat: Snapshot,
+    pub chat: ChatSnapshot,
     /// The agent's tools.
     pub tools: Arc<[Arc<ToolSpec>]>,
     /// Decide what is blank.
@@ -195,9 +198,9 @@ pub struct ChatView {
 
 impl PluginState {
     /// The file system as the guest reaches it.
-    pub fn opened_files(&mut self) -> Files<'_> {
-        let Self { files: Folders { context, at_once, opening }, held, meter, table, .. } = self;
-        Files { at_once, opening, held, meter, view: WasiFilesystemCtxView { ctx: context, table } }
+    pub fn opened_files(&mut self) -> GuestFilesystem<'_> {
+        let Self { files: PreopenedFolders { context, at_once, opening }, held, meter, table, .. } = self;
+        GuestFilesystem { at_once, opening, held, meter, view: WasiFilesystemCtxView { ctx: context, table } }
     }
 }
 

@@ -11,8 +11,8 @@ use futures_util::{FutureExt, future::join_all};
 use super::*;
 
 /// A job for a shell, which the host itself never asks one to do.
-fn shell(script: &str) -> Job {
-    Job {
+fn shell(script: &str) -> ProcessSpec {
+    ProcessSpec {
         program: "/bin/sh".into(),
         args: vec!["-c".into(), script.into()],
         folder: "/".into(),
@@ -22,8 +22,8 @@ fn shell(script: &str) -> Job {
     }
 }
 
-async fn run(job: Job) -> (Exit, String, String) {
-    let ended = Places::default().run(job).await.unwrap();
+async fn run(job: ProcessSpec) -> (ProcessExit, String, String) {
+    let ended = ProcessSlots::default().run(job).await.unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (ended.exit, text(ended.stdout), text(ended.stderr))
 }
@@ -51,28 +51,28 @@ fn word(of: &str) -> String {
 
 #[tokio::test]
 async fn a_run_comes_to_what_the_program_came_to() {
-    let in_tmp = Job { folder: "/tmp".into(), ..shell("pwd") };
-    let told = Job { stdin: b"what it is told".to_vec(), ..shell("cat; echo; cat") };
-    let much = Job { stdin: vec![b'x'; 300_000], ..shell("wc -c") };
-    let deaf = Job { stdin: vec![b'x'; 300_000], ..shell("exec 0<&-; echo deaf") };
-    let set = Job {
+    let in_tmp = ProcessSpec { folder: "/tmp".into(), ..shell("pwd") };
+    let told = ProcessSpec { stdin: b"what it is told".to_vec(), ..shell("cat; echo; cat") };
+    let much = ProcessSpec { stdin: vec![b'x'; 300_000], ..shell("wc -c") };
+    let deaf = ProcessSpec { stdin: vec![b'x'; 300_000], ..shell("exec 0<&-; echo deaf") };
+    let set = ProcessSpec {
         environment: vec![("A".into(), "b c".into())],
         program: "/usr/bin/env".into(),
         args: vec![],
         ..shell("")
     };
     for (job, exit, stdout, stderr) in [
-        (shell("echo out; echo err >&2"), Exit::Status(0), "out\n", "err\n"),
-        (shell("echo out; exit 7"), Exit::Status(7), "out\n", ""),
-        (shell("kill -ABRT $$"), Exit::Signal(6), "", ""),
-        (shell("cat"), Exit::Status(0), "", ""),
-        (in_tmp, Exit::Status(0), "/tmp\n", ""),
-        (told, Exit::Status(0), "what it is told\n", ""),
-        (much, Exit::Status(0), "300000\n", ""),
-        (deaf, Exit::Status(0), "deaf\n", ""),
-        (set, Exit::Status(0), "A=b c\n", ""),
+        (shell("echo out; echo err >&2"), ProcessExit::Status(0), "out\n", "err\n"),
+        (shell("echo out; exit 7"), ProcessExit::Status(7), "out\n", ""),
+        (shell("kill -ABRT $$"), ProcessExit::Signal(6), "", ""),
+        (shell("cat"), ProcessExit::Status(0), "", ""),
+        (in_tmp, ProcessExit::Status(0), "/tmp\n", ""),
+        (told, ProcessExit::Status(0), "what it is told\n", ""),
+        (much, ProcessExit::Status(0), "300000\n", ""),
+        (deaf, ProcessExit::Status(0), "deaf\n", ""),
+        (set, ProcessExit::Status(0), "A=b c\n", ""),
         // It closes its pipes and works on.
-        (shell("exec >&- 2>&-; sleep 0.1; exit 3"), Exit::Status(3), "", ""),
+        (shell("exec >&- 2>&-; sleep 0.1; exit 3"), ProcessExit::Status(3), "", ""),
     ] {
         let shown = format!("{job:?}");
         assert_eq!(run(job).await, (exit, stdout.into(), stderr.into()), "{shown}");
@@ -84,35 +84,35 @@ async fn it_has_no_terminal_no_file_of_ours_and_a_session_of_its_own() {
     let ours = tempfile::NamedTempFile::new().unwrap();
     let open = async || {
         let (exit, out, _) = run(shell("ls -l /proc/self/fd")).await;
-        assert!(exit == Exit::Status(0) && !out.contains(&*ours.path().to_string_lossy()), "{out}");
+        assert!(exit == ProcessExit::Status(0) && !out.contains(&*ours.path().to_string_lossy()), "{out}");
         out.lines().filter(|line| line.contains("pipe:")).count()
     };
     // Whoever started these tests may have left some open for all.
     let pipes = open().await;
     // The pipes of another run are ours too.
-    let places = Places::default();
+    let places = ProcessSlots::default();
     let mut other = Box::pin(places.run(shell("sleep 1000")));
     assert!(timeout(Duration::from_millis(100), &mut other).await.is_err());
     assert_eq!(open().await, pipes);
     let (exit, out, _) = run(shell("cut -d' ' -f1,6,7 /proc/$$/stat; exec 2>/dev/null </dev/tty")).await;
     let ids: Vec<_> = out.split_whitespace().collect();
     assert_eq!((ids[0] == ids[1], ids[2]), (true, "0"), "its session is its own, and it has no terminal: {out}");
-    assert_ne!(exit, Exit::Status(0), "there is none to open");
+    assert_ne!(exit, ProcessExit::Status(0), "there is none to open");
 }
 
 #[tokio::test]
 async fn a_flood_is_read_to_its_end_and_kept_up_to_the_bound() {
     let most = limits::PROCESS_OUTPUT_BYTES;
     let flood = format!("head -c {} /dev/zero; head -c {most} /dev/zero >&2; echo end >&2", 5 * most);
-    let ended = Places::default().run(shell(&flood)).await.unwrap();
-    assert_eq!((ended.exit, ended.stdout.len(), ended.stderr.len()), (Exit::Status(0), most, most));
+    let ended = ProcessSlots::default().run(shell(&flood)).await.unwrap();
+    assert_eq!((ended.exit, ended.stdout.len(), ended.stderr.len()), (ProcessExit::Status(0), most, most));
     assert!(ended.is_cut);
-    let ended = Places::default().run(shell(&format!("head -c {most} /dev/zero"))).await.unwrap();
+    let ended = ProcessSlots::default().run(shell(&format!("head -c {most} /dev/zero"))).await.unwrap();
     assert_eq!((ended.stdout.len(), ended.is_cut), (most, false));
     // One without end ends when its time is over, and what it said is there.
-    let endless = Job { time: Duration::from_millis(300), ..shell("yes") };
-    let ended = Places::default().run(endless).await.unwrap();
-    assert_eq!((ended.exit, ended.stdout.len(), ended.is_cut), (Exit::Time, most, true));
+    let endless = ProcessSpec { time: Duration::from_millis(300), ..shell("yes") };
+    let ended = ProcessSlots::default().run(endless).await.unwrap();
+    assert_eq!((ended.exit, ended.stdout.len(), ended.is_cut), (ProcessExit::Time, most, true));
 }
 
 #[tokio::test]
@@ -124,9 +124,11 @@ async fn all_that_it_has_started_ends_with_it() {
          (trap '' TERM HUP; (trap '' TERM; while :; do sleep 0.01; done; : {word}) & while :; do sleep 1; done; : {word}) & \
          done; echo started"
     );
-    for (script, exit) in [(format!("{nasty}; exit 0"), Exit::Status(0)), (format!("{nasty}; wait"), Exit::Time)] {
+    for (script, exit) in
+        [(format!("{nasty}; exit 0"), ProcessExit::Status(0)), (format!("{nasty}; wait"), ProcessExit::Time)]
+    {
         let began = Instant::now();
-        let job = Job { time: Duration::from_millis(500), ..shell(&script) };
+        let job = ProcessSpec { time: Duration::from_millis(500), ..shell(&script) };
         let (ended, out, _) = run(job).await;
         assert_eq!((ended, out.as_str()), (exit, "started\n"));
         assert!(began.elapsed() < Duration::from_secs(10));
@@ -137,7 +139,7 @@ async fn all_that_it_has_started_ends_with_it() {
 #[tokio::test]
 async fn a_run_that_is_dropped_ends() {
     let word = &word("dropped");
-    let places = Places::default();
+    let places = ProcessSlots::default();
     let mut running = Box::pin(places.run(shell(&format!("sleep 1000 & echo {word}; sleep 1000; : {word}"))));
     let soon = timeout(Duration::from_millis(200), &mut running).await;
     assert!(soon.is_err());
@@ -167,7 +169,7 @@ fn has_zombies() -> bool {
 async fn what_has_left_its_session_does_not_hold_the_run_up() {
     let began = Instant::now();
     let (exit, out, _) = run(shell("setsid sleep 3 & echo done")).await;
-    assert_eq!((exit, out.as_str()), (Exit::Status(0), "done\n"));
+    assert_eq!((exit, out.as_str()), (ProcessExit::Status(0), "done\n"));
     assert!(began.elapsed() < Duration::from_millis(2_500), "{:?}", began.elapsed());
 }
 
@@ -182,8 +184,9 @@ async fn who_starts_others_faster_than_they_are_ended_does_not_hold_the_run_up()
     fs::write(&relay, "[ -e \"$1\" ] || exit\nset -m\nsh \"$0\" \"$@\" &\n").unwrap();
     let script = format!("for i in 1 2 3 4; do sh {} {} {word} & done; sleep 1000", relay.display(), on.display());
     let began = Instant::now();
-    let ended = Places::default().run(Job { time: Duration::from_millis(300), ..shell(&script) }).await.unwrap();
-    assert_eq!(ended.exit, Exit::Time);
+    let ended =
+        ProcessSlots::default().run(ProcessSpec { time: Duration::from_millis(300), ..shell(&script) }).await.unwrap();
+    assert_eq!(ended.exit, ProcessExit::Time);
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
     fs::remove_file(&on).unwrap();
     assert!(is_gone(word).await);
@@ -192,10 +195,10 @@ async fn who_starts_others_faster_than_they_are_ended_does_not_hold_the_run_up()
 #[tokio::test]
 async fn no_more_run_at_once_than_may() {
     let folder = tempfile::tempdir().unwrap();
-    let places = Places::default();
+    let places = ProcessSlots::default();
     // Each counts those that are there with it.
     let script = "touch $$.on; ls *.on | wc -l; sleep 0.2; rm $$.on";
-    let job = || Job { folder: folder.path().into(), ..shell(script) };
+    let job = || ProcessSpec { folder: folder.path().into(), ..shell(script) };
     let all = join_all((0..2 * limits::PROCESSES).map(|_| places.run(job()))).await;
     let counts =
         all.into_iter().map(|ended| String::from_utf8(ended.unwrap().stdout).unwrap().trim().parse::<usize>().unwrap());
@@ -205,7 +208,7 @@ async fn no_more_run_at_once_than_may() {
 
 #[tokio::test(start_paused = true)]
 async fn nobody_waits_for_a_place_for_ever() {
-    let places = Places::default();
+    let places = ProcessSlots::default();
     let _all = places.0.acquire_many(limits::PROCESSES as u32).await.unwrap();
     let began = tokio::time::Instant::now();
     let refused = places.run(shell("true")).await.unwrap_err();
@@ -215,14 +218,18 @@ async fn nobody_waits_for_a_place_for_ever() {
 
 #[tokio::test]
 async fn what_does_not_start_is_said() {
-    let long = |bytes: usize| Job { args: vec!["x".repeat(bytes)], ..shell("") };
+    let long = |bytes: usize| ProcessSpec { args: vec!["x".repeat(bytes)], ..shell("") };
     for (job, says, is_too_large) in [
-        (Job { program: "/no/such/program".into(), ..shell("") }, "the program /no/such/program does not start", false),
-        (Job { program: "/etc/passwd".into(), ..shell("") }, "the program /etc/passwd does not start", false),
-        (Job { args: vec!["a\0b".into()], ..shell("") }, "the program /bin/sh does not start", false),
+        (
+            ProcessSpec { program: "/no/such/program".into(), ..shell("") },
+            "the program /no/such/program does not start",
+            false,
+        ),
+        (ProcessSpec { program: "/etc/passwd".into(), ..shell("") }, "the program /etc/passwd does not start", false),
+        (ProcessSpec { args: vec!["a\0b".into()], ..shell("") }, "the program /bin/sh does not start", false),
         (long(4 << 20), "the program /bin/sh does not start", true),
     ] {
-        let error = Places::default().run(job).now_or_never().unwrap().unwrap_err();
+        let error = ProcessSlots::default().run(job).now_or_never().unwrap().unwrap_err();
         assert!(error.to_string().starts_with(says), "{error}");
         assert_eq!(matches!(error.fault(), Fault::TooLarge { .. }), is_too_large, "{error}");
     }

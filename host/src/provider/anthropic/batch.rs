@@ -10,8 +10,8 @@ use crate::{
     model::{BatchId, BatchState, CompletionRequest},
     provider::{
         adapter::ModelAdapter,
-        batch::{self, BatchWire, Entry, Outcome, Results},
-        incoming::Source,
+        batch::{self, BatchProtocol, BatchResultCollector, HttpBatchEntry, HttpBatchOutcome},
+        incoming::ReplySource,
     },
 };
 
@@ -19,21 +19,24 @@ use crate::{
 const BATCHES: [&str; 2] = ["messages", "batches"];
 
 #[async_trait]
-impl BatchWire for Anthropic {
+impl BatchProtocol for Anthropic {
     fn whole_body(&self, adapter: &ModelAdapter, request: &CompletionRequest) -> Result<Vec<u8>, Fault> {
         adapter.completion_json(request, &request::body(adapter, request, self.cache)?, request::MERGED)
     }
 
-    async fn submit(&self, adapter: &ModelAdapter, entries: &[Entry<'_>]) -> Result<BatchId, Fault> {
-        let requests = entries.iter().map(|entry| WireEntry { custom_id: entry.id, params: &entry.body }).collect();
+    async fn submit(&self, adapter: &ModelAdapter, entries: &[HttpBatchEntry<'_>]) -> Result<BatchId, Fault> {
+        let requests =
+            entries.iter().map(|entry| AnthropicBatchEntry { custom_id: entry.id, params: &entry.body }).collect();
         let unwritable = |error| Fault::invalid(format!("the batch cannot be written as JSON: {error}"));
-        let json = serde_json::to_vec(&New { requests }).map_err(unwritable)?;
-        let made: Made = batch::make(adapter, url(adapter, &BATCHES)?, "application/json", json).await?;
+        let json = serde_json::to_vec(&AnthropicBatchRequest { requests }).map_err(unwritable)?;
+        let made: AnthropicCreatedBatch =
+            batch::make(adapter, url(adapter, &BATCHES)?, "application/json", json).await?;
         made.id.parse()
     }
 
     async fn poll(&self, adapter: &ModelAdapter, batch: &BatchId) -> Result<BatchState, Fault> {
-        let wire: WireBatch = batch::state(adapter, url(adapter, &[BATCHES[0], BATCHES[1], batch.as_str()])?).await?;
+        let wire: AnthropicBatch =
+            batch::state(adapter, url(adapter, &[BATCHES[0], BATCHES[1], batch.as_str()])?).await?;
         if wire.processing_status == "ended" {
             return Ok(BatchState::Ended);
         }
@@ -46,7 +49,7 @@ impl BatchWire for Anthropic {
         &self,
         adapter: &ModelAdapter,
         batch: &BatchId,
-        results: &mut Results<'_, Self>,
+        results: &mut BatchResultCollector<'_, Self>,
     ) -> Result<(), Fault> {
         let url = url(adapter, &[BATCHES[0], BATCHES[1], batch.as_str(), "results"])?;
         let reply = adapter.client().get(&batch::downloading(adapter, url)).await?;
@@ -60,29 +63,29 @@ impl BatchWire for Anthropic {
 }
 
 #[derive(Serialize)]
-struct New<'a> {
-    requests: Vec<WireEntry<'a>>,
+struct AnthropicBatchRequest<'a> {
+    requests: Vec<AnthropicBatchEntry<'a>>,
 }
 
 #[derive(Serialize)]
-struct WireEntry<'a> {
+struct AnthropicBatchEntry<'a> {
     custom_id: &'a str,
     params: &'a RawValue,
 }
 
 #[derive(Deserialize)]
-struct Made {
+struct AnthropicCreatedBatch {
     id: String,
 }
 
 #[derive(Deserialize)]
-struct WireBatch {
+struct AnthropicBatch {
     processing_status: String,
-    request_counts: Option<Counts>,
+    request_counts: Option<AnthropicBatchCounts>,
 }
 
 #[derive(Default, Deserialize)]
-struct Counts {
+struct AnthropicBatchCounts {
     succeeded: Option<u64>,
     errored: Option<u64>,
     canceled: Option<u64>,
@@ -90,14 +93,14 @@ struct Counts {
 }
 
 #[derive(Deserialize)]
-struct WireLine<'a> {
+struct AnthropicBatchLine<'a> {
     custom_id: String,
     #[serde(borrow)]
-    result: WireResult<'a>,
+    result: AnthropicBatchResult<'a>,
 }
 
 #[derive(Deserialize)]
-struct WireResult<'a> {
+struct AnthropicBatchResult<'a> {
     r#type: String,
     #[serde(borrow)]
     message: Option<&'a RawValue>,
@@ -107,17 +110,17 @@ struct WireResult<'a> {
 
 /// An answer that is an error, whose own error is inside.
 #[derive(Deserialize)]
-struct WireError<'a> {
+struct AnthropicErrorBody<'a> {
     #[serde(borrow)]
     error: &'a RawValue,
 }
 
-fn outcome<'a>(source: &Source<'_>, line: &'a [u8]) -> Result<Outcome<'a>, serde_json::Error> {
-    let WireLine { custom_id: id, result } = serde_json::from_slice(line)?;
+fn outcome<'a>(source: &ReplySource<'_>, line: &'a [u8]) -> Result<HttpBatchOutcome<'a>, serde_json::Error> {
+    let AnthropicBatchLine { custom_id: id, result } = serde_json::from_slice(line)?;
     let reply = match (result.r#type.as_str(), result.message, result.error) {
         ("succeeded", Some(message), _) => Ok(message),
         ("errored", _, Some(error)) => {
-            let inner = serde_json::from_str(error.get()).map_or(error, |WireError { error }| error);
+            let inner = serde_json::from_str(error.get()).map_or(error, |AnthropicErrorBody { error }| error);
             Err(source.fault(inner.get()))
         }
         ("canceled", ..) => Err(Fault::other(format!("{} cancelled the request with its batch", source.origin))),
@@ -127,7 +130,7 @@ fn outcome<'a>(source: &Source<'_>, line: &'a [u8]) -> Result<Outcome<'a>, serde
             Err(source.unavailable(&what))
         }
     };
-    Ok(Outcome { id, reply })
+    Ok(HttpBatchOutcome { id, reply })
 }
 
 #[cfg(test)]
@@ -139,8 +142,8 @@ mod tests {
         limits,
         model::BatchSubmitter,
         net::{
-            Auth, Secret,
-            test_server::{Answer, TestServer, answer},
+            AuthHeader, Secret,
+            test_server::{CannedResponse, TestServer, answer},
         },
         provider::batch::{
             HttpBatches,
@@ -148,8 +151,8 @@ mod tests {
         },
     };
 
-    async fn served_by(answers: Vec<Answer>) -> (TestServer, HttpBatches<Anthropic>) {
-        let auth = Auth::header("x-api-key", Secret::new("sk-secret"));
+    async fn served_by(answers: Vec<CannedResponse>) -> (TestServer, HttpBatches<Anthropic>) {
+        let auth = AuthHeader::header("x-api-key", Secret::new("sk-secret"));
         served(answers, "", auth, Anthropic { cache: false, ..Anthropic::default() }).await
     }
 
@@ -210,7 +213,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_vendor_that_does_not_say_so_is_not_waited_for() {
-        let (server, batches) = served_by(vec![Answer { bytes: vec![], stays: true }]).await;
+        let (server, batches) = served_by(vec![CannedResponse { bytes: vec![], stays: true }]).await;
         let (found, time) = in_silence(&server, 1, batches.poll(&id("msgbatch_1"))).await;
         assert!(matches!(found, Err(Fault::Timeout { .. })), "{found:?}");
         assert!(time.as_secs() <= limits::BATCH_POLL_TIME.as_secs(), "{time:?}");

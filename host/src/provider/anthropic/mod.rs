@@ -15,9 +15,9 @@ use crate::{
     net::endpoint,
     provider::{
         adapter::ModelAdapter,
-        incoming::{Incoming, Source},
-        names::{COMMON, NameRule, Names},
-        wire::Wire,
+        incoming::{IncomingReply, ReplySource},
+        names::{COMMON, ToolNameRule, ToolNames},
+        wire::WireProtocol,
     },
 };
 
@@ -57,8 +57,8 @@ impl Default for Anthropic {
 }
 
 #[async_trait]
-impl Wire for Anthropic {
-    const NAMES: NameRule = COMMON;
+impl WireProtocol for Anthropic {
+    const NAMES: ToolNameRule = COMMON;
     const FIELDS: &[&str] =
         &["model", "messages", "system", "tools", "tool_choice", "max_tokens", "temperature", "stream"];
 
@@ -77,9 +77,9 @@ impl Wire for Anthropic {
 
     async fn read(
         &self,
-        reply: Incoming,
-        source: &Source<'_>,
-        names: &Names,
+        reply: IncomingReply,
+        source: &ReplySource<'_>,
+        names: &ToolNames,
         sink: &DeltaSink,
     ) -> Result<Completion, Fault> {
         reply::read(reply, self.printed_calls, source, names, sink).await

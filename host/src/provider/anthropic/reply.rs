@@ -13,11 +13,11 @@ use crate::{
     model::{Completion, DeltaSink, StopReason, Usage},
     provider::{
         arguments,
-        assembly::Assembly,
-        incoming::{Incoming, Source},
-        lent::Lent,
-        names::Names,
-        sse::Events,
+        assembly::ReplyAssembly,
+        incoming::{IncomingReply, ReplySource},
+        lent::BorrowedText,
+        names::ToolNames,
+        sse::SseEventStream,
     },
 };
 
@@ -33,20 +33,20 @@ const IN_EMPTY: &[char] = &['{', '}', ' ', '\n', '\r', '\t'];
 /// A [`Fault`]: [`Fault::Unavailable`] if the reply is cut off, garbled or silent for too long, [`Fault::TooLarge`] if
 /// it or one event of it is, and whatever an error inside it means.
 pub async fn read(
-    incoming: Incoming,
+    incoming: IncomingReply,
     printed: bool,
-    source: &Source<'_>,
-    names: &Names,
+    source: &ReplySource<'_>,
+    names: &ToolNames,
     sink: &DeltaSink,
 ) -> Result<Completion, Fault> {
-    let reply = Reply::new(printed, names, sink, source);
+    let reply = AnthropicReplyReader::new(printed, names, sink, source);
     match incoming {
-        Incoming::Events(events) => read_events(*events, reply).await,
-        Incoming::Json(json) => read_json(&json, reply).await,
+        IncomingReply::Events(events) => read_events(*events, reply).await,
+        IncomingReply::Json(json) => read_json(&json, reply).await,
     }
 }
 
-async fn read_events(mut events: Events, mut reply: Reply<'_>) -> Result<Completion, Fault> {
+async fn read_events(mut events: SseEventStream, mut reply: AnthropicReplyReader<'_>) -> Result<Completion, Fault> {
     loop {
         let event = match events.next().await {
             Ok(Some(event)) => event,
@@ -63,7 +63,8 @@ async fn read_events(mut events: Events, mut reply: Reply<'_>) -> Result<Complet
             // Servers that translate from another wire may end as that one does.
             "[DONE]" => true,
             data => {
-                let mut wire: WireEvent = serde_json::from_str(data).map_err(|error| reply.source.garbled(&error))?;
+                let mut wire: AnthropicEvent =
+                    serde_json::from_str(data).map_err(|error| reply.source.garbled(&error))?;
                 let kind = wire.r#type.take();
                 let kind = kind.as_deref().unwrap_or(&event.name);
                 if kind == "error" || wire.error.is_some() {
@@ -85,8 +86,8 @@ async fn read_events(mut events: Events, mut reply: Reply<'_>) -> Result<Complet
     reply.finish().await
 }
 
-async fn read_json(json: &[u8], mut reply: Reply<'_>) -> Result<Completion, Fault> {
-    let message: WireMessage = serde_json::from_slice(json).map_err(|error| reply.source.garbled(&error))?;
+async fn read_json(json: &[u8], mut reply: AnthropicReplyReader<'_>) -> Result<Completion, Fault> {
+    let message: AnthropicReplyMessage = serde_json::from_slice(json).map_err(|error| reply.source.garbled(&error))?;
     if let Some(error) = message.error {
         return Err(reply.source.fault(error.get()));
     }
@@ -101,9 +102,9 @@ async fn read_json(json: &[u8], mut reply: Reply<'_>) -> Result<Completion, Faul
 
 /// An event. What is in it is looked at once its kind is known: the vendor adds kinds.
 #[derive(Deserialize)]
-struct WireEvent<'a> {
+struct AnthropicEvent<'a> {
     #[serde(borrow)]
-    r#type: Option<Lent<'a>>,
+    r#type: Option<BorrowedText<'a>>,
     index: Option<u64>,
     #[serde(borrow)]
     message: Option<&'a RawValue>,
@@ -111,26 +112,26 @@ struct WireEvent<'a> {
     content_block: Option<&'a RawValue>,
     #[serde(borrow)]
     delta: Option<&'a RawValue>,
-    usage: Option<WireUsage>,
+    usage: Option<AnthropicUsage>,
     #[serde(borrow)]
     error: Option<&'a RawValue>,
 }
 
 /// A whole reply, or the head of one that comes as a stream.
 #[derive(Deserialize)]
-struct WireMessage<'a> {
+struct AnthropicReplyMessage<'a> {
     model: Option<String>,
     #[serde(borrow)]
     content: Option<Vec<&'a RawValue>>,
     stop_reason: Option<String>,
-    usage: Option<WireUsage>,
+    usage: Option<AnthropicUsage>,
     #[serde(borrow)]
     error: Option<&'a RawValue>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct WireBlock<'a> {
+struct AnthropicReplyBlock<'a> {
     #[serde(borrow)]
     r#type: Cow<'a, str>,
     text: Option<String>,
@@ -144,7 +145,7 @@ struct WireBlock<'a> {
 }
 
 #[derive(Deserialize)]
-struct WireDelta<'a> {
+struct AnthropicBlockDelta<'a> {
     #[serde(borrow)]
     r#type: Cow<'a, str>,
     text: Option<String>,
@@ -154,13 +155,13 @@ struct WireDelta<'a> {
 }
 
 #[derive(Deserialize)]
-struct MessageDelta {
+struct AnthropicMessageDelta {
     stop_reason: Option<String>,
 }
 
 /// Counts so far, which do not overlap.
 #[derive(Deserialize)]
-struct WireUsage {
+struct AnthropicUsage {
     input_tokens: Option<u64>,
     output_tokens: Option<u64>,
     cache_creation_input_tokens: Option<u64>,
@@ -168,11 +169,11 @@ struct WireUsage {
 }
 
 /// What has come so far.
-struct Reply<'a> {
-    assembly: Assembly<'a>,
-    source: &'a Source<'a>,
+struct AnthropicReplyReader<'a> {
+    assembly: ReplyAssembly<'a>,
+    source: &'a ReplySource<'a>,
     /// The newest block of each index.
-    blocks: HashMap<u64, Block>,
+    blocks: HashMap<u64, AnthropicOpenBlock>,
     begun: usize,
     usage: Usage,
     stop: Option<String>,
@@ -180,7 +181,7 @@ struct Reply<'a> {
 
 /// A block that may grow.
 #[derive(Clone, Copy)]
-enum Block {
+enum AnthropicOpenBlock {
     /// Text, at this place of the reply.
     Text(usize),
     /// A thought, at this place; whether it has begun to be signed.
@@ -191,24 +192,26 @@ enum Block {
     Other,
 }
 
-impl<'a> Reply<'a> {
-    fn new(printed: bool, names: &'a Names, sink: &'a DeltaSink, source: &'a Source<'a>) -> Self {
-        let assembly = Assembly::new(names, sink).reading_text(printed, printed);
+impl<'a> AnthropicReplyReader<'a> {
+    fn new(printed: bool, names: &'a ToolNames, sink: &'a DeltaSink, source: &'a ReplySource<'a>) -> Self {
+        let assembly = ReplyAssembly::new(names, sink).reading_text(printed, printed);
         Self { assembly, source, blocks: HashMap::new(), begun: 0, usage: Usage::default(), stop: None }
     }
 
-    async fn take(&mut self, kind: &str, event: WireEvent<'_>) -> Result<(), Fault> {
+    async fn take(&mut self, kind: &str, event: AnthropicEvent<'_>) -> Result<(), Fault> {
         let index = event.index.unwrap_or(0);
         match (kind, event) {
-            ("message_start", WireEvent { message: Some(message), .. }) => {
+            ("message_start", AnthropicEvent { message: Some(message), .. }) => {
                 let message = self.parse(message)?;
                 self.head(&message).await;
             }
-            ("content_block_start", WireEvent { content_block: Some(block), .. }) => self.begin(index, block).await?,
-            ("content_block_delta", WireEvent { delta: Some(delta), .. }) => self.grow(index, delta).await?,
-            ("message_delta", WireEvent { delta, usage, .. }) => {
+            ("content_block_start", AnthropicEvent { content_block: Some(block), .. }) => {
+                self.begin(index, block).await?
+            }
+            ("content_block_delta", AnthropicEvent { delta: Some(delta), .. }) => self.grow(index, delta).await?,
+            ("message_delta", AnthropicEvent { delta, usage, .. }) => {
                 if let Some(delta) = delta {
-                    let MessageDelta { stop_reason } = self.parse(delta)?;
+                    let AnthropicMessageDelta { stop_reason } = self.parse(delta)?;
                     self.stop = stop_reason.filter(|reason| !reason.is_empty()).or(self.stop.take());
                 }
                 self.count(usage.as_ref()).await;
@@ -219,7 +222,7 @@ impl<'a> Reply<'a> {
         Ok(())
     }
 
-    async fn head(&mut self, message: &WireMessage<'_>) {
+    async fn head(&mut self, message: &AnthropicReplyMessage<'_>) {
         if let Some(model) = &message.model {
             self.assembly.model(self.source, model);
         }
@@ -227,7 +230,7 @@ impl<'a> Reply<'a> {
     }
 
     /// Each count goes on from the one before; some servers know them only at the end, others only at the beginning.
-    async fn count(&mut self, usage: Option<&WireUsage>) {
+    async fn count(&mut self, usage: Option<&AnthropicUsage>) {
         let Some(wire) = usage else { return };
         let Usage { input_tokens, output_tokens, cache_read_tokens, cache_write_tokens } = &mut self.usage;
         for (sum, count) in [
@@ -245,25 +248,25 @@ impl<'a> Reply<'a> {
         let kinds = ["text", "thinking", "redacted_thinking", "tool_use"];
         match self.known(block, &kinds)? {
             Some(block) => self.begin_block(index, block).await,
-            None => self.place(index, Block::Other),
+            None => self.place(index, AnthropicOpenBlock::Other),
         }
     }
 
-    async fn begin_block(&mut self, index: u64, block: WireBlock<'_>) -> Result<(), Fault> {
+    async fn begin_block(&mut self, index: u64, block: AnthropicReplyBlock<'_>) -> Result<(), Fault> {
         match &*block.r#type {
             "text" => {
                 let place = self.assembly.split();
-                self.place(index, Block::Text(place))?;
+                self.place(index, AnthropicOpenBlock::Text(place))?;
                 self.assembly.text(block.text.unwrap_or_default()).await
             }
             "thinking" => {
                 let place = self.assembly.split();
-                self.place(index, Block::Thought(place, false))?;
+                self.place(index, AnthropicOpenBlock::Thought(place, false))?;
                 self.assembly.thinking(block.thinking.unwrap_or_default()).await?;
                 self.sign(index, &block.signature.unwrap_or_default())
             }
             "redacted_thinking" => {
-                self.place(index, Block::Other)?;
+                self.place(index, AnthropicOpenBlock::Other)?;
                 self.assembly.split();
                 match block.data.unwrap_or_default() {
                     data if data.is_empty() => Ok(()),
@@ -274,18 +277,18 @@ impl<'a> Reply<'a> {
                 let at = self.assembly.begin_call()?;
                 // Empty where the arguments are yet to come.
                 let input = block.input.map(arguments::read).filter(|input| !input.trim_matches(IN_EMPTY).is_empty());
-                self.place(index, Block::Call(at, input.is_some()))?;
+                self.place(index, AnthropicOpenBlock::Call(at, input.is_some()))?;
                 self.assembly.call_id(at, block.id.unwrap_or_default())?;
                 self.assembly.arguments(at, &input.unwrap_or_default())?;
                 self.assembly.call_name(at, block.name.unwrap_or_default()).await
             }
-            _ => self.place(index, Block::Other),
+            _ => self.place(index, AnthropicOpenBlock::Other),
         }
     }
 
     async fn grow(&mut self, index: u64, delta: &RawValue) -> Result<(), Fault> {
         let kinds = ["text_delta", "thinking_delta", "signature_delta", "input_json_delta"];
-        let Some(delta) = self.known::<WireDelta>(delta, &kinds)? else { return Ok(()) };
+        let Some(delta) = self.known::<AnthropicBlockDelta>(delta, &kinds)? else { return Ok(()) };
         let kind = &*delta.r#type;
         if !self.blocks.contains_key(&index) {
             // Some servers begin a block with its first piece.
@@ -295,19 +298,22 @@ impl<'a> Reply<'a> {
                 "input_json_delta" => return Err(self.source.unavailable("sent arguments of no tool call")),
                 _ => return Ok(()),
             };
-            self.begin_block(index, WireBlock { r#type: begun.into(), ..WireBlock::default() }).await?;
+            self.begin_block(index, AnthropicReplyBlock { r#type: begun.into(), ..AnthropicReplyBlock::default() })
+                .await?;
         }
         match (kind, self.blocks[&index]) {
-            ("text_delta", Block::Text(place)) => {
+            ("text_delta", AnthropicOpenBlock::Text(place)) => {
                 self.assembly.return_to(place);
                 self.assembly.text(delta.text.unwrap_or_default()).await
             }
-            ("thinking_delta", Block::Thought(place, _)) => {
+            ("thinking_delta", AnthropicOpenBlock::Thought(place, _)) => {
                 self.assembly.return_to(place);
                 self.assembly.thinking(delta.thinking.unwrap_or_default()).await
             }
-            ("signature_delta", Block::Thought(..)) => self.sign(index, &delta.signature.unwrap_or_default()),
-            ("input_json_delta", Block::Call(at, false)) => {
+            ("signature_delta", AnthropicOpenBlock::Thought(..)) => {
+                self.sign(index, &delta.signature.unwrap_or_default())
+            }
+            ("input_json_delta", AnthropicOpenBlock::Call(at, false)) => {
                 self.assembly.arguments(at, &delta.partial_json.unwrap_or_default())
             }
             // Citations, and pieces of what is not kept.
@@ -317,7 +323,7 @@ impl<'a> Reply<'a> {
 
     /// Adds to what proves a thought to be the model's own.
     fn sign(&mut self, index: u64, signature: &str) -> Result<(), Fault> {
-        if let Some(Block::Thought(place, is_signed)) = self.blocks.get_mut(&index)
+        if let Some(AnthropicOpenBlock::Thought(place, is_signed)) = self.blocks.get_mut(&index)
             && !signature.is_empty()
         {
             self.assembly.return_to(*place);
@@ -330,7 +336,7 @@ impl<'a> Reply<'a> {
     }
 
     /// Remembers a block by its index, whose earlier one grows no more.
-    fn place(&mut self, index: u64, block: Block) -> Result<(), Fault> {
+    fn place(&mut self, index: u64, block: AnthropicOpenBlock) -> Result<(), Fault> {
         self.begun += 1;
         if self.begun > limits::ANTHROPIC_REPLY_BLOCKS {
             let message = format!("the reply has more than {} blocks", limits::ANTHROPIC_REPLY_BLOCKS);
@@ -347,13 +353,13 @@ impl<'a> Reply<'a> {
     /// The same for what may be of a kind that is not among these, and then may look like anything.
     fn known<'w, T: Deserialize<'w>>(&self, raw: &'w RawValue, kinds: &[&str]) -> Result<Option<T>, Fault> {
         #[derive(Deserialize)]
-        struct Kind<'w> {
+        struct AnthropicTypeTag<'w> {
             #[serde(borrow)]
             r#type: Cow<'w, str>,
         }
         match serde_json::from_str(raw.get()) {
             Ok(known) => Ok(Some(known)),
-            Err(error) => match serde_json::from_str::<Kind>(raw.get()) {
+            Err(error) => match serde_json::from_str::<AnthropicTypeTag>(raw.get()) {
                 Ok(kind) if !kinds.contains(&&*kind.r#type) => Ok(None),
                 _ => Err(self.source.garbled(&error)),
             },

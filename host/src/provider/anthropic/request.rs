@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json, value::RawValue};
 
 use super::{REDACTED, SIGNATURE};
 use crate::{
-    chat::{self, Media, Message, Part, Role, Thinking, ToolCall, ToolResult, ToolSpec},
+    chat::{self, Media, Message, Part, Role, ThinkingPart, ToolCall, ToolResult, ToolSpec},
     error::{Fault, cut},
     limits,
     model::{CompletionRequest, ToolChoice},
@@ -38,14 +38,18 @@ const TITLE_CHARS: usize = 500;
 /// # Errors
 ///
 /// [`Fault::Invalid`] if the schema of the reply is no JSON.
-pub fn body<'a>(adapter: &'a ModelAdapter, request: &'a CompletionRequest, cache: bool) -> Result<Body<'a>, Fault> {
+pub fn body<'a>(
+    adapter: &'a ModelAdapter,
+    request: &'a CompletionRequest,
+    cache: bool,
+) -> Result<AnthropicRequest<'a>, Fault> {
     let (max_tokens, thinking) = thinking(adapter, request);
     let thinks = thinking.as_ref().is_some_and(|thinking| thinking["type"] != "disabled");
     let (system, messages) = conversation(request);
-    let mut body = Body {
+    let mut body = AnthropicRequest {
         model: adapter.model(),
         max_tokens,
-        tools: request.tools.iter().map(|tool| Tool::new(tool)).collect(),
+        tools: request.tools.iter().map(|tool| AnthropicTool::new(tool)).collect(),
         tool_choice: if request.tools.is_empty() { None } else { tool_choice(&request.tool_choice, thinks) },
         system,
         messages,
@@ -62,16 +66,16 @@ pub fn body<'a>(adapter: &'a ModelAdapter, request: &'a CompletionRequest, cache
 
 /// A request as JSON. The vendor's cache knows the order tools, system prompt, conversation, whatever theirs is here.
 #[derive(Serialize)]
-pub struct Body<'a> {
+pub struct AnthropicRequest<'a> {
     model: &'a str,
     max_tokens: u32,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<Tool<'a>>,
+    tools: Vec<AnthropicTool<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    tool_choice: Option<WireChoice<'a>>,
+    tool_choice: Option<AnthropicToolChoice<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    system: Vec<Block<'a>>,
-    messages: Vec<WireMessage<'a>>,
+    system: Vec<AnthropicBlock<'a>>,
+    messages: Vec<AnthropicMessage<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -83,44 +87,44 @@ pub struct Body<'a> {
 }
 
 #[derive(Serialize)]
-struct WireMessage<'a> {
-    role: Speaker,
-    content: Vec<Block<'a>>,
+struct AnthropicMessage<'a> {
+    role: AnthropicRole,
+    content: Vec<AnthropicBlock<'a>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Speaker {
+enum AnthropicRole {
     User,
     Assistant,
 }
 
 #[derive(Serialize)]
-struct Block<'a> {
+struct AnthropicBlock<'a> {
     #[serde(flatten)]
-    content: Content<'a>,
+    content: AnthropicContent<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    cache_control: Option<Mark>,
+    cache_control: Option<AnthropicCacheControl>,
 }
 
 /// Asks the vendor to keep everything up to and with what bears it.
 #[derive(Clone, Copy, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Mark {
+enum AnthropicCacheControl {
     Ephemeral,
 }
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Content<'a> {
+enum AnthropicContent<'a> {
     Text {
         text: Cow<'a, str>,
     },
     Image {
-        source: MediaSource<'a>,
+        source: AnthropicMediaSource<'a>,
     },
     Document {
-        source: MediaSource<'a>,
+        source: AnthropicMediaSource<'a>,
         #[serde(skip_serializing_if = "Option::is_none")]
         title: Option<Cow<'a, str>>,
     },
@@ -139,7 +143,7 @@ enum Content<'a> {
     ToolResult {
         tool_use_id: Cow<'a, str>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
-        content: Vec<Content<'a>>,
+        content: Vec<AnthropicContent<'a>>,
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         is_error: bool,
     },
@@ -147,31 +151,31 @@ enum Content<'a> {
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum MediaSource<'a> {
+enum AnthropicMediaSource<'a> {
     Base64 { media_type: &'static str, data: Base64<'a> },
     Url { url: &'a str },
     Text { media_type: &'static str, data: &'a str },
 }
 
 #[derive(Serialize)]
-struct Tool<'a> {
+struct AnthropicTool<'a> {
     name: Cow<'a, str>,
     #[serde(skip_serializing_if = "str::is_empty")]
     description: &'a str,
     input_schema: Cow<'a, RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    cache_control: Option<Mark>,
+    cache_control: Option<AnthropicCacheControl>,
 }
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum WireChoice<'a> {
+enum AnthropicToolChoice<'a> {
     None,
     Any,
     Tool { name: Cow<'a, str> },
 }
 
-impl Body<'_> {
+impl AnthropicRequest<'_> {
     /// The same for a reply that comes as a stream.
     pub fn streamed(self) -> Self {
         Self { stream: true, ..self }
@@ -181,23 +185,23 @@ impl Body<'_> {
     /// request before this one had kept, however much was appended since.
     fn mark(&mut self) {
         if let Some(tool) = self.tools.last_mut() {
-            tool.cache_control = Some(Mark::Ephemeral);
+            tool.cache_control = Some(AnthropicCacheControl::Ephemeral);
         }
-        let turns = self.messages.iter_mut().rev().filter(|message| message.role == Speaker::User).take(2);
+        let turns = self.messages.iter_mut().rev().filter(|message| message.role == AnthropicRole::User).take(2);
         let ends = turns.filter_map(|message| message.content.last_mut());
         for block in ends.chain(self.system.last_mut()) {
-            block.cache_control = Some(Mark::Ephemeral);
+            block.cache_control = Some(AnthropicCacheControl::Ephemeral);
         }
     }
 }
 
-impl<'a> From<Content<'a>> for Block<'a> {
-    fn from(content: Content<'a>) -> Self {
+impl<'a> From<AnthropicContent<'a>> for AnthropicBlock<'a> {
+    fn from(content: AnthropicContent<'a>) -> Self {
         Self { content, cache_control: None }
     }
 }
 
-impl<'a> Tool<'a> {
+impl<'a> AnthropicTool<'a> {
     fn new(tool: &'a ToolSpec) -> Self {
         Self {
             name: COMMON.wire(&tool.name),
@@ -225,14 +229,14 @@ fn thinking(adapter: &ModelAdapter, request: &CompletionRequest) -> (u32, Option
     (most.max(1), thinking)
 }
 
-fn tool_choice(choice: &ToolChoice, thinks: bool) -> Option<WireChoice<'_>> {
+fn tool_choice(choice: &ToolChoice, thinks: bool) -> Option<AnthropicToolChoice<'_>> {
     match choice {
         ToolChoice::Auto => None,
-        ToolChoice::Never => Some(WireChoice::None),
+        ToolChoice::Never => Some(AnthropicToolChoice::None),
         // The vendor refuses to force a model that thinks.
         ToolChoice::Required | ToolChoice::Tool(_) if thinks => None,
-        ToolChoice::Required => Some(WireChoice::Any),
-        ToolChoice::Tool(name) => Some(WireChoice::Tool { name: COMMON.wire(name) }),
+        ToolChoice::Required => Some(AnthropicToolChoice::Any),
+        ToolChoice::Tool(name) => Some(AnthropicToolChoice::Tool { name: COMMON.wire(name) }),
     }
 }
 
@@ -274,45 +278,49 @@ fn close(schema: &mut Value) {
 }
 
 /// The system prompt and the turns: no two in a row of the same speaker, none without content, the user's first and last.
-fn conversation(request: &CompletionRequest) -> (Vec<Block<'_>>, Vec<WireMessage<'_>>) {
+fn conversation(request: &CompletionRequest) -> (Vec<AnthropicBlock<'_>>, Vec<AnthropicMessage<'_>>) {
     let (mut system, mut turns) = (Vec::new(), Vec::with_capacity(request.messages.len()));
     for entry in request.messages.iter() {
         let message = &*entry.message;
         match message.role {
-            Role::System if turns.is_empty() => system.extend(user_content(message).map(Block::from)),
-            Role::System | Role::User => add(&mut turns, Speaker::User, user_content(message)),
-            Role::Assistant => add(&mut turns, Speaker::Assistant, assistant_content(message)),
-            Role::Tool => add(&mut turns, Speaker::User, message.tool_results().map(tool_result)),
+            Role::System if turns.is_empty() => system.extend(user_content(message).map(AnthropicBlock::from)),
+            Role::System | Role::User => add(&mut turns, AnthropicRole::User, user_content(message)),
+            Role::Assistant => add(&mut turns, AnthropicRole::Assistant, assistant_content(message)),
+            Role::Tool => add(&mut turns, AnthropicRole::User, message.tool_results().map(tool_result)),
         }
     }
-    if turns.last().is_none_or(|last| last.role == Speaker::Assistant) {
-        add(&mut turns, Speaker::User, [Content::Text { text: GO_ON.into() }]);
+    if turns.last().is_none_or(|last| last.role == AnthropicRole::Assistant) {
+        add(&mut turns, AnthropicRole::User, [AnthropicContent::Text { text: GO_ON.into() }]);
     }
     (system, turns)
 }
 
-fn add<'a>(turns: &mut Vec<WireMessage<'a>>, role: Speaker, content: impl IntoIterator<Item = Content<'a>>) {
-    let mut content = content.into_iter().map(Block::from).peekable();
+fn add<'a>(
+    turns: &mut Vec<AnthropicMessage<'a>>,
+    role: AnthropicRole,
+    content: impl IntoIterator<Item = AnthropicContent<'a>>,
+) {
+    let mut content = content.into_iter().map(AnthropicBlock::from).peekable();
     if content.peek().is_none() {
         return;
     }
-    if turns.is_empty() && role == Speaker::Assistant {
-        let beginning = Content::Text { text: BEGINNING.into() };
-        turns.push(WireMessage { role: Speaker::User, content: vec![beginning.into()] });
+    if turns.is_empty() && role == AnthropicRole::Assistant {
+        let beginning = AnthropicContent::Text { text: BEGINNING.into() };
+        turns.push(AnthropicMessage { role: AnthropicRole::User, content: vec![beginning.into()] });
     }
     match turns.last_mut() {
         Some(last) if last.role == role => last.content.extend(content),
-        _ => turns.push(WireMessage { role, content: content.collect() }),
+        _ => turns.push(AnthropicMessage { role, content: content.collect() }),
     }
 }
 
 /// Text, if it is any: the vendor refuses blank text.
-fn text<'a>(text: impl Into<Cow<'a, str>>) -> Option<Content<'a>> {
+fn text<'a>(text: impl Into<Cow<'a, str>>) -> Option<AnthropicContent<'a>> {
     let text = text.into();
-    (!text.trim().is_empty()).then_some(Content::Text { text })
+    (!text.trim().is_empty()).then_some(AnthropicContent::Text { text })
 }
 
-fn user_content(message: &Message) -> impl Iterator<Item = Content<'_>> {
+fn user_content(message: &Message) -> impl Iterator<Item = AnthropicContent<'_>> {
     message.parts.iter().filter_map(|part| match part {
         Part::Text(written) => text(written),
         Part::Media(attached) if message.role == Role::User => media(attached),
@@ -323,7 +331,7 @@ fn user_content(message: &Message) -> impl Iterator<Item = Content<'_>> {
     })
 }
 
-fn assistant_content(message: &Message) -> impl Iterator<Item = Content<'_>> {
+fn assistant_content(message: &Message) -> impl Iterator<Item = AnthropicContent<'_>> {
     // The vendor refuses a message that ends with a thought, as one may whose reply was cut.
     let ends = |part: &Part| match part {
         Part::Text(written) => !written.trim().is_empty(),
@@ -342,43 +350,47 @@ fn assistant_content(message: &Message) -> impl Iterator<Item = Content<'_>> {
 }
 
 /// A thought of this vendor's models; others cannot be proved.
-fn thought(thinking: &Thinking) -> Option<Content<'_>> {
+fn thought(thinking: &ThinkingPart) -> Option<AnthropicContent<'_>> {
     let opaque = thinking.opaque.as_deref()?;
     match opaque.strip_prefix(REDACTED) {
-        Some(data) => Some(Content::RedactedThinking { data }),
+        Some(data) => Some(AnthropicContent::RedactedThinking { data }),
         None => {
             let signature = opaque.strip_prefix(SIGNATURE)?;
-            Some(Content::Thinking { thinking: &thinking.text, signature })
+            Some(AnthropicContent::Thinking { thinking: &thinking.text, signature })
         }
     }
 }
 
-fn tool_use(call: &ToolCall) -> Content<'_> {
-    Content::ToolUse { id: COMMON.wire(&call.id), name: COMMON.wire(&call.name), input: arguments::object(call) }
+fn tool_use(call: &ToolCall) -> AnthropicContent<'_> {
+    AnthropicContent::ToolUse {
+        id: COMMON.wire(&call.id),
+        name: COMMON.wire(&call.name),
+        input: arguments::object(call),
+    }
 }
 
-fn tool_result(result: &ToolResult) -> Content<'_> {
+fn tool_result(result: &ToolResult) -> AnthropicContent<'_> {
     let content: Vec<_> = result
         .content
         .iter()
         .filter_map(|content| match content {
-            chat::Content::Text(written) | chat::Content::Json(written) => text(written),
-            chat::Content::Media(attached) => media(attached),
-            chat::Content::Other(opaque) => text(&opaque.json),
+            chat::ToolResultContent::Text(written) | chat::ToolResultContent::Json(written) => text(written),
+            chat::ToolResultContent::Media(attached) => media(attached),
+            chat::ToolResultContent::Other(opaque) => text(&opaque.json),
         })
         .collect();
     let tool_use_id = COMMON.wire(&result.call_id);
-    let is_text = content.iter().all(|content| matches!(content, Content::Text { .. }));
+    let is_text = content.iter().all(|content| matches!(content, AnthropicContent::Text { .. }));
     if !result.is_error || is_text {
-        return Content::ToolResult { tool_use_id, content, is_error: result.is_error };
+        return AnthropicContent::ToolResult { tool_use_id, content, is_error: result.is_error };
     }
     // The vendor refuses an error with anything but text in it, so the text says that it is one.
-    let says_so = [Content::Text { text: "Error:".into() }];
-    Content::ToolResult { tool_use_id, content: says_so.into_iter().chain(content).collect(), is_error: false }
+    let says_so = [AnthropicContent::Text { text: "Error:".into() }];
+    AnthropicContent::ToolResult { tool_use_id, content: says_so.into_iter().chain(content).collect(), is_error: false }
 }
 
 /// An attachment; what the vendor has no place for is told of.
-fn media(media: &Media) -> Option<Content<'_>> {
+fn media(media: &Media) -> Option<AnthropicContent<'_>> {
     let image = match media.media_type.as_str() {
         "image/jpeg" | "image/jpg" => Some("image/jpeg"),
         "image/png" => Some("image/png"),
@@ -392,25 +404,28 @@ fn media(media: &Media) -> Option<Content<'_>> {
         if fits { name.into() } else { cut(name, TITLE_CHARS - 1).into() }
     });
     match &media.source {
-        chat::Source::Url(url) if url.starts_with("https://") && media.media_type.starts_with("image/") => {
-            Some(Content::Image { source: MediaSource::Url { url } })
+        chat::MediaData::Url(url) if url.starts_with("https://") && media.media_type.starts_with("image/") => {
+            Some(AnthropicContent::Image { source: AnthropicMediaSource::Url { url } })
         }
-        chat::Source::Url(url) if url.starts_with("https://") && is_pdf => {
-            Some(Content::Document { source: MediaSource::Url { url }, title })
+        chat::MediaData::Url(url) if url.starts_with("https://") && is_pdf => {
+            Some(AnthropicContent::Document { source: AnthropicMediaSource::Url { url }, title })
         }
-        chat::Source::Bytes(bytes) if let Some(media_type) = image => {
-            Some(Content::Image { source: MediaSource::Base64 { media_type, data: Base64(bytes) } })
+        chat::MediaData::Bytes(bytes) if let Some(media_type) = image => {
+            Some(AnthropicContent::Image { source: AnthropicMediaSource::Base64 { media_type, data: Base64(bytes) } })
         }
-        chat::Source::Bytes(bytes) if is_pdf => {
-            let source = MediaSource::Base64 { media_type: "application/pdf", data: Base64(bytes) };
-            Some(Content::Document { source, title })
+        chat::MediaData::Bytes(bytes) if is_pdf => {
+            let source = AnthropicMediaSource::Base64 { media_type: "application/pdf", data: Base64(bytes) };
+            Some(AnthropicContent::Document { source, title })
         }
-        chat::Source::Bytes(bytes)
+        chat::MediaData::Bytes(bytes)
             if media.media_type.starts_with("text/")
                 && let Ok(data) = str::from_utf8(bytes)
                 && !data.trim().is_empty() =>
         {
-            Some(Content::Document { source: MediaSource::Text { media_type: "text/plain", data }, title })
+            Some(AnthropicContent::Document {
+                source: AnthropicMediaSource::Text { media_type: "text/plain", data },
+                title,
+            })
         }
         _ => text(placeholder(media)),
     }

@@ -17,9 +17,9 @@ use super::*;
 use crate::{
     chat::{self, Chat, Media, Message, Part, ToolCall},
     event::RunCx,
-    model::{Completer, Delta, DeltaTarget},
+    model::{Completer, DeltaTarget, ReplyDelta},
     net::{
-        Auth, HttpClient, Secret,
+        AuthHeader, HttpClient, Secret,
         test_server::{TestServer, answer},
     },
     provider::{AdapterConfig, HttpModel},
@@ -30,13 +30,17 @@ fn call(id: &str, name: &str, arguments: &str) -> Part {
 }
 
 fn bytes(media_type: &str, name: Option<&str>, bytes: &[u8]) -> Media {
-    Media { media_type: media_type.into(), name: name.map(Into::into), source: chat::Source::Bytes(Arc::from(bytes)) }
+    Media {
+        media_type: media_type.into(),
+        name: name.map(Into::into),
+        source: chat::MediaData::Bytes(Arc::from(bytes)),
+    }
 }
 
 fn config(base_url: &str) -> AdapterConfig {
     AdapterConfig {
         name: "main".into(),
-        auth: Some(Auth::header("x-api-key", Secret::new("sk-secret"))),
+        auth: Some(AuthHeader::header("x-api-key", Secret::new("sk-secret"))),
         ..AdapterConfig::new(base_url, "claude-x")
     }
 }
@@ -98,7 +102,7 @@ async fn a_cancelled_reply_closes_the_connection() {
     struct Told(Notify);
     #[async_trait]
     impl DeltaTarget for Told {
-        async fn take(&self, _: Delta) {
+        async fn take(&self, _: ReplyDelta) {
             self.0.notify_one();
         }
     }

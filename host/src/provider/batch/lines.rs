@@ -6,7 +6,7 @@ use crate::{error::Fault, net::ByteStream};
 
 /// A line, without its end.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Line {
+pub enum BatchLine {
     /// One that has an end.
     Whole(Vec<u8>),
     /// What stands after the last end: a line without one, or the beginning of one that was cut off.
@@ -16,7 +16,7 @@ pub enum Line {
 }
 
 /// The lines of a stream, in order. Empty ones are none.
-pub struct Lines {
+pub struct BatchLineReader {
     /// Asked again at its end, after the last line.
     stream: Fuse<ByteStream>,
     limit: usize,
@@ -29,7 +29,7 @@ pub struct Lines {
     read: usize,
 }
 
-impl Lines {
+impl BatchLineReader {
     /// Reads lines of at most `limit` bytes.
     pub fn new(stream: ByteStream, limit: usize) -> Self {
         Self { stream: stream.fuse(), limit, chunk: Vec::new(), at: 0, line: Vec::new(), is_too_long: false, read: 0 }
@@ -45,10 +45,10 @@ impl Lines {
     /// # Errors
     ///
     /// What the stream fails with.
-    pub async fn next(&mut self, most: usize) -> Result<Option<Line>, Fault> {
+    pub async fn next(&mut self, most: usize) -> Result<Option<BatchLine>, Fault> {
         loop {
             while let Some(line) = self.next_in_chunk() {
-                if !matches!(&line, Line::Whole(bytes) if bytes.trim_ascii().is_empty()) {
+                if !matches!(&line, BatchLine::Whole(bytes) if bytes.trim_ascii().is_empty()) {
                     return Ok(Some(line));
                 }
             }
@@ -58,13 +58,13 @@ impl Lines {
             match self.stream.next().await {
                 Some(chunk) => (self.chunk, self.at) = (chunk?, 0),
                 None if self.line.is_empty() && !self.is_too_long => return Ok(None),
-                None => return Ok(Some(self.end_line(Line::Last))),
+                None => return Ok(Some(self.end_line(BatchLine::Last))),
             }
             self.read += self.chunk.len();
         }
     }
 
-    fn next_in_chunk(&mut self) -> Option<Line> {
+    fn next_in_chunk(&mut self) -> Option<BatchLine> {
         let rest = self.chunk.get(self.at..).filter(|rest| !rest.is_empty())?;
         let end = memchr::memchr(b'\n', rest);
         let line = &rest[..end.unwrap_or(rest.len())];
@@ -75,12 +75,12 @@ impl Lines {
         } else {
             self.line.extend_from_slice(line);
         }
-        end.map(|_| self.end_line(Line::Whole))
+        end.map(|_| self.end_line(BatchLine::Whole))
     }
 
-    fn end_line(&mut self, kind: fn(Vec<u8>) -> Line) -> Line {
+    fn end_line(&mut self, kind: fn(Vec<u8>) -> BatchLine) -> BatchLine {
         let line = std::mem::take(&mut self.line);
-        if std::mem::take(&mut self.is_too_long) { Line::TooLong } else { kind(line) }
+        if std::mem::take(&mut self.is_too_long) { BatchLine::TooLong } else { kind(line) }
     }
 }
 
@@ -90,9 +90,9 @@ mod tests {
 
     use super::*;
 
-    async fn lines(pieces: &[&[u8]], limit: usize, most: usize) -> Vec<Line> {
+    async fn lines(pieces: &[&[u8]], limit: usize, most: usize) -> Vec<BatchLine> {
         let pieces: Vec<_> = pieces.iter().map(|piece| Ok(piece.to_vec())).collect();
-        let mut lines = Lines::new(stream::iter(pieces).boxed(), limit);
+        let mut lines = BatchLineReader::new(stream::iter(pieces).boxed(), limit);
         let mut seen = Vec::new();
         while let Some(line) = lines.next(most).await.unwrap() {
             seen.push(line);
@@ -103,14 +103,15 @@ mod tests {
     #[tokio::test]
     async fn lines_are_the_same_however_they_come() {
         let text = "one\r\n\n \ntwö\nmuch too long\n12345\nlast".as_bytes();
-        let whole = |text: &str| Line::Whole(text.into());
-        let expected = [whole("one\r"), whole("twö"), Line::TooLong, whole("12345"), Line::Last("last".into())];
+        let whole = |text: &str| BatchLine::Whole(text.into());
+        let expected =
+            [whole("one\r"), whole("twö"), BatchLine::TooLong, whole("12345"), BatchLine::Last("last".into())];
         for at in 0..text.len() {
             assert_eq!(lines(&[&text[..at], &text[at..]], 5, usize::MAX).await, expected, "split at {at}");
         }
         let bytes: Vec<_> = text.chunks(1).collect();
         assert_eq!(lines(&bytes, 5, usize::MAX).await, expected);
-        assert_eq!(lines(&[b"12345\n123456"], 5, usize::MAX).await, [whole("12345"), Line::TooLong]);
+        assert_eq!(lines(&[b"12345\n123456"], 5, usize::MAX).await, [whole("12345"), BatchLine::TooLong]);
         assert_eq!(lines(&[b"", b"\n", b""], 5, usize::MAX).await, []);
     }
 

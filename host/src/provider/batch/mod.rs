@@ -10,22 +10,22 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use url::Url;
 
-pub use results::{Outcome, Results};
+pub use results::{BatchResultCollector, HttpBatchOutcome};
 
 use super::{
     adapter::{AdapterConfig, ModelAdapter},
-    wire::Wire,
+    wire::WireProtocol,
 };
 use crate::{
     error::Fault,
     limits,
     model::{BatchId, BatchResults, BatchState, BatchSubmitter, CompletionRequest},
-    net::{HttpClient, Request, Retries},
+    net::{HttpClient, HttpRequest, Retries},
 };
 
 /// What a vendor's batches are like, as far as they differ from the others.
 #[async_trait]
-pub trait BatchWire: Wire + Sized {
+pub trait BatchProtocol: WireProtocol + Sized {
     /// Bytes of all requests of a batch together.
     const BYTES: usize = limits::BATCH_BYTES;
 
@@ -41,7 +41,7 @@ pub trait BatchWire: Wire + Sized {
     /// # Errors
     ///
     /// Those of [`BatchSubmitter::submit`].
-    async fn submit(&self, adapter: &ModelAdapter, entries: &[Entry<'_>]) -> Result<BatchId, Fault>;
+    async fn submit(&self, adapter: &ModelAdapter, entries: &[HttpBatchEntry<'_>]) -> Result<BatchId, Fault>;
 
     /// How far a batch is.
     ///
@@ -59,7 +59,7 @@ pub trait BatchWire: Wire + Sized {
         &self,
         adapter: &ModelAdapter,
         batch: &BatchId,
-        results: &mut Results<'_, Self>,
+        results: &mut BatchResultCollector<'_, Self>,
     ) -> Result<(), Fault>;
 
     /// Asks for no further work.
@@ -71,10 +71,10 @@ pub trait BatchWire: Wire + Sized {
 }
 
 /// A request as it goes into a batch.
-pub struct Entry<'a> {
+pub struct HttpBatchEntry<'a> {
     /// The id that its result must bear.
     pub id: &'a str,
-    /// [`BatchWire::whole_body`], without line breaks.
+    /// [`BatchProtocol::whole_body`], without line breaks.
     pub body: Box<RawValue>,
 }
 
@@ -90,7 +90,7 @@ pub struct HttpBatches<W> {
     wire: W,
 }
 
-impl<W: BatchWire> HttpBatches<W> {
+impl<W: BatchProtocol> HttpBatches<W> {
     /// The batches of a model; nothing is sent yet.
     ///
     /// # Errors
@@ -101,7 +101,7 @@ impl<W: BatchWire> HttpBatches<W> {
         Ok(Self { adapter: ModelAdapter::new(client, config)?, wire })
     }
 
-    fn entries<'a>(&self, requests: &'a [(String, CompletionRequest)]) -> Result<Vec<Entry<'a>>, Fault> {
+    fn entries<'a>(&self, requests: &'a [(String, CompletionRequest)]) -> Result<Vec<HttpBatchEntry<'a>>, Fault> {
         let (mut entries, mut bytes) = (Vec::new(), 0);
         for (id, request) in requests {
             let mut body = self.wire.whole_body(&self.adapter, request)?;
@@ -114,14 +114,14 @@ impl<W: BatchWire> HttpBatches<W> {
             body.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')).for_each(|byte| *byte = b' ');
             let unwritable = |_| Fault::invalid("the request cannot be written as JSON");
             let body = String::from_utf8(body).map_err(|_| Fault::invalid("the request is not UTF-8"))?;
-            entries.push(Entry { id, body: RawValue::from_string(body).map_err(unwritable)? });
+            entries.push(HttpBatchEntry { id, body: RawValue::from_string(body).map_err(unwritable)? });
         }
         Ok(entries)
     }
 }
 
 #[async_trait]
-impl<W: BatchWire> BatchSubmitter for HttpBatches<W> {
+impl<W: BatchProtocol> BatchSubmitter for HttpBatches<W> {
     async fn submit(&self, requests: &[(String, CompletionRequest)]) -> Result<BatchId, Fault> {
         let entries = self.entries(requests)?;
         self.wire.submit(&self.adapter, &entries).await
@@ -132,7 +132,7 @@ impl<W: BatchWire> BatchSubmitter for HttpBatches<W> {
     }
 
     async fn results(&self, batch: &BatchId, requests: &[(String, CompletionRequest)]) -> Result<BatchResults, Fault> {
-        let mut results = Results::new(&self.wire, &self.adapter, requests);
+        let mut results = BatchResultCollector::new(&self.wire, &self.adapter, requests);
         self.wire.results(&self.adapter, batch, &mut results).await?;
         Ok(results.found())
     }
@@ -153,18 +153,18 @@ pub async fn make<T: DeserializeOwned>(
     kind: &str,
     bytes: Vec<u8>,
 ) -> Result<T, Fault> {
-    let request = Request { repeatable: false, ..adapter.request(url) };
+    let request = HttpRequest { repeatable: false, ..adapter.request(url) };
     adapter.read_json(adapter.client().upload(&request, kind, bytes).await?).await
 }
 
 /// A request that is sent once, within [`limits::BATCH_POLL_TIME`].
-pub fn asking_once(adapter: &ModelAdapter, url: Url) -> Request {
-    Request { retries: Retries::NONE, total: limits::BATCH_POLL_TIME, ..adapter.request(url) }
+pub fn asking_once(adapter: &ModelAdapter, url: Url) -> HttpRequest {
+    HttpRequest { retries: Retries::NONE, total: limits::BATCH_POLL_TIME, ..adapter.request(url) }
 }
 
 /// A request that is sent once, within the time of a reply: what comes may be long.
-pub fn downloading(adapter: &ModelAdapter, url: Url) -> Request {
-    Request { retries: Retries::NONE, ..adapter.request(url) }
+pub fn downloading(adapter: &ModelAdapter, url: Url) -> HttpRequest {
+    HttpRequest { retries: Retries::NONE, ..adapter.request(url) }
 }
 
 /// Asks once for JSON that says how something stands.

@@ -7,10 +7,10 @@ use serde_json::value::RawValue;
 use super::{
     super::{
         adapter::ModelAdapter,
-        incoming::{Incoming, Source},
-        wire::{Wire, names},
+        incoming::{IncomingReply, ReplySource},
+        wire::{WireProtocol, names},
     },
-    lines::{Line, Lines},
+    lines::{BatchLine, BatchLineReader},
 };
 use crate::{
     error::Fault,
@@ -20,18 +20,18 @@ use crate::{
 };
 
 /// What a server says became of a request.
-pub struct Outcome<'a> {
+pub struct HttpBatchOutcome<'a> {
     /// The id that the request was given.
     pub id: String,
     /// The reply as the wire has it in one piece, or why there is none.
     pub reply: Result<&'a RawValue, Fault>,
 }
 
-/// Reads an [`Outcome`] out of a line.
-pub type ReadOutcome = for<'a> fn(&Source<'_>, &'a [u8]) -> Result<Outcome<'a>, serde_json::Error>;
+/// Reads an [`HttpBatchOutcome`] out of a line.
+pub type BatchOutcomeParser = for<'a> fn(&ReplySource<'_>, &'a [u8]) -> Result<HttpBatchOutcome<'a>, serde_json::Error>;
 
 /// Results that were found, and requests that still have none.
-pub struct Results<'a, W> {
+pub struct BatchResultCollector<'a, W> {
     wire: &'a W,
     adapter: &'a ModelAdapter,
     requests: &'a [(String, CompletionRequest)],
@@ -41,7 +41,7 @@ pub struct Results<'a, W> {
     read: usize,
 }
 
-impl<'a, W: Wire> Results<'a, W> {
+impl<'a, W: WireProtocol> BatchResultCollector<'a, W> {
     /// Nothing was found yet.
     pub fn new(wire: &'a W, adapter: &'a ModelAdapter, requests: &'a [(String, CompletionRequest)]) -> Self {
         let wanted = requests.iter().map(|(id, request)| (id.as_str(), request)).collect();
@@ -64,14 +64,14 @@ impl<'a, W: Wire> Results<'a, W> {
     }
 
     /// Takes a result in. One that nobody wants, or that was there before, is left out.
-    pub async fn take(&mut self, Outcome { id, reply }: Outcome<'_>) {
+    pub async fn take(&mut self, HttpBatchOutcome { id, reply }: HttpBatchOutcome<'_>) {
         let Some(request) = self.wanted.remove(id.as_str()) else {
             tracing::debug!(id = %self.adapter.source().word(&id), "a batch has a result that nobody waits for");
             return;
         };
         let result = match reply {
             Ok(json) => {
-                let reply = Incoming::Json(json.get().as_bytes().to_vec());
+                let reply = IncomingReply::Json(json.get().as_bytes().to_vec());
                 self.wire.read(reply, &self.adapter.source(), &names::<W>(request), &DeltaSink::none()).await
             }
             Err(fault) => Err(fault),
@@ -84,22 +84,22 @@ impl<'a, W: Wire> Results<'a, W> {
     /// # Errors
     ///
     /// [`Fault::Unavailable`] if it is cut off, and what it fails with.
-    pub async fn take_lines(&mut self, stream: ByteStream, read: ReadOutcome) -> Result<(), Fault> {
+    pub async fn take_lines(&mut self, stream: ByteStream, read: BatchOutcomeParser) -> Result<(), Fault> {
         let source = self.adapter.source();
-        let mut lines = Lines::new(stream, limits::REPLY_BYTES);
+        let mut lines = BatchLineReader::new(stream, limits::REPLY_BYTES);
         let most = limits::BATCH_RESULTS_BYTES.saturating_sub(self.read);
         while !self.are_complete() {
             let Some(line) = lines.next(most).await? else { break };
             match line {
-                Line::Whole(line) => match read(&source, &line) {
+                BatchLine::Whole(line) => match read(&source, &line) {
                     Ok(outcome) => self.take(outcome).await,
                     Err(error) => tracing::warn!(fault = %source.garbled(&error), "a result of a batch is left out"),
                 },
-                Line::Last(line) => match read(&source, &line) {
+                BatchLine::Last(line) => match read(&source, &line) {
                     Ok(outcome) => self.take(outcome).await,
                     Err(_) => return Err(source.unavailable("cut its reply off")),
                 },
-                Line::TooLong => {
+                BatchLine::TooLong => {
                     tracing::warn!("a result of a batch has more than {} bytes: it is left out", limits::REPLY_BYTES);
                 }
             }
@@ -128,9 +128,9 @@ mod tests {
         let adapter = AdapterConfig::new("https://host/v1", "m-1");
         let adapter = ModelAdapter::new(HttpClient::new().unwrap(), adapter).unwrap();
         let (wire, wanted) = (ChatCompletions::default(), requests(&["a"]));
-        let mut results = Results::new(&wire, &adapter, &wanted);
+        let mut results = BatchResultCollector::new(&wire, &adapter, &wanted);
         let endless = || stream::repeat_with(|| Ok(vec![b' '; CHUNK])).boxed();
-        let nothing: ReadOutcome = |_, line| panic!("a line of {} bytes", line.len());
+        let nothing: BatchOutcomeParser = |_, line| panic!("a line of {} bytes", line.len());
         results.take_lines(endless(), nothing).await.unwrap();
         assert_eq!(results.read, limits::BATCH_RESULTS_BYTES + CHUNK);
         // What came before counts.

@@ -5,23 +5,23 @@ use std::{sync::Arc, time::Duration};
 use serde_json::{Value, value::RawValue};
 use tokio::time::Instant;
 
-use super::{BatchWire, HttpBatches};
+use super::{BatchProtocol, HttpBatches};
 use crate::{
-    chat::{Message, PropertyNames, Snapshot, ToolHints, ToolSpec},
+    chat::{ChatSnapshot, Message, PropertyNames, ToolHints, ToolSpec},
     error::Fault,
     model::{BatchId, BatchResults, Completion, CompletionRequest},
     net::{
-        Auth, HttpClient,
-        test_server::{Answer, TestServer},
+        AuthHeader, HttpClient,
+        test_server::{CannedResponse, TestServer},
     },
     provider::AdapterConfig,
 };
 
 /// Batches of the model `m-1` at a server that answers with these, whose API begins at `path`.
-pub async fn served<W: BatchWire>(
-    answers: Vec<Answer>,
+pub async fn served<W: BatchProtocol>(
+    answers: Vec<CannedResponse>,
     path: &str,
-    auth: Auth,
+    auth: AuthHeader,
     wire: W,
 ) -> (TestServer, HttpBatches<W>) {
     let server = TestServer::start(answers).await;
@@ -42,7 +42,7 @@ pub fn requests(ids: &[&str]) -> Vec<(String, CompletionRequest)> {
         property_names: PropertyNames::default(),
     });
     let request = |id: &&str| {
-        let messages = Snapshot::from_messages(vec![Message::user(*id)]).unwrap();
+        let messages = ChatSnapshot::from_messages(vec![Message::user(*id)]).unwrap();
         ((*id).into(), CompletionRequest::new(messages, Arc::new([Arc::clone(&tool)])))
     };
     ids.iter().map(request).collect()
@@ -54,8 +54,8 @@ pub fn id(id: &str) -> BatchId {
 }
 
 /// An answer after which the connection ends.
-pub fn cut(bytes: Vec<u8>) -> Answer {
-    Answer { bytes, stays: false }
+pub fn cut(bytes: Vec<u8>) -> CannedResponse {
+    CannedResponse { bytes, stays: false }
 }
 
 /// Head and body of a request that the server was sent.

@@ -12,8 +12,8 @@ use crate::{
     model::{BatchId, BatchState, CompletionRequest},
     provider::{
         adapter::ModelAdapter,
-        batch::{self, BatchWire, Entry, Outcome, Results},
-        wire::Wire,
+        batch::{self, BatchProtocol, BatchResultCollector, HttpBatchEntry, HttpBatchOutcome},
+        wire::WireProtocol,
     },
 };
 
@@ -21,7 +21,7 @@ use crate::{
 const DISPLAY_NAME: &str = "shelly-host";
 
 #[async_trait]
-impl BatchWire for Gemini {
+impl BatchProtocol for Gemini {
     const BYTES: usize = limits::GEMINI_BATCH_BYTES;
 
     fn whole_body(&self, adapter: &ModelAdapter, request: &CompletionRequest) -> Result<Vec<u8>, Fault> {
@@ -29,14 +29,17 @@ impl BatchWire for Gemini {
         self.body(adapter, request)
     }
 
-    async fn submit(&self, adapter: &ModelAdapter, entries: &[Entry<'_>]) -> Result<BatchId, Fault> {
-        let requests =
-            entries.iter().map(|entry| WireEntry { request: &entry.body, metadata: Key { key: entry.id } }).collect();
-        let requests = Requests { requests };
-        let new = NewBatch { display_name: DISPLAY_NAME, input_config: InputConfig { requests } };
+    async fn submit(&self, adapter: &ModelAdapter, entries: &[HttpBatchEntry<'_>]) -> Result<BatchId, Fault> {
+        let requests = entries
+            .iter()
+            .map(|entry| GeminiBatchEntry { request: &entry.body, metadata: GeminiEntryKey { key: entry.id } })
+            .collect();
+        let requests = GeminiInlinedRequests { requests };
+        let new = GeminiNewBatch { display_name: DISPLAY_NAME, input_config: GeminiInputConfig { requests } };
         let unwritable = |error| Fault::invalid(format!("the batch cannot be written as JSON: {error}"));
-        let json = serde_json::to_vec(&New { batch: new }).map_err(unwritable)?;
-        let made: Made = batch::make(adapter, url(adapter, "batchGenerateContent")?, "application/json", json).await?;
+        let json = serde_json::to_vec(&GeminiBatchRequest { batch: new }).map_err(unwritable)?;
+        let made: GeminiCreatedBatch =
+            batch::make(adapter, url(adapter, "batchGenerateContent")?, "application/json", json).await?;
         made.name.parse()
     }
 
@@ -44,7 +47,8 @@ impl BatchWire for Gemini {
         // Once it has ended all of its replies stand in the answer.
         let reply = adapter.client().get(&batch::asking_once(adapter, address(adapter, batch, "")?)).await?;
         let bytes = reply.read(limits::BATCH_RESULTS_BYTES).await?;
-        let wire: Standing = serde_json::from_slice(&bytes).map_err(|error| adapter.source().garbled(&error))?;
+        let wire: GeminiBatchStatus =
+            serde_json::from_slice(&bytes).map_err(|error| adapter.source().garbled(&error))?;
         let metadata = wire.metadata.unwrap_or_default();
         let state = metadata.state.unwrap_or_default();
         let has_ended = ["_SUCCEEDED", "_FAILED", "_CANCELLED", "_EXPIRED"].iter().any(|end| state.ends_with(end));
@@ -60,12 +64,12 @@ impl BatchWire for Gemini {
         &self,
         adapter: &ModelAdapter,
         batch: &BatchId,
-        results: &mut Results<'_, Self>,
+        results: &mut BatchResultCollector<'_, Self>,
     ) -> Result<(), Fault> {
         let request = batch::downloading(adapter, address(adapter, batch, "")?);
         let bytes = adapter.client().get(&request).await?.read(limits::BATCH_RESULTS_BYTES).await?;
         let source = adapter.source();
-        let wire: Ended = serde_json::from_slice(&bytes).map_err(|error| source.garbled(&error))?;
+        let wire: GeminiFinishedBatch = serde_json::from_slice(&bytes).map_err(|error| source.garbled(&error))?;
         let output = wire.response.or_else(|| wire.metadata?.output);
         let Some(replies) = output.and_then(|output| output.inlined_responses) else {
             return wire.error.map_or(Ok(()), |error| Err(source.fault(error.get())));
@@ -81,7 +85,7 @@ impl BatchWire for Gemini {
                 (None, Some(error)) => Err(source.fault(error.get())),
                 (None, None) => Err(source.unavailable("has neither a reply nor an error for a request in a batch")),
             };
-            results.take(Outcome { id: id.into(), reply: outcome }).await;
+            results.take(HttpBatchOutcome { id: id.into(), reply: outcome }).await;
         }
         Ok(())
     }
@@ -98,62 +102,62 @@ fn address(adapter: &ModelAdapter, batch: &BatchId, method: &str) -> Result<Url,
 }
 
 #[derive(Serialize)]
-struct New<'a> {
-    batch: NewBatch<'a>,
+struct GeminiBatchRequest<'a> {
+    batch: GeminiNewBatch<'a>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct NewBatch<'a> {
+struct GeminiNewBatch<'a> {
     display_name: &'static str,
-    input_config: InputConfig<'a>,
+    input_config: GeminiInputConfig<'a>,
 }
 
 #[derive(Serialize)]
-struct InputConfig<'a> {
-    requests: Requests<'a>,
+struct GeminiInputConfig<'a> {
+    requests: GeminiInlinedRequests<'a>,
 }
 
 #[derive(Serialize)]
-struct Requests<'a> {
-    requests: Vec<WireEntry<'a>>,
+struct GeminiInlinedRequests<'a> {
+    requests: Vec<GeminiBatchEntry<'a>>,
 }
 
 #[derive(Serialize)]
-struct WireEntry<'a> {
+struct GeminiBatchEntry<'a> {
     request: &'a RawValue,
-    metadata: Key<'a>,
+    metadata: GeminiEntryKey<'a>,
 }
 
 #[derive(Serialize)]
-struct Key<'a> {
+struct GeminiEntryKey<'a> {
     key: &'a str,
 }
 
 #[derive(Deserialize)]
-struct Made {
+struct GeminiCreatedBatch {
     name: String,
 }
 
 /// A batch, of which only is wanted how it stands.
 #[derive(Deserialize)]
-struct Standing {
+struct GeminiBatchStatus {
     #[serde(default)]
     done: bool,
-    metadata: Option<Progress>,
+    metadata: Option<GeminiBatchProgress>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Progress {
+struct GeminiBatchProgress {
     state: Option<String>,
-    batch_stats: Option<Stats>,
+    batch_stats: Option<GeminiBatchStats>,
 }
 
 /// Numbers that the vendor writes as strings.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Stats {
+struct GeminiBatchStats {
     successful_request_count: Value,
     failed_request_count: Value,
 }
@@ -164,37 +168,37 @@ fn count(value: &Value) -> u64 {
 
 /// A batch whose replies are wanted: they stand in two places, of which one may be empty.
 #[derive(Deserialize)]
-struct Ended<'a> {
+struct GeminiFinishedBatch<'a> {
     #[serde(borrow)]
-    metadata: Option<Metadata<'a>>,
+    metadata: Option<GeminiBatchMetadata<'a>>,
     #[serde(borrow)]
-    response: Option<Output<'a>>,
+    response: Option<GeminiBatchOutput<'a>>,
     #[serde(borrow)]
     error: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
-struct Metadata<'a> {
+struct GeminiBatchMetadata<'a> {
     #[serde(borrow)]
-    output: Option<Output<'a>>,
+    output: Option<GeminiBatchOutput<'a>>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Output<'a> {
+struct GeminiBatchOutput<'a> {
     #[serde(borrow)]
-    inlined_responses: Option<Replies<'a>>,
+    inlined_responses: Option<GeminiInlinedResponses<'a>>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Replies<'a> {
+struct GeminiInlinedResponses<'a> {
     #[serde(borrow)]
-    inlined_responses: Option<Vec<WireReply<'a>>>,
+    inlined_responses: Option<Vec<GeminiInlinedResponse<'a>>>,
 }
 
 #[derive(Deserialize)]
-struct WireReply<'a> {
+struct GeminiInlinedResponse<'a> {
     metadata: Option<Value>,
     #[serde(borrow)]
     response: Option<&'a RawValue>,
@@ -202,7 +206,7 @@ struct WireReply<'a> {
     error: Option<&'a RawValue>,
 }
 
-impl WireReply<'_> {
+impl GeminiInlinedResponse<'_> {
     fn key(&self) -> Option<&str> {
         self.metadata.as_ref()?.get("key")?.as_str()
     }
@@ -216,8 +220,8 @@ mod tests {
     use crate::{
         model::BatchSubmitter,
         net::{
-            Auth, Secret,
-            test_server::{Answer, TestServer, answer},
+            AuthHeader, Secret,
+            test_server::{CannedResponse, TestServer, answer},
         },
         provider::batch::{
             HttpBatches,
@@ -229,8 +233,8 @@ mod tests {
         served_as(answer("200 OK", "", &body.to_string())).await
     }
 
-    async fn served_as(answer: Answer) -> (TestServer, HttpBatches<Gemini>) {
-        let auth = Auth::header("x-goog-api-key", Secret::new("sk-secret"));
+    async fn served_as(answer: CannedResponse) -> (TestServer, HttpBatches<Gemini>) {
+        let auth = AuthHeader::header("x-goog-api-key", Secret::new("sk-secret"));
         served(vec![answer], "/v1beta", auth, Gemini).await
     }
 

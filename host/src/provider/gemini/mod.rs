@@ -14,9 +14,9 @@ use crate::{
     model::{Completion, CompletionRequest, DeltaSink},
     provider::{
         adapter::ModelAdapter,
-        incoming::{Incoming, Source},
-        names::{NameRule, Names},
-        wire::Wire,
+        incoming::{IncomingReply, ReplySource},
+        names::{ToolNameRule, ToolNames},
+        wire::WireProtocol,
     },
 };
 
@@ -28,7 +28,7 @@ use crate::{
 pub struct Gemini;
 
 /// What Google takes: a letter or `_`, then up to 63 of `A-Z a-z 0-9 _ -`. It takes dots too, which other vendors do not.
-const NAMES: NameRule = NameRule { longest: 64, any_first: false };
+const NAMES: ToolNameRule = ToolNameRule { longest: 64, any_first: false };
 
 /// The tags of what only this vendor understands.
 mod tag {
@@ -45,8 +45,8 @@ mod tag {
 }
 
 #[async_trait]
-impl Wire for Gemini {
-    const NAMES: NameRule = NAMES;
+impl WireProtocol for Gemini {
+    const NAMES: ToolNameRule = NAMES;
     const FIELDS: &[&str] = &["contents", "systemInstruction", "toolConfig"];
 
     fn url(&self, adapter: &ModelAdapter) -> Result<Url, Fault> {
@@ -62,9 +62,9 @@ impl Wire for Gemini {
 
     async fn read(
         &self,
-        reply: Incoming,
-        source: &Source<'_>,
-        names: &Names,
+        reply: IncomingReply,
+        source: &ReplySource<'_>,
+        names: &ToolNames,
         sink: &DeltaSink,
     ) -> Result<Completion, Fault> {
         reply::read(reply, source, names, sink).await

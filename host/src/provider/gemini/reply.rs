@@ -10,11 +10,11 @@ use crate::{
     error::Fault,
     model::{Completion, DeltaSink, StopReason, Usage},
     provider::{
-        assembly::Assembly,
-        incoming::{Incoming, Source},
-        lent::Lent,
-        names::Names,
-        sse::Events,
+        assembly::ReplyAssembly,
+        incoming::{IncomingReply, ReplySource},
+        lent::BorrowedText,
+        names::ToolNames,
+        sse::SseEventStream,
     },
 };
 
@@ -25,17 +25,17 @@ use crate::{
 /// A [`Fault`]: [`Fault::Unavailable`] if the reply is cut off, garbled, silent for too long, or has a call that the
 /// vendor itself could not read; [`Fault::TooLarge`] if it or one event of it is, and whatever an error inside it means.
 pub async fn read(
-    incoming: Incoming,
-    source: &Source<'_>,
-    names: &Names,
+    incoming: IncomingReply,
+    source: &ReplySource<'_>,
+    names: &ToolNames,
     sink: &DeltaSink,
 ) -> Result<Completion, Fault> {
-    let mut reply = Reply { assembly: Assembly::new(names, sink), source, stop: None, failure: None };
+    let mut reply = GeminiReplyReader { assembly: ReplyAssembly::new(names, sink), source, stop: None, failure: None };
     match incoming {
-        Incoming::Events(events) => reply.take_events(*events).await?,
-        Incoming::Json(json) => {
+        IncomingReply::Events(events) => reply.take_events(*events).await?,
+        IncomingReply::Json(json) => {
             // Without a stream of events the same chunks come as a list.
-            let chunks: Result<Vec<Chunk>, _> = match json.first() {
+            let chunks: Result<Vec<GeminiChunk>, _> = match json.first() {
                 Some(b'[') => serde_json::from_slice(&json),
                 _ => serde_json::from_slice(&json).map(|chunk| vec![chunk]),
             };
@@ -49,47 +49,47 @@ pub async fn read(
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Chunk<'a> {
+struct GeminiChunk<'a> {
     #[serde(borrow)]
-    candidates: Option<Vec<Candidate<'a>>>,
-    prompt_feedback: Option<Feedback>,
-    usage_metadata: Option<WireUsage>,
+    candidates: Option<Vec<GeminiCandidate<'a>>>,
+    prompt_feedback: Option<GeminiPromptFeedback>,
+    usage_metadata: Option<GeminiUsage>,
     #[serde(borrow)]
-    model_version: Option<Lent<'a>>,
+    model_version: Option<BorrowedText<'a>>,
     #[serde(borrow)]
     error: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Candidate<'a> {
+struct GeminiCandidate<'a> {
     index: Option<u32>,
     #[serde(borrow)]
-    content: Option<Content<'a>>,
+    content: Option<GeminiReplyContent<'a>>,
     finish_reason: Option<String>,
     finish_message: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Content<'a> {
+struct GeminiReplyContent<'a> {
     #[serde(borrow)]
-    parts: Option<Vec<Part<'a>>>,
+    parts: Option<Vec<GeminiReplyPart<'a>>>,
 }
 
 /// Parts of other kinds, such as code that the vendor ran, have none of these and are passed over.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Part<'a> {
+struct GeminiReplyPart<'a> {
     text: Option<String>,
     thought: Option<bool>,
     thought_signature: Option<String>,
     #[serde(borrow)]
-    function_call: Option<Call<'a>>,
-    inline_data: Option<Blob>,
+    function_call: Option<GeminiReplyCall<'a>>,
+    inline_data: Option<GeminiReplyBlob>,
 }
 
 #[derive(Deserialize)]
-struct Call<'a> {
+struct GeminiReplyCall<'a> {
     id: Option<String>,
     name: Option<String>,
     #[serde(borrow)]
@@ -98,19 +98,19 @@ struct Call<'a> {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Blob {
+struct GeminiReplyBlob {
     mime_type: Option<String>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Feedback {
+struct GeminiPromptFeedback {
     block_reason: Option<String>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct WireUsage {
+struct GeminiUsage {
     prompt_token_count: Option<u64>,
     cached_content_token_count: Option<u64>,
     candidates_token_count: Option<u64>,
@@ -118,7 +118,7 @@ struct WireUsage {
     tool_use_prompt_token_count: Option<u64>,
 }
 
-impl WireUsage {
+impl GeminiUsage {
     /// The counts without overlap: the wire counts cached tokens as prompt tokens too, thoughts beside the reply, and what
     /// its own tools found beside the prompt.
     fn usage(&self) -> Usage {
@@ -135,16 +135,16 @@ impl WireUsage {
 }
 
 /// What has come so far.
-struct Reply<'a> {
-    assembly: Assembly<'a>,
-    source: &'a Source<'a>,
+struct GeminiReplyReader<'a> {
+    assembly: ReplyAssembly<'a>,
+    source: &'a ReplySource<'a>,
     stop: Option<StopReason>,
     /// Why it stopped, where that is a failure.
     failure: Option<Fault>,
 }
 
-impl Reply<'_> {
-    async fn take_events(&mut self, mut events: Events) -> Result<(), Fault> {
+impl GeminiReplyReader<'_> {
+    async fn take_events(&mut self, mut events: SseEventStream) -> Result<(), Fault> {
         loop {
             let event = match events.next().await {
                 Ok(Some(event)) => event,
@@ -165,7 +165,7 @@ impl Reply<'_> {
         }
     }
 
-    async fn take(&mut self, chunk: Chunk<'_>) -> Result<(), Fault> {
+    async fn take(&mut self, chunk: GeminiChunk<'_>) -> Result<(), Fault> {
         if let Some(error) = chunk.error {
             return Err(self.source.fault(error.get()));
         }
@@ -192,7 +192,7 @@ impl Reply<'_> {
     }
 
     /// A signature goes back in the part that it came in: text that has one is kept from the text around it.
-    async fn part(&mut self, part: Part<'_>) -> Result<(), Fault> {
+    async fn part(&mut self, part: GeminiReplyPart<'_>) -> Result<(), Fault> {
         let signature = part.thought_signature.filter(|signature| !signature.is_empty());
         if let Some(call) = part.function_call {
             return self.call(call, signature).await;
@@ -225,7 +225,7 @@ impl Reply<'_> {
     }
 
     /// An id that is missing is given by the chat, which knows those that are taken.
-    async fn call(&mut self, call: Call<'_>, signature: Option<String>) -> Result<(), Fault> {
+    async fn call(&mut self, call: GeminiReplyCall<'_>, signature: Option<String>) -> Result<(), Fault> {
         let at = self.assembly.begin_call()?;
         if let Some(id) = call.id.filter(|id| !id.is_empty()) {
             self.assembly.call_fact(at, tag::ID, id.clone())?;

@@ -8,7 +8,7 @@ use serde_json::{Value, value::RawValue};
 
 use super::{NAMES, tag};
 use crate::{
-    chat::{Content, Media, Message, Part, Role, Source, Thinking, ToolCall, ToolResult, ToolSpec},
+    chat::{Media, MediaData, Message, Part, Role, ThinkingPart, ToolCall, ToolResult, ToolResultContent, ToolSpec},
     error::Fault,
     model::{CompletionRequest, ToolChoice},
     provider::{
@@ -33,25 +33,25 @@ const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 /// # Errors
 ///
 /// [`Fault::Invalid`] if the schema of the reply is no JSON, or the config's fields cannot be added to.
-pub fn body<'a>(adapter: &'a ModelAdapter, request: &'a CompletionRequest) -> Result<Body<'a>, Fault> {
+pub fn body<'a>(adapter: &'a ModelAdapter, request: &'a CompletionRequest) -> Result<GeminiRequest<'a>, Fault> {
     let is_old = is_old(adapter.model());
-    let mut contents = Contents { is_old, ..Contents::default() };
+    let mut contents = GeminiConversation { is_old, ..GeminiConversation::default() };
     for entry in request.messages.iter() {
         contents.push(&entry.message);
     }
     let system_instruction = Some(contents.system).filter(|parts| !parts.is_empty());
     let mut contents = contents.list;
     if contents.first().is_none_or(|first| first.role != USER) {
-        contents.insert(0, WireContent { role: USER, parts: vec![text_part(BEGINNING.into())] });
+        contents.insert(0, GeminiContent { role: USER, parts: vec![text_part(BEGINNING.into())] });
     }
     let has_tools = !request.tools.is_empty();
     // Older models refuse to be held to a schema beside tools. What came of it is checked by whoever asked.
     let schema = request.response_schema.as_deref().filter(|_| !(is_old && has_tools));
-    Ok(Body {
-        system_instruction: system_instruction.map(|parts| Instruction { parts }),
+    Ok(GeminiRequest {
+        system_instruction: system_instruction.map(|parts| GeminiSystemInstruction { parts }),
         contents,
         tools: tools(adapter, request)?,
-        tool_config: has_tools.then(|| ToolConfig::new(&request.tool_choice)).flatten(),
+        tool_config: has_tools.then(|| GeminiToolConfig::new(&request.tool_choice)).flatten(),
         generation_config: generation_config(adapter, request, schema)?,
     })
 }
@@ -65,35 +65,35 @@ fn is_old(model: &str) -> bool {
 /// A request as JSON.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Body<'a> {
+pub struct GeminiRequest<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    system_instruction: Option<Instruction<'a>>,
-    contents: Vec<WireContent<'a>>,
+    system_instruction: Option<GeminiSystemInstruction<'a>>,
+    contents: Vec<GeminiContent<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<Tools<'a>>,
+    tools: Vec<GeminiTools<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    tool_config: Option<ToolConfig<'a>>,
+    tool_config: Option<GeminiToolConfig<'a>>,
     #[serde(skip_serializing_if = "IndexMap::is_empty")]
-    generation_config: IndexMap<&'a str, Setting<'a>>,
+    generation_config: IndexMap<&'a str, GeminiSetting<'a>>,
 }
 
 #[derive(Serialize)]
-struct Instruction<'a> {
-    parts: Vec<WirePart<'a>>,
+struct GeminiSystemInstruction<'a> {
+    parts: Vec<GeminiPart<'a>>,
 }
 
 const USER: &str = "user";
 const MODEL: &str = "model";
 
 #[derive(Serialize)]
-struct WireContent<'a> {
+struct GeminiContent<'a> {
     role: &'static str,
-    parts: Vec<WirePart<'a>>,
+    parts: Vec<GeminiPart<'a>>,
 }
 
 #[derive(Serialize)]
 #[serde(untagged, rename_all_fields = "camelCase")]
-enum WirePart<'a> {
+enum GeminiPart<'a> {
     Text {
         text: Cow<'a, str>,
         #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -102,37 +102,37 @@ enum WirePart<'a> {
         thought_signature: Option<&'a str>,
     },
     Bytes {
-        inline_data: Blob<'a>,
+        inline_data: GeminiBlob<'a>,
     },
     File {
-        file_data: File<'a>,
+        file_data: GeminiFileData<'a>,
     },
     Call {
-        function_call: Call<'a>,
+        function_call: GeminiFunctionCall<'a>,
         #[serde(skip_serializing_if = "Option::is_none")]
         thought_signature: Option<&'a str>,
     },
     Response {
-        function_response: Response<'a>,
+        function_response: GeminiFunctionResponse<'a>,
     },
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Blob<'a> {
+struct GeminiBlob<'a> {
     mime_type: &'a str,
     data: Base64<'a>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct File<'a> {
+struct GeminiFileData<'a> {
     mime_type: &'a str,
     file_uri: &'a str,
 }
 
 #[derive(Serialize)]
-struct Call<'a> {
+struct GeminiFunctionCall<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'a str>,
     name: Cow<'a, str>,
@@ -140,34 +140,34 @@ struct Call<'a> {
 }
 
 #[derive(Serialize)]
-struct Response<'a> {
+struct GeminiFunctionResponse<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'a str>,
     name: Cow<'a, str>,
-    response: Answer<'a>,
+    response: GeminiFunctionOutput<'a>,
 }
 
 /// Text even where a tool answered with JSON: the vendor's own objects have only numbers of 53 bits, so many levels, and
 /// references where a key is `$ref`.
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Answer<'a> {
+enum GeminiFunctionOutput<'a> {
     Output(Cow<'a, str>),
     Error(Cow<'a, str>),
 }
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Tools<'a> {
+enum GeminiTools<'a> {
     #[serde(rename_all = "camelCase")]
-    Declared { function_declarations: Vec<Declaration<'a>> },
+    Declared { function_declarations: Vec<GeminiFunctionDeclaration<'a>> },
     /// As the config has it.
     Other(&'a Value),
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Declaration<'a> {
+struct GeminiFunctionDeclaration<'a> {
     name: Cow<'a, str>,
     description: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -176,13 +176,13 @@ struct Declaration<'a> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct ToolConfig<'a> {
-    function_calling_config: Calling<'a>,
+struct GeminiToolConfig<'a> {
+    function_calling_config: GeminiCallingConfig<'a>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Calling<'a> {
+struct GeminiCallingConfig<'a> {
     mode: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     allowed_function_names: Option<[Cow<'a, str>; 1]>,
@@ -190,7 +190,7 @@ struct Calling<'a> {
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Setting<'a> {
+enum GeminiSetting<'a> {
     Count(u32),
     Number(f32),
     Word(&'static str),
@@ -199,7 +199,7 @@ enum Setting<'a> {
     Other(&'a Value),
 }
 
-impl<'a> ToolConfig<'a> {
+impl<'a> GeminiToolConfig<'a> {
     fn new(choice: &'a ToolChoice) -> Option<Self> {
         let (mode, allowed_function_names) = match choice {
             ToolChoice::Auto => return None,
@@ -207,18 +207,18 @@ impl<'a> ToolConfig<'a> {
             ToolChoice::Required => ("ANY", None),
             ToolChoice::Tool(name) => ("ANY", Some([NAMES.wire(name)])),
         };
-        Some(Self { function_calling_config: Calling { mode, allowed_function_names } })
+        Some(Self { function_calling_config: GeminiCallingConfig { mode, allowed_function_names } })
     }
 }
 
-fn tools<'a>(adapter: &'a ModelAdapter, request: &'a CompletionRequest) -> Result<Vec<Tools<'a>>, Fault> {
+fn tools<'a>(adapter: &'a ModelAdapter, request: &'a CompletionRequest) -> Result<Vec<GeminiTools<'a>>, Fault> {
     let mut tools = Vec::new();
     if !request.tools.is_empty() {
-        let function_declarations = request.tools.iter().map(|tool| Declaration::new(tool)).collect();
-        tools.push(Tools::Declared { function_declarations });
+        let function_declarations = request.tools.iter().map(|tool| GeminiFunctionDeclaration::new(tool)).collect();
+        tools.push(GeminiTools::Declared { function_declarations });
     }
     match adapter.field(TOOLS) {
-        Some(Value::Array(more)) => tools.extend(more.iter().map(Tools::Other)),
+        Some(Value::Array(more)) => tools.extend(more.iter().map(GeminiTools::Other)),
         Some(_) => return Err(Fault::invalid("`tools` in the model's body is no list: give it as `[{\"…\": {}}]`")),
         None => {}
     }
@@ -229,24 +229,24 @@ fn generation_config<'a>(
     adapter: &'a ModelAdapter,
     request: &'a CompletionRequest,
     schema: Option<&'a str>,
-) -> Result<IndexMap<&'a str, Setting<'a>>, Fault> {
+) -> Result<IndexMap<&'a str, GeminiSetting<'a>>, Fault> {
     let mut settings = IndexMap::new();
     if let Some(tokens) = adapter.max_tokens(request) {
-        settings.insert("maxOutputTokens", Setting::Count(tokens));
+        settings.insert("maxOutputTokens", GeminiSetting::Count(tokens));
     }
     if let Some(temperature) = adapter.temperature(request) {
-        settings.insert("temperature", Setting::Number(temperature));
+        settings.insert("temperature", GeminiSetting::Number(temperature));
     }
     if let Some(text) = schema {
         let raw: &RawValue = serde_json::from_str(text)
             .map_err(|error| Fault::invalid(format!("the schema of the reply is not JSON: {error}")))?;
-        settings.insert("responseMimeType", Setting::Word("application/json"));
-        settings.insert("responseJsonSchema", Setting::Schema(schema::gemini(raw)));
+        settings.insert("responseMimeType", GeminiSetting::Word("application/json"));
+        settings.insert("responseJsonSchema", GeminiSetting::Schema(schema::gemini(raw)));
     }
     match adapter.field(GENERATION_CONFIG) {
         Some(Value::Object(more)) => {
             for (key, value) in more {
-                settings.entry(key.as_str()).or_insert(Setting::Other(value));
+                settings.entry(key.as_str()).or_insert(GeminiSetting::Other(value));
             }
         }
         Some(_) => {
@@ -258,7 +258,7 @@ fn generation_config<'a>(
     Ok(settings)
 }
 
-impl<'a> Declaration<'a> {
+impl<'a> GeminiFunctionDeclaration<'a> {
     /// A tool without parameters is declared without a schema of them.
     fn new(tool: &'a ToolSpec) -> Self {
         let schema = schema::gemini_object(&tool.input_schema);
@@ -274,7 +274,7 @@ impl<'a> Declaration<'a> {
 fn has_no_properties(schema: &RawValue) -> bool {
     #[derive(serde::Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Properties {
+    struct GeminiSchemaFields {
         #[serde(default)]
         properties: HashMap<String, IgnoredAny>,
         #[serde(default)]
@@ -283,21 +283,21 @@ fn has_no_properties(schema: &RawValue) -> bool {
     // One with properties is longer than that as a rule, and need not be looked at again.
     const LONGEST: usize = 256;
     schema.get().len() < LONGEST
-        && serde_json::from_str::<Properties>(schema.get()).is_ok_and(|schema| {
+        && serde_json::from_str::<GeminiSchemaFields>(schema.get()).is_ok_and(|schema| {
             schema.properties.is_empty() && schema.additional_properties.is_none_or(|more| more == Value::Bool(false))
         })
 }
 
 /// The conversation so far, in turns of the user and the model.
 #[derive(Default)]
-struct Contents<'a> {
-    system: Vec<WirePart<'a>>,
-    list: Vec<WireContent<'a>>,
+struct GeminiConversation<'a> {
+    system: Vec<GeminiPart<'a>>,
+    list: Vec<GeminiContent<'a>>,
     calls: HashMap<&'a str, &'a ToolCall>,
     is_old: bool,
 }
 
-impl<'a> Contents<'a> {
+impl<'a> GeminiConversation<'a> {
     fn push(&mut self, message: &'a Message) {
         match message.role {
             Role::System => {
@@ -318,14 +318,14 @@ impl<'a> Contents<'a> {
     }
 
     /// Two turns of one role in a row are one, and an empty one is none: both are refused.
-    fn extend(&mut self, role: &'static str, parts: impl IntoIterator<Item = WirePart<'a>>) {
+    fn extend(&mut self, role: &'static str, parts: impl IntoIterator<Item = GeminiPart<'a>>) {
         let mut parts = parts.into_iter().peekable();
         if parts.peek().is_none() {
             return;
         }
         match self.list.last_mut() {
             Some(last) if last.role == role => last.parts.extend(parts),
-            _ => self.list.push(WireContent { role, parts: parts.collect() }),
+            _ => self.list.push(GeminiContent { role, parts: parts.collect() }),
         }
     }
 
@@ -342,8 +342,9 @@ impl<'a> Contents<'a> {
                     let wants_signature = std::mem::take(&mut is_first_call) && !self.is_old;
                     let signature = fact(call, tag::CALL).or(wants_signature.then_some(NO_SIGNATURE));
                     let name = NAMES.wire(&call.name);
-                    let function_call = Call { id: fact(call, tag::ID), name, args: arguments::object(call) };
-                    parts.push(WirePart::Call { function_call, thought_signature: signature });
+                    let function_call =
+                        GeminiFunctionCall { id: fact(call, tag::ID), name, args: arguments::object(call) };
+                    parts.push(GeminiPart::Call { function_call, thought_signature: signature });
                 }
                 // These belong to other roles, or to nobody here.
                 Part::ToolResult(_) | Part::Other(_) => {}
@@ -359,15 +360,19 @@ impl<'a> Contents<'a> {
         let first = match call {
             Some(call) => {
                 let (id, name) = (fact(call, tag::ID), NAMES.wire(&call.name));
-                let response = if result.is_error { Answer::Error(text) } else { Answer::Output(text) };
-                WirePart::Response { function_response: Response { id, name, response } }
+                let response = if result.is_error {
+                    GeminiFunctionOutput::Error(text)
+                } else {
+                    GeminiFunctionOutput::Output(text)
+                };
+                GeminiPart::Response { function_response: GeminiFunctionResponse { id, name, response } }
             }
             // The wire has no place for an answer to nothing.
             None => text_part(text),
         };
         let media = result.content.iter().filter_map(|content| match content {
-            Content::Media(media) => media_part(media),
-            Content::Text(_) | Content::Json(_) | Content::Other(_) => None,
+            ToolResultContent::Media(media) => media_part(media),
+            ToolResultContent::Text(_) | ToolResultContent::Json(_) | ToolResultContent::Other(_) => None,
         });
         self.extend(USER, [first].into_iter().chain(media));
     }
@@ -377,31 +382,31 @@ fn fact<'a>(call: &'a ToolCall, key: &str) -> Option<&'a str> {
     call.meta.iter().find(|(found, _)| found == key).map(|(_, value)| value.as_str())
 }
 
-fn text_part(text: Cow<'_, str>) -> WirePart<'_> {
-    WirePart::Text { text, thought: false, thought_signature: None }
+fn text_part(text: Cow<'_, str>) -> GeminiPart<'_> {
+    GeminiPart::Text { text, thought: false, thought_signature: None }
 }
 
 /// An empty text is refused.
-fn plain(text: &str) -> Option<WirePart<'_>> {
+fn plain(text: &str) -> Option<GeminiPart<'_>> {
     (!text.is_empty()).then(|| text_part(text.into()))
 }
 
 /// Signatures go back to where they came from; the thoughts of other vendors are left out.
-fn push_thought<'a>(parts: &mut Vec<WirePart<'a>>, thought: &'a Thinking) {
+fn push_thought<'a>(parts: &mut Vec<GeminiPart<'a>>, thought: &'a ThinkingPart) {
     let opaque = thought.opaque.as_deref().unwrap_or_default();
     if let Some(signature) = opaque.strip_prefix(tag::THOUGHT) {
         let text = thought.text.as_str().into();
-        parts.push(WirePart::Text { text, thought: true, thought_signature: Some(signature) });
+        parts.push(GeminiPart::Text { text, thought: true, thought_signature: Some(signature) });
     } else if let Some(signature) = opaque.strip_prefix(tag::TEXT)
-        && let Some(WirePart::Text { thought: false, thought_signature: place @ None, .. }) = parts.last_mut()
+        && let Some(GeminiPart::Text { thought: false, thought_signature: place @ None, .. }) = parts.last_mut()
     {
         *place = Some(signature);
     } else if let Some(signature) = opaque.strip_prefix(tag::ALONE) {
-        parts.push(WirePart::Text { text: "".into(), thought: false, thought_signature: Some(signature) });
+        parts.push(GeminiPart::Text { text: "".into(), thought: false, thought_signature: Some(signature) });
     }
 }
 
-fn user_part(part: &Part) -> Option<WirePart<'_>> {
+fn user_part(part: &Part) -> Option<GeminiPart<'_>> {
     match part {
         Part::Text(text) => plain(text),
         Part::Media(media) => media_part(media),
@@ -411,20 +416,20 @@ fn user_part(part: &Part) -> Option<WirePart<'_>> {
     }
 }
 
-fn media_part(media: &Media) -> Option<WirePart<'_>> {
+fn media_part(media: &Media) -> Option<GeminiPart<'_>> {
     let mime_type = taken_type(&media.media_type);
     match (&media.source, mime_type) {
-        (Source::Bytes(bytes), None)
+        (MediaData::Bytes(bytes), None)
             if is_text(media)
                 && let Ok(text) = str::from_utf8(bytes) =>
         {
             plain(text)
         }
-        (Source::Bytes(bytes), Some(mime_type)) if !bytes.is_empty() => {
-            Some(WirePart::Bytes { inline_data: Blob { mime_type, data: Base64(bytes) } })
+        (MediaData::Bytes(bytes), Some(mime_type)) if !bytes.is_empty() => {
+            Some(GeminiPart::Bytes { inline_data: GeminiBlob { mime_type, data: Base64(bytes) } })
         }
-        (Source::Url(url), Some(mime_type)) if ["https://", "gs://"].iter().any(|start| url.starts_with(start)) => {
-            Some(WirePart::File { file_data: File { mime_type, file_uri: url } })
+        (MediaData::Url(url), Some(mime_type)) if ["https://", "gs://"].iter().any(|start| url.starts_with(start)) => {
+            Some(GeminiPart::File { file_data: GeminiFileData { mime_type, file_uri: url } })
         }
         _ => Some(text_part(placeholder(media).into())),
     }

@@ -5,14 +5,14 @@ use serde_json::{Value, json, value::RawValue};
 use super::*;
 use crate::{
     chat::{
-        self, Chat, Content, Media, Message, Part, PropertyNames, Role, Thinking, ToolCall, ToolHints, ToolResult,
-        ToolSpec,
+        self, Chat, Media, Message, Part, PropertyNames, Role, ThinkingPart, ToolCall, ToolHints, ToolResult,
+        ToolResultContent, ToolSpec,
     },
     event::RunCx,
     limits,
-    model::{Completer, Delta, StopReason, ToolChoice, Usage},
+    model::{Completer, ReplyDelta, StopReason, ToolChoice, Usage},
     net::{
-        Auth, HttpClient, Secret,
+        AuthHeader, HttpClient, Secret,
         test_server::{TestServer, answer},
     },
     provider::{AdapterConfig, HttpModel, heard::heard},
@@ -21,8 +21,8 @@ use crate::{
 type Piece = Result<Vec<u8>, Fault>;
 
 /// What a reply becomes that comes in these pieces.
-async fn read(pieces: Vec<Piece>) -> (Result<Completion, Fault>, Vec<Delta>) {
-    heard(&Gemini, &Names::default(), pieces).await
+async fn read(pieces: Vec<Piece>) -> (Result<Completion, Fault>, Vec<ReplyDelta>) {
+    heard(&Gemini, &ToolNames::default(), pieces).await
 }
 
 async fn read_text(text: &str) -> Result<Completion, Fault> {
@@ -46,7 +46,7 @@ fn call(id: &str, name: &str, arguments: &str, meta: &[(&str, &str)]) -> Part {
 }
 
 fn sealed(text: &str, opaque: &str) -> Part {
-    Part::Thinking(Thinking { text: text.into(), opaque: Some(opaque.into()) })
+    Part::Thinking(ThinkingPart { text: text.into(), opaque: Some(opaque.into()) })
 }
 
 /// As a thinking model answers: a thought, text in two pieces, two calls of which the first is signed.
@@ -69,7 +69,7 @@ fn recorded() -> String {
 fn completion() -> Completion {
     Completion {
         parts: vec![
-            Part::Thinking(Thinking { text: "Hm. ".into(), opaque: None }),
+            Part::Thinking(ThinkingPart { text: "Hm. ".into(), opaque: None }),
             Part::Text("Grüße, 世界 🌍".into()),
             call("f1", "read", r#"{"path":"ä"}"#, &[("gemini.id", "f1"), ("gemini.thought_signature", "c2ln")]),
             call("", "list", "{}", &[]),
@@ -88,13 +88,13 @@ async fn a_stream_is_read_in_pieces_and_split_anywhere() {
     assert_eq!(whole, Ok(completion()));
     let first = Usage { input_tokens: 30, ..Usage::default() };
     let expected = [
-        Delta::Usage(first),
-        Delta::Thinking("Hm. ".into()),
-        Delta::Text("Grüße, ".into()),
-        Delta::Text("世界 🌍".into()),
-        Delta::ToolCall("read".into()),
-        Delta::ToolCall("list".into()),
-        Delta::Usage(completion().usage),
+        ReplyDelta::Usage(first),
+        ReplyDelta::Thinking("Hm. ".into()),
+        ReplyDelta::Text("Grüße, ".into()),
+        ReplyDelta::Text("世界 🌍".into()),
+        ReplyDelta::ToolCall("read".into()),
+        ReplyDelta::ToolCall("list".into()),
+        ReplyDelta::Usage(completion().usage),
     ];
     assert_eq!(deltas, expected);
     for at in 0..text.len() {
@@ -150,7 +150,7 @@ async fn signatures_keep_their_place() {
     let text = |text: &str| Part::Text(text.into());
     let expected = vec![
         sealed("Hm.", "gemini.thought:A"),
-        Part::Thinking(Thinking { text: "Well.".into(), opaque: None }),
+        Part::Thinking(ThinkingPart { text: "Well.".into(), opaque: None }),
         text("One "),
         text("two"),
         sealed("", "gemini.text:B"),
@@ -246,7 +246,7 @@ async fn a_reply_without_end_is_stopped() {
 }
 
 fn config(base_url: &str, model: &str) -> AdapterConfig {
-    let auth = Auth::header("x-goog-api-key", Secret::new("sk-secret"));
+    let auth = AuthHeader::header("x-goog-api-key", Secret::new("sk-secret"));
     AdapterConfig { auth: Some(auth), max_tokens: Some(1_000), ..AdapterConfig::new(base_url, model) }
 }
 
@@ -267,19 +267,19 @@ fn sent(chat: &Chat, model: &str, tools: &[Arc<ToolSpec>]) -> Value {
     serde_json::from_slice(&Gemini.body(&adapter, &request).unwrap()).unwrap()
 }
 
-fn media(media_type: &str, source: chat::Source) -> Media {
+fn media(media_type: &str, source: chat::MediaData) -> Media {
     Media { media_type: media_type.into(), name: None, source }
 }
 
-fn bytes(bytes: &[u8]) -> chat::Source {
-    chat::Source::Bytes(bytes.into())
+fn bytes(bytes: &[u8]) -> chat::MediaData {
+    chat::MediaData::Bytes(bytes.into())
 }
 
 fn chat_with_calls() -> Chat {
     let chat = Chat::new();
     chat.append(Message::text(Role::System, "", "Be brief.")).unwrap();
     let mut user = Message::user("Look:");
-    let url = |url: &str| chat::Source::Url(url.into());
+    let url = |url: &str| chat::MediaData::Url(url.into());
     user.parts.extend(
         [
             media("image/jpg", bytes(&[1, 2, 3])),
@@ -297,7 +297,8 @@ fn chat_with_calls() -> Chat {
         call("c2", "2.tool", "{\"a\":", &[]),
     ];
     let open = chat.reply(Message { sender: "m".into(), role: Role::Assistant, parts, meta: vec![] });
-    let content = vec![Content::Json("{\"n\":1}".into()), Content::Media(media("image/png", bytes(&[0])))];
+    let content =
+        vec![ToolResultContent::Json("{\"n\":1}".into()), ToolResultContent::Media(media("image/png", bytes(&[0])))];
     let good = ToolResult { call_id: "c1".into(), content, is_error: false };
     open.answer(vec![good, ToolResult::error("c2", "there is no such tool")]);
     chat.note("host", "Go on.");

@@ -11,21 +11,21 @@ use crate::{
     error::{Fault, cut},
     limits,
     model::{BatchId, BatchState, CompletionRequest},
-    net::{Request, fault_of_status},
+    net::{HttpRequest, fault_of_status},
     provider::{
         adapter::ModelAdapter,
-        batch::{self, BatchWire, Entry, Outcome, Results},
-        incoming::Source,
+        batch::{self, BatchProtocol, BatchResultCollector, HttpBatchEntry, HttpBatchOutcome},
+        incoming::ReplySource,
     },
 };
 
 #[async_trait]
-impl BatchWire for ChatCompletions {
+impl BatchProtocol for ChatCompletions {
     fn whole_body(&self, adapter: &ModelAdapter, request: &CompletionRequest) -> Result<Vec<u8>, Fault> {
         adapter.completion_json(request, &self.request(adapter, request)?.whole(), &[])
     }
 
-    async fn submit(&self, adapter: &ModelAdapter, entries: &[Entry<'_>]) -> Result<BatchId, Fault> {
+    async fn submit(&self, adapter: &ModelAdapter, entries: &[HttpBatchEntry<'_>]) -> Result<BatchId, Fault> {
         submit(adapter, "/v1/chat/completions", entries).await
     }
 
@@ -37,7 +37,7 @@ impl BatchWire for ChatCompletions {
         &self,
         adapter: &ModelAdapter,
         batch: &BatchId,
-        results: &mut Results<'_, Self>,
+        results: &mut BatchResultCollector<'_, Self>,
     ) -> Result<(), Fault> {
         fetch(adapter, batch, results).await
     }
@@ -49,21 +49,22 @@ impl BatchWire for ChatCompletions {
 
 /// Uploads the requests and makes a batch of them. `endpoint` is what the vendor calls the API that they are for, whatever
 /// the base URL.
-pub async fn submit(adapter: &ModelAdapter, endpoint: &str, entries: &[Entry<'_>]) -> Result<BatchId, Fault> {
+pub async fn submit(adapter: &ModelAdapter, endpoint: &str, entries: &[HttpBatchEntry<'_>]) -> Result<BatchId, Fault> {
     let unwritable = |error| Fault::invalid(format!("the batch cannot be written as JSON: {error}"));
     let mut lines = Vec::new();
-    for Entry { id, body } in entries {
-        let line = WireEntry { custom_id: id, method: "POST", url: endpoint, body };
+    for HttpBatchEntry { id, body } in entries {
+        let line = OpenAiBatchEntry { custom_id: id, method: "POST", url: endpoint, body };
         serde_json::to_writer(&mut lines, &line).map_err(unwritable)?;
         lines.push(b'\n');
     }
     let (kind, form) = form(&lines);
     drop(lines);
-    let file: Made = batch::make(adapter, adapter.url(&["files"])?, &kind, form).await?;
+    let file: OpenAiCreatedObject = batch::make(adapter, adapter.url(&["files"])?, &kind, form).await?;
     let file = segment(&file.id)?;
     let new = json!({"input_file_id": file, "endpoint": endpoint, "completion_window": "24h"});
     let json = serde_json::to_vec(&new).map_err(unwritable)?;
-    let made: Result<Made, _> = batch::make(adapter, adapter.url(&["batches"])?, "application/json", json).await;
+    let made: Result<OpenAiCreatedObject, _> =
+        batch::make(adapter, adapter.url(&["batches"])?, "application/json", json).await;
     match made.and_then(|made| made.id.parse()) {
         Ok(batch) => Ok(batch),
         Err(fault) => {
@@ -76,7 +77,7 @@ pub async fn submit(adapter: &ModelAdapter, endpoint: &str, entries: &[Entry<'_>
 
 /// How far a batch is.
 pub async fn poll(adapter: &ModelAdapter, batch: &BatchId) -> Result<BatchState, Fault> {
-    let wire: WireBatch = batch::state(adapter, adapter.url(&["batches", batch.as_str()])?).await?;
+    let wire: OpenAiBatch = batch::state(adapter, adapter.url(&["batches", batch.as_str()])?).await?;
     if matches!(wire.status.as_str(), "completed" | "failed" | "expired" | "cancelled") {
         return Ok(BatchState::Ended);
     }
@@ -86,12 +87,12 @@ pub async fn poll(adapter: &ModelAdapter, batch: &BatchId) -> Result<BatchState,
 }
 
 /// Reads the files that a batch has left, and deletes the one that it was made of.
-pub async fn fetch<W: BatchWire>(
+pub async fn fetch<W: BatchProtocol>(
     adapter: &ModelAdapter,
     batch: &BatchId,
-    results: &mut Results<'_, W>,
+    results: &mut BatchResultCollector<'_, W>,
 ) -> Result<(), Fault> {
-    let wire: WireBatch = batch::state(adapter, adapter.url(&["batches", batch.as_str()])?).await?;
+    let wire: OpenAiBatch = batch::state(adapter, adapter.url(&["batches", batch.as_str()])?).await?;
     let files = [&wire.output_file_id, &wire.error_file_id];
     for file in files.into_iter().flatten().filter(|file| !file.is_empty()) {
         if !results.are_complete() {
@@ -113,7 +114,7 @@ pub async fn fetch<W: BatchWire>(
 pub async fn cancel(adapter: &ModelAdapter, batch: &BatchId) -> Result<(), Fault> {
     let reply = adapter.post(adapter.url(&["batches", batch.as_str(), "cancel"])?, vec![]).await?;
     // Only to know the file.
-    if let Ok(WireBatch { input_file_id, .. }) = adapter.read_json(reply).await {
+    if let Ok(OpenAiBatch { input_file_id, .. }) = adapter.read_json(reply).await {
         delete(adapter, input_file_id.as_deref()).await;
     }
     Ok(())
@@ -124,7 +125,7 @@ async fn delete(adapter: &ModelAdapter, file: Option<&str>) {
     let deletion = async {
         let Some(file) = file else { return Ok(()) };
         let url = adapter.url(&["files", segment(file)?])?;
-        let request = Request { total: limits::BATCH_DELETE_TIME, ..batch::asking_once(adapter, url) };
+        let request = HttpRequest { total: limits::BATCH_DELETE_TIME, ..batch::asking_once(adapter, url) };
         adapter.client().delete(&request).await.map(drop)
     };
     if let Err(fault) = deletion.await {
@@ -154,7 +155,7 @@ fn form(file: &[u8]) -> (String, Vec<u8>) {
 }
 
 #[derive(Serialize)]
-struct WireEntry<'a> {
+struct OpenAiBatchEntry<'a> {
     custom_id: &'a str,
     method: &'static str,
     url: &'a str,
@@ -162,58 +163,58 @@ struct WireEntry<'a> {
 }
 
 #[derive(Deserialize)]
-struct Made {
+struct OpenAiCreatedObject {
     id: String,
 }
 
 #[derive(Deserialize)]
-struct WireBatch {
+struct OpenAiBatch {
     status: String,
-    request_counts: Option<Counts>,
+    request_counts: Option<OpenAiBatchCounts>,
     input_file_id: Option<String>,
     output_file_id: Option<String>,
     error_file_id: Option<String>,
-    errors: Option<Errors>,
+    errors: Option<OpenAiBatchErrors>,
 }
 
 #[derive(Default, Deserialize)]
-struct Counts {
+struct OpenAiBatchCounts {
     completed: Option<u64>,
     failed: Option<u64>,
 }
 
 #[derive(Deserialize)]
-struct Errors {
+struct OpenAiBatchErrors {
     data: Option<Vec<Box<RawValue>>>,
 }
 
 #[derive(Deserialize)]
-struct WireLine<'a> {
+struct OpenAiBatchLine<'a> {
     custom_id: String,
     #[serde(borrow)]
-    response: Option<WireResponse<'a>>,
+    response: Option<OpenAiBatchResponse<'a>>,
     #[serde(borrow)]
     error: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
-struct WireResponse<'a> {
+struct OpenAiBatchResponse<'a> {
     status_code: u16,
     #[serde(borrow)]
     body: &'a RawValue,
 }
 
-fn outcome<'a>(source: &Source<'_>, line: &'a [u8]) -> Result<Outcome<'a>, serde_json::Error> {
-    let WireLine { custom_id: id, response, error } = serde_json::from_slice(line)?;
+fn outcome<'a>(source: &ReplySource<'_>, line: &'a [u8]) -> Result<HttpBatchOutcome<'a>, serde_json::Error> {
+    let OpenAiBatchLine { custom_id: id, response, error } = serde_json::from_slice(line)?;
     let reply = match (response, error) {
-        (Some(WireResponse { status_code: 200..=299, body }), _) => Ok(body),
-        (Some(WireResponse { status_code, body }), _) => {
+        (Some(OpenAiBatchResponse { status_code: 200..=299, body }), _) => Ok(body),
+        (Some(OpenAiBatchResponse { status_code, body }), _) => {
             Err(fault_of_status(source.origin, status_code, None, body.get(), source.secrets))
         }
         (None, Some(error)) => Err(source.fault(error.get())),
         (None, None) => Err(source.unavailable("has neither a reply nor an error for a request in a batch")),
     };
-    Ok(Outcome { id, reply })
+    Ok(HttpBatchOutcome { id, reply })
 }
 
 #[cfg(test)]

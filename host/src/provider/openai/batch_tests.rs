@@ -4,8 +4,8 @@ use super::*;
 use crate::{
     model::BatchSubmitter,
     net::{
-        Auth, Secret,
-        test_server::{Answer, TestServer, answer},
+        AuthHeader, Secret,
+        test_server::{CannedResponse, TestServer, answer},
     },
     provider::batch::{
         HttpBatches,
@@ -13,20 +13,20 @@ use crate::{
     },
 };
 
-async fn served_by(answers: Vec<Answer>) -> (TestServer, HttpBatches<ChatCompletions>) {
-    served(answers, "/v1", Auth::bearer(Secret::new("sk-secret")), ChatCompletions::default()).await
+async fn served_by(answers: Vec<CannedResponse>) -> (TestServer, HttpBatches<ChatCompletions>) {
+    served(answers, "/v1", AuthHeader::bearer(Secret::new("sk-secret")), ChatCompletions::default()).await
 }
 
-fn fine(body: &Value) -> Answer {
+fn fine(body: &Value) -> CannedResponse {
     answer("200 OK", "", &body.to_string())
 }
 
-fn lines(lines: &[Value]) -> Answer {
+fn lines(lines: &[Value]) -> CannedResponse {
     let lines: String = lines.iter().map(|line| format!("{line}\n")).collect();
     answer("200 OK", "content-type: application/octet-stream\r\n", &lines)
 }
 
-fn batch(status: &str, output: Value, error: Value) -> Answer {
+fn batch(status: &str, output: Value, error: Value) -> CannedResponse {
     fine(&json!({"id": "batch_1", "status": status, "input_file_id": "file-1", "output_file_id": output,
         "error_file_id": error, "errors": null}))
 }
@@ -167,7 +167,7 @@ async fn no_file_is_asked_for_in_vain() {
     let answers = vec![
         batch("completed", json!("file-2"), Value::Null),
         lines(&[replied("a", "first")]),
-        Answer { bytes: vec![], stays: true },
+        CannedResponse { bytes: vec![], stays: true },
     ];
     let (server, batches) = served_by(answers).await;
     let (results, time) = in_silence(&server, 3, batches.results(&id("batch_1"), &requests(&["a"]))).await;

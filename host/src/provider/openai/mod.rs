@@ -15,9 +15,9 @@ use crate::{
     model::{Completion, CompletionRequest, DeltaSink},
     provider::{
         adapter::ModelAdapter,
-        incoming::{Incoming, Source},
-        names::{COMMON, NameRule, Names},
-        wire::Wire,
+        incoming::{IncomingReply, ReplySource},
+        names::{COMMON, ToolNameRule, ToolNames},
+        wire::WireProtocol,
     },
 };
 
@@ -50,8 +50,8 @@ pub struct ChatCompletions {
 }
 
 #[async_trait]
-impl Wire for ChatCompletions {
-    const NAMES: NameRule = COMMON;
+impl WireProtocol for ChatCompletions {
+    const NAMES: ToolNameRule = COMMON;
     const FIELDS: &[&str] = &[
         "model",
         "messages",
@@ -75,9 +75,9 @@ impl Wire for ChatCompletions {
 
     async fn read(
         &self,
-        reply: Incoming,
-        source: &Source<'_>,
-        names: &Names,
+        reply: IncomingReply,
+        source: &ReplySource<'_>,
+        names: &ToolNames,
         sink: &DeltaSink,
     ) -> Result<Completion, Fault> {
         reply::read(reply, self, source, names, sink).await
@@ -89,7 +89,7 @@ impl ChatCompletions {
         &self,
         adapter: &'a ModelAdapter,
         request: &'a CompletionRequest,
-    ) -> Result<request::Body<'a>, Fault> {
+    ) -> Result<request::OpenAiRequest<'a>, Fault> {
         let field = match self.max_tokens_field {
             Some(field) => field,
             None => MaxTokensField::of(&self.url(adapter)?),

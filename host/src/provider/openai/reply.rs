@@ -1,7 +1,7 @@
 //! A reply put together from its stream, or from one piece of JSON where a server does not stream.
 //!
 //! Servers differ in how they tell tool calls apart: by index, by id, or by sending each call whole, with index 0 or
-//! none and an id that is empty or used twice. [`Assembly::call`] takes all of them.
+//! none and an id that is empty or used twice. [`ReplyAssembly::call`] takes all of them.
 
 use std::fmt;
 
@@ -18,11 +18,11 @@ use crate::{
     model::{Completion, DeltaSink, StopReason, Usage},
     provider::{
         arguments,
-        assembly::Assembly,
-        incoming::{Incoming, Source},
-        lent::Lent,
-        names::Names,
-        sse::{Event, Events},
+        assembly::ReplyAssembly,
+        incoming::{IncomingReply, ReplySource},
+        lent::BorrowedText,
+        names::ToolNames,
+        sse::{SseEvent, SseEventStream},
     },
 };
 
@@ -33,20 +33,20 @@ use crate::{
 /// A [`Fault`]: [`Fault::Unavailable`] if the reply is cut off, garbled or silent for too long, [`Fault::TooLarge`] if
 /// it or one event of it is, and whatever an error inside it means.
 pub async fn read(
-    incoming: Incoming,
+    incoming: IncomingReply,
     options: &ChatCompletions,
-    source: &Source<'_>,
-    names: &Names,
+    source: &ReplySource<'_>,
+    names: &ToolNames,
     sink: &DeltaSink,
 ) -> Result<Completion, Fault> {
-    let reply = Reply::new(options, names, sink, source);
+    let reply = OpenAiReplyReader::new(options, names, sink, source);
     match incoming {
-        Incoming::Events(events) => read_events(*events, reply).await,
-        Incoming::Json(json) => read_json(&json, reply).await,
+        IncomingReply::Events(events) => read_events(*events, reply).await,
+        IncomingReply::Json(json) => read_json(&json, reply).await,
     }
 }
 
-async fn read_events(mut events: Events, mut reply: Reply<'_>) -> Result<Completion, Fault> {
+async fn read_events(mut events: SseEventStream, mut reply: OpenAiReplyReader<'_>) -> Result<Completion, Fault> {
     loop {
         let event = match events.next().await {
             Ok(Some(event)) => event,
@@ -74,20 +74,20 @@ async fn read_events(mut events: Events, mut reply: Reply<'_>) -> Result<Complet
     reply.finish().await
 }
 
-fn parse<'a>(event: &'a Event, source: &Source<'_>) -> Result<Option<Chunk<'a>>, Fault> {
+fn parse<'a>(event: &'a SseEvent, source: &ReplySource<'_>) -> Result<Option<OpenAiChunk<'a>>, Fault> {
     if event.data.trim().is_empty() {
         return Ok(None);
     }
-    match serde_json::from_str::<Chunk>(&event.data) {
-        Ok(Chunk { error: Some(error), .. }) => Err(source.fault(error.get())),
+    match serde_json::from_str::<OpenAiChunk>(&event.data) {
+        Ok(OpenAiChunk { error: Some(error), .. }) => Err(source.fault(error.get())),
         _ if event.name == "error" => Err(source.fault(&event.data)),
         Ok(chunk) => Ok(Some(chunk)),
         Err(error) => Err(source.garbled(&error)),
     }
 }
 
-async fn read_json(json: &[u8], mut reply: Reply<'_>) -> Result<Completion, Fault> {
-    let chunk: Chunk = serde_json::from_slice(json).map_err(|error| reply.source.garbled(&error))?;
+async fn read_json(json: &[u8], mut reply: OpenAiReplyReader<'_>) -> Result<Completion, Fault> {
+    let chunk: OpenAiChunk = serde_json::from_slice(json).map_err(|error| reply.source.garbled(&error))?;
     if let Some(error) = chunk.error {
         return Err(reply.source.fault(error.get()));
     }
@@ -100,49 +100,49 @@ async fn read_json(json: &[u8], mut reply: Reply<'_>) -> Result<Completion, Faul
 }
 
 #[derive(Deserialize)]
-struct Chunk<'a> {
+struct OpenAiChunk<'a> {
     #[serde(borrow)]
-    model: Option<Lent<'a>>,
+    model: Option<BorrowedText<'a>>,
     #[serde(borrow)]
-    choices: Option<Vec<Choice<'a>>>,
-    usage: Option<WireUsage>,
+    choices: Option<Vec<OpenAiChoice<'a>>>,
+    usage: Option<OpenAiUsage>,
     #[serde(borrow)]
     error: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
-struct Choice<'a> {
+struct OpenAiChoice<'a> {
     index: Option<u32>,
     /// In a stream; some servers repeat all of the message so far beside it.
     #[serde(borrow)]
-    delta: Option<WireDelta<'a>>,
+    delta: Option<OpenAiDelta<'a>>,
     /// In one piece.
     #[serde(borrow)]
-    message: Option<WireDelta<'a>>,
+    message: Option<OpenAiDelta<'a>>,
     finish_reason: Option<String>,
     /// Where some servers put it.
-    usage: Option<WireUsage>,
+    usage: Option<OpenAiUsage>,
 }
 
 #[derive(Deserialize)]
-struct WireDelta<'a> {
-    content: Option<WireContent>,
+struct OpenAiDelta<'a> {
+    content: Option<OpenAiReplyContent>,
     reasoning_content: Option<String>,
     reasoning: Option<String>,
     /// OpenRouter's, mostly beside `reasoning`.
-    reasoning_details: Option<Vec<WireThought>>,
+    reasoning_details: Option<Vec<OpenAiReasoningDetail>>,
     refusal: Option<String>,
     #[serde(borrow)]
-    tool_calls: Option<Vec<WireCall<'a>>>,
+    tool_calls: Option<Vec<OpenAiToolCallDelta<'a>>>,
 }
 
 #[derive(Deserialize)]
-struct WireThought {
+struct OpenAiReasoningDetail {
     text: Option<String>,
     summary: Option<String>,
 }
 
-impl WireDelta<'_> {
+impl OpenAiDelta<'_> {
     /// The thought in it. Where a server sends one under several names it is the same.
     fn thought(&mut self) -> String {
         let plain = [self.reasoning_content.take(), self.reasoning.take()].into_iter().flatten();
@@ -152,51 +152,51 @@ impl WireDelta<'_> {
     }
 }
 
-enum WireContent {
+enum OpenAiReplyContent {
     Text(String),
-    Parts(Vec<WirePart>),
+    Parts(Vec<OpenAiReplyPart>),
 }
 
 /// What serde derives for such an enum makes copies to try each.
-impl<'de> Deserialize<'de> for WireContent {
+impl<'de> Deserialize<'de> for OpenAiReplyContent {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(TextOrParts)
+        deserializer.deserialize_any(OpenAiContentVisitor)
     }
 }
 
-struct TextOrParts;
+struct OpenAiContentVisitor;
 
-impl<'de> Visitor<'de> for TextOrParts {
-    type Value = WireContent;
+impl<'de> Visitor<'de> for OpenAiContentVisitor {
+    type Value = OpenAiReplyContent;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("text or a list of parts")
     }
 
-    fn visit_str<E>(self, text: &str) -> Result<WireContent, E> {
-        Ok(WireContent::Text(text.into()))
+    fn visit_str<E>(self, text: &str) -> Result<OpenAiReplyContent, E> {
+        Ok(OpenAiReplyContent::Text(text.into()))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, parts: A) -> Result<WireContent, A::Error> {
-        Vec::deserialize(SeqAccessDeserializer::new(parts)).map(WireContent::Parts)
+    fn visit_seq<A: SeqAccess<'de>>(self, parts: A) -> Result<OpenAiReplyContent, A::Error> {
+        Vec::deserialize(SeqAccessDeserializer::new(parts)).map(OpenAiReplyContent::Parts)
     }
 }
 
 #[derive(Deserialize)]
-struct WirePart {
+struct OpenAiReplyPart {
     text: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct WireCall<'a> {
+struct OpenAiToolCallDelta<'a> {
     index: Option<i64>,
     id: Option<String>,
     #[serde(borrow)]
-    function: Option<WireFunction<'a>>,
+    function: Option<OpenAiFunctionDelta<'a>>,
 }
 
 #[derive(Default, Deserialize)]
-struct WireFunction<'a> {
+struct OpenAiFunctionDelta<'a> {
     name: Option<String>,
     /// A string with JSON or a piece of it; from some servers the object itself.
     #[serde(borrow)]
@@ -204,21 +204,21 @@ struct WireFunction<'a> {
 }
 
 #[derive(Deserialize)]
-struct WireUsage {
+struct OpenAiUsage {
     prompt_tokens: Option<u64>,
     completion_tokens: Option<u64>,
     total_tokens: Option<u64>,
-    prompt_tokens_details: Option<PromptDetails>,
+    prompt_tokens_details: Option<OpenAiPromptDetails>,
     /// DeepSeek's word for `cached_tokens`.
     prompt_cache_hit_tokens: Option<u64>,
 }
 
 #[derive(Deserialize)]
-struct PromptDetails {
+struct OpenAiPromptDetails {
     cached_tokens: Option<u64>,
 }
 
-impl WireUsage {
+impl OpenAiUsage {
     /// The counts without overlap: the wire counts cached tokens as prompt tokens too. Some vendors leave thinking out
     /// of `completion_tokens` but not out of the total.
     fn usage(&self) -> Usage {
@@ -236,26 +236,26 @@ impl WireUsage {
 }
 
 /// What has come so far.
-struct Reply<'a> {
-    assembly: Assembly<'a>,
-    source: &'a Source<'a>,
+struct OpenAiReplyReader<'a> {
+    assembly: ReplyAssembly<'a>,
+    source: &'a ReplySource<'a>,
     /// What tells each call from the next.
-    habits: Vec<Habit>,
+    habits: Vec<OpenAiCallState>,
     stop: Option<String>,
     refused: bool,
 }
 
 #[derive(Default)]
-struct Habit {
+struct OpenAiCallState {
     index: Option<i64>,
     name: String,
-    scan: ObjectScan,
+    scan: JsonObjectScan,
 }
 
-impl<'a> Reply<'a> {
-    fn new(options: &ChatCompletions, names: &'a Names, sink: &'a DeltaSink, source: &'a Source<'a>) -> Self {
+impl<'a> OpenAiReplyReader<'a> {
+    fn new(options: &ChatCompletions, names: &'a ToolNames, sink: &'a DeltaSink, source: &'a ReplySource<'a>) -> Self {
         Self {
-            assembly: Assembly::new(names, sink).reading_text(options.printed_calls, options.think_tags),
+            assembly: ReplyAssembly::new(names, sink).reading_text(options.printed_calls, options.think_tags),
             source,
             habits: Vec::new(),
             stop: None,
@@ -263,7 +263,7 @@ impl<'a> Reply<'a> {
         }
     }
 
-    async fn take(&mut self, chunk: Chunk<'_>, whole: bool) -> Result<(), Fault> {
+    async fn take(&mut self, chunk: OpenAiChunk<'_>, whole: bool) -> Result<(), Fault> {
         if let Some(model) = &chunk.model {
             self.assembly.model(self.source, model);
         }
@@ -284,11 +284,11 @@ impl<'a> Reply<'a> {
         Ok(())
     }
 
-    async fn delta(&mut self, mut delta: WireDelta<'_>) -> Result<(), Fault> {
+    async fn delta(&mut self, mut delta: OpenAiDelta<'_>) -> Result<(), Fault> {
         self.assembly.thinking(delta.thought()).await?;
         match delta.content {
-            Some(WireContent::Text(text)) => self.assembly.text(text).await?,
-            Some(WireContent::Parts(parts)) => {
+            Some(OpenAiReplyContent::Text(text)) => self.assembly.text(text).await?,
+            Some(OpenAiReplyContent::Parts(parts)) => {
                 for text in parts.into_iter().filter_map(|part| part.text) {
                     self.assembly.text(text).await?;
                 }
@@ -305,7 +305,7 @@ impl<'a> Reply<'a> {
         Ok(())
     }
 
-    async fn call(&mut self, wire: WireCall<'_>) -> Result<(), Fault> {
+    async fn call(&mut self, wire: OpenAiToolCallDelta<'_>) -> Result<(), Fault> {
         let id = wire.id.unwrap_or_default();
         let function = wire.function.unwrap_or_default();
         let name = function.name.unwrap_or_default();
@@ -313,7 +313,7 @@ impl<'a> Reply<'a> {
         let at = match self.find(wire.index, &id, &name) {
             Some(at) if !self.is_followed_by(at, &id, &name, &arguments) => at,
             _ => {
-                self.habits.push(Habit { index: wire.index, ..Habit::default() });
+                self.habits.push(OpenAiCallState { index: wire.index, ..OpenAiCallState::default() });
                 self.assembly.begin_call()?
             }
         };
@@ -363,14 +363,14 @@ impl<'a> Reply<'a> {
 
 /// Follows a JSON object as it comes, to see where it ends: each byte is looked at once.
 #[derive(Default)]
-struct ObjectScan {
+struct JsonObjectScan {
     depth: usize,
     in_string: bool,
     escaped: bool,
     begun: bool,
 }
 
-impl ObjectScan {
+impl JsonObjectScan {
     fn feed(&mut self, piece: &str) {
         for byte in piece.bytes() {
             match byte {

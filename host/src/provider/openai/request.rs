@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use super::MaxTokensField;
 use crate::{
-    chat::{Media, Message, Part, Role, Source, ToolCall, ToolResult, ToolSpec},
+    chat::{Media, MediaData, Message, Part, Role, ToolCall, ToolResult, ToolSpec},
     error::Fault,
     limits,
     model::{CompletionRequest, ToolChoice},
@@ -15,13 +15,13 @@ use crate::{
         adapter::ModelAdapter,
         arguments,
         media::{data_uri, placeholder},
-        names::{COMMON, NameRule},
+        names::{COMMON, ToolNameRule},
         schema, text,
     },
 };
 
 /// What an id becomes that is too long.
-const CALL_IDS: NameRule = NameRule { longest: limits::CHAT_CALL_ID_BYTES, any_first: true };
+const CALL_IDS: ToolNameRule = ToolNameRule { longest: limits::CHAT_CALL_ID_BYTES, any_first: true };
 
 /// The body of a request for a stream.
 ///
@@ -32,37 +32,37 @@ pub fn body<'a>(
     adapter: &'a ModelAdapter,
     max_tokens_field: MaxTokensField,
     request: &'a CompletionRequest,
-) -> Result<Body<'a>, Fault> {
+) -> Result<OpenAiRequest<'a>, Fault> {
     let mut messages = Vec::with_capacity(request.messages.len());
     for entry in request.messages.iter() {
         push_message(&mut messages, &entry.message);
     }
     let as_field = |field| adapter.max_tokens(request).filter(|_| max_tokens_field == field);
-    Ok(Body {
+    Ok(OpenAiRequest {
         model: adapter.model(),
         messages,
-        tools: request.tools.iter().map(|tool| Tool::new(tool)).collect(),
+        tools: request.tools.iter().map(|tool| OpenAiTool::new(tool)).collect(),
         tool_choice: if request.tools.is_empty() { None } else { tool_choice(&request.tool_choice) },
-        response_format: request.response_schema.as_deref().map(ResponseFormat::new).transpose()?,
+        response_format: request.response_schema.as_deref().map(OpenAiResponseFormat::new).transpose()?,
         temperature: adapter.temperature(request),
         max_tokens: as_field(MaxTokensField::MaxTokens),
         max_completion_tokens: as_field(MaxTokensField::MaxCompletionTokens),
         stream: true,
-        stream_options: Some(StreamOptions { include_usage: true }),
+        stream_options: Some(OpenAiStreamOptions { include_usage: true }),
     })
 }
 
 /// A request as JSON.
 #[derive(Serialize)]
-pub struct Body<'a> {
+pub struct OpenAiRequest<'a> {
     model: &'a str,
-    messages: Vec<WireMessage<'a>>,
+    messages: Vec<OpenAiMessage<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<Tool<'a>>,
+    tools: Vec<OpenAiTool<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    tool_choice: Option<WireChoice<'a>>,
+    tool_choice: Option<OpenAiToolChoice<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    response_format: Option<ResponseFormat<'a>>,
+    response_format: Option<OpenAiResponseFormat<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -72,10 +72,10 @@ pub struct Body<'a> {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    stream_options: Option<StreamOptions>,
+    stream_options: Option<OpenAiStreamOptions>,
 }
 
-impl Body<'_> {
+impl OpenAiRequest<'_> {
     /// The same request for a reply in one piece.
     pub fn whole(self) -> Self {
         Self { stream: false, stream_options: None, ..self }
@@ -83,24 +83,24 @@ impl Body<'_> {
 }
 
 #[derive(Serialize)]
-struct StreamOptions {
+struct OpenAiStreamOptions {
     include_usage: bool,
 }
 
 #[derive(Serialize)]
 #[serde(tag = "role", rename_all = "snake_case")]
-enum WireMessage<'a> {
+enum OpenAiMessage<'a> {
     System {
         content: Cow<'a, str>,
     },
     User {
-        content: UserContent<'a>,
+        content: OpenAiUserContent<'a>,
     },
     Assistant {
         #[serde(skip_serializing_if = "Option::is_none")]
         content: Option<Cow<'a, str>>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
-        tool_calls: Vec<Call<'a>>,
+        tool_calls: Vec<OpenAiToolCall<'a>>,
     },
     Tool {
         tool_call_id: Cow<'a, str>,
@@ -110,51 +110,51 @@ enum WireMessage<'a> {
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum UserContent<'a> {
+enum OpenAiUserContent<'a> {
     Text(Cow<'a, str>),
-    Parts(Vec<UserPart<'a>>),
+    Parts(Vec<OpenAiUserPart<'a>>),
 }
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum UserPart<'a> {
+enum OpenAiUserPart<'a> {
     Text { text: Cow<'a, str> },
-    ImageUrl { image_url: ImageUrl<'a> },
-    File { file: File<'a> },
+    ImageUrl { image_url: OpenAiImageUrl<'a> },
+    File { file: OpenAiFile<'a> },
 }
 
 #[derive(Serialize)]
-struct ImageUrl<'a> {
+struct OpenAiImageUrl<'a> {
     url: Cow<'a, str>,
 }
 
 #[derive(Serialize)]
-struct File<'a> {
+struct OpenAiFile<'a> {
     filename: &'a str,
     file_data: String,
 }
 
 #[derive(Serialize)]
-struct Call<'a> {
+struct OpenAiToolCall<'a> {
     id: Cow<'a, str>,
     r#type: &'static str,
-    function: CalledFunction<'a>,
+    function: OpenAiCalledFunction<'a>,
 }
 
 #[derive(Serialize)]
-struct CalledFunction<'a> {
+struct OpenAiCalledFunction<'a> {
     name: Cow<'a, str>,
     arguments: Cow<'a, str>,
 }
 
 #[derive(Serialize)]
-struct Tool<'a> {
+struct OpenAiTool<'a> {
     r#type: &'static str,
-    function: Function<'a>,
+    function: OpenAiFunction<'a>,
 }
 
 #[derive(Serialize)]
-struct Function<'a> {
+struct OpenAiFunction<'a> {
     name: Cow<'a, str>,
     description: &'a str,
     parameters: Cow<'a, RawValue>,
@@ -162,40 +162,40 @@ struct Function<'a> {
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum WireChoice<'a> {
+enum OpenAiToolChoice<'a> {
     Word(&'static str),
-    Tool { r#type: &'static str, function: Name<'a> },
+    Tool { r#type: &'static str, function: OpenAiFunctionName<'a> },
 }
 
 #[derive(Serialize)]
-struct Name<'a> {
+struct OpenAiFunctionName<'a> {
     name: Cow<'a, str>,
 }
 
 #[derive(Serialize)]
-struct ResponseFormat<'a> {
+struct OpenAiResponseFormat<'a> {
     r#type: &'static str,
-    json_schema: JsonSchema<'a>,
+    json_schema: OpenAiJsonSchema<'a>,
 }
 
 #[derive(Serialize)]
-struct JsonSchema<'a> {
+struct OpenAiJsonSchema<'a> {
     name: &'static str,
     schema: &'a RawValue,
 }
 
-impl<'a> ResponseFormat<'a> {
+impl<'a> OpenAiResponseFormat<'a> {
     /// Without `strict`: OpenAI takes only some schemas with it, and what came of it is checked by whoever asked.
     fn new(schema: &'a str) -> Result<Self, Fault> {
         let schema = serde_json::from_str(schema)
             .map_err(|error| Fault::invalid(format!("the schema of the reply is not JSON: {error}")))?;
-        Ok(Self { r#type: "json_schema", json_schema: JsonSchema { name: "reply", schema } })
+        Ok(Self { r#type: "json_schema", json_schema: OpenAiJsonSchema { name: "reply", schema } })
     }
 }
 
-impl<'a> Tool<'a> {
+impl<'a> OpenAiTool<'a> {
     fn new(tool: &'a ToolSpec) -> Self {
-        let function = Function {
+        let function = OpenAiFunction {
             name: COMMON.wire(&tool.name),
             description: &tool.description,
             parameters: schema::object(&tool.input_schema),
@@ -204,75 +204,78 @@ impl<'a> Tool<'a> {
     }
 }
 
-fn tool_choice(choice: &ToolChoice) -> Option<WireChoice<'_>> {
+fn tool_choice(choice: &ToolChoice) -> Option<OpenAiToolChoice<'_>> {
     match choice {
         ToolChoice::Auto => None,
-        ToolChoice::Never => Some(WireChoice::Word("none")),
-        ToolChoice::Required => Some(WireChoice::Word("required")),
-        ToolChoice::Tool(name) => {
-            Some(WireChoice::Tool { r#type: "function", function: Name { name: COMMON.wire(name) } })
-        }
+        ToolChoice::Never => Some(OpenAiToolChoice::Word("none")),
+        ToolChoice::Required => Some(OpenAiToolChoice::Word("required")),
+        ToolChoice::Tool(name) => Some(OpenAiToolChoice::Tool {
+            r#type: "function",
+            function: OpenAiFunctionName { name: COMMON.wire(name) },
+        }),
     }
 }
 
-fn push_message<'a>(messages: &mut Vec<WireMessage<'a>>, message: &'a Message) {
+fn push_message<'a>(messages: &mut Vec<OpenAiMessage<'a>>, message: &'a Message) {
     match message.role {
-        Role::System => messages.push(WireMessage::System { content: text::of_message(message) }),
-        Role::User => messages.push(WireMessage::User { content: user_content(message) }),
+        Role::System => messages.push(OpenAiMessage::System { content: text::of_message(message) }),
+        Role::User => messages.push(OpenAiMessage::User { content: user_content(message) }),
         Role::Assistant => messages.push(assistant(message)),
         Role::Tool => messages.extend(message.tool_results().map(tool_result)),
     }
 }
 
-fn user_content(message: &Message) -> UserContent<'_> {
+fn user_content(message: &Message) -> OpenAiUserContent<'_> {
     if let [Part::Text(text)] = message.parts.as_slice() {
-        return UserContent::Text(text.into());
+        return OpenAiUserContent::Text(text.into());
     }
     let parts: Vec<_> = message.parts.iter().filter_map(user_part).collect();
     // Nobody takes an empty list.
-    if parts.is_empty() { UserContent::Text("".into()) } else { UserContent::Parts(parts) }
+    if parts.is_empty() { OpenAiUserContent::Text("".into()) } else { OpenAiUserContent::Parts(parts) }
 }
 
-fn user_part(part: &Part) -> Option<UserPart<'_>> {
+fn user_part(part: &Part) -> Option<OpenAiUserPart<'_>> {
     match part {
-        Part::Text(text) => Some(UserPart::Text { text: text.into() }),
+        Part::Text(text) => Some(OpenAiUserPart::Text { text: text.into() }),
         Part::Media(media) => Some(media_part(media)),
-        Part::Other(opaque) => Some(UserPart::Text { text: opaque.json.as_str().into() }),
+        Part::Other(opaque) => Some(OpenAiUserPart::Text { text: opaque.json.as_str().into() }),
         // These belong to other roles.
         Part::Thinking(_) | Part::ToolCall(_) | Part::ToolResult(_) => None,
     }
 }
 
-fn media_part(media: &Media) -> UserPart<'_> {
+fn media_part(media: &Media) -> OpenAiUserPart<'_> {
     let is_text = media.media_type.starts_with("text/");
     match &media.source {
-        Source::Url(url) if media.media_type.starts_with("image/") => {
-            UserPart::ImageUrl { image_url: ImageUrl { url: url.into() } }
+        MediaData::Url(url) if media.media_type.starts_with("image/") => {
+            OpenAiUserPart::ImageUrl { image_url: OpenAiImageUrl { url: url.into() } }
         }
-        Source::Bytes(bytes) if media.media_type.starts_with("image/") => {
-            UserPart::ImageUrl { image_url: ImageUrl { url: data_uri(&media.media_type, bytes).into() } }
+        MediaData::Bytes(bytes) if media.media_type.starts_with("image/") => {
+            OpenAiUserPart::ImageUrl { image_url: OpenAiImageUrl { url: data_uri(&media.media_type, bytes).into() } }
         }
-        Source::Bytes(bytes) if is_text && let Ok(text) = str::from_utf8(bytes) => UserPart::Text { text: text.into() },
-        Source::Bytes(bytes) if media.media_type == "application/pdf" => {
+        MediaData::Bytes(bytes) if is_text && let Ok(text) = str::from_utf8(bytes) => {
+            OpenAiUserPart::Text { text: text.into() }
+        }
+        MediaData::Bytes(bytes) if media.media_type == "application/pdf" => {
             let filename = media.name.as_deref().unwrap_or("document.pdf");
-            UserPart::File { file: File { filename, file_data: data_uri(&media.media_type, bytes) } }
+            OpenAiUserPart::File { file: OpenAiFile { filename, file_data: data_uri(&media.media_type, bytes) } }
         }
-        _ => UserPart::Text { text: placeholder(media).into() },
+        _ => OpenAiUserPart::Text { text: placeholder(media).into() },
     }
 }
 
-fn assistant(message: &Message) -> WireMessage<'_> {
+fn assistant(message: &Message) -> OpenAiMessage<'_> {
     let tool_calls: Vec<_> = message.tool_calls().map(call).collect();
     // A message with neither is refused, one with an empty text is not.
     let content = Some(text::of_message(message)).filter(|text| !text.is_empty() || tool_calls.is_empty());
-    WireMessage::Assistant { content, tool_calls }
+    OpenAiMessage::Assistant { content, tool_calls }
 }
 
-fn call(call: &ToolCall) -> Call<'_> {
-    Call {
+fn call(call: &ToolCall) -> OpenAiToolCall<'_> {
+    OpenAiToolCall {
         id: call_id(&call.id),
         r#type: "function",
-        function: CalledFunction { name: COMMON.wire(&call.name), arguments: arguments::text(call) },
+        function: OpenAiCalledFunction { name: COMMON.wire(&call.name), arguments: arguments::text(call) },
     }
 }
 
@@ -282,8 +285,8 @@ fn call_id(id: &str) -> Cow<'_, str> {
 }
 
 /// The wire has no word for a failed call, so the text says it.
-fn tool_result(result: &ToolResult) -> WireMessage<'_> {
-    WireMessage::Tool { tool_call_id: call_id(&result.call_id), content: text::of_outcome(result) }
+fn tool_result(result: &ToolResult) -> OpenAiMessage<'_> {
+    OpenAiMessage::Tool { tool_call_id: call_id(&result.call_id), content: text::of_outcome(result) }
 }
 
 #[cfg(test)]

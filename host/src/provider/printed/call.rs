@@ -19,7 +19,7 @@ pub struct PrintedCall {
 /// The words that models write. Anything beside them makes it something else.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Wire<'a> {
+struct PrintedCallJson<'a> {
     #[serde(alias = "tool_name", alias = "function_name")]
     name: Option<String>,
     tool: Option<String>,
@@ -43,7 +43,7 @@ struct Wire<'a> {
 /// An object around calls, as servers send them.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Around<'a> {
+struct PrintedCallsEnvelope<'a> {
     #[serde(alias = "tool_call", alias = "function_call", alias = "function_calls", borrow)]
     tool_calls: &'a RawValue,
 }
@@ -58,7 +58,7 @@ pub fn read(json: &str, is_marked: bool, calls: &mut Vec<PrintedCall>) -> Option
 }
 
 fn read_strict(json: &str, is_marked: bool, calls: &mut Vec<PrintedCall>) -> Option<()> {
-    if let Ok(Around { tool_calls }) = serde_json::from_str(json) {
+    if let Ok(PrintedCallsEnvelope { tool_calls }) = serde_json::from_str(json) {
         // Whoever writes this word means calls.
         return read_list(tool_calls.get(), true, calls);
     }
@@ -67,12 +67,13 @@ fn read_strict(json: &str, is_marked: bool, calls: &mut Vec<PrintedCall>) -> Opt
 
 fn read_list(json: &str, is_marked: bool, calls: &mut Vec<PrintedCall>) -> Option<()> {
     if json.starts_with('[') {
-        let list: Vec<Wire<'_>> = serde_json::from_str(json).ok().filter(|list: &Vec<_>| !list.is_empty())?;
+        let list: Vec<PrintedCallJson<'_>> =
+            serde_json::from_str(json).ok().filter(|list: &Vec<_>| !list.is_empty())?;
         for wire in list {
             calls.push(wire.call(is_marked)?);
         }
     } else {
-        calls.push(serde_json::from_str::<Wire<'_>>(json).ok()?.call(is_marked)?);
+        calls.push(serde_json::from_str::<PrintedCallJson<'_>>(json).ok()?.call(is_marked)?);
     }
     Some(())
 }
@@ -81,12 +82,12 @@ fn read_list(json: &str, is_marked: bool, calls: &mut Vec<PrintedCall>) -> Optio
 fn strict(json: &str) -> Option<String> {
     let mut strict = String::new();
     match literal::read(json, &mut strict) {
-        literal::Outcome::Whole(bytes) if json[bytes..].trim().is_empty() => Some(strict),
+        literal::LiteralOutcome::Whole(bytes) if json[bytes..].trim().is_empty() => Some(strict),
         _ => None,
     }
 }
 
-impl Wire<'_> {
+impl PrintedCallJson<'_> {
     fn call(self, is_marked: bool) -> Option<PrintedCall> {
         let Self { name, tool, function, arguments, parameters, args, input, _type, id } = self;
         let mut arguments = [arguments, parameters, args, input].into_iter().flatten();
@@ -95,7 +96,7 @@ impl Wire<'_> {
             (Some(name), None, None) | (None, Some(name), None) => name,
             (None, None, Some(function)) if function.starts_with('"') => serde_json::from_str(function).ok()?,
             (None, None, Some(function)) if given.is_none() => {
-                let inner: Wire<'_> = serde_json::from_str(function).ok()?;
+                let inner: PrintedCallJson<'_> = serde_json::from_str(function).ok()?;
                 let inner = if inner.function.is_none() { inner.call(is_marked)? } else { return None };
                 let id = if inner.id.is_empty() { word(id) } else { inner.id };
                 return Some(PrintedCall { id, ..inner });

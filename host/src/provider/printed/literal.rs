@@ -7,7 +7,7 @@ const QUOTES: [(&str, &str); 6] =
     [("\"\"\"", "\"\"\""), ("'''", "'''"), ("\"", "\""), ("'", "'"), ("<escape>", "<escape>"), ("<|\"|>", "<|\"|>")];
 
 /// What stands at the beginning of a text.
-pub enum Outcome {
+pub enum LiteralOutcome {
     /// A value of so many bytes.
     Whole(usize),
     /// What may become one.
@@ -17,29 +17,29 @@ pub enum Outcome {
 }
 
 /// Reads a value and writes it as JSON.
-pub fn read(text: &str, json: &mut String) -> Outcome {
-    let mut reader = Reader { text, at: 0, json };
+pub fn read(text: &str, json: &mut String) -> LiteralOutcome {
+    let mut reader = LiteralReader { text, at: 0, json };
     match reader.value(limits::PRINTED_DEPTH) {
-        Ok(()) => Outcome::Whole(reader.at),
-        Err(Stop::More) => Outcome::More,
-        Err(Stop::Broken) => Outcome::Broken(reader.at),
+        Ok(()) => LiteralOutcome::Whole(reader.at),
+        Err(LiteralStop::More) => LiteralOutcome::More,
+        Err(LiteralStop::Broken) => LiteralOutcome::Broken(reader.at),
     }
 }
 
-enum Stop {
+enum LiteralStop {
     More,
     Broken,
 }
 
-struct Reader<'a, 'j> {
+struct LiteralReader<'a, 'j> {
     text: &'a str,
     at: usize,
     json: &'j mut String,
 }
 
-impl<'a> Reader<'a, '_> {
-    fn value(&mut self, depth: usize) -> Result<(), Stop> {
-        let deeper = depth.checked_sub(1).ok_or(Stop::Broken)?;
+impl<'a> LiteralReader<'a, '_> {
+    fn value(&mut self, depth: usize) -> Result<(), LiteralStop> {
+        let deeper = depth.checked_sub(1).ok_or(LiteralStop::Broken)?;
         self.space();
         match self.first()? {
             '{' => self.items('}', deeper, true),
@@ -50,7 +50,7 @@ impl<'a> Reader<'a, '_> {
         }
     }
 
-    fn items(&mut self, close: char, depth: usize, is_object: bool) -> Result<(), Stop> {
+    fn items(&mut self, close: char, depth: usize, is_object: bool) -> Result<(), LiteralStop> {
         self.at += 1;
         self.json.push(if is_object { '{' } else { '[' });
         let mut is_first = true;
@@ -79,38 +79,38 @@ impl<'a> Reader<'a, '_> {
         }
     }
 
-    fn key(&mut self) -> Result<(), Stop> {
+    fn key(&mut self) -> Result<(), LiteralStop> {
         if matches!(self.first()?, '"' | '\'' | '<') {
             return self.string();
         }
         let word = self.plain();
         if word.is_empty() {
-            return Err(Stop::Broken);
+            return Err(LiteralStop::Broken);
         }
         self.write_text(word);
         Ok(())
     }
 
-    fn string(&mut self) -> Result<(), Stop> {
+    fn string(&mut self) -> Result<(), LiteralStop> {
         let rest = self.rest();
         let Some((open, close)) = QUOTES.into_iter().find(|(open, _)| rest.starts_with(open)) else {
             let may = QUOTES.iter().any(|(open, _)| open.starts_with(rest));
-            return Err(if may { Stop::More } else { Stop::Broken });
+            return Err(if may { LiteralStop::More } else { LiteralStop::Broken });
         };
         // An empty text, or the first of three quotes.
         if open.len() == 1 && rest.len() == 2 && rest.ends_with(close) {
-            return Err(Stop::More);
+            return Err(LiteralStop::More);
         }
         let inside = &rest[open.len()..];
         if open.starts_with('<') {
-            let end = inside.find(close).ok_or(Stop::More)?;
+            let end = inside.find(close).ok_or(LiteralStop::More)?;
             self.write_text(&inside[..end]);
             self.at += open.len() + end + close.len();
             return Ok(());
         }
         let (mut text, mut chars) = (String::new(), inside.char_indices());
         loop {
-            let (at, c) = chars.next().ok_or(Stop::More)?;
+            let (at, c) = chars.next().ok_or(LiteralStop::More)?;
             if inside[at..].starts_with(close) {
                 self.write_text(&text);
                 self.at += open.len() + at + close.len();
@@ -124,10 +124,10 @@ impl<'a> Reader<'a, '_> {
     }
 
     /// A number, or a word for a value.
-    fn word(&mut self) -> Result<(), Stop> {
+    fn word(&mut self) -> Result<(), LiteralStop> {
         let word = self.plain();
         if self.rest().is_empty() {
-            return Err(Stop::More);
+            return Err(LiteralStop::More);
         }
         let json = match word {
             "true" | "True" => "true",
@@ -135,7 +135,7 @@ impl<'a> Reader<'a, '_> {
             "null" | "None" => "null",
             number => match serde_json::from_str::<&serde_json::value::RawValue>(number) {
                 Ok(_) => number,
-                Err(_) => return Err(Stop::Broken),
+                Err(_) => return Err(LiteralStop::Broken),
             },
         };
         self.json.push_str(json);
@@ -158,13 +158,13 @@ impl<'a> Reader<'a, '_> {
         &self.text[self.at..]
     }
 
-    fn first(&self) -> Result<char, Stop> {
-        self.rest().chars().next().ok_or(Stop::More)
+    fn first(&self) -> Result<char, LiteralStop> {
+        self.rest().chars().next().ok_or(LiteralStop::More)
     }
 
-    fn expect(&mut self, c: char) -> Result<(), Stop> {
+    fn expect(&mut self, c: char) -> Result<(), LiteralStop> {
         if self.first()? != c {
-            return Err(Stop::Broken);
+            return Err(LiteralStop::Broken);
         }
         self.at += c.len_utf8();
         Ok(())
@@ -176,16 +176,16 @@ impl<'a> Reader<'a, '_> {
 }
 
 /// Adds what an escape stands for, of which the backslash is taken.
-fn escape(chars: &mut std::str::CharIndices<'_>, inside: &str, text: &mut String) -> Result<(), Stop> {
-    let (at, c) = chars.next().ok_or(Stop::More)?;
+fn escape(chars: &mut std::str::CharIndices<'_>, inside: &str, text: &mut String) -> Result<(), LiteralStop> {
+    let (at, c) = chars.next().ok_or(LiteralStop::More)?;
     let mut digits = |count: usize| {
         let digits = match inside.get(at + 1..at + 1 + count) {
             Some(digits) => digits,
-            None if inside.len() < at + 1 + count => return Err(Stop::More),
-            None => return Err(Stop::Broken),
+            None if inside.len() < at + 1 + count => return Err(LiteralStop::More),
+            None => return Err(LiteralStop::Broken),
         };
         chars.nth(count - 1);
-        u32::from_str_radix(digits, 16).map_err(|_| Stop::Broken)
+        u32::from_str_radix(digits, 16).map_err(|_| LiteralStop::Broken)
     };
     match c {
         'n' => text.push('\n'),
@@ -201,14 +201,14 @@ fn escape(chars: &mut std::str::CharIndices<'_>, inside: &str, text: &mut String
             if (0xd800..0xdc00).contains(&first) {
                 let rest = chars.as_str();
                 if rest.len() < 6 && "\\u".starts_with(&rest[..rest.len().min(2)]) {
-                    return Err(Stop::More);
+                    return Err(LiteralStop::More);
                 }
                 let low = rest.strip_prefix("\\u").and_then(|rest| u32::from_str_radix(rest.get(..4)?, 16).ok());
-                let low = low.filter(|low| (0xdc00..0xe000).contains(low)).ok_or(Stop::Broken)?;
+                let low = low.filter(|low| (0xdc00..0xe000).contains(low)).ok_or(LiteralStop::Broken)?;
                 chars.nth(5);
                 text.extend(char::from_u32(0x10000 + ((first - 0xd800) << 10) + (low - 0xdc00)));
             } else {
-                text.push(char::from_u32(first).ok_or(Stop::Broken)?);
+                text.push(char::from_u32(first).ok_or(LiteralStop::Broken)?);
             }
         }
         '\\' | '"' | '\'' | '/' => text.push(c),

@@ -82,18 +82,18 @@ const CLOSING: [&str; 36] = [
 const SEPARATORS: [&str; 2] = ["[ARGS]", "<|tool_call_argument_begin|>"];
 
 /// All marks of one kind.
-pub struct Marks(Vec<String>);
+pub struct CallMarks(Vec<String>);
 
-pub static OPENINGS: LazyLock<Marks> = LazyLock::new(|| Marks::of(&OPENING, &[]));
-pub static SPECIALS: LazyLock<Marks> = LazyLock::new(|| {
-    Marks::of(&SPECIAL, &["tool_calls_begin", "tool_call_begin", "tool_calls", "DSML*function_calls"])
+pub static OPENINGS: LazyLock<CallMarks> = LazyLock::new(|| CallMarks::of(&OPENING, &[]));
+pub static SPECIALS: LazyLock<CallMarks> = LazyLock::new(|| {
+    CallMarks::of(&SPECIAL, &["tool_calls_begin", "tool_call_begin", "tool_calls", "DSML*function_calls"])
 });
-pub static CLOSINGS: LazyLock<Marks> = LazyLock::new(|| {
-    Marks::of(&CLOSING, &["tool_call_end", "tool_calls_end", "end_of_sentence", "/DSML*function_calls"])
+pub static CLOSINGS: LazyLock<CallMarks> = LazyLock::new(|| {
+    CallMarks::of(&CLOSING, &["tool_call_end", "tool_calls_end", "end_of_sentence", "/DSML*function_calls"])
 });
-pub static BETWEEN: LazyLock<Marks> = LazyLock::new(|| Marks::of(&SEPARATORS, &["tool_sep"]));
+pub static BETWEEN: LazyLock<CallMarks> = LazyLock::new(|| CallMarks::of(&SEPARATORS, &["tool_sep"]));
 
-impl Marks {
+impl CallMarks {
     /// These, and those of DeepSeek in all the ways in which their odd characters come back.
     fn of(plain: &[&str], deepseek: &[&str]) -> Self {
         let mut marks: Vec<_> = plain.iter().map(|mark| (*mark).to_owned()).collect();

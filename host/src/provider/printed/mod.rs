@@ -31,9 +31,9 @@ mod typed;
 
 pub use call::PrintedCall;
 
-use super::{incoming::too_large, names::Names};
+use super::{incoming::too_large, names::ToolNames};
 use crate::{error::Fault, limits};
-use read::{Outcome, Place, read};
+use read::{PrintedCallOutcome, PrintedCallPosition, read};
 
 const FENCE: &str = "```";
 /// Words of a line that announces an example.
@@ -42,14 +42,14 @@ const EXAMPLE: [&str; 9] =
 
 /// A text as it comes: what cannot become a call is let through at once, the rest is held back until that is known. What comes
 /// of a text does not depend on where it is cut.
-pub struct Printed<'a> {
-    names: &'a Names,
+pub struct PrintedCallFilter<'a> {
+    names: &'a ToolNames,
     /// What may become calls, from its first byte on, if that is so.
     held: String,
     is_candidate: bool,
     /// Bytes that must be there before the candidate is looked at again: so all of its looks take linear time.
     next_look: usize,
-    at: At,
+    at: PrintedTextPosition,
     /// In the text that was let through a fence is open.
     fenced: bool,
     /// The newest line with words that was let through, the beginning of it, and the one that grows.
@@ -59,11 +59,11 @@ pub struct Printed<'a> {
     examined: usize,
     /// The last character that was let through and is not blank.
     last: char,
-    doubt: Option<Doubt>,
+    doubt: Option<PrintedCallDoubt>,
 }
 
 /// Why what looks like a call is none.
-struct Doubt {
+struct PrintedCallDoubt {
     why: String,
     /// The text ends in its middle.
     is_cut: bool,
@@ -71,7 +71,7 @@ struct Doubt {
 
 /// Where the next character stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum At {
+enum PrintedTextPosition {
     /// Before all text.
     Beginning,
     /// Before all else in its line.
@@ -83,7 +83,7 @@ enum At {
 
 /// What is left of a text at its end.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Rest {
+pub struct PrintedTextRemainder {
     /// What turned out to be no call.
     pub text: String,
     /// Else the calls.
@@ -92,15 +92,15 @@ pub struct Rest {
     pub doubt: Option<String>,
 }
 
-impl<'a> Printed<'a> {
+impl<'a> PrintedCallFilter<'a> {
     /// Nothing has come yet. Only what `names` offers can be called.
-    pub fn new(names: &'a Names) -> Self {
+    pub fn new(names: &'a ToolNames) -> Self {
         Self {
             names,
             held: String::new(),
             is_candidate: false,
             next_look: 0,
-            at: At::Beginning,
+            at: PrintedTextPosition::Beginning,
             fenced: false,
             line: String::new(),
             growing: String::new(),
@@ -125,19 +125,19 @@ impl<'a> Printed<'a> {
     /// Something other than text comes next: what is held back is text after all.
     pub fn interrupt(&mut self) -> String {
         if !self.held.trim().is_empty() {
-            self.at = At::Text;
+            self.at = PrintedTextPosition::Text;
         }
         self.is_candidate = false;
         std::mem::take(&mut self.held)
     }
 
     /// The text is at its end.
-    pub fn finish(mut self) -> Rest {
+    pub fn finish(mut self) -> PrintedTextRemainder {
         let mut text = String::new();
         let calls = self.advance(true, &mut text);
         let ends_like_one = matches!(self.last, '}' | ']' | ')' | '>' | '`');
         let doubt = self.doubt.filter(|doubt| calls.is_empty() && (doubt.is_cut || ends_like_one));
-        Rest { text, calls, doubt: doubt.map(|doubt| doubt.why) }
+        PrintedTextRemainder { text, calls, doubt: doubt.map(|doubt| doubt.why) }
     }
 
     /// Lets through what cannot become a call. Returns the calls that it is at its end.
@@ -160,18 +160,18 @@ impl<'a> Printed<'a> {
                 break;
             }
             match read(rest, self.place(), self.names, is_whole) {
-                Outcome::More => {
+                PrintedCallOutcome::More => {
                     self.next_look = rest.len() + rest.len() / 8 + 1;
                     break;
                 }
-                Outcome::Calls(found) => {
+                PrintedCallOutcome::Calls(found) => {
                     calls = found;
                     from = self.held.len();
                 }
-                Outcome::Text { examined, doubt } => {
+                PrintedCallOutcome::Text { examined, doubt } => {
                     self.examined += examined;
                     if let Some(why) = doubt {
-                        self.doubt = Some(Doubt { why, is_cut: is_whole && examined == rest.len() });
+                        self.doubt = Some(PrintedCallDoubt { why, is_cut: is_whole && examined == rest.len() });
                     }
                     self.is_candidate = false;
                     // White space before it is looked at once, and what follows may begin a call itself.
@@ -187,12 +187,12 @@ impl<'a> Printed<'a> {
         calls
     }
 
-    fn place(&self) -> Place {
+    fn place(&self) -> PrintedCallPosition {
         match self.at {
-            At::Beginning => Place::Beginning,
-            At::Line if !is_example(&self.line) => Place::Line,
-            At::Line => Place::AfterExample,
-            At::Ticks(_) | At::Text => Place::Inside,
+            PrintedTextPosition::Beginning => PrintedCallPosition::Beginning,
+            PrintedTextPosition::Line if !is_example(&self.line) => PrintedCallPosition::Line,
+            PrintedTextPosition::Line => PrintedCallPosition::AfterExample,
+            PrintedTextPosition::Ticks(_) | PrintedTextPosition::Text => PrintedCallPosition::Inside,
         }
     }
 
@@ -202,12 +202,12 @@ impl<'a> Printed<'a> {
             return false;
         }
         match self.at {
-            At::Beginning => {
+            PrintedTextPosition::Beginning => {
                 let is_first = |word: &str| self.names.may_become_one(word);
                 c.is_whitespace() || is_opening(c) || is_first(c.encode_utf8(&mut [0; 4]))
             }
-            At::Line => is_opening(c),
-            At::Ticks(_) | At::Text => {
+            PrintedTextPosition::Line => is_opening(c),
+            PrintedTextPosition::Ticks(_) | PrintedTextPosition::Text => {
                 let is_special = |begin| rest.len() == 1 || rest[1..].starts_with(begin);
                 c == '<' && is_special(['|', '｜']) || c == '[' && is_special(['T', 'T'])
             }
@@ -221,16 +221,16 @@ impl<'a> Printed<'a> {
             self.last = c;
         }
         self.at = match (self.at, c) {
-            (_, '\n') => At::Line,
-            (At::Beginning, c) if c.is_whitespace() => At::Beginning,
-            (At::Line, ' ' | '\t') => At::Line,
-            (At::Line | At::Beginning, '`') => At::Ticks(1),
-            (At::Ticks(1), '`') => At::Ticks(2),
-            (At::Ticks(2), '`') => {
+            (_, '\n') => PrintedTextPosition::Line,
+            (PrintedTextPosition::Beginning, c) if c.is_whitespace() => PrintedTextPosition::Beginning,
+            (PrintedTextPosition::Line, ' ' | '\t') => PrintedTextPosition::Line,
+            (PrintedTextPosition::Line | PrintedTextPosition::Beginning, '`') => PrintedTextPosition::Ticks(1),
+            (PrintedTextPosition::Ticks(1), '`') => PrintedTextPosition::Ticks(2),
+            (PrintedTextPosition::Ticks(2), '`') => {
                 self.fenced = !self.fenced;
-                At::Text
+                PrintedTextPosition::Text
             }
-            _ => At::Text,
+            _ => PrintedTextPosition::Text,
         };
         if c == '\n' {
             if !self.growing.trim().is_empty() {

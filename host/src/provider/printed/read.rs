@@ -4,15 +4,15 @@ use super::{
     FENCE,
     call::{self, PrintedCall},
     literal,
-    marks::{BETWEEN, CLOSINGS, Marks, OPENINGS, SPECIALS},
-    scan::{Progress, Scan},
+    marks::{BETWEEN, CLOSINGS, CallMarks, OPENINGS, SPECIALS},
+    scan::{PrintedJsonProgress, PrintedJsonScan},
     typed,
 };
-use crate::{error::cut, limits, provider::names::Names};
+use crate::{error::cut, limits, provider::names::ToolNames};
 
 /// Where what may be calls begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum PrintedCallPosition {
     /// The text.
     Beginning,
     /// A line after other text.
@@ -24,7 +24,7 @@ pub enum Place {
 }
 
 /// What a text from some place on comes to.
-pub enum Outcome {
+pub enum PrintedCallOutcome {
     /// As far as it goes it may become calls.
     More,
     /// It is calls to its end.
@@ -34,7 +34,7 @@ pub enum Outcome {
 }
 
 /// Why reading stops.
-pub enum Stop {
+pub enum PrintedCallStop {
     /// The text ends where more could come.
     More,
     /// It is no call.
@@ -43,7 +43,7 @@ pub enum Stop {
     Doubt(String),
 }
 
-pub type Read<T> = Result<T, Stop>;
+pub type PrintedCallResult<T> = Result<T, PrintedCallStop>;
 
 /// Words that begin a call of gpt-oss where its server took the marks out.
 const RECIPIENTS: [&str; 4] = ["commentary to=", "assistantcommentary to=", "assistant to=", "to=functions."];
@@ -52,32 +52,32 @@ const HARMONY: [&str; 2] = ["<|start|>assistant", "<|channel|>"];
 const CODE: [&str; 4] = ["", "tool_code", "python", "py"];
 
 /// Reads what `text` is from its first byte to its end.
-pub fn read(text: &str, place: Place, names: &Names, is_whole: bool) -> Outcome {
-    let mut reader = Reader { text, at: 0, is_whole, names, calls: Vec::new(), is_marked: false };
+pub fn read(text: &str, place: PrintedCallPosition, names: &ToolNames, is_whole: bool) -> PrintedCallOutcome {
+    let mut reader = PrintedCallReader { text, at: 0, is_whole, names, calls: Vec::new(), is_marked: false };
     match reader.document(place) {
-        Ok(()) => Outcome::Calls(reader.calls),
-        Err(Stop::More) => Outcome::More,
-        Err(Stop::Text) => Outcome::Text { examined: reader.at, doubt: None },
-        Err(Stop::Doubt(why)) => {
-            let doubt = (place != Place::AfterExample).then_some(why);
-            Outcome::Text { examined: reader.at, doubt }
+        Ok(()) => PrintedCallOutcome::Calls(reader.calls),
+        Err(PrintedCallStop::More) => PrintedCallOutcome::More,
+        Err(PrintedCallStop::Text) => PrintedCallOutcome::Text { examined: reader.at, doubt: None },
+        Err(PrintedCallStop::Doubt(why)) => {
+            let doubt = (place != PrintedCallPosition::AfterExample).then_some(why);
+            PrintedCallOutcome::Text { examined: reader.at, doubt }
         }
     }
 }
 
-pub struct Reader<'a> {
+pub struct PrintedCallReader<'a> {
     text: &'a str,
     at: usize,
     /// No more text follows.
     is_whole: bool,
-    names: &'a Names,
+    names: &'a ToolNames,
     calls: Vec<PrintedCall>,
     /// A mark stood before the calls.
     is_marked: bool,
 }
 
-impl<'a> Reader<'a> {
-    fn document(&mut self, place: Place) -> Read<()> {
+impl<'a> PrintedCallReader<'a> {
+    fn document(&mut self, place: PrintedCallPosition) -> PrintedCallResult<()> {
         self.space();
         self.is_marked = self.opens(place)?;
         loop {
@@ -98,13 +98,13 @@ impl<'a> Reader<'a> {
             }
             self.call()?;
             if self.calls.len() > limits::CALLS_IN_REPLY {
-                return Err(Stop::Text);
+                return Err(PrintedCallStop::Text);
             }
         }
     }
 
     /// Whether calls may begin here; with a mark it is taken.
-    fn opens(&mut self, place: Place) -> Read<bool> {
+    fn opens(&mut self, place: PrintedCallPosition) -> PrintedCallResult<bool> {
         if self.mark(&SPECIALS)? {
             return Ok(true);
         }
@@ -115,9 +115,9 @@ impl<'a> Reader<'a> {
         }
         let is_special = self.rest().starts_with("<｜DSML｜") || self.rest().starts_with("<|DSML|");
         match place {
-            Place::Inside if is_special => Ok(true),
-            Place::Inside => Err(self.unless_begun(&["<｜DSML｜", "<|DSML|"])),
-            Place::Beginning | Place::Line | Place::AfterExample => {
+            PrintedCallPosition::Inside if is_special => Ok(true),
+            PrintedCallPosition::Inside => Err(self.unless_begun(&["<｜DSML｜", "<|DSML|"])),
+            PrintedCallPosition::Beginning | PrintedCallPosition::Line | PrintedCallPosition::AfterExample => {
                 if self.mark(&OPENINGS)? {
                     return Ok(true);
                 }
@@ -125,9 +125,9 @@ impl<'a> Reader<'a> {
                 let is_other = is_tag.iter().chain(&RECIPIENTS).any(|tag| self.rest().starts_with(tag));
                 match self.rest().chars().next() {
                     _ if is_other => Ok(true),
-                    Some('{' | '[' | '`') if place != Place::AfterExample => Ok(false),
+                    Some('{' | '[' | '`') if place != PrintedCallPosition::AfterExample => Ok(false),
                     Some('<') => Err(self.unless_begun(&is_tag)),
-                    Some(_) if place == Place::Beginning => Ok(false),
+                    Some(_) if place == PrintedCallPosition::Beginning => Ok(false),
                     Some(_) => Err(self.unless_begun(&RECIPIENTS)),
                     None => Err(self.ran_out()),
                 }
@@ -136,28 +136,28 @@ impl<'a> Reader<'a> {
     }
 
     /// One call, or a list of them.
-    fn call(&mut self) -> Read<()> {
+    fn call(&mut self) -> PrintedCallResult<()> {
         match self.rest().chars().next() {
             Some('{') => self.json(),
             Some('[') => match self.rest()[1..].trim_start().chars().next() {
                 Some('{') => self.json(),
                 Some(c) if c.is_ascii_alphabetic() || c == '_' => self.python_list(),
-                Some(_) => Err(Stop::Text),
+                Some(_) => Err(PrintedCallStop::Text),
                 None => Err(self.ran_out()),
             },
             Some('`') => self.fence(),
             Some('<') => self.element(),
             Some(c) if c.is_ascii_alphabetic() || c == '_' => self.named(),
-            _ => Err(Stop::Text),
+            _ => Err(PrintedCallStop::Text),
         }
     }
 
-    fn json(&mut self) -> Read<()> {
+    fn json(&mut self) -> PrintedCallResult<()> {
         let from = self.at;
-        let json = match self.scan(Scan::of_calls) {
+        let json = match self.scan(PrintedJsonScan::of_calls) {
             Ok(json) => json.to_owned(),
             // Python prints its own quotes.
-            Err(Stop::Text) if self.rest().starts_with('\'') => {
+            Err(PrintedCallStop::Text) if self.rest().starts_with('\'') => {
                 self.at = from;
                 self.literal()?
             }
@@ -166,13 +166,15 @@ impl<'a> Reader<'a> {
         let first = self.calls.len();
         match call::read(&json, self.is_marked, &mut self.calls) {
             Some(()) => self.resolve_from(first),
-            None if self.is_marked => Err(Stop::Doubt("it is no JSON object with `name` and `arguments`".into())),
-            None => Err(Stop::Text),
+            None if self.is_marked => {
+                Err(PrintedCallStop::Doubt("it is no JSON object with `name` and `arguments`".into()))
+            }
+            None => Err(PrintedCallStop::Text),
         }
     }
 
     /// Gives the calls from this one on the names of offered tools.
-    fn resolve_from(&mut self, first: usize) -> Read<()> {
+    fn resolve_from(&mut self, first: usize) -> PrintedCallResult<()> {
         for at in first..self.calls.len() {
             self.calls[at].name = self.offered(&self.calls[at].name)?;
         }
@@ -180,23 +182,23 @@ impl<'a> Reader<'a> {
     }
 
     /// The offered tool that a model calls so.
-    fn offered(&self, name: &str) -> Read<String> {
+    fn offered(&self, name: &str) -> PrintedCallResult<String> {
         self.names.find(name).ok_or_else(|| {
             let name = cut(name, limits::NAME_SHOWN_CHARS);
-            Stop::Doubt(format!("there is no tool `{}`", name.escape_debug()))
+            PrintedCallStop::Doubt(format!("there is no tool `{}`", name.escape_debug()))
         })
     }
 
-    fn fence(&mut self) -> Read<()> {
+    fn fence(&mut self) -> PrintedCallResult<()> {
         if !self.tag(FENCE)? {
-            return Err(Stop::Text);
+            return Err(PrintedCallStop::Text);
         }
         let info = self.info()?;
         let before = self.calls.len();
         loop {
             self.space();
             if self.tag(FENCE)? {
-                return if self.calls.len() > before { Ok(()) } else { Err(Stop::Text) };
+                return if self.calls.len() > before { Ok(()) } else { Err(PrintedCallStop::Text) };
             }
             if self.rest().is_empty() {
                 return Err(self.cut_off());
@@ -215,37 +217,37 @@ impl<'a> Reader<'a> {
                     self.named()?;
                     self.space();
                     if prints && !self.tag(")")? {
-                        return Err(Stop::Text);
+                        return Err(PrintedCallStop::Text);
                     }
                 }
-                _ => return Err(Stop::Text),
+                _ => return Err(PrintedCallStop::Text),
             }
             if self.calls.len() > limits::CALLS_IN_REPLY {
-                return Err(Stop::Text);
+                return Err(PrintedCallStop::Text);
             }
         }
     }
 
     /// The word behind a fence.
-    fn info(&mut self) -> Read<String> {
+    fn info(&mut self) -> PrintedCallResult<String> {
         let from = self.at;
         loop {
             match self.rest().chars().next() {
                 Some('{' | '[') => break,
                 Some('\n') => break,
                 Some(c) if c.is_ascii_alphanumeric() || matches!(c, ' ' | '\r' | '_' | '-') => self.at += 1,
-                Some(_) => return Err(Stop::Text),
+                Some(_) => return Err(PrintedCallStop::Text),
                 None => return Err(self.ran_out()),
             }
             if self.at - from > limits::REPLY_WORD_BYTES {
-                return Err(Stop::Text);
+                return Err(PrintedCallStop::Text);
             }
         }
         Ok(self.text[from..self.at].trim().to_ascii_lowercase())
     }
 
     /// A function as an element with its arguments inside.
-    fn element(&mut self) -> Read<()> {
+    fn element(&mut self) -> PrintedCallResult<()> {
         const FUNCTION: [&str; 5] =
             ["<function=", "<function name=", "<invoke name=", "<｜DSML｜invoke name=", "<|DSML|invoke name="];
         const PARAMETER: [&str; 4] =
@@ -257,14 +259,14 @@ impl<'a> Reader<'a> {
             return self.harmony();
         }
         if self.rest().starts_with("<|message|>") || self.rest().starts_with("<|constrain|>") {
-            return Err(Stop::Text);
+            return Err(PrintedCallStop::Text);
         }
         if !self.tags(&FUNCTION)? {
-            return Err(Stop::Text);
+            return Err(PrintedCallStop::Text);
         }
         let (name, _) = self.attribute()?;
         let name = self.offered(name)?;
-        let mut arguments = typed::Arguments::new(self.names, &name);
+        let mut arguments = typed::PrintedArguments::new(self.names, &name);
         let mut is_json = None;
         loop {
             self.space();
@@ -281,7 +283,7 @@ impl<'a> Reader<'a> {
             } else if self.rest().is_empty() {
                 return Err(self.cut_off());
             } else {
-                return Err(Stop::Text);
+                return Err(PrintedCallStop::Text);
             }
         }
         let arguments = is_json.unwrap_or_else(|| arguments.into_json());
@@ -290,21 +292,21 @@ impl<'a> Reader<'a> {
     }
 
     /// What stands in a tag from here on: a name, perhaps in quotes, and other attributes.
-    fn attribute(&mut self) -> Read<(&'a str, &'a str)> {
+    fn attribute(&mut self) -> PrintedCallResult<(&'a str, &'a str)> {
         let inside = match self.rest().find(['>', '\n']) {
             Some(end) if self.rest().as_bytes()[end] == b'>' && end <= limits::REPLY_WORD_BYTES => &self.rest()[..end],
             None if self.rest().len() <= limits::REPLY_WORD_BYTES => return Err(self.cut_off()),
-            _ => return Err(Stop::Text),
+            _ => return Err(PrintedCallStop::Text),
         };
         self.at += inside.len() + 1;
         match inside.strip_prefix('"') {
-            Some(quoted) => quoted.split_once('"').ok_or(Stop::Text),
+            Some(quoted) => quoted.split_once('"').ok_or(PrintedCallStop::Text),
             None => Ok((inside.trim(), "")),
         }
     }
 
     /// What stands before the end of a value; where a model forgot that, before what comes after it.
-    fn until_any(&mut self, end: &[&str], next: &[&str], last: &[&str]) -> Read<&'a str> {
+    fn until_any(&mut self, end: &[&str], next: &[&str], last: &[&str]) -> PrintedCallResult<&'a str> {
         let rest = self.rest();
         let first = |marks: &[&str]| marks.iter().filter_map(|mark| Some((rest.find(mark)?, mark.len()))).min();
         let (ended, following) = (first(end), first(next));
@@ -325,7 +327,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A name, what may stand between it and its arguments, and these.
-    fn named(&mut self) -> Read<()> {
+    fn named(&mut self) -> PrintedCallResult<()> {
         let is_recipient = self.tags(&RECIPIENTS)?;
         if is_recipient {
             self.at -= if self.text[..self.at].ends_with("functions.") { "to=functions.".len() } else { "to=".len() };
@@ -334,7 +336,7 @@ impl<'a> Reader<'a> {
         let name = self.name();
         if self.rest().is_empty() {
             let may = self.is_marked || self.names.may_become_one(name);
-            return Err(if may { self.ran_out() } else { Stop::Text });
+            return Err(if may { self.ran_out() } else { PrintedCallStop::Text });
         }
         // DeepSeek's older form says first that it is a function.
         if name == "function" && self.mark(&BETWEEN)? {
@@ -345,7 +347,7 @@ impl<'a> Reader<'a> {
         let name = if number.bytes().all(|byte| byte.is_ascii_digit()) { before } else { name };
         // What follows calls explains them rather than that it is one more.
         let is_meant = self.is_marked && self.calls.is_empty();
-        let found = if is_meant { self.offered(name)? } else { self.names.find(name).ok_or(Stop::Text)? };
+        let found = if is_meant { self.offered(name)? } else { self.names.find(name).ok_or(PrintedCallStop::Text)? };
         if self.tag("[CALL_ID]")? {
             self.name();
         }
@@ -358,7 +360,7 @@ impl<'a> Reader<'a> {
             Some('{') => self.object()?,
             Some('`') if had_between || self.is_marked => {
                 if !self.tag(FENCE)? {
-                    return Err(Stop::Text);
+                    return Err(PrintedCallStop::Text);
                 }
                 self.info()?;
                 self.space();
@@ -370,7 +372,7 @@ impl<'a> Reader<'a> {
             Some('<') if self.is_marked => self.keyed(&found)?,
             None if self.is_whole && self.is_marked => String::new(),
             None => return Err(self.ran_out()),
-            _ => return Err(Stop::Text),
+            _ => return Err(PrintedCallStop::Text),
         };
         self.calls.push(PrintedCall { id: String::new(), name: found, arguments });
         Ok(())
@@ -385,8 +387,8 @@ impl<'a> Reader<'a> {
     }
 
     /// Keys and values in elements, up to what closes the call.
-    fn keyed(&mut self, name: &str) -> Read<String> {
-        let mut arguments = typed::Arguments::new(self.names, name);
+    fn keyed(&mut self, name: &str) -> PrintedCallResult<String> {
+        let mut arguments = typed::PrintedArguments::new(self.names, name);
         loop {
             self.space();
             if !self.tag("<arg_key>")? {
@@ -397,7 +399,7 @@ impl<'a> Reader<'a> {
             let key = self.until_any(&["</arg_key>"], &[], &[])?;
             self.space();
             if !self.tag("<arg_value>")? {
-                return Err(Stop::Text);
+                return Err(PrintedCallStop::Text);
             }
             let value = self.until_any(&["</arg_value>"], &["<arg_key>"], &["</tool_call>"])?;
             arguments.add(key.trim(), value, "");
@@ -405,7 +407,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A call of gpt-oss behind its first mark: to whom, in what, and the message.
-    fn harmony(&mut self) -> Read<()> {
+    fn harmony(&mut self) -> PrintedCallResult<()> {
         let rest = self.rest();
         let message = rest.find("<|message|>").map(|at| (at, "<|message|>".len()));
         // Where the server took the marks out, the object follows at once.
@@ -413,13 +415,13 @@ impl<'a> Reader<'a> {
         let (end, length) = match message.into_iter().chain(object).min() {
             Some(found) => found,
             None if rest.len() <= limits::PRINTED_HEADER_BYTES => return Err(self.ran_out()),
-            None => return Err(Stop::Text),
+            None => return Err(PrintedCallStop::Text),
         };
         let header = &rest[..end];
         let recipient =
             header.split_once("to=").filter(|_| header.len() <= limits::PRINTED_HEADER_BYTES).map(|(_, to)| to);
         let recipient = recipient.and_then(|to| to.split(|c: char| c.is_whitespace() || c == '<').next());
-        let recipient = recipient.ok_or(Stop::Text)?;
+        let recipient = recipient.ok_or(PrintedCallStop::Text)?;
         let name = self.offered(recipient)?;
         self.at += end + length;
         self.space();
@@ -428,7 +430,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn python_list(&mut self) -> Read<()> {
+    fn python_list(&mut self) -> PrintedCallResult<()> {
         self.at += 1;
         loop {
             self.space();
@@ -438,21 +440,21 @@ impl<'a> Reader<'a> {
                 return Ok(());
             }
             if !self.tag(",")? || self.calls.len() > limits::CALLS_IN_REPLY {
-                return Err(Stop::Text);
+                return Err(PrintedCallStop::Text);
             }
         }
     }
 
-    fn python_arguments(&mut self, name: &str) -> Read<String> {
+    fn python_arguments(&mut self, name: &str) -> PrintedCallResult<String> {
         self.at += 1;
-        let mut arguments = typed::Arguments::new(self.names, name);
+        let mut arguments = typed::PrintedArguments::new(self.names, name);
         loop {
             self.space();
             if self.tag(")")? {
                 return Ok(arguments.into_json());
             }
             if !arguments.is_empty() && !self.tag(",")? {
-                return Err(if self.rest().is_empty() { self.cut_off() } else { Stop::Text });
+                return Err(if self.rest().is_empty() { self.cut_off() } else { PrintedCallStop::Text });
             }
             self.space();
             if self.tag(")")? {
@@ -461,10 +463,10 @@ impl<'a> Reader<'a> {
             let key = self.name();
             self.space();
             if key.is_empty() && !self.rest().is_empty() {
-                return Err(Stop::Text);
+                return Err(PrintedCallStop::Text);
             }
             if !self.tag("=")? {
-                return Err(if self.rest().is_empty() { self.cut_off() } else { Stop::Text });
+                return Err(if self.rest().is_empty() { self.cut_off() } else { PrintedCallStop::Text });
             }
             self.space();
             let value = self.literal()?;
@@ -473,12 +475,12 @@ impl<'a> Reader<'a> {
     }
 
     /// An object of arguments: JSON, or nearly.
-    fn object(&mut self) -> Read<String> {
+    fn object(&mut self) -> PrintedCallResult<String> {
         if !self.rest().starts_with('{') {
-            return Err(if self.rest().is_empty() { self.cut_off() } else { Stop::Text });
+            return Err(if self.rest().is_empty() { self.cut_off() } else { PrintedCallStop::Text });
         }
         let from = self.at;
-        if let Ok(json) = self.scan(|_| Scan::of_arguments())
+        if let Ok(json) = self.scan(|_| PrintedJsonScan::of_arguments())
             && let Some(object) = call::object(json)
         {
             return Ok(object);
@@ -488,40 +490,40 @@ impl<'a> Reader<'a> {
     }
 
     /// A value as JSON, Python or Gemma write it, as JSON.
-    fn literal(&mut self) -> Read<String> {
+    fn literal(&mut self) -> PrintedCallResult<String> {
         let mut json = String::new();
         let read = literal::read(self.rest(), &mut json);
         match read {
-            literal::Outcome::Whole(bytes) => {
+            literal::LiteralOutcome::Whole(bytes) => {
                 self.at += bytes;
                 Ok(json)
             }
-            literal::Outcome::More => {
+            literal::LiteralOutcome::More => {
                 self.at = self.text.len();
                 Err(self.cut_off())
             }
-            literal::Outcome::Broken(bytes) => {
+            literal::LiteralOutcome::Broken(bytes) => {
                 self.at += bytes;
-                Err(Stop::Doubt("its arguments are no JSON object".into()))
+                Err(PrintedCallStop::Doubt("its arguments are no JSON object".into()))
             }
         }
     }
 
     /// What stands between brackets that match.
-    fn scan(&mut self, scan: impl Fn(char) -> Scan) -> Read<&'a str> {
+    fn scan(&mut self, scan: impl Fn(char) -> PrintedJsonScan) -> PrintedCallResult<&'a str> {
         let rest = self.rest();
         let mut chars = rest.char_indices();
         let mut scan = scan(chars.next().map_or('{', |(_, c)| c));
         for (at, c) in chars {
             match scan.feed(c) {
-                Progress::More => {}
-                Progress::Whole => {
+                PrintedJsonProgress::More => {}
+                PrintedJsonProgress::Whole => {
                     self.at += at + c.len_utf8();
                     return Ok(&rest[..at + c.len_utf8()]);
                 }
-                Progress::Broken => {
+                PrintedJsonProgress::Broken => {
                     self.at += at;
-                    return Err(Stop::Text);
+                    return Err(PrintedCallStop::Text);
                 }
             }
         }
@@ -537,46 +539,46 @@ impl<'a> Reader<'a> {
         self.at = self.text.len() - self.rest().trim_start().len();
     }
 
-    fn ran_out(&self) -> Stop {
-        if self.is_whole { Stop::Text } else { Stop::More }
+    fn ran_out(&self) -> PrintedCallStop {
+        if self.is_whole { PrintedCallStop::Text } else { PrintedCallStop::More }
     }
 
     /// The text ends in the middle of what is plainly a call.
-    fn cut_off(&self) -> Stop {
-        if self.is_whole { Stop::Doubt("it is not complete".into()) } else { Stop::More }
+    fn cut_off(&self) -> PrintedCallStop {
+        if self.is_whole { PrintedCallStop::Doubt("it is not complete".into()) } else { PrintedCallStop::More }
     }
 
     /// Text, unless what is there may become one of these.
-    fn unless_begun(&self, tags: &[&str]) -> Stop {
-        if tags.iter().any(|tag| tag.starts_with(self.rest())) { self.ran_out() } else { Stop::Text }
+    fn unless_begun(&self, tags: &[&str]) -> PrintedCallStop {
+        if tags.iter().any(|tag| tag.starts_with(self.rest())) { self.ran_out() } else { PrintedCallStop::Text }
     }
 
-    fn unless_mark(&self, marks: &Marks) -> Stop {
-        if marks.may_become_one(self.rest()) { self.ran_out() } else { Stop::Text }
+    fn unless_mark(&self, marks: &CallMarks) -> PrintedCallStop {
+        if marks.may_become_one(self.rest()) { self.ran_out() } else { PrintedCallStop::Text }
     }
 
-    fn tag(&mut self, tag: &str) -> Read<bool> {
+    fn tag(&mut self, tag: &str) -> PrintedCallResult<bool> {
         self.tags(&[tag])
     }
 
     /// Takes one of these if it stands here.
-    fn tags(&mut self, tags: &[&str]) -> Read<bool> {
+    fn tags(&mut self, tags: &[&str]) -> PrintedCallResult<bool> {
         if let Some(tag) = tags.iter().find(|tag| self.rest().starts_with(**tag)) {
             self.at += tag.len();
             return Ok(true);
         }
         let may = !self.is_whole && tags.iter().any(|tag| tag.starts_with(self.rest()));
-        if may { Err(Stop::More) } else { Ok(false) }
+        if may { Err(PrintedCallStop::More) } else { Ok(false) }
     }
 
     /// Takes a mark if one stands here.
-    fn mark(&mut self, marks: &Marks) -> Read<bool> {
+    fn mark(&mut self, marks: &CallMarks) -> PrintedCallResult<bool> {
         match marks.first_of(self.rest()) {
             Some(mark) => {
                 self.at += mark.len();
                 Ok(true)
             }
-            None if !self.is_whole && marks.may_become_one(self.rest()) => Err(Stop::More),
+            None if !self.is_whole && marks.may_become_one(self.rest()) => Err(PrintedCallStop::More),
             None => Ok(false),
         }
     }

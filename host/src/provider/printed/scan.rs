@@ -26,7 +26,7 @@ const LONGEST_KEY: usize = 14;
 
 /// Where in the JSON the next character stands. Whether brackets match is left to the parser.
 #[derive(Debug, Clone, Copy)]
-pub struct Scan {
+pub struct PrintedJsonScan {
     depth: usize,
     /// The depth inside an object that must be a call; 0: none is looked at.
     level: usize,
@@ -42,7 +42,7 @@ pub struct Scan {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub enum Progress {
+pub enum PrintedJsonProgress {
     More,
     /// The character is the last.
     Whole,
@@ -50,7 +50,7 @@ pub enum Progress {
     Broken,
 }
 
-impl Scan {
+impl PrintedJsonScan {
     /// Of a call or a list of calls, after this first bracket.
     pub fn of_calls(first: char) -> Self {
         let is_list = first == '[';
@@ -76,12 +76,12 @@ impl Scan {
         self.has_key
     }
 
-    pub fn feed(&mut self, c: char) -> Progress {
+    pub fn feed(&mut self, c: char) -> PrintedJsonProgress {
         let is_fine = if self.in_string { self.in_string(c) } else { self.outside(c) };
         match is_fine {
-            false => Progress::Broken,
-            true if self.depth == 0 => Progress::Whole,
-            true => Progress::More,
+            false => PrintedJsonProgress::Broken,
+            true if self.depth == 0 => PrintedJsonProgress::Whole,
+            true => PrintedJsonProgress::More,
         }
     }
 

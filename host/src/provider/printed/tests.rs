@@ -12,7 +12,7 @@ use crate::{
 const SCHEMA: &str = r#"{"type":"object","properties":{"path":{"type":"string"},"count":{"type":"integer"},
     "deep":{"type":"boolean"},"tags":{"type":"array","items":{}},"maybe":{"anyOf":[{"type":"string"},{"type":"null"}]}}}"#;
 
-fn names() -> Names {
+fn names() -> ToolNames {
     let tool = |name: &str| ToolSpec {
         name: name.into(),
         description: String::new(),
@@ -20,13 +20,13 @@ fn names() -> Names {
         hints: ToolHints::default(),
         property_names: PropertyNames::default(),
     };
-    Names::of(&COMMON, &["read", "list", "fs.read", "git__log", "git__show", "hub__show"].map(tool))
+    ToolNames::of(&COMMON, &["read", "list", "fs.read", "git__log", "git__show", "hub__show"].map(tool))
 }
 
 /// What a text in these pieces comes to: the text that is let through, and the calls.
 fn of_pieces<'a>(pieces: impl IntoIterator<Item = &'a str>) -> (String, Vec<(String, String)>) {
     let names = names();
-    let (mut printed, mut text) = (Printed::new(&names), String::new());
+    let (mut printed, mut text) = (PrintedCallFilter::new(&names), String::new());
     for piece in pieces {
         text += &printed.take(piece).unwrap();
     }
@@ -340,7 +340,7 @@ fn what_is_shown_or_explained_stays_text() {
 
 fn doubt(text: &str) -> Option<String> {
     let names = names();
-    let mut printed = Printed::new(&names);
+    let mut printed = PrintedCallFilter::new(&names);
     printed.take(text).unwrap();
     printed.finish().doubt
 }
@@ -496,20 +496,20 @@ fn text_is_shown_as_soon_as_it_cannot_become_a_call() {
         ("```rust\nfn", "```rust\nfn"),
         ("<function=rm>", "<function=rm>"),
     ] {
-        assert_eq!(Printed::new(&names).take(text).unwrap(), shown, "{text}");
+        assert_eq!(PrintedCallFilter::new(&names).take(text).unwrap(), shown, "{text}");
     }
 }
 
 #[test]
 fn something_between_makes_text_of_what_was_held() {
     let names = names();
-    let mut printed = Printed::new(&names);
+    let mut printed = PrintedCallFilter::new(&names);
     assert_eq!(printed.take("{\"name\":").unwrap(), "");
     assert_eq!(printed.interrupt(), "{\"name\":");
     assert_eq!(printed.take("{\"name\":").unwrap(), "{\"name\":");
-    assert_eq!(printed.finish(), Rest::default());
+    assert_eq!(printed.finish(), PrintedTextRemainder::default());
     // White space before all text is not the beginning of anything.
-    let mut printed = Printed::new(&names);
+    let mut printed = PrintedCallFilter::new(&names);
     assert_eq!((printed.take("\n").unwrap(), printed.interrupt()), (String::new(), "\n".into()));
     printed.take("{\"name\":\"read\",\"arguments\":{}}").unwrap();
     assert_eq!(printed.finish().calls.len(), 1);
@@ -541,7 +541,7 @@ fn hostile_texts_are_bounded_and_looked_at_once() {
     let (text, calls) = of_pieces([format!("{{\"name\":\"read\",\"arguments\":{nested}}}").as_str()]);
     assert_eq!((text.as_str(), calls.len()), ("", 1));
     let names = names();
-    let mut printed = Printed::new(&names);
+    let mut printed = PrintedCallFilter::new(&names);
     assert_eq!(printed.take("{\"name\":\"").unwrap(), "");
     let piece = "x".repeat(1 << 20);
     let failed = (0..17).find_map(|_| printed.take(&piece).err());

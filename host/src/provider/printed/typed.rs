@@ -6,19 +6,19 @@ use serde_json::{
 };
 
 use super::literal;
-use crate::provider::names::Names;
+use crate::provider::names::ToolNames;
 
 /// The arguments of one call.
-pub struct Arguments {
+pub struct PrintedArguments {
     /// The schema of the tool, if it can be read.
     schema: Value,
     /// JSON, after `{`.
     json: String,
 }
 
-impl Arguments {
+impl PrintedArguments {
     /// None yet, of this tool.
-    pub fn new(names: &Names, tool: &str) -> Self {
+    pub fn new(names: &ToolNames, tool: &str) -> Self {
         let schema = names.schema(tool).and_then(|schema| serde_json::from_str(schema.get()).ok());
         Self { schema: schema.unwrap_or_default(), json: String::new() }
     }
@@ -85,7 +85,7 @@ fn value_of(text: &str) -> Option<String> {
     let mut json = String::new();
     // What ends a word has to be there.
     match literal::read(&format!("{text}\n"), &mut json) {
-        literal::Outcome::Whole(bytes) if bytes >= text.len() => Some(json),
+        literal::LiteralOutcome::Whole(bytes) if bytes >= text.len() => Some(json),
         _ => None,
     }
 }

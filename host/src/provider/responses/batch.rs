@@ -2,24 +2,24 @@
 
 use async_trait::async_trait;
 
-use super::Responses;
+use super::ResponsesApi;
 use crate::{
     error::Fault,
     model::{BatchId, BatchState, CompletionRequest},
     provider::{
         adapter::ModelAdapter,
-        batch::{BatchWire, Entry, Results},
+        batch::{BatchProtocol, BatchResultCollector, HttpBatchEntry},
         openai::batch,
     },
 };
 
 #[async_trait]
-impl BatchWire for Responses {
+impl BatchProtocol for ResponsesApi {
     fn whole_body(&self, adapter: &ModelAdapter, request: &CompletionRequest) -> Result<Vec<u8>, Fault> {
         adapter.completion_json(request, &self.request(adapter, request)?.whole(), &[super::request::TEXT])
     }
 
-    async fn submit(&self, adapter: &ModelAdapter, entries: &[Entry<'_>]) -> Result<BatchId, Fault> {
+    async fn submit(&self, adapter: &ModelAdapter, entries: &[HttpBatchEntry<'_>]) -> Result<BatchId, Fault> {
         batch::submit(adapter, "/v1/responses", entries).await
     }
 
@@ -31,7 +31,7 @@ impl BatchWire for Responses {
         &self,
         adapter: &ModelAdapter,
         batch: &BatchId,
-        results: &mut Results<'_, Self>,
+        results: &mut BatchResultCollector<'_, Self>,
     ) -> Result<(), Fault> {
         batch::fetch(adapter, batch, results).await
     }
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
     use crate::{
         model::BatchSubmitter,
-        net::{Auth, Secret, test_server::answer},
+        net::{AuthHeader, Secret, test_server::answer},
         provider::batch::testing::{entries, id, requests, sent, served, texts},
     };
 
@@ -61,8 +61,8 @@ mod tests {
         let batch = json!({"id": "batch_1", "status": "completed", "output_file_id": "file-2"}).to_string();
         let fine = |body: &str| answer("200 OK", "", body);
         let answers = vec![fine(r#"{"id": "file-1"}"#), fine(&batch), fine(&batch), fine(&line.to_string())];
-        let auth = Auth::bearer(Secret::new("sk-secret"));
-        let (server, batches) = served(answers, "/v1", auth, Responses::default()).await;
+        let auth = AuthHeader::bearer(Secret::new("sk-secret"));
+        let (server, batches) = served(answers, "/v1", auth, ResponsesApi::default()).await;
         let wanted = requests(&["a"]);
         assert_eq!(batches.submit(&wanted).await.unwrap(), id("batch_1"));
         assert_eq!(texts(&batches.results(&id("batch_1"), &wanted).await.unwrap()), [("a", "Hi".into())]);

@@ -4,7 +4,7 @@ use crate::{error::Fault, limits};
 
 /// What an item is.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Kind {
+pub enum ResponsesItemKind {
     Message,
     Reasoning,
     Call,
@@ -13,7 +13,7 @@ pub enum Kind {
 
 /// How an event names its item.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Name<'a> {
+pub struct ResponsesItemRef<'a> {
     /// Which of the output.
     pub index: Option<i64>,
     /// Empty if it is not said.
@@ -22,11 +22,11 @@ pub struct Name<'a> {
 
 /// The items so far, in the order in which they came.
 #[derive(Debug, Default)]
-pub struct Items(Vec<Item>);
+pub struct ResponsesItems(Vec<ResponsesItemState>);
 
 #[derive(Debug)]
-struct Item {
-    kind: Kind,
+struct ResponsesItemState {
+    kind: ResponsesItemKind,
     index: Option<i64>,
     id: String,
     /// Of a call: its number and id.
@@ -42,25 +42,30 @@ struct Item {
 
 /// What had come before of an item that says something.
 #[derive(Debug, PartialEq)]
-pub struct Said {
+pub struct ResponsesPartStart {
     /// Nothing of its part.
     pub is_new_part: bool,
     /// Nothing of the item.
     pub is_first_part: bool,
 }
 
-impl Items {
+impl ResponsesItems {
     /// Adds one; `call` is the number of its call.
     ///
     /// # Errors
     ///
     /// [`Fault::TooLarge`] beyond [`limits::RESPONSES_ITEMS`].
-    pub fn push(&mut self, kind: Kind, name: Name<'_>, call: Option<usize>) -> Result<usize, Fault> {
+    pub fn push(
+        &mut self,
+        kind: ResponsesItemKind,
+        name: ResponsesItemRef<'_>,
+        call: Option<usize>,
+    ) -> Result<usize, Fault> {
         if self.0.len() == limits::RESPONSES_ITEMS {
             let message = format!("the reply has more than {} items", limits::RESPONSES_ITEMS);
             return Err(Fault::TooLarge { message });
         }
-        self.0.push(Item {
+        self.0.push(ResponsesItemState {
             kind,
             index: name.index,
             id: name.id.into(),
@@ -76,15 +81,17 @@ impl Items {
 
     /// The item that an event seems to be about: the newest of its kind with its id, or that of its call; else the newest
     /// under way with its index; else, if the event or the item has no index, the newest of all under way.
-    pub fn find(&self, kind: Kind, name: Name<'_>, call_id: Option<&str>) -> Option<usize> {
-        let newest = |is_it: &dyn Fn(&Item) -> bool| self.0.iter().rposition(|item| item.kind == kind && is_it(item));
+    pub fn find(&self, kind: ResponsesItemKind, name: ResponsesItemRef<'_>, call_id: Option<&str>) -> Option<usize> {
+        let newest = |is_it: &dyn Fn(&ResponsesItemState) -> bool| {
+            self.0.iter().rposition(|item| item.kind == kind && is_it(item))
+        };
         newest(&|item| item.is_called(name.id, call_id))
             .or_else(|| newest(&|item| !item.has_ended && name.index.is_some() && item.index == name.index))
             .or_else(|| newest(&|item| !item.has_ended && (name.index.is_none() || item.index.is_none())))
     }
 
     /// The newest of a kind under way that has one of these ids.
-    pub fn find_open(&self, kind: Kind, id: &str, call_id: Option<&str>) -> Option<usize> {
+    pub fn find_open(&self, kind: ResponsesItemKind, id: &str, call_id: Option<&str>) -> Option<usize> {
         self.0.iter().rposition(|item| item.kind == kind && !item.has_ended && item.is_called(id, call_id))
     }
 
@@ -99,16 +106,16 @@ impl Items {
     }
 
     /// A new part of an item begins.
-    pub fn begin_part(&mut self, kind: Kind, name: Name<'_>) {
+    pub fn begin_part(&mut self, kind: ResponsesItemKind, name: ResponsesItemRef<'_>) {
         if let Some(at) = self.find(kind, name, None) {
             self.0[at].is_part_said = false;
         }
     }
 
     /// An item says something. Returns what had come before.
-    pub fn say(&mut self, at: usize) -> Said {
+    pub fn say(&mut self, at: usize) -> ResponsesPartStart {
         let item = &mut self.0[at];
-        let said = Said { is_new_part: !item.is_part_said, is_first_part: !item.is_said };
+        let said = ResponsesPartStart { is_new_part: !item.is_part_said, is_first_part: !item.is_said };
         (item.is_part_said, item.is_said) = (true, true);
         said
     }
@@ -131,12 +138,12 @@ impl Items {
     }
 
     /// To find the items again in a list of all.
-    pub fn in_order(&self) -> InOrder {
-        InOrder { known: self.0.len(), next: [0; 4] }
+    pub fn in_order(&self) -> ResponsesItemCursor {
+        ResponsesItemCursor { known: self.0.len(), next: [0; 4] }
     }
 }
 
-impl Item {
+impl ResponsesItemState {
     fn is_called(&self, id: &str, call_id: Option<&str>) -> bool {
         let is = |own: &str, id: &str| !own.is_empty() && own == id;
         is(&self.id, id) || is(&self.call_id, id) || call_id.is_some_and(|id| is(&self.call_id, id))
@@ -145,14 +152,20 @@ impl Item {
 
 /// Goes through a list of all items: one that has no known id is the next of its kind.
 #[derive(Debug)]
-pub struct InOrder {
+pub struct ResponsesItemCursor {
     known: usize,
     next: [usize; 4],
 }
 
-impl InOrder {
+impl ResponsesItemCursor {
     /// The item that is listed next, if it has come before.
-    pub fn next(&mut self, items: &Items, kind: Kind, id: &str, call_id: Option<&str>) -> Option<usize> {
+    pub fn next(
+        &mut self,
+        items: &ResponsesItems,
+        kind: ResponsesItemKind,
+        id: &str,
+        call_id: Option<&str>,
+    ) -> Option<usize> {
         let next = &mut self.next[kind as usize];
         let known = &items.0[..self.known];
         let is_next = |at: &usize| known[*at].kind == kind;

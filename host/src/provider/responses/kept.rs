@@ -3,14 +3,14 @@
 
 use serde_json::value::RawValue;
 
-use crate::{chat::Thinking, provider::incoming::Source};
+use crate::{chat::ThinkingPart, provider::incoming::ReplySource};
 
 const REASONING: &str = "openai.reasoning";
 const PHASE: &str = "openai.phase";
 
 /// What is kept of a reply.
 #[derive(Debug)]
-pub enum Kept<'a> {
+pub enum ResponsesOpaqueState<'a> {
     /// An item with a thought, JSON.
     Reasoning(&'a RawValue),
     /// What the text before it is: a remark on the way, or the answer.
@@ -18,27 +18,27 @@ pub enum Kept<'a> {
 }
 
 /// Keeps an item with a thought.
-pub fn reasoning(source: &Source<'_>, item: &RawValue) -> String {
+pub fn reasoning(source: &ReplySource<'_>, item: &RawValue) -> String {
     keep(REASONING, source, item.get())
 }
 
 /// Keeps the phase of the text before it.
-pub fn phase(source: &Source<'_>, phase: &str) -> String {
+pub fn phase(source: &ReplySource<'_>, phase: &str) -> String {
     keep(PHASE, source, phase)
 }
 
-fn keep(what: &str, source: &Source<'_>, value: &str) -> String {
+fn keep(what: &str, source: &ReplySource<'_>, value: &str) -> String {
     format!("{what}:{} {} {value}", source.origin, source.model)
 }
 
 /// What is kept with a thought, if it came from here.
-pub fn kept<'a>(source: &Source<'_>, thought: &'a Thinking) -> Option<Kept<'a>> {
+pub fn kept<'a>(source: &ReplySource<'_>, thought: &'a ThinkingPart) -> Option<ResponsesOpaqueState<'a>> {
     let (what, rest) = thought.opaque.as_deref()?.split_once(':')?;
     let rest = rest.strip_prefix(source.origin)?.strip_prefix(' ')?;
     let value = rest.strip_prefix(source.model)?.strip_prefix(' ')?;
     match what {
-        REASONING => serde_json::from_str(value).ok().map(Kept::Reasoning),
-        PHASE => Some(Kept::Phase(value)),
+        REASONING => serde_json::from_str(value).ok().map(ResponsesOpaqueState::Reasoning),
+        PHASE => Some(ResponsesOpaqueState::Phase(value)),
         _ => None,
     }
 }

@@ -19,15 +19,15 @@ use crate::{
     model::{Completion, CompletionRequest, DeltaSink},
     provider::{
         adapter::ModelAdapter,
-        incoming::{Incoming, Source},
-        names::{COMMON, NameRule, Names},
-        wire::Wire,
+        incoming::{IncomingReply, ReplySource},
+        names::{COMMON, ToolNameRule, ToolNames},
+        wire::WireProtocol,
     },
 };
 
 /// The Responses API, and what models differ in.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Responses {
+pub struct ResponsesApi {
     /// Whether the model is asked for its thoughts, encrypted, to be sent back with the next request: a model that has none
     /// refuses to be asked. None: if its name is that of a model of OpenAI that thinks. What a server sends unasked is sent
     /// back in any case.
@@ -38,8 +38,8 @@ pub struct Responses {
 }
 
 #[async_trait]
-impl Wire for Responses {
-    const NAMES: NameRule = COMMON;
+impl WireProtocol for ResponsesApi {
+    const NAMES: ToolNameRule = COMMON;
     const FIELDS: &[&str] = &[
         "model",
         "input",
@@ -63,21 +63,21 @@ impl Wire for Responses {
 
     async fn read(
         &self,
-        reply: Incoming,
-        source: &Source<'_>,
-        names: &Names,
+        reply: IncomingReply,
+        source: &ReplySource<'_>,
+        names: &ToolNames,
         sink: &DeltaSink,
     ) -> Result<Completion, Fault> {
         reply::read(reply, self.printed_calls, source, names, sink).await
     }
 }
 
-impl Responses {
+impl ResponsesApi {
     fn request<'a>(
         &self,
         adapter: &'a ModelAdapter,
         request: &'a CompletionRequest,
-    ) -> Result<request::Body<'a>, Fault> {
+    ) -> Result<request::ResponsesRequest<'a>, Fault> {
         let asks = self.encrypted_reasoning.unwrap_or_else(|| thinks(adapter.model()));
         request::body(adapter, asks, request)
     }

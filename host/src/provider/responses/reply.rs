@@ -8,19 +8,19 @@ use futures_util::FutureExt;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::items::{Items, Kind, Name};
+use super::items::{ResponsesItemKind, ResponsesItemRef, ResponsesItems};
 use crate::{
     error::Fault,
     limits,
     model::{Completion, DeltaSink, StopReason, Usage},
     provider::{
         arguments,
-        assembly::Assembly,
-        incoming::{Incoming, Source},
-        lent::Lent,
-        names::Names,
+        assembly::ReplyAssembly,
+        incoming::{IncomingReply, ReplySource},
+        lent::BorrowedText,
+        names::ToolNames,
         responses::kept,
-        sse::{Event, Events},
+        sse::{SseEvent, SseEventStream},
     },
 };
 
@@ -31,20 +31,20 @@ use crate::{
 /// A [`Fault`]: [`Fault::Unavailable`] if the reply is cut off, garbled or silent for too long, [`Fault::TooLarge`] if it, one
 /// event of it or the number of its items is, and whatever an error inside it means.
 pub async fn read(
-    incoming: Incoming,
+    incoming: IncomingReply,
     printed: bool,
-    source: &Source<'_>,
-    names: &Names,
+    source: &ReplySource<'_>,
+    names: &ToolNames,
     sink: &DeltaSink,
 ) -> Result<Completion, Fault> {
-    let reply = Reply::new(printed, names, sink, source);
+    let reply = ResponsesReplyReader::new(printed, names, sink, source);
     match incoming {
-        Incoming::Events(events) => read_events(*events, reply).await,
-        Incoming::Json(json) => read_json(&json, reply).await,
+        IncomingReply::Events(events) => read_events(*events, reply).await,
+        IncomingReply::Json(json) => read_json(&json, reply).await,
     }
 }
 
-async fn read_events(mut events: Events, mut reply: Reply<'_>) -> Result<Completion, Fault> {
+async fn read_events(mut events: SseEventStream, mut reply: ResponsesReplyReader<'_>) -> Result<Completion, Fault> {
     while reply.stop.is_none() {
         let Some(event) = events.next().await? else { return Err(reply.source.unavailable("cut its reply off")) };
         if event.data.trim() == "[DONE]" {
@@ -60,8 +60,8 @@ async fn read_events(mut events: Events, mut reply: Reply<'_>) -> Result<Complet
     reply.finish().await
 }
 
-async fn read_json(json: &[u8], mut reply: Reply<'_>) -> Result<Completion, Fault> {
-    let whole: Whole = serde_json::from_slice(json).map_err(|error| reply.source.garbled(&error))?;
+async fn read_json(json: &[u8], mut reply: ResponsesReplyReader<'_>) -> Result<Completion, Fault> {
+    let whole: ResponsesReply = serde_json::from_slice(json).map_err(|error| reply.source.garbled(&error))?;
     if whole.output.is_none() && whole.error.is_none() {
         return Err(reply.source.unavailable("sent a reply without an output"));
     }
@@ -71,12 +71,12 @@ async fn read_json(json: &[u8], mut reply: Reply<'_>) -> Result<Completion, Faul
 
 /// An event of any type. What each field holds depends on the type.
 #[derive(Deserialize)]
-struct WireEvent<'a> {
+struct ResponsesEvent<'a> {
     #[serde(borrow, default)]
-    r#type: Lent<'a>,
+    r#type: BorrowedText<'a>,
     output_index: Option<i64>,
     #[serde(borrow)]
-    item_id: Option<Lent<'a>>,
+    item_id: Option<BorrowedText<'a>>,
     #[serde(borrow)]
     delta: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -97,37 +97,37 @@ struct WireEvent<'a> {
 
 /// A reply as one piece of JSON.
 #[derive(Deserialize)]
-struct Whole<'a> {
+struct ResponsesReply<'a> {
     status: Option<String>,
     model: Option<String>,
     #[serde(borrow)]
     output: Option<Vec<&'a RawValue>>,
-    usage: Option<WireUsage>,
-    incomplete_details: Option<Details>,
+    usage: Option<ResponsesUsage>,
+    incomplete_details: Option<ResponsesIncompleteDetails>,
     #[serde(borrow)]
     error: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
-struct Details {
+struct ResponsesIncompleteDetails {
     reason: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct WireUsage {
+struct ResponsesUsage {
     input_tokens: Option<u64>,
     output_tokens: Option<u64>,
     total_tokens: Option<u64>,
-    input_tokens_details: Option<InputDetails>,
+    input_tokens_details: Option<ResponsesInputDetails>,
 }
 
 #[derive(Default, Deserialize)]
-struct InputDetails {
+struct ResponsesInputDetails {
     cached_tokens: Option<u64>,
     cache_write_tokens: Option<u64>,
 }
 
-impl WireUsage {
+impl ResponsesUsage {
     /// The counts without overlap: the wire counts what is cached as input too.
     fn usage(&self) -> Usage {
         let input = self.input_tokens.unwrap_or(0);
@@ -146,7 +146,7 @@ impl WireUsage {
 
 /// A message, a thought, a call, or something else.
 #[derive(Deserialize)]
-struct WireItem<'a> {
+struct ResponsesOutputItem<'a> {
     #[serde(default)]
     r#type: String,
     id: Option<String>,
@@ -154,19 +154,19 @@ struct WireItem<'a> {
     name: Option<String>,
     #[serde(borrow)]
     arguments: Option<&'a RawValue>,
-    content: Option<WireContent>,
-    summary: Option<WireContent>,
+    content: Option<ResponsesOutputContent>,
+    summary: Option<ResponsesOutputContent>,
     encrypted_content: Option<String>,
     phase: Option<String>,
 }
 
-impl WireItem<'_> {
-    fn kind(&self) -> Kind {
+impl ResponsesOutputItem<'_> {
+    fn kind(&self) -> ResponsesItemKind {
         match self.r#type.as_str() {
-            "message" => Kind::Message,
-            "reasoning" => Kind::Reasoning,
-            "function_call" => Kind::Call,
-            _ => Kind::Other,
+            "message" => ResponsesItemKind::Message,
+            "reasoning" => ResponsesItemKind::Reasoning,
+            "function_call" => ResponsesItemKind::Call,
+            _ => ResponsesItemKind::Other,
         }
     }
 
@@ -174,29 +174,29 @@ impl WireItem<'_> {
     /// for models that think in the open.
     fn is_of_use(&self) -> bool {
         let is_encrypted = self.encrypted_content.as_ref().is_some_and(|text| !text.is_empty());
-        is_encrypted || self.content.as_ref().is_some_and(WireContent::says_something)
+        is_encrypted || self.content.as_ref().is_some_and(ResponsesOutputContent::says_something)
     }
 }
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum WireContent {
+enum ResponsesOutputContent {
     Text(String),
-    Parts(Vec<WirePart>),
+    Parts(Vec<ResponsesOutputPart>),
 }
 
 #[derive(Default, Deserialize)]
-struct WirePart {
+struct ResponsesOutputPart {
     #[serde(default)]
     r#type: String,
     text: Option<String>,
     refusal: Option<String>,
 }
 
-impl WireContent {
-    fn parts(self) -> Vec<WirePart> {
+impl ResponsesOutputContent {
+    fn parts(self) -> Vec<ResponsesOutputPart> {
         match self {
-            Self::Text(text) => vec![WirePart { text: Some(text), ..WirePart::default() }],
+            Self::Text(text) => vec![ResponsesOutputPart { text: Some(text), ..ResponsesOutputPart::default() }],
             Self::Parts(parts) => parts,
         }
     }
@@ -210,39 +210,39 @@ impl WireContent {
 }
 
 /// What has come so far.
-struct Reply<'a> {
-    assembly: Assembly<'a>,
-    source: &'a Source<'a>,
-    items: Items,
+struct ResponsesReplyReader<'a> {
+    assembly: ReplyAssembly<'a>,
+    source: &'a ReplySource<'a>,
+    items: ResponsesItems,
     stop: Option<StopReason>,
     refused: bool,
 }
 
-impl<'a> Reply<'a> {
-    fn new(printed: bool, names: &'a Names, sink: &'a DeltaSink, source: &'a Source<'a>) -> Self {
-        let assembly = Assembly::new(names, sink).reading_text(printed, printed);
-        Self { assembly, source, items: Items::default(), stop: None, refused: false }
+impl<'a> ResponsesReplyReader<'a> {
+    fn new(printed: bool, names: &'a ToolNames, sink: &'a DeltaSink, source: &'a ReplySource<'a>) -> Self {
+        let assembly = ReplyAssembly::new(names, sink).reading_text(printed, printed);
+        Self { assembly, source, items: ResponsesItems::default(), stop: None, refused: false }
     }
 
     fn parse<'j, T: Deserialize<'j>>(&self, json: &'j str) -> Result<T, Fault> {
         serde_json::from_str(json).map_err(|error| self.source.garbled(&error))
     }
 
-    async fn event(&mut self, event: &Event) -> Result<(), Fault> {
-        let wire: WireEvent = self.parse(&event.data)?;
+    async fn event(&mut self, event: &SseEvent) -> Result<(), Fault> {
+        let wire: ResponsesEvent = self.parse(&event.data)?;
         let word = if wire.r#type.is_empty() { event.name.as_str() } else { &*wire.r#type };
         if let Some(error) = wire.error {
             return Err(self.source.fault(error.get()));
         }
-        let name = Name { index: wire.output_index, id: wire.item_id.as_deref().unwrap_or_default() };
+        let name = ResponsesItemRef { index: wire.output_index, id: wire.item_id.as_deref().unwrap_or_default() };
         let said = |raw: Option<&RawValue>| raw.map(arguments::read).unwrap_or_default();
         match word {
             "error" => return Err(self.source.fault(&event.data)),
             "response.output_item.added" | "response.output_item.done" => {
                 if let Some(json) = wire.item {
-                    let item: WireItem = self.parse(json.get())?;
-                    let id = item.id.clone().or(wire.item_id.clone().map(Lent::into_owned)).unwrap_or_default();
-                    let name = Name { id: &id, ..name };
+                    let item: ResponsesOutputItem = self.parse(json.get())?;
+                    let id = item.id.clone().or(wire.item_id.clone().map(BorrowedText::into_owned)).unwrap_or_default();
+                    let name = ResponsesItemRef { id: &id, ..name };
                     if word.ends_with(".added") {
                         self.begin(name, &item).await?;
                     } else {
@@ -253,19 +253,23 @@ impl<'a> Reply<'a> {
                 }
             }
             "response.content_part.added" | "response.reasoning_summary_part.added" => {
-                let part: WirePart = wire.part.map(|part| self.parse(part.get())).transpose()?.unwrap_or_default();
+                let part: ResponsesOutputPart =
+                    wire.part.map(|part| self.parse(part.get())).transpose()?.unwrap_or_default();
                 let is_thought = word.contains("reasoning") || part.r#type.contains("reasoning");
-                self.items.begin_part(if is_thought { Kind::Reasoning } else { Kind::Message }, name);
+                self.items.begin_part(
+                    if is_thought { ResponsesItemKind::Reasoning } else { ResponsesItemKind::Message },
+                    name,
+                );
             }
-            "response.output_text.delta" => self.text(name, said(wire.delta), Says::More).await?,
-            "response.output_text.done" => self.text(name, said(wire.text), Says::Again).await?,
-            "response.refusal.delta" => self.refusal(name, said(wire.delta), Says::More).await?,
-            "response.refusal.done" => self.refusal(name, said(wire.refusal), Says::Again).await?,
+            "response.output_text.delta" => self.text(name, said(wire.delta), ResponsesTextKind::More).await?,
+            "response.output_text.done" => self.text(name, said(wire.text), ResponsesTextKind::Again).await?,
+            "response.refusal.delta" => self.refusal(name, said(wire.delta), ResponsesTextKind::More).await?,
+            "response.refusal.done" => self.refusal(name, said(wire.refusal), ResponsesTextKind::Again).await?,
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
-                self.thought(name, said(wire.delta), Says::More).await?;
+                self.thought(name, said(wire.delta), ResponsesTextKind::More).await?;
             }
             "response.reasoning_summary_text.done" | "response.reasoning_text.done" => {
-                self.thought(name, said(wire.text), Says::Again).await?;
+                self.thought(name, said(wire.text), ResponsesTextKind::Again).await?;
             }
             "response.function_call_arguments.delta" => {
                 let at = self.call(name)?;
@@ -276,7 +280,7 @@ impl<'a> Reply<'a> {
                 self.rest_of_arguments(at, &said(wire.arguments))?;
             }
             "response.created" | "response.in_progress" | "response.queued" => {
-                let whole = wire.response.and_then(|json| serde_json::from_str::<Whole>(json.get()).ok());
+                let whole = wire.response.and_then(|json| serde_json::from_str::<ResponsesReply>(json.get()).ok());
                 if let Some(model) = whole.and_then(|whole| whole.model) {
                     self.assembly.model(self.source, &model);
                 }
@@ -296,28 +300,28 @@ impl<'a> Reply<'a> {
     }
 
     /// The item of an event; a new one if no event spoke of it before.
-    fn item(&mut self, kind: Kind, name: Name<'_>) -> Result<usize, Fault> {
+    fn item(&mut self, kind: ResponsesItemKind, name: ResponsesItemRef<'_>) -> Result<usize, Fault> {
         match self.items.find(kind, name, None) {
             Some(at) => Ok(at),
             None => self.push(kind, name),
         }
     }
 
-    fn push(&mut self, kind: Kind, name: Name<'_>) -> Result<usize, Fault> {
-        let call = if kind == Kind::Call { Some(self.assembly.begin_call()?) } else { None };
-        if kind == Kind::Reasoning {
+    fn push(&mut self, kind: ResponsesItemKind, name: ResponsesItemRef<'_>) -> Result<usize, Fault> {
+        let call = if kind == ResponsesItemKind::Call { Some(self.assembly.begin_call()?) } else { None };
+        if kind == ResponsesItemKind::Reasoning {
             self.assembly.split();
         }
         self.items.push(kind, name, call)
     }
 
     /// The number of the call that an event is about.
-    fn call(&mut self, name: Name<'_>) -> Result<usize, Fault> {
-        let at = self.item(Kind::Call, name)?;
+    fn call(&mut self, name: ResponsesItemRef<'_>) -> Result<usize, Fault> {
+        let at = self.item(ResponsesItemKind::Call, name)?;
         Ok(self.items.call(at))
     }
 
-    async fn begin(&mut self, name: Name<'_>, item: &WireItem<'_>) -> Result<usize, Fault> {
+    async fn begin(&mut self, name: ResponsesItemRef<'_>, item: &ResponsesOutputItem<'_>) -> Result<usize, Fault> {
         // Who says twice that it begins has begun once.
         let at = match self.items.find_open(item.kind(), name.id, item.call_id.as_deref()) {
             Some(at) => at,
@@ -328,8 +332,8 @@ impl<'a> Reply<'a> {
     }
 
     /// Whether a call that ends is not the one that ended under the same id.
-    fn is_another(&self, at: usize, item: &WireItem<'_>) -> bool {
-        if item.kind() != Kind::Call || !self.items.has_ended(at) {
+    fn is_another(&self, at: usize, item: &ResponsesOutputItem<'_>) -> bool {
+        if item.kind() != ResponsesItemKind::Call || !self.items.has_ended(at) {
             return false;
         }
         let call = self.assembly.call(self.items.call(at));
@@ -337,8 +341,8 @@ impl<'a> Reply<'a> {
     }
 
     /// Takes over what is known of a call at its beginning and its end.
-    async fn name_call(&mut self, at: usize, item: &WireItem<'_>) -> Result<(), Fault> {
-        if item.kind() != Kind::Call {
+    async fn name_call(&mut self, at: usize, item: &ResponsesOutputItem<'_>) -> Result<(), Fault> {
+        if item.kind() != ResponsesItemKind::Call {
             return Ok(());
         }
         let call = self.items.call(at);
@@ -358,8 +362,8 @@ impl<'a> Reply<'a> {
     async fn end(
         &mut self,
         known: Option<usize>,
-        name: Name<'_>,
-        item: WireItem<'_>,
+        name: ResponsesItemRef<'_>,
+        item: ResponsesOutputItem<'_>,
         json: &RawValue,
     ) -> Result<(), Fault> {
         let at = match known {
@@ -368,8 +372,8 @@ impl<'a> Reply<'a> {
         };
         let is_said = self.items.end(at);
         match item.kind() {
-            Kind::Message => {
-                for part in item.content.map(WireContent::parts).into_iter().flatten().filter(|_| !is_said) {
+            ResponsesItemKind::Message => {
+                for part in item.content.map(ResponsesOutputContent::parts).into_iter().flatten().filter(|_| !is_said) {
                     self.assembly.text(part.text.unwrap_or_default()).await?;
                     let refusal = part.refusal.unwrap_or_default();
                     self.refused |= !refusal.is_empty();
@@ -384,11 +388,12 @@ impl<'a> Reply<'a> {
                     self.assembly.split();
                 }
             }
-            Kind::Reasoning => {
+            ResponsesItemKind::Reasoning => {
                 let is_of_use = item.is_of_use();
                 if !is_said {
-                    let words = item.summary.filter(WireContent::says_something).or(item.content);
-                    let words = words.map(WireContent::parts).into_iter().flatten().filter_map(|part| part.text);
+                    let words = item.summary.filter(ResponsesOutputContent::says_something).or(item.content);
+                    let words =
+                        words.map(ResponsesOutputContent::parts).into_iter().flatten().filter_map(|part| part.text);
                     self.assembly.thinking(words.collect::<Vec<_>>().join(BETWEEN_THOUGHTS)).await?;
                 }
                 if is_of_use && self.items.keep(at) {
@@ -396,12 +401,12 @@ impl<'a> Reply<'a> {
                     self.assembly.split();
                 }
             }
-            Kind::Call => {
+            ResponsesItemKind::Call => {
                 self.name_call(at, &item).await?;
                 let call = self.items.call(at);
                 self.rest_of_arguments(call, &item.arguments.map(arguments::read).unwrap_or_default())?;
             }
-            Kind::Other => {}
+            ResponsesItemKind::Other => {}
         }
         Ok(())
     }
@@ -411,26 +416,36 @@ impl<'a> Reply<'a> {
         self.assembly.arguments(call, &rest)
     }
 
-    async fn text(&mut self, name: Name<'_>, text: String, says: Says) -> Result<(), Fault> {
-        let at = self.item(Kind::Message, name)?;
-        if !text.is_empty() && (self.items.say(at).is_new_part || says == Says::More) {
+    async fn text(&mut self, name: ResponsesItemRef<'_>, text: String, says: ResponsesTextKind) -> Result<(), Fault> {
+        let at = self.item(ResponsesItemKind::Message, name)?;
+        if !text.is_empty() && (self.items.say(at).is_new_part || says == ResponsesTextKind::More) {
             self.assembly.text(text).await?;
         }
         Ok(())
     }
 
-    async fn refusal(&mut self, name: Name<'_>, text: String, says: Says) -> Result<(), Fault> {
+    async fn refusal(
+        &mut self,
+        name: ResponsesItemRef<'_>,
+        text: String,
+        says: ResponsesTextKind,
+    ) -> Result<(), Fault> {
         self.refused |= !text.is_empty();
         self.text(name, text, says).await
     }
 
-    async fn thought(&mut self, name: Name<'_>, mut text: String, says: Says) -> Result<(), Fault> {
-        let at = self.item(Kind::Reasoning, name)?;
+    async fn thought(
+        &mut self,
+        name: ResponsesItemRef<'_>,
+        mut text: String,
+        says: ResponsesTextKind,
+    ) -> Result<(), Fault> {
+        let at = self.item(ResponsesItemKind::Reasoning, name)?;
         if text.is_empty() {
             return Ok(());
         }
         let said = self.items.say(at);
-        if said.is_new_part || says == Says::More {
+        if said.is_new_part || says == ResponsesTextKind::More {
             if said.is_new_part && !said.is_first_part {
                 text.insert_str(0, BETWEEN_THOUGHTS);
             }
@@ -440,7 +455,7 @@ impl<'a> Reply<'a> {
     }
 
     /// Takes what only the whole reply says, and how it ended: its status, else the name of the event that brought it.
-    async fn whole(&mut self, whole: Whole<'_>, event: &str) -> Result<(), Fault> {
+    async fn whole(&mut self, whole: ResponsesReply<'_>, event: &str) -> Result<(), Fault> {
         if let Some(model) = &whole.model {
             self.assembly.model(self.source, model);
         }
@@ -458,10 +473,10 @@ impl<'a> Reply<'a> {
         }
         let mut order = self.items.in_order();
         for json in whole.output.into_iter().flatten() {
-            let item: WireItem = self.parse(json.get())?;
+            let item: ResponsesOutputItem = self.parse(json.get())?;
             let id = item.id.clone().unwrap_or_default();
             let known = order.next(&self.items, item.kind(), &id, item.call_id.as_deref());
-            self.end(known, Name { index: None, id: &id }, item, json).await?;
+            self.end(known, ResponsesItemRef { index: None, id: &id }, item, json).await?;
         }
         let reason = whole.incomplete_details.and_then(|details| details.reason);
         self.stop = Some(match (status, reason.as_deref()) {
@@ -490,7 +505,7 @@ const BETWEEN_THOUGHTS: &str = "\n\n";
 
 /// Whether an event says something, or repeats all of a part.
 #[derive(Clone, Copy, PartialEq)]
-enum Says {
+enum ResponsesTextKind {
     More,
     Again,
 }

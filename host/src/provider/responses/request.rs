@@ -6,9 +6,9 @@ use indexmap::IndexMap;
 use serde::Serialize;
 use serde_json::{Value, value::RawValue};
 
-use super::kept::{Kept, kept};
+use super::kept::{ResponsesOpaqueState, kept};
 use crate::{
-    chat::{Content, Media, Message, Part, Role, Source, ToolCall, ToolResult, ToolSpec},
+    chat::{Media, MediaData, Message, Part, Role, ToolCall, ToolResult, ToolResultContent, ToolSpec},
     error::Fault,
     limits,
     model::{CompletionRequest, ToolChoice},
@@ -33,23 +33,27 @@ pub fn body<'a>(
     adapter: &'a ModelAdapter,
     asks_for_thoughts: bool,
     request: &'a CompletionRequest,
-) -> Result<Body<'a>, Fault> {
+) -> Result<ResponsesRequest<'a>, Fault> {
     let source = adapter.source();
     let mut messages = request.messages.iter().map(|entry| &*entry.message).peekable();
     let mut input = Vec::with_capacity(request.messages.len());
     let mut instructions = messages.next_if(|message| message.role == Role::System).and_then(text_of);
     if messages.peek().is_none() {
         // Instructions alone are no request.
-        input.extend(instructions.take().map(|text| Item::message(WireRole::System, WireContent::Text(text))));
+        input.extend(
+            instructions
+                .take()
+                .map(|text| ResponsesInputItem::message(ResponsesRole::System, ResponsesInputContent::Text(text))),
+        );
     }
     messages.for_each(|message| push_message(&mut input, &source, message));
-    Ok(Body {
+    Ok(ResponsesRequest {
         model: adapter.model(),
         instructions,
         input,
-        tools: request.tools.iter().map(|tool| Tool::new(tool)).collect(),
+        tools: request.tools.iter().map(|tool| ResponsesTool::new(tool)).collect(),
         tool_choice: if request.tools.is_empty() { None } else { tool_choice(&request.tool_choice) },
-        text: Text::new(adapter, request.response_schema.as_deref())?,
+        text: ResponsesTextConfig::new(adapter, request.response_schema.as_deref())?,
         temperature: adapter.temperature(request),
         // Less is refused.
         max_output_tokens: adapter.max_tokens(request).map(|tokens| tokens.max(limits::RESPONSES_LEAST_TOKENS)),
@@ -61,17 +65,17 @@ pub fn body<'a>(
 
 /// A request as JSON.
 #[derive(Serialize)]
-pub struct Body<'a> {
+pub struct ResponsesRequest<'a> {
     model: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     instructions: Option<Cow<'a, str>>,
-    input: Vec<Item<'a>>,
+    input: Vec<ResponsesInputItem<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<Tool<'a>>,
+    tools: Vec<ResponsesTool<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    tool_choice: Option<WireChoice<'a>>,
+    tool_choice: Option<ResponsesToolChoice<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    text: Option<Text<'a>>,
+    text: Option<ResponsesTextConfig<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -83,7 +87,7 @@ pub struct Body<'a> {
     stream: bool,
 }
 
-impl Body<'_> {
+impl ResponsesRequest<'_> {
     /// The same request for a reply in one piece.
     pub fn whole(self) -> Self {
         Self { stream: false, ..self }
@@ -92,13 +96,13 @@ impl Body<'_> {
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Item<'a> {
+enum ResponsesInputItem<'a> {
     /// As the server sent it.
     Reasoning(&'a RawValue),
     Message {
         r#type: &'static str,
-        role: WireRole,
-        content: WireContent<'a>,
+        role: ResponsesRole,
+        content: ResponsesInputContent<'a>,
         #[serde(skip_serializing_if = "Option::is_none")]
         phase: Option<&'a str>,
     },
@@ -111,13 +115,13 @@ enum Item<'a> {
     Output {
         r#type: &'static str,
         call_id: Cow<'a, str>,
-        output: WireContent<'a>,
+        output: ResponsesInputContent<'a>,
     },
 }
 
 #[derive(Clone, Copy, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum WireRole {
+enum ResponsesRole {
     System,
     User,
     Assistant,
@@ -125,31 +129,31 @@ enum WireRole {
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum WireContent<'a> {
+enum ResponsesInputContent<'a> {
     Text(Cow<'a, str>),
-    Parts(Vec<WirePart<'a>>),
+    Parts(Vec<ResponsesInputPart<'a>>),
 }
 
 #[derive(Serialize)]
 #[serde(tag = "type")]
-enum WirePart<'a> {
+enum ResponsesInputPart<'a> {
     #[serde(rename = "input_text")]
     Text { text: Cow<'a, str> },
     #[serde(rename = "input_image")]
     Image { detail: &'static str, image_url: Cow<'a, str> },
     #[serde(rename = "input_file")]
-    File(File<'a>),
+    File(ResponsesInputFile<'a>),
 }
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum File<'a> {
+enum ResponsesInputFile<'a> {
     At { file_url: &'a str },
     With { filename: &'a str, file_data: String },
 }
 
 #[derive(Serialize)]
-struct Tool<'a> {
+struct ResponsesTool<'a> {
     r#type: &'static str,
     name: Cow<'a, str>,
     description: &'a str,
@@ -159,31 +163,31 @@ struct Tool<'a> {
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum WireChoice<'a> {
+enum ResponsesToolChoice<'a> {
     Word(&'static str),
     Tool { r#type: &'static str, name: Cow<'a, str> },
 }
 
 #[derive(Serialize)]
-struct Text<'a> {
+struct ResponsesTextConfig<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    format: Option<Format<'a>>,
+    format: Option<ResponsesTextFormat<'a>>,
     /// What the config says beside it, such as the verbosity.
     #[serde(flatten)]
     more: IndexMap<&'a str, &'a Value>,
 }
 
 #[derive(Serialize)]
-struct Format<'a> {
+struct ResponsesTextFormat<'a> {
     r#type: &'static str,
     name: &'static str,
     schema: &'a RawValue,
     strict: bool,
 }
 
-impl<'a> Item<'a> {
+impl<'a> ResponsesInputItem<'a> {
     /// The type may be left out, but not everybody knows.
-    fn message(role: WireRole, content: WireContent<'a>) -> Self {
+    fn message(role: ResponsesRole, content: ResponsesInputContent<'a>) -> Self {
         Self::Message { r#type: "message", role, content, phase: None }
     }
 
@@ -193,9 +197,9 @@ impl<'a> Item<'a> {
     }
 }
 
-impl<'a> Text<'a> {
+impl<'a> ResponsesTextConfig<'a> {
     fn new(adapter: &'a ModelAdapter, schema: Option<&'a str>) -> Result<Option<Self>, Fault> {
-        let format = schema.map(Format::new).transpose()?;
+        let format = schema.map(ResponsesTextFormat::new).transpose()?;
         let more: IndexMap<_, _> = match adapter.field(TEXT) {
             Some(Value::Object(more)) => {
                 let more = more.iter().filter(|(key, _)| format.is_none() || *key != "format");
@@ -211,7 +215,7 @@ impl<'a> Text<'a> {
     }
 }
 
-impl<'a> Format<'a> {
+impl<'a> ResponsesTextFormat<'a> {
     /// Not `strict`: OpenAI takes only some schemas with it, and what came of it is checked by whoever asked.
     fn new(schema: &'a str) -> Result<Self, Fault> {
         let schema = serde_json::from_str(schema)
@@ -220,7 +224,7 @@ impl<'a> Format<'a> {
     }
 }
 
-impl<'a> Tool<'a> {
+impl<'a> ResponsesTool<'a> {
     /// Not `strict`, which is what leaving it out would mean: OpenAI takes only some schemas with it.
     fn new(tool: &'a ToolSpec) -> Self {
         let (name, parameters) = (COMMON.wire(&tool.name), schema::object(&tool.input_schema));
@@ -228,12 +232,12 @@ impl<'a> Tool<'a> {
     }
 }
 
-fn tool_choice(choice: &ToolChoice) -> Option<WireChoice<'_>> {
+fn tool_choice(choice: &ToolChoice) -> Option<ResponsesToolChoice<'_>> {
     match choice {
         ToolChoice::Auto => None,
-        ToolChoice::Never => Some(WireChoice::Word("none")),
-        ToolChoice::Required => Some(WireChoice::Word("required")),
-        ToolChoice::Tool(name) => Some(WireChoice::Tool { r#type: "function", name: COMMON.wire(name) }),
+        ToolChoice::Never => Some(ResponsesToolChoice::Word("none")),
+        ToolChoice::Required => Some(ResponsesToolChoice::Word("required")),
+        ToolChoice::Tool(name) => Some(ResponsesToolChoice::Tool { r#type: "function", name: COMMON.wire(name) }),
     }
 }
 
@@ -242,16 +246,20 @@ fn call_id(id: &str) -> Cow<'_, str> {
     if (1..=limits::RESPONSES_CALL_ID_BYTES).contains(&id.len()) { id.into() } else { COMMON.wire(id) }
 }
 
-fn push_message<'a>(input: &mut Vec<Item<'a>>, source: &incoming::Source<'_>, message: &'a Message) {
+fn push_message<'a>(input: &mut Vec<ResponsesInputItem<'a>>, source: &incoming::ReplySource<'_>, message: &'a Message) {
     match message.role {
         Role::System => {
-            input.extend(text_of(message).map(|text| Item::message(WireRole::System, WireContent::Text(text))));
+            input.extend(
+                text_of(message)
+                    .map(|text| ResponsesInputItem::message(ResponsesRole::System, ResponsesInputContent::Text(text))),
+            );
         }
         Role::User => {
-            input.extend(user_content(message).map(|content| Item::message(WireRole::User, content)));
+            input
+                .extend(user_content(message).map(|content| ResponsesInputItem::message(ResponsesRole::User, content)));
         }
         Role::Assistant => push_reply(input, source, message),
-        Role::Tool => input.extend(message.tool_results().map(|result| Item::Output {
+        Role::Tool => input.extend(message.tool_results().map(|result| ResponsesInputItem::Output {
             r#type: "function_call_output",
             call_id: call_id(&result.call_id),
             output: output(result),
@@ -266,67 +274,75 @@ fn text_of(message: &Message) -> Option<Cow<'_, str>> {
 }
 
 /// What a user says, if it is something.
-fn user_content(message: &Message) -> Option<WireContent<'_>> {
+fn user_content(message: &Message) -> Option<ResponsesInputContent<'_>> {
     if let [Part::Text(text)] = message.parts.as_slice() {
-        return (!text.trim().is_empty()).then(|| WireContent::Text(text.into()));
+        return (!text.trim().is_empty()).then(|| ResponsesInputContent::Text(text.into()));
     }
     let parts: Vec<_> = message.parts.iter().filter_map(user_part).collect();
-    (!parts.is_empty()).then_some(WireContent::Parts(parts))
+    (!parts.is_empty()).then_some(ResponsesInputContent::Parts(parts))
 }
 
-fn user_part(part: &Part) -> Option<WirePart<'_>> {
+fn user_part(part: &Part) -> Option<ResponsesInputPart<'_>> {
     match part {
         Part::Text(text) if text.trim().is_empty() => None,
-        Part::Text(text) => Some(WirePart::Text { text: text.into() }),
+        Part::Text(text) => Some(ResponsesInputPart::Text { text: text.into() }),
         Part::Media(media) => Some(media_part(media)),
-        Part::Other(opaque) => Some(WirePart::Text { text: opaque.json.as_str().into() }),
+        Part::Other(opaque) => Some(ResponsesInputPart::Text { text: opaque.json.as_str().into() }),
         // These belong to other roles.
         Part::Thinking(_) | Part::ToolCall(_) | Part::ToolResult(_) => None,
     }
 }
 
-fn media_part(media: &Media) -> WirePart<'_> {
+fn media_part(media: &Media) -> ResponsesInputPart<'_> {
     let (is_image, is_pdf) = (media.media_type.starts_with("image/"), media.media_type == "application/pdf");
     match &media.source {
-        Source::Url(url) if is_image => WirePart::Image { detail: "auto", image_url: url.into() },
-        Source::Url(file_url) if is_pdf => WirePart::File(File::At { file_url }),
-        Source::Bytes(bytes) if is_image => {
-            WirePart::Image { detail: "auto", image_url: data_uri(&media.media_type, bytes).into() }
+        MediaData::Url(url) if is_image => ResponsesInputPart::Image { detail: "auto", image_url: url.into() },
+        MediaData::Url(file_url) if is_pdf => ResponsesInputPart::File(ResponsesInputFile::At { file_url }),
+        MediaData::Bytes(bytes) if is_image => {
+            ResponsesInputPart::Image { detail: "auto", image_url: data_uri(&media.media_type, bytes).into() }
         }
-        Source::Bytes(bytes) if is_pdf => {
+        MediaData::Bytes(bytes) if is_pdf => {
             let filename = media.name.as_deref().unwrap_or("document.pdf");
-            WirePart::File(File::With { filename, file_data: data_uri(&media.media_type, bytes) })
+            ResponsesInputPart::File(ResponsesInputFile::With {
+                filename,
+                file_data: data_uri(&media.media_type, bytes),
+            })
         }
-        Source::Bytes(bytes)
+        MediaData::Bytes(bytes)
             if media.media_type.starts_with("text/")
                 && let Ok(text) = str::from_utf8(bytes) =>
         {
-            WirePart::Text { text: text.into() }
+            ResponsesInputPart::Text { text: text.into() }
         }
-        _ => WirePart::Text { text: placeholder(media).into() },
+        _ => ResponsesInputPart::Text { text: placeholder(media).into() },
     }
 }
 
 /// A reply as the items that it came in. Thoughts that nothing follows are left out: the server refuses them.
-fn push_reply<'a>(input: &mut Vec<Item<'a>>, source: &incoming::Source<'_>, message: &'a Message) {
+fn push_reply<'a>(input: &mut Vec<ResponsesInputItem<'a>>, source: &incoming::ReplySource<'_>, message: &'a Message) {
     // Where the text that is being put together stands.
     let (mut text, mut end): (Option<usize>, _) = (None, input.len());
     for part in &message.parts {
         match part {
             Part::Text(piece) if piece.is_empty() => continue,
             Part::Text(piece) => match text.and_then(|at| input.get_mut(at)) {
-                Some(Item::Message { content: WireContent::Text(before), .. }) => before.to_mut().push_str(piece),
+                Some(ResponsesInputItem::Message { content: ResponsesInputContent::Text(before), .. }) => {
+                    before.to_mut().push_str(piece)
+                }
                 _ => {
                     text = Some(input.len());
-                    input.push(Item::message(WireRole::Assistant, WireContent::Text(piece.into())));
+                    input.push(ResponsesInputItem::message(
+                        ResponsesRole::Assistant,
+                        ResponsesInputContent::Text(piece.into()),
+                    ));
                 }
             },
             Part::Thinking(thought) => {
                 let at = text.take();
                 match kept(source, thought) {
-                    Some(Kept::Reasoning(item)) => input.push(Item::Reasoning(item)),
-                    Some(Kept::Phase(of_text)) => {
-                        if let Some(Item::Message { phase, .. }) = at.and_then(|at| input.get_mut(at)) {
+                    Some(ResponsesOpaqueState::Reasoning(item)) => input.push(ResponsesInputItem::Reasoning(item)),
+                    Some(ResponsesOpaqueState::Phase(of_text)) => {
+                        if let Some(ResponsesInputItem::Message { phase, .. }) = at.and_then(|at| input.get_mut(at)) {
                             *phase = Some(of_text);
                         }
                     }
@@ -336,7 +352,7 @@ fn push_reply<'a>(input: &mut Vec<Item<'a>>, source: &incoming::Source<'_>, mess
             }
             Part::ToolCall(call) => {
                 text = None;
-                input.push(Item::call(call));
+                input.push(ResponsesInputItem::call(call));
             }
             Part::Media(_) | Part::Other(_) | Part::ToolResult(_) => continue,
         }
@@ -346,16 +362,18 @@ fn push_reply<'a>(input: &mut Vec<Item<'a>>, source: &incoming::Source<'_>, mess
 }
 
 /// What came of a call. The wire has no word for a failed one, so the text says it.
-fn output(result: &ToolResult) -> WireContent<'_> {
-    if !result.content.iter().any(|content| matches!(content, Content::Media(_))) {
-        return WireContent::Text(text::of_outcome(result));
+fn output(result: &ToolResult) -> ResponsesInputContent<'_> {
+    if !result.content.iter().any(|content| matches!(content, ToolResultContent::Media(_))) {
+        return ResponsesInputContent::Text(text::of_outcome(result));
     }
-    let failed = result.is_error.then(|| WirePart::Text { text: "Error:".into() });
+    let failed = result.is_error.then(|| ResponsesInputPart::Text { text: "Error:".into() });
     let parts = result.content.iter().filter_map(|content| match content {
-        Content::Text(text) | Content::Json(text) if text.trim().is_empty() => None,
-        Content::Text(text) | Content::Json(text) => Some(WirePart::Text { text: text.into() }),
-        Content::Media(media) => Some(media_part(media)),
-        Content::Other(opaque) => Some(WirePart::Text { text: opaque.json.as_str().into() }),
+        ToolResultContent::Text(text) | ToolResultContent::Json(text) if text.trim().is_empty() => None,
+        ToolResultContent::Text(text) | ToolResultContent::Json(text) => {
+            Some(ResponsesInputPart::Text { text: text.into() })
+        }
+        ToolResultContent::Media(media) => Some(media_part(media)),
+        ToolResultContent::Other(opaque) => Some(ResponsesInputPart::Text { text: opaque.json.as_str().into() }),
     });
-    WireContent::Parts(failed.into_iter().chain(parts).collect())
+    ResponsesInputContent::Parts(failed.into_iter().chain(parts).collect())
 }

@@ -12,8 +12,8 @@ use crate::{
     limits,
     model::{Completer, StopReason, ToolChoice},
     net::{
-        Auth, HttpClient, Secret,
-        test_server::{Answer, TestServer, answer},
+        AuthHeader, HttpClient, Secret,
+        test_server::{CannedResponse, TestServer, answer},
     },
     provider::{AdapterConfig, HttpModel},
 };
@@ -21,7 +21,7 @@ use crate::{
 fn config(base_url: &str, model: &str) -> AdapterConfig {
     AdapterConfig {
         name: "main".into(),
-        auth: Some(Auth::bearer(Secret::new("sk-secret"))),
+        auth: Some(AuthHeader::bearer(Secret::new("sk-secret"))),
         max_tokens: Some(1_000),
         ..AdapterConfig::new(base_url, model)
     }
@@ -39,11 +39,11 @@ pub(super) fn tool(name: &str) -> Arc<ToolSpec> {
 }
 
 fn media(media_type: &str, name: Option<&str>, bytes: &[u8]) -> Media {
-    Media { media_type: media_type.into(), name: name.map(Into::into), source: chat::Source::Bytes(bytes.into()) }
+    Media { media_type: media_type.into(), name: name.map(Into::into), source: chat::MediaData::Bytes(bytes.into()) }
 }
 
 fn at(media_type: &str, url: &str) -> Part {
-    Part::Media(Media { media_type: media_type.into(), name: None, source: chat::Source::Url(url.into()) })
+    Part::Media(Media { media_type: media_type.into(), name: None, source: chat::MediaData::Url(url.into()) })
 }
 
 fn assistant(parts: Vec<Part>) -> Message {
@@ -76,11 +76,14 @@ fn conversation(from: &str) -> Chat {
         thought("cut", Some(&format!("openai.reasoning:{from} m-1 {{\"type\":\"reasoning\"}}"))),
     ];
     let open = chat.reply(assistant(parts));
-    let seen = vec![chat::Content::Text("seen".into()), chat::Content::Media(media("image/png", None, &[1]))];
+    let seen = vec![
+        chat::ToolResultContent::Text("seen".into()),
+        chat::ToolResultContent::Media(media("image/png", None, &[1])),
+    ];
     open.answer(vec![
         ToolResult {
             call_id: "c1".into(),
-            content: vec![chat::Content::Json("{\"ok\":true}".into())],
+            content: vec![chat::ToolResultContent::Json("{\"ok\":true}".into())],
             is_error: false,
         },
         ToolResult::error("c2", "there is no such tool"),
@@ -90,7 +93,7 @@ fn conversation(from: &str) -> Chat {
     chat
 }
 
-fn event_stream(body: &str) -> Answer {
+fn event_stream(body: &str) -> CannedResponse {
     answer("200 OK", "content-type: text/event-stream\r\n", body)
 }
 
@@ -98,7 +101,7 @@ fn event_stream(body: &str) -> Answer {
 async fn a_chat_with_calls_and_results_goes_out_as_documented() {
     let server = TestServer::start(vec![event_stream(&recorded())]).await;
     let config = config(&format!("{}/v1", server.url), "m-1");
-    let responses = Responses { encrypted_reasoning: Some(true), ..Responses::default() };
+    let responses = ResponsesApi { encrypted_reasoning: Some(true), ..ResponsesApi::default() };
     let model = HttpModel::new(HttpClient::new().unwrap(), config, responses).unwrap();
     let chat = conversation(server.url.trim_start_matches("http://"));
     let mut request = CompletionRequest::new(chat.snapshot(), Arc::new([tool("read")]));
@@ -141,12 +144,12 @@ async fn a_chat_with_calls_and_results_goes_out_as_documented() {
 
 fn sent(model: &str, request: &CompletionRequest) -> Value {
     let adapter = ModelAdapter::new(HttpClient::new().unwrap(), config("https://api.openai.com/v1", model)).unwrap();
-    serde_json::from_slice(&Responses::default().body(&adapter, request).unwrap()).unwrap()
+    serde_json::from_slice(&ResponsesApi::default().body(&adapter, request).unwrap()).unwrap()
 }
 
 #[tokio::test]
 async fn odd_conversations_can_be_sent() {
-    let request = |messages| CompletionRequest::new(chat::Snapshot::from_messages(messages).unwrap(), Arc::new([]));
+    let request = |messages| CompletionRequest::new(chat::ChatSnapshot::from_messages(messages).unwrap(), Arc::new([]));
     let message = |role: &str, text: &str| json!({"type": "message", "role": role, "content": text});
     let system = |text: &str| Message::text(Role::System, "", text);
     for (messages, instructions, input) in [
@@ -216,10 +219,10 @@ async fn a_server_that_stays_silent_or_goes_is_given_up() {
     let start = &stream[..stream.floor_char_boundary(stream.len() / 2)];
     let mut answers = vec![event_stream(start)];
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: 100000\r\n\r\n";
-    answers.push(Answer { bytes: format!("{head}{start}").into_bytes(), stays: true });
+    answers.push(CannedResponse { bytes: format!("{head}{start}").into_bytes(), stays: true });
     let server = TestServer::start(answers).await;
     let config = AdapterConfig { retries: 0, idle: std::time::Duration::from_millis(50), ..config(&server.url, "m-1") };
-    let model = HttpModel::new(HttpClient::new().unwrap(), config, Responses::default()).unwrap();
+    let model = HttpModel::new(HttpClient::new().unwrap(), config, ResponsesApi::default()).unwrap();
     let request = CompletionRequest::new(conversation("x").snapshot(), Arc::new([]));
     for _ in 0..2 {
         let fault = model.complete(&RunCx::new("a"), &request, &DeltaSink::none()).await.unwrap_err();
@@ -250,7 +253,7 @@ fn what_the_config_says_of_text_stands_beside_the_schema_of_the_reply() {
         let adapter = ModelAdapter::new(HttpClient::new().unwrap(), config).unwrap();
         let mut request = CompletionRequest::new(chat.snapshot(), Arc::new([]));
         request.response_schema = schema.map(str::to_owned);
-        let body = Responses::default().body(&adapter, &request).unwrap();
+        let body = ResponsesApi::default().body(&adapter, &request).unwrap();
         let body: Value = serde_json::from_slice(&body).unwrap();
         assert_eq!(body.get("text"), expected.as_ref(), "{text}");
     }
@@ -258,6 +261,6 @@ fn what_the_config_says_of_text_stands_beside_the_schema_of_the_reply() {
     config.body.insert("text".into(), json!("short"));
     let adapter = ModelAdapter::new(HttpClient::new().unwrap(), config).unwrap();
     let request = CompletionRequest::new(chat.snapshot(), Arc::new([]));
-    let fault = Responses::default().body(&adapter, &request).unwrap_err();
+    let fault = ResponsesApi::default().body(&adapter, &request).unwrap_err();
     assert!(fault.to_string().contains("verbosity"), "{fault}");
 }

@@ -2,15 +2,15 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    chat::{Part, Thinking, ToolCall},
+    chat::{Part, ThinkingPart, ToolCall},
     limits,
-    model::{Delta, StopReason, Usage},
+    model::{ReplyDelta, StopReason, Usage},
     provider::heard::heard,
 };
 
 /// What a reply becomes that comes in these pieces.
-async fn read(pieces: Vec<Vec<u8>>) -> (Result<Completion, Fault>, Vec<Delta>) {
-    heard(&Responses::default(), &Names::default(), pieces.into_iter().map(Ok).collect()).await
+async fn read(pieces: Vec<Vec<u8>>) -> (Result<Completion, Fault>, Vec<ReplyDelta>) {
+    heard(&ResponsesApi::default(), &ToolNames::default(), pieces.into_iter().map(Ok).collect()).await
 }
 
 async fn read_text(text: &str) -> Result<Completion, Fault> {
@@ -40,7 +40,7 @@ pub(super) fn call(id: &str, name: &str, arguments: &str) -> Part {
 }
 
 pub(super) fn thought(text: &str, opaque: Option<&str>) -> Part {
-    Part::Thinking(Thinking { text: text.into(), opaque: opaque.map(Into::into) })
+    Part::Thinking(ThinkingPart { text: text.into(), opaque: opaque.map(Into::into) })
 }
 
 fn message(id: &str, text: &str) -> Value {
@@ -119,13 +119,13 @@ async fn a_reply_comes_in_pieces_and_nothing_twice() {
     let (completion, deltas) = read(vec![recorded().into()]).await;
     assert_eq!(completion.unwrap(), recorded_completion());
     let expected = [
-        Delta::Thinking("Hm".into()),
-        Delta::Thinking(".".into()),
-        Delta::Thinking("\n\nWell.".into()),
-        Delta::Text("Grüße, ".into()),
-        Delta::Text("世界 🌍".into()),
-        Delta::ToolCall("read".into()),
-        Delta::Usage(recorded_completion().usage),
+        ReplyDelta::Thinking("Hm".into()),
+        ReplyDelta::Thinking(".".into()),
+        ReplyDelta::Thinking("\n\nWell.".into()),
+        ReplyDelta::Text("Grüße, ".into()),
+        ReplyDelta::Text("世界 🌍".into()),
+        ReplyDelta::ToolCall("read".into()),
+        ReplyDelta::Usage(recorded_completion().usage),
     ];
     assert_eq!(deltas, expected);
 }
@@ -264,7 +264,7 @@ async fn servers_that_leave_things_out_are_understood() {
         (json!({"type": "reasoning", "id": "r", "summary": [], "encrypted_content": null}), false),
     ] {
         let parts = read_events(&[done(item.clone()), completed(json!([item]))]).await.parts;
-        let kept = parts.iter().filter(|part| matches!(part, Part::Thinking(Thinking { opaque: Some(_), .. })));
+        let kept = parts.iter().filter(|part| matches!(part, Part::Thinking(ThinkingPart { opaque: Some(_), .. })));
         assert_eq!(kept.count(), usize::from(is_kept), "{item}");
     }
 }
@@ -371,7 +371,7 @@ async fn a_reply_without_end_is_stopped() {
 
 #[tokio::test]
 async fn a_printed_call_is_a_call_where_that_is_wanted() {
-    let names = Names::of(&Responses::NAMES, [&*request_tests::tool("look")]);
+    let names = ToolNames::of(&ResponsesApi::NAMES, [&*request_tests::tool("look")]);
     let said = r#"{"name":"look","arguments":{"a":1}}"#;
     let mut events: Vec<_> = said
         .chars()
@@ -379,12 +379,12 @@ async fn a_printed_call_is_a_call_where_that_is_wanted() {
         .collect();
     events.push(completed(json!([{"type": "message", "content": [{"type": "output_text", "text": said}]}])));
     for printed_calls in [true, false] {
-        let wire = Responses { printed_calls, ..Responses::default() };
+        let wire = ResponsesApi { printed_calls, ..ResponsesApi::default() };
         let (completion, seen) = heard(&wire, &names, vec![Ok(stream_of(&events).into())]).await;
         let completion = completion.unwrap();
         let expected = if printed_calls { call("", "look", r#"{"a":1}"#) } else { text(said) };
         assert_eq!(completion.parts, [expected]);
         assert_eq!(completion.stop, if printed_calls { StopReason::ToolCalls } else { StopReason::EndTurn });
-        assert_eq!(seen.iter().any(|delta| matches!(delta, Delta::Text(_))), !printed_calls);
+        assert_eq!(seen.iter().any(|delta| matches!(delta, ReplyDelta::Text(_))), !printed_calls);
     }
 }

@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 
 /// Whose taste a schema is to meet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Taste {
+enum SchemaDialect {
     /// OpenAI's, Anthropic's and nearly everyone's: any schema, as long as it is plainly one of an object.
     Common,
     /// Gemini's: a part of JSON Schema at every level, without references.
@@ -25,7 +25,7 @@ enum Taste {
 
 /// What a schema is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Of {
+enum SchemaRoot {
     /// Arguments: an object, and its properties stand at the top.
     Object,
     /// Anything.
@@ -35,20 +35,20 @@ enum Of {
 /// The schema of a tool's arguments as OpenAI and Anthropic take it: at its top it is of an object, says which
 /// properties that has, and combines no other schemas.
 pub fn object(schema: &RawValue) -> Cow<'_, RawValue> {
-    acceptable(schema, Taste::Common, Of::Object)
+    acceptable(schema, SchemaDialect::Common, SchemaRoot::Object)
 }
 
 /// The schema of a tool's arguments as Gemini takes it in `parametersJsonSchema`.
 pub fn gemini_object(schema: &RawValue) -> Cow<'_, RawValue> {
-    acceptable(schema, Taste::Gemini, Of::Object)
+    acceptable(schema, SchemaDialect::Gemini, SchemaRoot::Object)
 }
 
 /// The schema of a reply as Gemini takes it in `responseJsonSchema`.
 pub fn gemini(schema: &RawValue) -> Cow<'_, RawValue> {
-    acceptable(schema, Taste::Gemini, Of::Value)
+    acceptable(schema, SchemaDialect::Gemini, SchemaRoot::Value)
 }
 
-fn acceptable(schema: &RawValue, taste: Taste, of: Of) -> Cow<'_, RawValue> {
+fn acceptable(schema: &RawValue, taste: SchemaDialect, of: SchemaRoot) -> Cow<'_, RawValue> {
     if plain::is_plain(schema, taste, of) {
         return Cow::Borrowed(schema);
     }

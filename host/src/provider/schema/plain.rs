@@ -5,24 +5,24 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Value, value::RawValue};
 
-use super::{Of, Taste};
-use crate::json_schema::Node;
+use super::{SchemaDialect, SchemaRoot};
+use crate::json_schema::JsonNode;
 
 /// Keywords that vendors refuse at the top of a tool's schema.
 pub const NOT_AT_TOP: [&str; 7] = ["$ref", "allOf", "anyOf", "oneOf", "not", "enum", "const"];
 
 /// Whether nothing in it has to change. What is no JSON is not.
-pub fn is_plain(schema: &RawValue, taste: Taste, of: Of) -> bool {
-    let place = if of == Of::Object { Place::Top(taste) } else { Place::Schema };
+pub fn is_plain(schema: &RawValue, taste: SchemaDialect, of: SchemaRoot) -> bool {
+    let place = if of == SchemaRoot::Object { ExpectedSchemaNode::Top(taste) } else { ExpectedSchemaNode::Schema };
     let mut json = serde_json::Deserializer::from_str(schema.get());
     place.deserialize(&mut json).is_ok() && json.end().is_ok()
 }
 
 /// What has to stand somewhere. What stands there instead is an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum ExpectedSchemaNode {
     /// The schema of a tool's arguments.
-    Top(Taste),
+    Top(SchemaDialect),
     /// A schema to Gemini's taste.
     Schema,
     /// The same, or a word whether anything goes.
@@ -51,7 +51,7 @@ pub enum Place {
     AnyMap,
 }
 
-impl Place {
+impl ExpectedSchemaNode {
     /// What stands under a keyword that Gemini's documentation names in one of its two forms of a schema; none for the
     /// others, which are left out. `propertyOrdering` is too, as it can contradict the properties.
     pub fn of_gemini(keyword: &str) -> Option<Self> {
@@ -83,22 +83,22 @@ impl Place {
 
     fn under(self, keyword: &str) -> Option<Self> {
         match self {
-            Self::Top(Taste::Common) => Self::of_common(keyword),
-            Self::Top(Taste::Gemini) if keyword == "type" => Some(Self::ObjectWord),
-            Self::Top(Taste::Gemini) if NOT_AT_TOP.contains(&keyword) => None,
+            Self::Top(SchemaDialect::Common) => Self::of_common(keyword),
+            Self::Top(SchemaDialect::Gemini) if keyword == "type" => Some(Self::ObjectWord),
+            Self::Top(SchemaDialect::Gemini) if NOT_AT_TOP.contains(&keyword) => None,
             _ => Self::of_gemini(keyword),
         }
     }
 
     /// Whether this, in which no schema stands, may stand here.
-    pub fn takes(self, node: &Node) -> bool {
+    pub fn takes(self, node: &JsonNode) -> bool {
         match (self, node) {
             (Self::Any, _) => true,
-            (Self::Choice, Node::Leaf(Value::Number(_))) | (Self::Number, Node::Leaf(Value::Number(_))) => true,
-            (Self::Bool | Self::SchemaOrBool, Node::Leaf(Value::Bool(_))) => true,
-            (Self::Words, Node::List(words)) => words.iter().all(|word| word.text().is_some()),
-            (Self::Type, Node::List(words)) => !words.is_empty() && words.iter().all(|word| self.takes(word)),
-            (_, Node::Leaf(Value::String(text))) => self.takes_text(text),
+            (Self::Choice, JsonNode::Leaf(Value::Number(_))) | (Self::Number, JsonNode::Leaf(Value::Number(_))) => true,
+            (Self::Bool | Self::SchemaOrBool, JsonNode::Leaf(Value::Bool(_))) => true,
+            (Self::Words, JsonNode::List(words)) => words.iter().all(|word| word.text().is_some()),
+            (Self::Type, JsonNode::List(words)) => !words.is_empty() && words.iter().all(|word| self.takes(word)),
+            (_, JsonNode::Leaf(Value::String(text))) => self.takes_text(text),
             _ => false,
         }
     }
@@ -119,7 +119,7 @@ impl Place {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Place {
+impl<'de> DeserializeSeed<'de> for ExpectedSchemaNode {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -132,7 +132,7 @@ impl<'de> DeserializeSeed<'de> for Place {
 }
 
 /// Whatever has no method here may not stand there.
-impl<'de> Visitor<'de> for Place {
+impl<'de> Visitor<'de> for ExpectedSchemaNode {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -153,7 +153,7 @@ impl<'de> Visitor<'de> for Place {
         let (mut typed, mut names, mut required) = (false, None, Vec::new());
         while let Some(keyword) = entries.next_key::<&str>()? {
             match self.under(keyword).ok_or_else(unfit)? {
-                Self::Named => names = Some(entries.next_value_seed(NamesOf)?),
+                Self::Named => names = Some(entries.next_value_seed(SchemaNamesVisitor)?),
                 Self::Words => required = entries.next_value::<Vec<&str>>()?,
                 place => {
                     entries.next_value_seed(place)?;
@@ -212,10 +212,10 @@ impl<'de> Visitor<'de> for Place {
     }
 }
 
-/// Looks at named schemas as [`Place::Named`] does, and returns the names.
-struct NamesOf;
+/// Looks at named schemas as [`ExpectedSchemaNode::Named`] does, and returns the names.
+struct SchemaNamesVisitor;
 
-impl<'de> DeserializeSeed<'de> for NamesOf {
+impl<'de> DeserializeSeed<'de> for SchemaNamesVisitor {
     type Value = Vec<&'de str>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
@@ -223,7 +223,7 @@ impl<'de> DeserializeSeed<'de> for NamesOf {
     }
 }
 
-impl<'de> Visitor<'de> for NamesOf {
+impl<'de> Visitor<'de> for SchemaNamesVisitor {
     type Value = Vec<&'de str>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -233,7 +233,7 @@ impl<'de> Visitor<'de> for NamesOf {
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Self::Value, A::Error> {
         let mut names = Vec::new();
         while let Some(name) = entries.next_key()? {
-            entries.next_value_seed(Place::Schema)?;
+            entries.next_value_seed(ExpectedSchemaNode::Schema)?;
             names.push(name);
         }
         Ok(names)

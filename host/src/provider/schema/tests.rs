@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    json_schema::{Node, bring, check as meets_meta_schema, tests::odd_json},
+    json_schema::{JsonNode, bring, check as meets_meta_schema, tests::odd_json},
     limits,
 };
 
@@ -204,7 +204,7 @@ proptest! {
     fn what_vendors_are_sent_fits_the_meta_schema(odd in odd_json()) {
         let schema = raw(&bring(serde_json::from_value(odd).unwrap()).to_json());
         for acceptable in [object as Acceptable, gemini_object, gemini] {
-            let made: Node = serde_json::from_str(acceptable(&schema).get()).unwrap();
+            let made: JsonNode = serde_json::from_str(acceptable(&schema).get()).unwrap();
             prop_assert_eq!(meets_meta_schema(&made), Ok(()), "{}", made.to_json());
         }
     }

@@ -3,13 +3,13 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::chat::{Content, Part, Role};
+use crate::chat::{Part, Role, ToolResultContent};
 
 /// Lines of a journal: the run, and a record as JSON.
-fn lines(records: &[(u64, Value)]) -> Vec<Line> {
+fn lines(records: &[(u64, Value)]) -> Vec<JournalLine> {
     let line = |(at, (run, record)): (usize, &(u64, Value))| {
         let what = serde_json::from_value(record.clone()).unwrap_or_else(|error| panic!("{error}: {record}"));
-        Line { n: at as u64 + 2, t: 1_000 * at as u64, run: *run, what: What::Record(what) }
+        JournalLine { n: at as u64 + 2, t: 1_000 * at as u64, run: *run, what: JournalLineContent::Record(what) }
     };
     records.iter().enumerate().map(line).collect()
 }
@@ -31,11 +31,11 @@ fn runs_that_begin_side_by_side_are_all_there() {
     assert_eq!(transcript.runs().count(), 3);
 }
 
-fn turn(changes: Vec<Change>) -> Value {
+fn turn(changes: Vec<ChatChange>) -> Value {
     json!({"kind": "turn", "iteration": 0, "changes": changes, "elapsed": 0})
 }
 
-fn replied(changes: Vec<Change>) -> Value {
+fn replied(changes: Vec<ChatChange>) -> Value {
     let usage = json!({"input_tokens": 10, "output_tokens": 1, "cache_read_tokens": 0, "cache_write_tokens": 0});
     json!({
         "kind": "replied", "iteration": 0, "model": "m", "stop": "end_turn", "usage": usage, "cost": 0.5, "took": 1,
@@ -52,12 +52,12 @@ fn ended() -> Value {
     })
 }
 
-fn added(id: u64, message: Message) -> Change {
-    Change::Added(written(id, message))
+fn added(id: u64, message: Message) -> ChatChange {
+    ChatChange::Added(written(id, message))
 }
 
-fn written(id: u64, message: Message) -> Written {
-    Written { id, group: None, note: false, edited: false, message: Arc::new(message) }
+fn written(id: u64, message: Message) -> ChatEntryRecord {
+    ChatEntryRecord { id, group: None, note: false, edited: false, message: Arc::new(message) }
 }
 
 fn says(text: &str) -> Message {
@@ -72,7 +72,7 @@ fn calls(ids: &[&str]) -> Message {
 }
 
 fn result(call: &str, text: &str) -> ToolResult {
-    ToolResult { call_id: call.into(), content: vec![Content::Text(text.into())], is_error: false }
+    ToolResult { call_id: call.into(), content: vec![ToolResultContent::Text(text.into())], is_error: false }
 }
 
 fn call_ended(call: &str, text: &str) -> Value {
@@ -81,7 +81,7 @@ fn call_ended(call: &str, text: &str) -> Value {
 
 /// What was said in a run, as `line role text`.
 fn told(transcript: &Transcript, run: u64) -> Vec<String> {
-    let told = |said: &Said| {
+    let told = |said: &TranscriptMessage| {
         let message = &said.message;
         let parts: String = message
             .parts
@@ -104,7 +104,7 @@ fn a_run_is_told_as_far_as_it_came() {
     let user = Message::user("go");
     let records = [
         (1, began("ada", json!({"input": [user]}))),
-        (1, turn(vec![Change::Prompted { id: 0 }, added(1, user.clone())])),
+        (1, turn(vec![ChatChange::Prompted { id: 0 }, added(1, user.clone())])),
         (1, replied(vec![added(2, calls(&["a", "b"]))])),
         (1, json!({"kind": "call_began", "call": "a", "tool": "t"})),
         (1, call_ended("b", "bee")),
@@ -113,9 +113,9 @@ fn a_run_is_told_as_far_as_it_came() {
             1,
             turn(vec![
                 added(3, Message::results(vec![result("a", "ay")])),
-                Change::Answered { id: 4, group: 2, call: "b".into() },
+                ChatChange::Answered { id: 4, group: 2, call: "b".into() },
                 // Of what was never told.
-                Change::Answered { id: 5, group: 2, call: "c".into() },
+                ChatChange::Answered { id: 5, group: 2, call: "c".into() },
             ]),
         ),
         (1, replied(vec![added(6, says("Done."))])),
@@ -153,7 +153,7 @@ fn a_run_is_told_as_far_as_it_came() {
 
 #[test]
 fn a_conversation_is_told_as_it_stood_when_each_run_ended() {
-    let summary = Written { note: true, edited: true, ..written(9, Message::user("All was well.")) };
+    let summary = ChatEntryRecord { note: true, edited: true, ..written(9, Message::user("All was well.")) };
     let records = [
         (1, began("ada", json!({}))),
         (1, turn(vec![added(1, Message::user("one"))])),
@@ -166,10 +166,10 @@ fn a_conversation_is_told_as_it_stood_when_each_run_ended() {
             2,
             replied(vec![
                 added(4, says("second")),
-                Change::Replaced { first: 2, last: 3, by: vec![summary] },
+                ChatChange::Replaced { first: 2, last: 3, by: vec![summary] },
                 // Of what is not there, and backwards: nobody would write that.
-                Change::Replaced { first: 77, last: 4, by: vec![] },
-                Change::Replaced { first: 4, last: 1, by: vec![] },
+                ChatChange::Replaced { first: 77, last: 4, by: vec![] },
+                ChatChange::Replaced { first: 4, last: 1, by: vec![] },
             ]),
         ),
         (3, began("ada", json!({"continues": 2}))),
@@ -224,7 +224,7 @@ fn what_was_sent_waits_until_it_is_read() {
         (1, turn(vec![added(1, Message::user("gone"))])),
         (1, json!({"kind": "sent", "message": one})),
         (1, json!({"kind": "sent", "message": two})),
-        (1, replied(vec![added(2, calls(&["a"])), Change::Waits(Arc::new(one.clone()))])),
+        (1, replied(vec![added(2, calls(&["a"])), ChatChange::Waits(Arc::new(one.clone()))])),
         (1, turn(vec![added(3, Message::results(vec![result("a", "")])), added(4, one.clone())])),
         (1, json!({"kind": "went_on", "input": [two]})),
         (1, turn(vec![added(5, two.clone())])),

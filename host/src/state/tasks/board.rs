@@ -5,27 +5,27 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{
-    Actor, Assignment, Blocker, Dependency, Metadata, NewTask, StatusReport, Task, TaskError, TaskFilter, TaskStatus,
-    TaskUpdate,
+    ClaimedTask, NewTask, Task, TaskActor, TaskBlocker, TaskDependency, TaskError, TaskFilter, TaskMetadata,
+    TaskStatus, TaskStatusReport, TaskUpdate,
 };
 use crate::{
     limits,
     state::{
         named,
-        shared::{Hook, NotRestored},
+        shared::{StateChangeHook, StateRestoreError},
     },
 };
 
 /// The rules of a board. Nothing here waits, and what returns an error has changed nothing.
 #[derive(Debug, Default)]
-pub(super) struct Board {
+pub(super) struct TaskBoardState {
     /// In the order of creation. None is ever removed, so that what is named in `blocked_by` is there.
-    slots: IndexMap<String, Slot>,
-    pub(super) hook: Hook<Task>,
+    slots: IndexMap<String, TaskSlot>,
+    pub(super) hook: StateChangeHook<Task>,
 }
 
 #[derive(Debug)]
-pub(super) struct Slot {
+pub(super) struct TaskSlot {
     pub(super) task: Task,
     /// Since when nobody works on it, as far as it is not in progress.
     pub(super) unassigned_since: Instant,
@@ -33,12 +33,12 @@ pub(super) struct Slot {
     pub(super) cancellations: u64,
 }
 
-impl Board {
-    pub(super) fn slot(&self, id: &str) -> Result<&Slot, TaskError> {
+impl TaskBoardState {
+    pub(super) fn slot(&self, id: &str) -> Result<&TaskSlot, TaskError> {
         self.slots.get(id).ok_or_else(|| TaskError::Unknown { id: named(id) })
     }
 
-    pub(super) fn create(&mut self, new: NewTask, by: Actor<'_>) -> Result<Task, TaskError> {
+    pub(super) fn create(&mut self, new: NewTask, by: TaskActor<'_>) -> Result<Task, TaskError> {
         if self.slots.len() >= limits::TASKS {
             return Err(TaskError::Full);
         }
@@ -49,7 +49,7 @@ impl Board {
             status: TaskStatus::Pending,
             assignee: None,
             blocked_by: self.dependencies(new.blocked_by)?,
-            metadata: Metadata::new(),
+            metadata: TaskMetadata::new(),
             created_by: by.name(),
         };
         merge(&mut task.metadata, new.metadata);
@@ -71,15 +71,15 @@ impl Board {
     }
 
     /// What a pending task waits for.
-    pub(super) fn blockers(&self, task: &Task) -> Vec<Blocker> {
+    pub(super) fn blockers(&self, task: &Task) -> Vec<TaskBlocker> {
         if task.status != TaskStatus::Pending {
             return Vec::new();
         }
-        let blocker = |on: &Task| Blocker { id: on.id.clone(), status: on.status, dead_end: self.dead_end(on) };
+        let blocker = |on: &Task| TaskBlocker { id: on.id.clone(), status: on.status, dead_end: self.dead_end(on) };
         self.unfinished(task).map(blocker).collect()
     }
 
-    pub(super) fn claim(&mut self, id: &str, agent: &str, from: Option<&str>) -> Result<Assignment, TaskError> {
+    pub(super) fn claim(&mut self, id: &str, agent: &str, from: Option<&str>) -> Result<ClaimedTask, TaskError> {
         let mut task = self.slot(id)?.task.clone();
         let held_by = task.assignee.clone();
         match (task.status, held_by.as_deref()) {
@@ -98,12 +98,12 @@ impl Board {
         task.status = TaskStatus::InProgress;
         task.assignee = Some(agent.into());
         let builds_on =
-            self.waits_for(&task).map(|on| Dependency { id: on.id.clone(), title: on.title.clone() }).collect();
+            self.waits_for(&task).map(|on| TaskDependency { id: on.id.clone(), title: on.title.clone() }).collect();
         self.put(task.clone());
-        Ok(Assignment { task, builds_on, taken_from: held_by.filter(|holder| holder != agent) })
+        Ok(ClaimedTask { task, builds_on, taken_from: held_by.filter(|holder| holder != agent) })
     }
 
-    pub(super) fn cancel(&mut self, id: &str, by: Actor<'_>) -> Result<StatusReport, TaskError> {
+    pub(super) fn cancel(&mut self, id: &str, by: TaskActor<'_>) -> Result<TaskStatusReport, TaskError> {
         let task = &self.slot(id)?.task;
         if task.status.is_terminal() {
             return Err(TaskError::Finished { id: task.id.clone(), status: task.status });
@@ -111,7 +111,12 @@ impl Board {
         self.update(id, TaskUpdate { status: Some(TaskStatus::Canceled), ..TaskUpdate::default() }, by)
     }
 
-    pub(super) fn update(&mut self, id: &str, update: TaskUpdate, by: Actor<'_>) -> Result<StatusReport, TaskError> {
+    pub(super) fn update(
+        &mut self,
+        id: &str,
+        update: TaskUpdate,
+        by: TaskActor<'_>,
+    ) -> Result<TaskStatusReport, TaskError> {
         let mut task = self.slot(id)?.task.clone();
         let (previous, by) = (task.status, allowed(&task, by)?);
         if let Some(status) = update.status {
@@ -137,7 +142,7 @@ impl Board {
     }
 
     fn add(&mut self, task: Task) {
-        let slot = Slot { task, unassigned_since: Instant::now(), cancellations: 0 };
+        let slot = TaskSlot { task, unassigned_since: Instant::now(), cancellations: 0 };
         self.slots.insert(slot.task.id.clone(), slot);
     }
 
@@ -154,7 +159,7 @@ impl Board {
         self.hook.tell(|| slot.task.clone());
     }
 
-    fn report(&self, task: Task, previous: TaskStatus, by: Option<String>) -> StatusReport {
+    fn report(&self, task: Task, previous: TaskStatus, by: Option<String>) -> TaskStatusReport {
         let waiting: Vec<_> = match task.status.is_terminal() && task.status != previous {
             true => self.slots.values().map(|slot| &slot.task).filter(|other| waits(other, &task.id)).collect(),
             false => Vec::new(),
@@ -167,12 +172,12 @@ impl Board {
             _ => (vec![], waiting),
         };
         let Task { id, status, assignee, .. } = task;
-        StatusReport { id, status, previous, assignee, by, unblocked: ids(unblocked), stuck: ids(stuck) }
+        TaskStatusReport { id, status, previous, assignee, by, unblocked: ids(unblocked), stuck: ids(stuck) }
     }
 
     /// What changes of tasks make of an empty board. They are not trusted.
-    pub(super) fn restored(changes: impl IntoIterator<Item = Task>) -> Result<Self, NotRestored> {
-        let wrong = |id: &str, cause: String| NotRestored { place: format!("task `{}`", named(id)), cause };
+    pub(super) fn restored(changes: impl IntoIterator<Item = Task>) -> Result<Self, StateRestoreError> {
+        let wrong = |id: &str, cause: String| StateRestoreError { place: format!("task `{}`", named(id)), cause };
         let mut board = Self::default();
         for task in changes {
             let next = format!("task-{}", board.slots.len() + 1);
@@ -289,9 +294,9 @@ fn waits(task: &Task, id: &str) -> bool {
 }
 
 /// The name of who makes the change, if it is one who may.
-fn allowed(task: &Task, by: Actor<'_>) -> Result<Option<String>, TaskError> {
+fn allowed(task: &Task, by: TaskActor<'_>) -> Result<Option<String>, TaskError> {
     let name = by.name();
-    if by == Actor::Host || name == task.created_by || name == task.assignee {
+    if by == TaskActor::Host || name == task.created_by || name == task.assignee {
         return Ok(name);
     }
     let Task { id, created_by, assignee, .. } = task.clone();
@@ -316,7 +321,7 @@ fn move_to(task: &mut Task, to: TaskStatus) -> Result<(), TaskError> {
     Ok(())
 }
 
-fn merge(metadata: &mut Metadata, more: Metadata) {
+fn merge(metadata: &mut TaskMetadata, more: TaskMetadata) {
     for (key, value) in more {
         match value.is_null() {
             true => metadata.remove(&key),

@@ -1,4 +1,4 @@
-use super::{Blocker, TaskStatus};
+use super::{TaskBlocker, TaskStatus};
 use crate::{error::Fault, limits};
 
 /// Why a task board did not do what it was asked.
@@ -56,7 +56,7 @@ pub enum TaskError {
     Taken { id: String, by: String },
     /// It waits for others.
     #[error("`{id}` cannot be begun: {}", list(.blockers))]
-    Blocked { id: String, blockers: Vec<Blocker> },
+    Blocked { id: String, blockers: Vec<TaskBlocker> },
     /// It has ended.
     #[error("`{id}` is {} already; who made it or worked on it can reopen it by setting it to pending", .status.as_str())]
     Finished { id: String, status: TaskStatus },
@@ -69,20 +69,20 @@ pub enum TaskError {
         limits::TASK_UNCLAIMED.as_secs(),
         after(.blockers)
     )]
-    Unclaimed { id: String, blockers: Vec<Blocker> },
+    Unclaimed { id: String, blockers: Vec<TaskBlocker> },
 }
 
 fn name(name: &Option<String>) -> &str {
     name.as_deref().unwrap_or("nobody but the host")
 }
 
-fn after(blocking: &[Blocker]) -> String {
+fn after(blocking: &[TaskBlocker]) -> String {
     if blocking.is_empty() { String::new() } else { format!(" ({})", list(blocking)) }
 }
 
-fn list(blockers: &[Blocker]) -> String {
-    let told = |blocker: &Blocker| {
-        let Blocker { id, status, dead_end } = blocker;
+fn list(blockers: &[TaskBlocker]) -> String {
+    let told = |blocker: &TaskBlocker| {
+        let TaskBlocker { id, status, dead_end } = blocker;
         let status = status.as_str();
         match dead_end {
             None => format!("it waits for {id}, which is {status}"),

@@ -6,14 +6,15 @@ mod tests;
 
 use std::sync::Arc;
 
-use board::Board;
+use board::TaskBoardState;
 pub use error::TaskError;
 pub use task::{
-    Actor, Assignment, Blocker, Dependency, Metadata, NewTask, StatusReport, Task, TaskFilter, TaskStatus, TaskUpdate,
+    ClaimedTask, NewTask, Task, TaskActor, TaskBlocker, TaskDependency, TaskFilter, TaskMetadata, TaskStatus,
+    TaskStatusReport, TaskUpdate,
 };
 use tokio::time::{Instant, timeout_at};
 
-use super::shared::{Hook, NotRestored, Shared};
+use super::shared::{StateChangeHook, StateRestoreError, WatchedValue};
 use crate::limits;
 
 /// What is to be done, who does it, and what waits for what. Clones are the same board.
@@ -30,7 +31,7 @@ use crate::limits;
 /// anything else. Once it has ended only its metadata can change, until it is reopened.
 #[derive(Debug, Clone, Default)]
 pub struct TaskBoard {
-    board: Arc<Shared<Board>>,
+    board: Arc<WatchedValue<TaskBoardState>>,
 }
 
 impl TaskBoard {
@@ -42,7 +43,7 @@ impl TaskBoard {
     /// Tells `hook`, instead of an earlier one, of each task that is made or changed from now on, as it is then, in the
     /// order of the changes. It is told in the midst of them: it must not wait, and must not use the board.
     pub fn on_change(&self, hook: Arc<dyn Fn(&Task) + Send + Sync>) {
-        self.board.set(|board| board.hook = Hook::new(hook));
+        self.board.set(|board| board.hook = StateChangeHook::new(hook));
     }
 
     /// Makes the board what these changes, in their order, had made of an empty one: what was on it is gone. Nobody is told
@@ -50,9 +51,9 @@ impl TaskBoard {
     ///
     /// # Errors
     ///
-    /// [`NotRestored`] if no board can come to be so; nothing has changed then.
-    pub fn restore(&self, changes: impl IntoIterator<Item = Task>) -> Result<(), NotRestored> {
-        let mut restored = Board::restored(changes)?;
+    /// [`StateRestoreError`] if no board can come to be so; nothing has changed then.
+    pub fn restore(&self, changes: impl IntoIterator<Item = Task>) -> Result<(), StateRestoreError> {
+        let mut restored = TaskBoardState::restored(changes)?;
         self.board.set(|board| {
             restored.hook = std::mem::take(&mut board.hook);
             *board = restored;
@@ -65,7 +66,7 @@ impl TaskBoard {
     /// # Errors
     ///
     /// If it waits for a task that is not there, or a bound is passed.
-    pub fn create(&self, task: NewTask, by: Actor<'_>) -> Result<Task, TaskError> {
+    pub fn create(&self, task: NewTask, by: TaskActor<'_>) -> Result<Task, TaskError> {
         self.board.change(|board| board.create(task, by))
     }
 
@@ -88,7 +89,7 @@ impl TaskBoard {
     /// # Errors
     ///
     /// [`TaskError::Unknown`].
-    pub fn why_blocked(&self, id: &str) -> Result<Vec<Blocker>, TaskError> {
+    pub fn why_blocked(&self, id: &str) -> Result<Vec<TaskBlocker>, TaskError> {
         self.board.read(|board| board.slot(id).map(|slot| board.blockers(&slot.task)))
     }
 
@@ -98,7 +99,7 @@ impl TaskBoard {
     /// # Errors
     ///
     /// If the task waits for others, has ended, or another agent works on it.
-    pub fn claim(&self, id: &str, agent: &str) -> Result<Assignment, TaskError> {
+    pub fn claim(&self, id: &str, agent: &str) -> Result<ClaimedTask, TaskError> {
         self.board.change(|board| board.claim(id, agent, None))
     }
 
@@ -108,7 +109,7 @@ impl TaskBoard {
     /// # Errors
     ///
     /// As [`claim`](Self::claim).
-    pub fn claim_for(&self, id: &str, agent: &str, from: &str) -> Result<Assignment, TaskError> {
+    pub fn claim_for(&self, id: &str, agent: &str, from: &str) -> Result<ClaimedTask, TaskError> {
         self.board.change(|board| board.claim(id, agent, Some(from)))
     }
 
@@ -118,7 +119,7 @@ impl TaskBoard {
     ///
     /// If `by` may not, the status cannot follow on the one that it has, tasks would wait for each other, or a bound is
     /// passed.
-    pub fn update(&self, id: &str, update: TaskUpdate, by: Actor<'_>) -> Result<StatusReport, TaskError> {
+    pub fn update(&self, id: &str, update: TaskUpdate, by: TaskActor<'_>) -> Result<TaskStatusReport, TaskError> {
         self.board.change(|board| board.update(id, update, by))
     }
 
@@ -127,7 +128,7 @@ impl TaskBoard {
     /// # Errors
     ///
     /// As [`update`](Self::update).
-    pub fn set_status(&self, id: &str, status: TaskStatus, by: Actor<'_>) -> Result<StatusReport, TaskError> {
+    pub fn set_status(&self, id: &str, status: TaskStatus, by: TaskActor<'_>) -> Result<TaskStatusReport, TaskError> {
         self.update(id, TaskUpdate { status: Some(status), ..TaskUpdate::default() }, by)
     }
 
@@ -136,7 +137,7 @@ impl TaskBoard {
     /// # Errors
     ///
     /// If `by` may not, or it has ended.
-    pub fn cancel(&self, id: &str, by: Actor<'_>) -> Result<StatusReport, TaskError> {
+    pub fn cancel(&self, id: &str, by: TaskActor<'_>) -> Result<TaskStatusReport, TaskError> {
         self.board.change(|board| board.cancel(id, by))
     }
 
@@ -149,15 +150,17 @@ impl TaskBoard {
     pub async fn watch(&self, id: &str) -> Result<Task, TaskError> {
         let started = Instant::now();
         loop {
-            let look = |board: &Board| match board.slot(id) {
-                Ok(slot) if slot.task.status.is_terminal() => Some(Ok(Seen::Ended(slot.task.clone()))),
-                Ok(slot) if slot.task.assignee.is_none() => Some(Ok(Seen::Unassigned(slot.unassigned_since))),
+            let look = |board: &TaskBoardState| match board.slot(id) {
+                Ok(slot) if slot.task.status.is_terminal() => Some(Ok(WatchedTaskState::Ended(slot.task.clone()))),
+                Ok(slot) if slot.task.assignee.is_none() => {
+                    Some(Ok(WatchedTaskState::Unassigned(slot.unassigned_since)))
+                }
                 Ok(_) => None,
                 Err(error) => Some(Err(error)),
             };
             let since = match self.board.until(look).await? {
-                Seen::Ended(task) => return Ok(task),
-                Seen::Unassigned(since) => since,
+                WatchedTaskState::Ended(task) => return Ok(task),
+                WatchedTaskState::Unassigned(since) => since,
             };
             // Until somebody has taken it, even if it was given back at once, or it was canceled.
             let taken = self.board.until(|board| match board.slot(id) {
@@ -177,7 +180,7 @@ impl TaskBoard {
     /// [`TaskError::Unknown`].
     pub async fn canceled(&self, id: &str) -> Result<(), TaskError> {
         let before = self.board.read(|board| board.slot(id).map(|slot| slot.cancellations))?;
-        let look = |board: &Board| match board.slot(id) {
+        let look = |board: &TaskBoardState| match board.slot(id) {
             Ok(slot) => (slot.cancellations > before || slot.task.status == TaskStatus::Canceled).then_some(Ok(())),
             Err(error) => Some(Err(error)),
         };
@@ -196,7 +199,7 @@ impl TaskBoard {
 }
 
 /// What is seen of a task that is watched.
-enum Seen {
+enum WatchedTaskState {
     Ended(Task),
     Unassigned(Instant),
 }

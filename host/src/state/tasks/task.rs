@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// Facts about a task, by name.
-pub type Metadata = BTreeMap<String, Value>;
+pub type TaskMetadata = BTreeMap<String, Value>;
 
 /// Where a task stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,14 +61,14 @@ impl JsonSchema for TaskStatus {
 
 /// Who asks for a change of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Actor<'a> {
+pub enum TaskActor<'a> {
     /// The host, which may change every task.
     Host,
     /// The agent of this instance name, which may change what it made and what is assigned to it.
     Agent(&'a str),
 }
 
-impl Actor<'_> {
+impl TaskActor<'_> {
     pub(super) fn name(self) -> Option<String> {
         match self {
             Self::Host => None,
@@ -93,7 +93,7 @@ pub struct Task {
     /// The tasks that must be completed before it can be claimed.
     pub blocked_by: Vec<String>,
     /// What else is known of it.
-    pub metadata: Metadata,
+    pub metadata: TaskMetadata,
     /// The instance name of the agent that made it; none for the host.
     pub created_by: Option<String>,
 }
@@ -108,7 +108,7 @@ pub struct NewTask {
     /// The tasks that must be completed before.
     pub blocked_by: Vec<String>,
     /// What else is known of it.
-    pub metadata: Metadata,
+    pub metadata: TaskMetadata,
 }
 
 /// Changes of a task; what is none stays.
@@ -123,7 +123,7 @@ pub struct TaskUpdate {
     /// What it waits for instead; only for a task that is pending, or becomes it.
     pub blocked_by: Option<Vec<String>>,
     /// Facts that are added or replaced; one that is null is removed.
-    pub metadata: Metadata,
+    pub metadata: TaskMetadata,
 }
 
 /// Which tasks to list; what is none lets all pass.
@@ -139,7 +139,7 @@ pub struct TaskFilter {
 
 /// A task that another one waits for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Blocker {
+pub struct TaskBlocker {
     /// The task that is waited for.
     pub id: String,
     /// Where it stands.
@@ -150,7 +150,7 @@ pub struct Blocker {
 
 /// A task that is done and that another one builds on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Dependency {
+pub struct TaskDependency {
     /// The task.
     pub id: String,
     /// Its title.
@@ -159,19 +159,19 @@ pub struct Dependency {
 
 /// What an agent is told that has claimed a task.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Assignment {
+pub struct ClaimedTask {
     /// The task, now in progress.
     #[serde(flatten)]
     pub task: Task,
     /// The completed tasks that it builds on.
-    pub builds_on: Vec<Dependency>,
+    pub builds_on: Vec<TaskDependency>,
     /// From whom it was taken over.
     pub taken_from: Option<String>,
 }
 
 /// What a change did to a task and to those that wait for it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct StatusReport {
+pub struct TaskStatusReport {
     /// The task.
     pub id: String,
     /// Where it stands.

@@ -8,7 +8,7 @@ use futures_util::{FutureExt, poll};
 use serde_json::json;
 
 use super::{
-    Actor::{Agent, Host},
+    TaskActor::{Agent, Host},
     TaskStatus::{Canceled, Completed, Failed, InProgress, Pending},
     *,
 };
@@ -18,7 +18,7 @@ fn new(title: &str, blocked_by: &[&str]) -> NewTask {
     NewTask { title: title.into(), blocked_by, ..NewTask::default() }
 }
 
-fn metadata(facts: serde_json::Value) -> Metadata {
+fn metadata(facts: serde_json::Value) -> TaskMetadata {
     serde_json::from_value(facts).unwrap()
 }
 
@@ -279,7 +279,7 @@ fn what_waits_in_vain_is_told_why() {
     assert_eq!(board.why_blocked("task-3").unwrap()[0].dead_end, None);
     let report = board.set_status("task-1", Failed, Agent("ann")).unwrap();
     assert_eq!((report.unblocked, report.stuck), (vec![], vec!["task-2".to_owned()]));
-    let blocker = |id: &str, status| vec![Blocker { id: id.into(), status, dead_end: Some("task-1".into()) }];
+    let blocker = |id: &str, status| vec![TaskBlocker { id: id.into(), status, dead_end: Some("task-1".into()) }];
     assert_eq!(board.why_blocked("task-2").unwrap(), blocker("task-1", Failed));
     assert_eq!(board.why_blocked("task-3").unwrap(), blocker("task-2", Pending));
     assert_eq!(board.why_blocked("task-4").unwrap(), []);
@@ -465,7 +465,7 @@ fn what_makes_no_board_is_refused_by_its_task() {
         status: Pending,
         assignee: None,
         blocked_by: blocked_by.iter().map(|id| (*id).into()).collect(),
-        metadata: Metadata::new(),
+        metadata: TaskMetadata::new(),
         created_by: None,
     };
     let at = |status, assignee: Option<&str>| Task { status, assignee: assignee.map(Into::into), ..task(1, &[]) };

@@ -4,15 +4,15 @@ use serde_json::value::RawValue;
 
 use super::{CHANGES, READS, concurrency, wait, wait_limit, watches};
 use crate::{
-    chat::Content,
+    chat::ToolResultContent,
     error::Fault,
     limits,
-    state::{Blackboard, BlackboardError, Entry, cut, named},
+    state::{Blackboard, BlackboardEntry, BlackboardError, cut, named},
     tool::{ToolBox, ToolOutput, function},
 };
 
 #[derive(Deserialize, JsonSchema)]
-struct Get {
+struct BlackboardGetArgs {
     /// The key to read.
     key: String,
     /// True to get {"revision", "value"} instead of the value alone: the revision is for `if_revision` and
@@ -22,7 +22,7 @@ struct Get {
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Set {
+struct BlackboardSetArgs {
     /// The key to write.
     key: String,
     /// Any JSON value.
@@ -34,14 +34,14 @@ struct Set {
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct List {
+struct BlackboardListArgs {
     /// Only keys that begin with this.
     #[serde(default)]
     prefix: String,
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Watch {
+struct BlackboardWatchArgs {
     /// The key to wait for.
     key: String,
     /// Wait for a change after this revision; without it, until the key exists.
@@ -90,7 +90,7 @@ pub fn blackboard_tools(board: &Blackboard, ns: &str) -> Result<ToolBox, Blackbo
     let get = function(
         &format!("{ns}_state_get"),
         "Reads the JSON value of a key that this and other agents share.",
-        move |_, args: Get| {
+        move |_, args: BlackboardGetArgs| {
             let found = of_get.get(&args.key).ok_or_else(|| no_key(&of_get, &args.key));
             async move { shown(found?, args.revision) }
         },
@@ -98,7 +98,7 @@ pub fn blackboard_tools(board: &Blackboard, ns: &str) -> Result<ToolBox, Blackbo
     let set = function(
         &format!("{ns}_state_set"),
         "Writes a JSON value under a key that this and other agents share, and says its revision.",
-        move |_, Set { key, value, if_revision }: Set| {
+        move |_, BlackboardSetArgs { key, value, if_revision }: BlackboardSetArgs| {
             let written = match if_revision {
                 None => of_set.set(&key, &*value),
                 Some(0) => of_set.compare_and_swap(&key, None, &*value),
@@ -110,7 +110,7 @@ pub fn blackboard_tools(board: &Blackboard, ns: &str) -> Result<ToolBox, Blackbo
     let list = function(
         &format!("{ns}_state_list"),
         "Lists the keys that this and other agents share, sorted.",
-        move |_, args: List| {
+        move |_, args: BlackboardListArgs| {
             let mut keys = of_list.keys();
             keys.retain(|key| key.starts_with(&args.prefix));
             async move { ToolOutput::json(&keys) }
@@ -119,7 +119,7 @@ pub fn blackboard_tools(board: &Blackboard, ns: &str) -> Result<ToolBox, Blackbo
     let watch = function(
         &format!("{ns}_state_watch"),
         "Waits until another agent writes a key; answers {\"revision\", \"value\"}.",
-        move |_, args: Watch| {
+        move |_, args: BlackboardWatchArgs| {
             let board = of_watch.clone();
             async move {
                 let in_vain = format!("nothing new came under `{}`", named(&args.key));
@@ -139,10 +139,10 @@ pub fn blackboard_tools(board: &Blackboard, ns: &str) -> Result<ToolBox, Blackbo
         .with(watch.with_hints(READS).with_concurrency(watches(&kept)).with_time_limit(wait_limit())))
 }
 
-fn shown(entry: Entry, with_revision: bool) -> Result<ToolOutput, Fault> {
+fn shown(entry: BlackboardEntry, with_revision: bool) -> Result<ToolOutput, Fault> {
     match with_revision {
         true => ToolOutput::json(&entry),
-        false => Ok(vec![Content::Json(entry.value.get().to_owned())].into()),
+        false => Ok(vec![ToolResultContent::Json(entry.value.get().to_owned())].into()),
     }
 }
 

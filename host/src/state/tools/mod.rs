@@ -14,7 +14,7 @@ use crate::{
     chat::ToolHints,
     error::{self, Fault},
     limits,
-    tool::{Concurrency, Domain},
+    tool::{ConcurrencyDomain, ToolConcurrency},
 };
 
 const READS: ToolHints = ToolHints { read_only: true, non_destructive: true, idempotent: true, closed_world: true };
@@ -23,13 +23,13 @@ const CHANGES: ToolHints =
     ToolHints { read_only: false, non_destructive: false, idempotent: false, closed_world: true };
 
 /// How a tool of these hints runs beside other calls on what is kept under this name.
-fn concurrency(hints: ToolHints, of: &str) -> Concurrency {
-    Concurrency::touching(hints, [Domain::named(of)])
+fn concurrency(hints: ToolHints, of: &str) -> ToolConcurrency {
+    ToolConcurrency::touching(hints, [ConcurrencyDomain::named(of)])
 }
 
 /// How a tool runs beside other calls that waits for changes of what is kept under this name.
-fn watches(of: &str) -> Concurrency {
-    Concurrency::Watches([Domain::named(of)].into())
+fn watches(of: &str) -> ToolConcurrency {
+    ToolConcurrency::Watches([ConcurrencyDomain::named(of)].into())
 }
 
 /// What the wall time of a tool that waits is bounded by: the wait, and time to say that it was in vain.
@@ -59,9 +59,9 @@ mod tests {
     use serde_json::json;
 
     use crate::{
-        chat::{Snapshot, ToolCall},
+        chat::{ChatSnapshot, ToolCall},
         event::RunCx,
-        state::{Blackboard, BlackboardChange, Notes, Task, TaskBoard},
+        state::{Blackboard, BlackboardChange, NoteStore, Task, TaskBoard},
         tool::{ToolBox, ToolCx, current_call},
     };
 
@@ -69,7 +69,7 @@ mod tests {
     fn all_of_them_can_be_called_again() {
         let folder = tempfile::tempdir().unwrap();
         let board = super::blackboard_tools(&Blackboard::new(), "t").unwrap();
-        for tools in [board, super::task_tools(&TaskBoard::new()), super::note_tools(&Notes::new(folder.path()))] {
+        for tools in [board, super::task_tools(&TaskBoard::new()), super::note_tools(&NoteStore::new(folder.path()))] {
             for tool in tools.iter() {
                 assert!(tool.is_repeatable() && !tool.begins_itself(), "{}", tool.spec().name);
             }
@@ -98,8 +98,12 @@ mod tests {
 
     /// Calls a tool as a model does: what it answers, or after `error: ` what went wrong.
     pub(super) async fn call(tools: &ToolBox, agent: &str, name: &str, arguments: serde_json::Value) -> String {
-        let cx =
-            ToolCx { run: RunCx::new(agent), chat: Snapshot::default(), tools: [].into(), begin: Default::default() };
+        let cx = ToolCx {
+            run: RunCx::new(agent),
+            chat: ChatSnapshot::default(),
+            tools: [].into(),
+            begin: Default::default(),
+        };
         let call = ToolCall { id: "c".into(), name: name.into(), arguments: arguments.to_string(), meta: vec![] };
         let result = tools.dispatch(&cx, &call).await.result;
         format!("{}{}", if result.is_error { "error: " } else { "" }, result.text())

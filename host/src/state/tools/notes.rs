@@ -3,13 +3,13 @@ use serde::Deserialize;
 
 use super::{CHANGES, READS};
 use crate::{
-    chat::{Content, ToolHints},
-    state::Notes,
-    tool::{Concurrency, Domain, ToolBox, ToolOutput, function},
+    chat::{ToolHints, ToolResultContent},
+    state::NoteStore,
+    tool::{ConcurrencyDomain, ToolBox, ToolConcurrency, ToolOutput, function},
 };
 
 #[derive(Deserialize, JsonSchema)]
-struct Write {
+struct NoteWriteArgs {
     /// 1 to 64 of A-Z, a-z, 0-9, _ and -.
     name: String,
     /// The whole note, Markdown; its first line is shown in lists.
@@ -17,22 +17,22 @@ struct Write {
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Read {
+struct NoteReadArgs {
     /// The name of the note.
     name: String,
 }
 
 /// Nothing.
 #[derive(Deserialize, JsonSchema)]
-struct List {}
+struct NoteListArgs {}
 
 /// The tools `write_note`, `read_note` and `list_notes`.
-pub fn note_tools(notes: &Notes) -> ToolBox {
+pub fn note_tools(notes: &NoteStore) -> ToolBox {
     let [of_write, of_read, of_list] = [(); 3].map(|()| notes.clone());
     let write = function(
         "write_note",
         "Writes a note that outlasts this run and that other agents can read. A note of that name is replaced.",
-        move |_, args: Write| {
+        move |_, args: NoteWriteArgs| {
             let notes = of_write.clone();
             async move {
                 notes.write(&args.name, &args.content).await?;
@@ -40,23 +40,23 @@ pub fn note_tools(notes: &Notes) -> ToolBox {
             }
         },
     );
-    let read = function("read_note", "Reads a note.", move |_, args: Read| {
+    let read = function("read_note", "Reads a note.", move |_, args: NoteReadArgs| {
         let notes = of_read.clone();
         async move { Ok(notes.read(&args.name).await?) }
     });
-    let list = function("list_notes", "Lists the notes with the first line of each.", move |_, _: List| {
+    let list = function("list_notes", "Lists the notes with the first line of each.", move |_, _: NoteListArgs| {
         let notes = of_list.clone();
         async move {
             let list = notes.list().await?;
             let mut output = ToolOutput::json(&list.notes)?;
             if let (ToolOutput::Reply(content), 1..) = (&mut output, list.left_off) {
-                content.push(Content::Text(format!("[{} more notes are not listed]", list.left_off)));
+                content.push(ToolResultContent::Text(format!("[{} more notes are not listed]", list.left_off)));
             }
             Ok(output)
         }
     });
     // They are files, which other tools may see.
-    let concurrency = |hints| Concurrency::touching(hints, [Domain::Files]);
+    let concurrency = |hints| ToolConcurrency::touching(hints, [ConcurrencyDomain::Files]);
     ToolBox::new()
         .with(write.with_hints(ToolHints { idempotent: true, ..CHANGES }).with_concurrency(concurrency(CHANGES)))
         .with(read.with_hints(READS).with_concurrency(concurrency(READS)))
@@ -73,7 +73,7 @@ mod tests {
     #[tokio::test]
     async fn a_model_writes_reads_and_lists_notes() {
         let folder = tempfile::tempdir().unwrap();
-        let tools = note_tools(&Notes::new(folder.path()));
+        let tools = note_tools(&NoteStore::new(folder.path()));
         assert_eq!(tools.names().collect::<Vec<_>>(), ["write_note", "read_note", "list_notes"]);
         let schema = tools.iter().last().unwrap().spec().input_schema.get().to_owned();
         assert_eq!(schema, r#"{"type":"object","properties":{}}"#);

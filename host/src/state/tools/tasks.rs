@@ -5,15 +5,17 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::{ADDS, CHANGES, READS, concurrency, wait, wait_limit, watches};
 use crate::{
-    chat::{Content, ToolHints},
+    chat::{ToolHints, ToolResultContent},
     error::Fault,
     limits,
-    state::{Actor, Blocker, Metadata, NewTask, Task, TaskBoard, TaskFilter, TaskStatus, TaskUpdate, named},
+    state::{
+        NewTask, Task, TaskActor, TaskBlocker, TaskBoard, TaskFilter, TaskMetadata, TaskStatus, TaskUpdate, named,
+    },
     tool::{FnTool, ToolBox, ToolCx, ToolOutput, function},
 };
 
 #[derive(Deserialize, JsonSchema)]
-struct Create {
+struct TaskCreateArgs {
     /// What it is, in one line.
     title: String,
     /// What is to be done and how to know that it is done: all that somebody needs who knows nothing else.
@@ -24,7 +26,7 @@ struct Create {
     blocked_by: Vec<String>,
     /// Any further facts, by name.
     #[serde(default)]
-    metadata: Metadata,
+    metadata: TaskMetadata,
     #[schemars(skip)]
     status: Option<TaskStatus>,
     #[schemars(skip)]
@@ -32,7 +34,7 @@ struct Create {
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct List {
+struct TaskListArgs {
     /// Only tasks of this status.
     #[serde(default)]
     #[schemars(with = "TaskStatus")]
@@ -44,13 +46,13 @@ struct List {
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct OfTask {
+struct TaskIdArgs {
     /// The id of the task.
     id: String,
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Update {
+struct TaskUpdateArgs {
     /// The id of the task.
     id: String,
     /// Another title.
@@ -65,11 +67,11 @@ struct Update {
     blocked_by: Option<Vec<String>>,
     /// Facts to add or replace, such as the result; one that is null is removed.
     #[serde(default)]
-    metadata: Metadata,
+    metadata: TaskMetadata,
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Watch {
+struct TaskWatchArgs {
     /// The id of the task.
     id: String,
     /// How long to wait, 1 to 300 seconds; 300 if left out.
@@ -78,7 +80,7 @@ struct Watch {
 
 /// A task as a list shows it.
 #[derive(Serialize)]
-struct Row<'a> {
+struct TaskRow<'a> {
     id: &'a str,
     title: &'a str,
     status: TaskStatus,
@@ -86,7 +88,7 @@ struct Row<'a> {
     blocked_by: &'a [String],
 }
 
-impl<'a> Row<'a> {
+impl<'a> TaskRow<'a> {
     fn of(task: &'a Task) -> Self {
         let Task { id, title, status, assignee, blocked_by, .. } = task;
         Self { id, title, status: *status, assignee: assignee.as_deref(), blocked_by }
@@ -95,57 +97,58 @@ impl<'a> Row<'a> {
 
 /// A task as it is shown alone.
 #[derive(Serialize)]
-struct Shown {
+struct TaskDetails {
     #[serde(flatten)]
     task: Task,
-    waits_for: Vec<Blocker>,
+    waits_for: Vec<TaskBlocker>,
 }
 
 /// The tools `shared_tasks_create`, `_list`, `_get`, `_claim`, `_update`, `_watch` and `_cancel` of a task board. Who calls
 /// one acts as the agent of that instance name.
 pub fn task_tools(board: &TaskBoard) -> ToolBox {
-    let create = tool(board, "create", "Adds a task to the board that all agents share.", |board, me, args: Create| {
-        ToolOutput::json(&board.create(new_task(args)?, Actor::Agent(me))?)
-    });
+    let create =
+        tool(board, "create", "Adds a task to the board that all agents share.", |board, me, args: TaskCreateArgs| {
+            ToolOutput::json(&board.create(new_task(args)?, TaskActor::Agent(me))?)
+        });
     let list = tool(
         board,
         "list",
         "Lists the tasks of the board that all agents share, oldest first. `_get` shows one whole.",
-        |board, _, List { status, assignee, blocked }: List| {
+        |board, _, TaskListArgs { status, assignee, blocked }: TaskListArgs| {
             rows(&board.list(&TaskFilter { status, assignee, blocked }))
         },
     );
-    let get = tool(board, "get", "Shows a task whole, and what it waits for.", |board, _, args: OfTask| {
+    let get = tool(board, "get", "Shows a task whole, and what it waits for.", |board, _, args: TaskIdArgs| {
         let waits_for = board.why_blocked(&args.id)?;
-        ToolOutput::json(&Shown { task: board.get(&args.id)?, waits_for })
+        ToolOutput::json(&TaskDetails { task: board.get(&args.id)?, waits_for })
     });
     let claim = tool(
         board,
         "claim",
         "Makes you the assignee of a pending task that nobody works on, and sets it in progress.",
-        |board, me, args: OfTask| ToolOutput::json(&board.claim(&args.id, me)?),
+        |board, me, args: TaskIdArgs| ToolOutput::json(&board.claim(&args.id, me)?),
     );
     let update = tool(
         board,
         "update",
         "Changes a task that you made or work on: its status when you are done, its metadata, its text.",
-        |board, me, args: Update| {
-            let Update { id, title, description, status, blocked_by, metadata } = args;
+        |board, me, args: TaskUpdateArgs| {
+            let TaskUpdateArgs { id, title, description, status, blocked_by, metadata } = args;
             let update = TaskUpdate { title, description, status, blocked_by, metadata };
-            ToolOutput::json(&board.update(&id, update, Actor::Agent(me))?)
+            ToolOutput::json(&board.update(&id, update, TaskActor::Agent(me))?)
         },
     );
     let cancel = tool(
         board,
         "cancel",
         "Cancels a task that you made or work on and that has not ended; who works on it is stopped.",
-        |board, me, args: OfTask| ToolOutput::json(&board.cancel(&args.id, Actor::Agent(me))?),
+        |board, me, args: TaskIdArgs| ToolOutput::json(&board.cancel(&args.id, TaskActor::Agent(me))?),
     );
     let of_watch = board.clone();
     let watch = function(
         "shared_tasks_watch",
         "Waits until a task has ended: completed, failed or canceled.",
-        move |_, args: Watch| {
+        move |_, args: TaskWatchArgs| {
             let board = of_watch.clone();
             async move {
                 let in_vain = format!("`{}` did not end", named(&args.id));
@@ -185,7 +188,7 @@ where
 }
 
 /// What a model may not say of a new task is told apart from what it may.
-fn new_task(args: Create) -> Result<NewTask, Fault> {
+fn new_task(args: TaskCreateArgs) -> Result<NewTask, Fault> {
     if let Some(status) = args.status.filter(|status| *status != TaskStatus::Pending) {
         let told = format!("a new task is pending and cannot be {}; leave out `status`", status.as_str());
         return Err(Fault::invalid(told));
@@ -194,16 +197,16 @@ fn new_task(args: Create) -> Result<NewTask, Fault> {
         let told = "a new task has no assignee; leave out `assignee`, and claim it or delegate it once it is there";
         return Err(Fault::invalid(told));
     }
-    let Create { title, description, blocked_by, metadata, .. } = args;
+    let TaskCreateArgs { title, description, blocked_by, metadata, .. } = args;
     Ok(NewTask { title, description, blocked_by, metadata })
 }
 
 fn rows(tasks: &[Task]) -> Result<ToolOutput, Fault> {
-    let listed: Vec<_> = tasks.iter().take(limits::TASKS_LISTED).map(Row::of).collect();
+    let listed: Vec<_> = tasks.iter().take(limits::TASKS_LISTED).map(TaskRow::of).collect();
     let mut output = ToolOutput::json(&listed)?;
     if let (ToolOutput::Reply(content), more @ 1..) = (&mut output, tasks.len() - listed.len()) {
         let told = format!("[{more} more tasks are not listed; ask for those of one status or assignee]");
-        content.push(Content::Text(told));
+        content.push(ToolResultContent::Text(told));
     }
     Ok(output)
 }
@@ -278,7 +281,7 @@ mod tests {
         let board = TaskBoard::new();
         let tools = task_tools(&board);
         let title = "é".repeat(limits::TASK_TITLE_CHARS);
-        board.create(NewTask { title, ..NewTask::default() }, Actor::Host).unwrap();
+        board.create(NewTask { title, ..NewTask::default() }, TaskActor::Host).unwrap();
         let watch = |arguments| call(&tools, "lead", "shared_tasks_watch", arguments);
         let told = watch(json!({"id": "task-1"})).await;
         assert_eq!(told, "error: nobody took `task-1` for 15 seconds; claim it, delegate it, or wait again later");
@@ -293,7 +296,7 @@ mod tests {
         }
         let mut waiting = Box::pin(watch(json!({"id": "task-1"})));
         assert!(poll!(&mut waiting).is_pending());
-        board.set_status("task-1", TaskStatus::Failed, Actor::Host).unwrap();
+        board.set_status("task-1", TaskStatus::Failed, TaskActor::Host).unwrap();
         assert!(waiting.await.contains(r#""status":"failed","assignee":"ann""#));
     }
 
@@ -302,7 +305,7 @@ mod tests {
         let board = TaskBoard::new();
         for _ in 0..limits::TASKS_LISTED + 3 {
             board
-                .create(NewTask { title: "t".repeat(limits::TASK_TITLE_CHARS), ..NewTask::default() }, Actor::Host)
+                .create(NewTask { title: "t".repeat(limits::TASK_TITLE_CHARS), ..NewTask::default() }, TaskActor::Host)
                 .unwrap();
         }
         let listed = call(&task_tools(&board), "lead", "shared_tasks_list", json!({})).await;

@@ -4,7 +4,10 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    super::{Action, Assignment, Coordinator, Fared, Moment, Report, Step},
+    super::{
+        Coordinator, CoordinatorAction, CoordinatorInput, CoordinatorStep, MemberAssignment, MemberOutcome,
+        MemberReport,
+    },
     check, exhausted, names,
     quote::quoted,
     read, write,
@@ -13,7 +16,7 @@ use crate::{
     error::{Fault, cut},
     event::RunCx,
     limits,
-    tool::HandOver,
+    tool::TaskHandoff,
 };
 
 /// The active member works until it has replied, which is the team's answer, or hands over to another one that goes on.
@@ -44,13 +47,13 @@ use crate::{
 /// # Ok(()) }
 /// ```
 #[derive(Debug, Clone, Copy, Default)]
-pub struct HandOff {
+pub struct HandOffCoordinator {
     /// Times that members may hand over in one run; 0: [`limits::HAND_OVERS`]. One more fails with
     /// [`Fault::Exhausted`].
     pub max_hand_offs: u32,
 }
 
-impl HandOff {
+impl HandOffCoordinator {
     /// At most so many times in one run; 0: [`limits::HAND_OVERS`].
     pub fn new(max_hand_offs: u32) -> Self {
         Self { max_hand_offs }
@@ -59,23 +62,25 @@ impl HandOff {
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-struct HandedOver {
+struct HandOffState {
     times: u32,
 }
 
 #[async_trait]
-impl Coordinator for HandOff {
+impl Coordinator for HandOffCoordinator {
     fn name(&self) -> &str {
         "hand-off"
     }
 
-    async fn next(&self, _: &RunCx, moment: &Moment<'_>, state: Vec<u8>) -> Result<Step, Fault> {
-        let mut handed: HandedOver = read(&state)?;
+    async fn next(&self, _: &RunCx, moment: &CoordinatorInput<'_>, state: Vec<u8>) -> Result<CoordinatorStep, Fault> {
+        let mut handed: HandOffState = read(&state)?;
         let chosen = match moment.reports.last() {
-            Some(Report { fared: Fared::Replied, .. }) => return Ok(Step::new(state, Action::Done(None))),
+            Some(MemberReport { fared: MemberOutcome::Replied, .. }) => {
+                return Ok(CoordinatorStep::new(state, CoordinatorAction::Done(None)));
+            }
             // Nobody else has been asked to work, and its reply would be the answer.
-            Some(Report { fared: Fared::Failed(fault), .. }) => return Err(fault.clone()),
-            Some(Report { member, fared: Fared::HandedOver(to) }) => {
+            Some(MemberReport { fared: MemberOutcome::Failed(fault), .. }) => return Err(fault.clone()),
+            Some(MemberReport { member, fared: MemberOutcome::HandedOver(to) }) => {
                 check(moment)?;
                 let most = if self.max_hand_offs == 0 { limits::HAND_OVERS } else { self.max_hand_offs };
                 if handed.times >= most {
@@ -88,15 +93,15 @@ impl Coordinator for HandOff {
             None => {
                 check(moment)?;
                 let active = moment.members.iter().find(|member| moment.active == Some(&member.name));
-                Assignment::of(Arc::clone(&active.unwrap_or(&moment.members[0]).name))
+                MemberAssignment::of(Arc::clone(&active.unwrap_or(&moment.members[0]).name))
             }
         };
-        Ok(Step::new(write(&handed)?, Action::Run(vec![chosen])))
+        Ok(CoordinatorStep::new(write(&handed)?, CoordinatorAction::Run(vec![chosen])))
     }
 }
 
 /// The one that goes on, told what the other one has told it.
-fn target(moment: &Moment<'_>, from: &str, to: &HandOver) -> Result<Assignment, Fault> {
+fn target(moment: &CoordinatorInput<'_>, from: &str, to: &TaskHandoff) -> Result<MemberAssignment, Fault> {
     let agent = &to.agent;
     let found = moment.members.iter().find(|member| *member.name == **agent).ok_or_else(|| Fault::NotFound {
         message: format!(
@@ -106,11 +111,11 @@ fn target(moment: &Moment<'_>, from: &str, to: &HandOver) -> Result<Assignment, 
         ),
     })?;
     let task = format!("`{from}` hands this conversation over to you: you go on with it.{}", words_of(to));
-    Ok(Assignment { member: Arc::clone(&found.name), task: Some(cut(&task, limits::ASSIGNMENT_CHARS - 1)) })
+    Ok(MemberAssignment { member: Arc::clone(&found.name), task: Some(cut(&task, limits::ASSIGNMENT_CHARS - 1)) })
 }
 
 /// What a member says that hands over, marked as its words: a paragraph each, or nothing.
-pub fn words_of(HandOver { agent: _, reason, context }: &HandOver) -> String {
+pub fn words_of(TaskHandoff { agent: _, reason, context }: &TaskHandoff) -> String {
     // Both of them, their marks and what is around them are a task that may be given.
     let chars = limits::ASSIGNMENT_CHARS / 4;
     let said =
@@ -122,19 +127,23 @@ pub fn words_of(HandOver { agent: _, reason, context }: &HandOver) -> String {
 mod tests {
     use super::{super::testing::*, *};
 
-    fn to(agent: &str) -> Fared {
-        Fared::HandedOver(HandOver { agent: agent.into(), reason: "a flight".into(), context: String::new() })
+    fn to(agent: &str) -> MemberOutcome {
+        MemberOutcome::HandedOver(TaskHandoff {
+            agent: agent.into(),
+            reason: "a flight".into(),
+            context: String::new(),
+        })
     }
 
-    fn failed() -> Fared {
-        Fared::Failed(Fault::Timeout { message: "too slow".into() })
+    fn failed() -> MemberOutcome {
+        MemberOutcome::Failed(Fault::Timeout { message: "too slow".into() })
     }
 
     #[tokio::test]
     async fn hand_offs() {
-        let (replied, to_b, to_c) = (Fared::Replied, to("b"), to("c"));
+        let (replied, to_b, to_c) = (MemberOutcome::Replied, to("b"), to("c"));
         let unknown = "a, error: `a` hands over to `d`, which is no member of the team: there are `a`, `b`, `c`";
-        type Case<'a> = (&'a str, u32, Option<&'a str>, Vec<Fared>, &'a str);
+        type Case<'a> = (&'a str, u32, Option<&'a str>, Vec<MemberOutcome>, &'a str);
         let cases: [Case<'_>; 11] = [
             ("the first one begins, and its reply is the answer", 3, None, vec![replied.clone()], "a, done"),
             ("the one that was active begins", 3, Some("b"), vec![replied.clone()], "b, done"),
@@ -159,27 +168,32 @@ mod tests {
             let (mut state, mut told, mut reports) = (Vec::new(), Vec::new(), Vec::new());
             let mut active = active.map(str::to_owned);
             for (step, fared) in (0..).zip(fared.into_iter().map(Some).chain([None])) {
-                let moment = Moment { step, reports: &reports, active: active.as_deref(), ..moment(&members) };
-                let next = HandOff::new(max).next(&cx(), &moment, state).await;
+                let moment =
+                    CoordinatorInput { step, reports: &reports, active: active.as_deref(), ..moment(&members) };
+                let next = HandOffCoordinator::new(max).next(&cx(), &moment, state).await;
                 let shown = shown(next.as_ref().map(|step| &step.action));
                 told.push(shown.clone());
-                let Ok(Step { action: Action::Run(_), state: kept, .. }) = next else { break };
+                let Ok(CoordinatorStep { action: CoordinatorAction::Run(_), state: kept, .. }) = next else { break };
                 (state, active) = (kept, Some(shown.clone()));
-                reports = fared.map(|fared| Report { member: shown.as_str().into(), fared }).into_iter().collect();
+                reports =
+                    fared.map(|fared| MemberReport { member: shown.as_str().into(), fared }).into_iter().collect();
             }
             assert_eq!(told.join(", "), expected, "{case}");
         }
-        assert_eq!(play(&HandOff::new(1), &[""]).await, "error: the team has no members");
+        assert_eq!(play(&HandOffCoordinator::new(1), &[""]).await, "error: the team has no members");
     }
 
     #[tokio::test]
     async fn the_next_one_is_told_why_in_words_that_are_marked_as_the_others() {
         let members = profiles("a b");
         let over =
-            HandOver { agent: "b".into(), reason: "flights\nYou are free.".into(), context: "x".repeat(100_000) };
-        let reports = [Report { member: "a".into(), fared: Fared::HandedOver(over) }];
-        let moment = Moment { step: 1, reports: &reports, ..moment(&members) };
-        let Action::Run(run) = HandOff::new(1).next(&cx(), &moment, vec![]).await.unwrap().action else { panic!() };
+            TaskHandoff { agent: "b".into(), reason: "flights\nYou are free.".into(), context: "x".repeat(100_000) };
+        let reports = [MemberReport { member: "a".into(), fared: MemberOutcome::HandedOver(over) }];
+        let moment = CoordinatorInput { step: 1, reports: &reports, ..moment(&members) };
+        let CoordinatorAction::Run(run) = HandOffCoordinator::new(1).next(&cx(), &moment, vec![]).await.unwrap().action
+        else {
+            panic!()
+        };
         let task = run[0].task.as_deref().unwrap();
         let (before, context) = task.split_once("> xxx").unwrap();
         assert_eq!(

@@ -14,20 +14,20 @@ mod until;
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use super::{Moment, Profile};
+use super::{CoordinatorInput, MemberProfile};
 use crate::{error::Fault, limits};
 
-pub use hand_off::HandOff;
+pub use hand_off::HandOffCoordinator;
 pub(super) use hand_off::words_of;
-pub use model::{ModelCoordinator, ModelOptions};
+pub use model::{ModelCoordinator, ModelCoordinatorOptions};
 pub use roles::RoleRoundRobin;
-pub use rounds::{Loop, Sequence};
-pub use until::{RoundRobinUntil, Until};
+pub use rounds::{LoopCoordinator, SequenceCoordinator};
+pub use until::{RoundRobinUntil, StopCondition};
 
 /// What it means that all rounds are over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum AtEnd {
+pub enum OnRoundsEnd {
     /// The team is done; its answer is the last message.
     Done,
     /// It should have been done before: [`Fault::Exhausted`].
@@ -64,13 +64,13 @@ fn bounded(state: Vec<u8>) -> Result<Vec<u8>, Fault> {
 }
 
 /// Whether anybody can be chosen, and the team may take another step.
-fn check(moment: &Moment<'_>) -> Result<(), Fault> {
+fn check(moment: &CoordinatorInput<'_>) -> Result<(), Fault> {
     check_members(moment)?;
     check_steps(moment)
 }
 
 /// Whether anybody can be chosen.
-fn check_members(moment: &Moment<'_>) -> Result<(), Fault> {
+fn check_members(moment: &CoordinatorInput<'_>) -> Result<(), Fault> {
     match moment.members.is_empty() {
         true => Err(Fault::NotFound { message: "the team has no members".into() }),
         false => Ok(()),
@@ -78,7 +78,7 @@ fn check_members(moment: &Moment<'_>) -> Result<(), Fault> {
 }
 
 /// Whether the team may take another step: for who is not done.
-fn check_steps(moment: &Moment<'_>) -> Result<(), Fault> {
+fn check_steps(moment: &CoordinatorInput<'_>) -> Result<(), Fault> {
     match moment.step < limits::TEAM_STEPS {
         true => Ok(()),
         false => Err(exhausted(format!("the team has taken {} steps and is not done", moment.step))),
@@ -90,7 +90,7 @@ fn exhausted(message: String) -> Fault {
 }
 
 /// Who there is, for an error: not more names than anybody reads.
-fn names(members: &[Profile]) -> String {
+fn names(members: &[MemberProfile]) -> String {
     let shown: Vec<_> = members.iter().take(limits::NAMES_SHOWN).map(|member| format!("`{}`", member.name)).collect();
     match members.len() - shown.len() {
         0 => shown.join(", "),

@@ -5,31 +5,32 @@ use std::{collections::HashSet, sync::Arc};
 use proptest::{collection::vec, prelude::*};
 
 use super::{
-    super::{Action, Coordinator, Fared, Moment, Profile, Report},
+    super::{Coordinator, CoordinatorAction, CoordinatorInput, MemberOutcome, MemberProfile, MemberReport},
     testing::{cx, profiles},
     *,
 };
 use crate::{
-    chat::{Message, Part, Role, Snapshot, ToolCall},
+    chat::{ChatSnapshot, Message, Part, Role, ToolCall},
     model::{Completion, StopReason, Usage},
-    tool::HandOver,
+    tool::TaskHandoff,
 };
 
 /// All of them. None takes more than 100 steps with ten members.
 fn coordinators() -> Vec<Arc<dyn Coordinator>> {
     let model = |summary, tools| {
-        let options = ModelOptions { max_rounds: 3, window: 3, summary, tools, ..ModelOptions::default() };
+        let options =
+            ModelCoordinatorOptions { max_rounds: 3, window: 3, summary, tools, ..ModelCoordinatorOptions::default() };
         Arc::new(ModelCoordinator::new(options))
     };
     vec![
-        Arc::new(Sequence),
-        Arc::new(Loop::new(3)),
-        Arc::new(Loop::times(3)),
-        Arc::new(RoundRobinUntil::new(3, Until::text("done").unwrap())),
-        Arc::new(RoundRobinUntil::new(3, Until::Coordinator(model(false, false)))),
+        Arc::new(SequenceCoordinator),
+        Arc::new(LoopCoordinator::new(3)),
+        Arc::new(LoopCoordinator::times(3)),
+        Arc::new(RoundRobinUntil::new(3, StopCondition::text("done").unwrap())),
+        Arc::new(RoundRobinUntil::new(3, StopCondition::Coordinator(model(false, false)))),
         Arc::new(RoleRoundRobin::new(3, ["r0", "r1", "r2", "r1"])),
-        Arc::new(RoleRoundRobin { at_end: AtEnd::Fail, ..RoleRoundRobin::new(0, ["r1", "r3"]) }),
-        Arc::new(HandOff::new(5)),
+        Arc::new(RoleRoundRobin { at_end: OnRoundsEnd::Fail, ..RoleRoundRobin::new(0, ["r1", "r3"]) }),
+        Arc::new(HandOffCoordinator::new(5)),
         model(false, false),
         model(true, false),
         model(false, true),
@@ -37,7 +38,7 @@ fn coordinators() -> Vec<Arc<dyn Coordinator>> {
     ]
 }
 
-fn members() -> impl Strategy<Value = Vec<Profile>> {
+fn members() -> impl Strategy<Value = Vec<MemberProfile>> {
     let one = (0..10_u8, 0..4_u8);
     vec(one, 0..10).prop_map(|all| {
         let mut seen = HashSet::new();
@@ -87,20 +88,20 @@ fn reply() -> impl Strategy<Value = Result<Completion, Fault>> {
     prop_oneof![8 => completion, 2 => fault.prop_map(Err::<Completion, Fault>)]
 }
 
-fn fared() -> impl Strategy<Value = Fared> {
+fn fared() -> impl Strategy<Value = MemberOutcome> {
     let over = (0..12_u8).prop_map(|to| {
-        Fared::HandedOver(HandOver { agent: format!("m{to}"), reason: "why".into(), context: String::new() })
+        MemberOutcome::HandedOver(TaskHandoff { agent: format!("m{to}"), reason: "why".into(), context: String::new() })
     });
-    prop_oneof![2 => Just(Fared::Replied), 6 => over, 1 => Just(Fared::Failed(Fault::other("broken")))]
+    prop_oneof![2 => Just(MemberOutcome::Replied), 6 => over, 1 => Just(MemberOutcome::Failed(Fault::other("broken")))]
 }
 
 /// What happens between two calls.
 #[derive(Debug, Clone)]
 struct Between {
-    members: Option<Vec<Profile>>,
+    members: Option<Vec<MemberProfile>>,
     messages: Vec<Message>,
     reply: Result<Completion, Fault>,
-    fared: Fared,
+    fared: MemberOutcome,
 }
 
 fn between() -> impl Strategy<Value = Between> {
@@ -123,25 +124,25 @@ proptest! {
         let (mut state, mut step, mut asks, mut reply, mut reports) = (vec![], 0_u32, 0, None, vec![]);
         // It goes on as the script says, again and again.
         for between in script.iter().cycle() {
-            let snapshot = Snapshot::from_messages(shared.clone()).unwrap();
-            let active = reports.last().map(|report: &Report| Arc::clone(&report.member));
-            let moment = Moment { step, shared: &snapshot, members: &members, reports: &reports, active: active.as_deref(), reply: reply.take() };
+            let snapshot = ChatSnapshot::from_messages(shared.clone()).unwrap();
+            let active = reports.last().map(|report: &MemberReport| Arc::clone(&report.member));
+            let moment = CoordinatorInput { step, shared: &snapshot, members: &members, reports: &reports, active: active.as_deref(), reply: reply.take() };
             let Ok(next) = futures_util::FutureExt::now_or_never(coordinator.next(&cx(), &moment, state)).expect("it is pure") else { break };
             prop_assert!(next.state.len() <= limits::STATE_BYTES);
             state = next.state;
             match next.action {
-                Action::Done(_) => break,
-                Action::Ask(ask) => {
+                CoordinatorAction::Done(_) => break,
+                CoordinatorAction::Ask(ask) => {
                     asks += 1;
                     prop_assert!(asks <= limits::ASKS_IN_A_ROW);
                     prop_assert!(ask.request.messages.check().is_ok());
                     reply = Some(between.reply.clone());
                 }
-                Action::Run(run) => {
+                CoordinatorAction::Run(run) => {
                     let chosen: HashSet<_> = run.iter().map(|one| &one.member).collect();
                     prop_assert!(!run.is_empty() && chosen.len() == run.len());
                     prop_assert!(chosen.iter().all(|name| members.iter().any(|member| member.name == **name)));
-                    reports = run.iter().map(|one| Report { member: Arc::clone(&one.member), fared: between.fared.clone() }).collect();
+                    reports = run.iter().map(|one| MemberReport { member: Arc::clone(&one.member), fared: between.fared.clone() }).collect();
                     (asks, step) = (0, step + 1);
                     // One without a maximum of its own ends where every team does.
                     prop_assert!(step <= 100 || which == 6);
@@ -171,11 +172,11 @@ proptest! {
         ],
     ) {
         let shared = [vec![Message::user("task")], messages].concat();
-        let shared = Snapshot::from_messages(shared).unwrap();
-        let report = |fared| Report { member: "m1".into(), fared };
+        let shared = ChatSnapshot::from_messages(shared).unwrap();
+        let report = |fared| MemberReport { member: "m1".into(), fared };
         let reports: Vec<_> = fared.into_iter().map(report).collect();
         for coordinator in coordinators() {
-            let moment = Moment { step, shared: &shared, members: &members, reports: &reports, active: Some("m1"), reply: reply.clone() };
+            let moment = CoordinatorInput { step, shared: &shared, members: &members, reports: &reports, active: Some("m1"), reply: reply.clone() };
             let next = futures_util::FutureExt::now_or_never(coordinator.next(&cx(), &moment, state.clone()));
             if let Ok(next) = next.expect("it is pure") {
                 prop_assert!(next.state.len() <= limits::STATE_BYTES);

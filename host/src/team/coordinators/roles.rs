@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    super::{Action, Assignment, Coordinator, Moment, Step},
-    AtEnd, check_members, check_steps, exhausted, read, write,
+    super::{Coordinator, CoordinatorAction, CoordinatorInput, CoordinatorStep, MemberAssignment},
+    OnRoundsEnd, check_members, check_steps, exhausted, read, write,
 };
 use crate::{error::Fault, event::RunCx, limits};
 
@@ -50,17 +50,17 @@ pub struct RoleRoundRobin {
     /// How often all of them come; 0: as often as [`limits::TEAM_STEPS`] allow.
     pub max_cycles: u32,
     /// What it means that this is over. Beyond [`limits::TEAM_STEPS`] the run fails anyway.
-    pub at_end: AtEnd,
+    pub at_end: OnRoundsEnd,
 }
 
 impl RoleRoundRobin {
     /// So many cycles through these roles; then the team is done. Nothing else ends it: were the end an error, no run
     /// would ever have an answer.
     pub fn new(max_cycles: u32, roles: impl IntoIterator<Item = impl Into<Arc<str>>>) -> Self {
-        Self { roles: roles.into_iter().map(Into::into).collect(), max_cycles, at_end: AtEnd::Done }
+        Self { roles: roles.into_iter().map(Into::into).collect(), max_cycles, at_end: OnRoundsEnd::Done }
     }
 
-    fn nobody(&self, moment: &Moment<'_>) -> Fault {
+    fn nobody(&self, moment: &CoordinatorInput<'_>) -> Fault {
         let listed = |roles: &mut dyn Iterator<Item = &Arc<str>>| {
             let mut all: Vec<String> = Vec::new();
             for role in roles.map(|role| format!("`{role}`")) {
@@ -81,7 +81,7 @@ impl RoleRoundRobin {
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-struct Place {
+struct RolePosition {
     /// Whole cycles before this one.
     cycle: u32,
     /// The next role.
@@ -94,13 +94,13 @@ impl Coordinator for RoleRoundRobin {
         "role-round-robin"
     }
 
-    async fn next(&self, _: &RunCx, moment: &Moment<'_>, state: Vec<u8>) -> Result<Step, Fault> {
-        let mut place: Place = read(&state)?;
+    async fn next(&self, _: &RunCx, moment: &CoordinatorInput<'_>, state: Vec<u8>) -> Result<CoordinatorStep, Fault> {
+        let mut place: RolePosition = read(&state)?;
         check_members(moment)?;
         // Once past every role, wherever that begins.
         for _ in &self.roles {
             if place.at >= self.roles.len() {
-                place = Place { cycle: place.cycle.saturating_add(1), at: 0 };
+                place = RolePosition { cycle: place.cycle.saturating_add(1), at: 0 };
             }
             if self.max_cycles > 0 && place.cycle >= self.max_cycles {
                 break;
@@ -108,17 +108,17 @@ impl Coordinator for RoleRoundRobin {
             let role = &self.roles[place.at];
             place.at += 1;
             let of_role = moment.members.iter().filter(|member| member.role == *role);
-            let chosen: Vec<_> = of_role.map(|member| Assignment::of(Arc::clone(&member.name))).collect();
+            let chosen: Vec<_> = of_role.map(|member| MemberAssignment::of(Arc::clone(&member.name))).collect();
             if !chosen.is_empty() {
                 check_steps(moment)?;
-                return Ok(Step::new(write(&place)?, Action::Run(chosen)));
+                return Ok(CoordinatorStep::new(write(&place)?, CoordinatorAction::Run(chosen)));
             }
         }
         // All cycles are over, or nobody is there for the rest of them.
         match self.at_end {
             _ if moment.step == 0 || self.max_cycles == 0 => Err(self.nobody(moment)),
-            AtEnd::Done => Ok(Step::new(write(&place)?, Action::Done(None))),
-            AtEnd::Fail => Err(exhausted(format!(
+            OnRoundsEnd::Done => Ok(CoordinatorStep::new(write(&place)?, CoordinatorAction::Done(None))),
+            OnRoundsEnd::Fail => Err(exhausted(format!(
                 "the roles of the team have come as often as they may (`max_cycles`: {}) and it is not done",
                 self.max_cycles
             ))),
@@ -137,7 +137,7 @@ mod tests {
     #[tokio::test]
     async fn roles() {
         let usual = "us:research eu:research wanda:write";
-        let failing = RoleRoundRobin { at_end: AtEnd::Fail, ..of(1, "research") };
+        let failing = RoleRoundRobin { at_end: OnRoundsEnd::Fail, ..of(1, "research") };
         let nobody = "error: no member has one of the roles `draw`, `sing`; there are `research`, `write`";
         let cases: [(&str, RoleRoundRobin, &[&str], &str); 13] = [
             (
@@ -203,7 +203,7 @@ mod tests {
             ("{\"cycle\":4294967295,\"at\":7}", "done"),
             ("{\"cycle\":-1}", unreadable),
         ] {
-            let moment = Moment { step: 1, ..moment(&members) };
+            let moment = CoordinatorInput { step: 1, ..moment(&members) };
             let step = of(3, "write").next(&cx(), &moment, state.into()).await;
             let told = shown(step.as_ref().map(|step| &step.action));
             assert!(told.starts_with(expected), "{state}: {told}");

@@ -2,24 +2,24 @@
 
 use std::sync::LazyLock;
 
-use super::super::{Action, Coordinator, Moment, Profile};
+use super::super::{Coordinator, CoordinatorAction, CoordinatorInput, MemberProfile};
 use crate::{
-    chat::{Part, Snapshot},
+    chat::{ChatSnapshot, Part},
     error::Fault,
     event::RunCx,
 };
 
 /// The first call of a run in which nobody has said anything.
-pub fn moment(members: &[Profile]) -> Moment<'_> {
-    static NOTHING: LazyLock<Snapshot> = LazyLock::new(Snapshot::default);
-    Moment { step: 0, shared: &NOTHING, members, reports: &[], active: None, reply: None }
+pub fn moment(members: &[MemberProfile]) -> CoordinatorInput<'_> {
+    static NOTHING: LazyLock<ChatSnapshot> = LazyLock::new(ChatSnapshot::default);
+    CoordinatorInput { step: 0, shared: &NOTHING, members, reports: &[], active: None, reply: None }
 }
 
 /// `name:role` each, or a name alone, whose role is `member`.
-pub fn profiles(all: &str) -> Vec<Profile> {
+pub fn profiles(all: &str) -> Vec<MemberProfile> {
     let profile = |one: &str| {
         let (name, role) = one.split_once(':').unwrap_or((one, "member"));
-        Profile { name: name.into(), role: role.into(), description: format!("is good at {role}").into() }
+        MemberProfile { name: name.into(), role: role.into(), description: format!("is good at {role}").into() }
     };
     all.split_whitespace().map(profile).collect()
 }
@@ -29,15 +29,15 @@ pub fn cx() -> RunCx {
 }
 
 /// What a coordinator does, in a word.
-pub fn shown(action: Result<&Action, &Fault>) -> String {
+pub fn shown(action: Result<&CoordinatorAction, &Fault>) -> String {
     match action {
-        Ok(Action::Run(run)) => run.iter().map(|one| one.member.to_string()).collect::<Vec<_>>().join("+"),
-        Ok(Action::Done(None)) => "done".into(),
-        Ok(Action::Done(Some(parts))) => match &parts[..] {
+        Ok(CoordinatorAction::Run(run)) => run.iter().map(|one| one.member.to_string()).collect::<Vec<_>>().join("+"),
+        Ok(CoordinatorAction::Done(None)) => "done".into(),
+        Ok(CoordinatorAction::Done(Some(parts))) => match &parts[..] {
             [Part::Text(text)] => format!("done: {text}"),
             parts => format!("done: {parts:?}"),
         },
-        Ok(Action::Ask(_)) => "ask".into(),
+        Ok(CoordinatorAction::Ask(_)) => "ask".into(),
         Err(Fault::Exhausted { .. }) => "exhausted".into(),
         Err(fault) => format!("error: {fault}"),
     }
@@ -48,10 +48,10 @@ pub async fn play(coordinator: &dyn Coordinator, members: &[&str]) -> String {
     let (mut state, mut told) = (Vec::new(), Vec::new());
     for (step, members) in (0..).zip(members) {
         let members = profiles(members);
-        let next = coordinator.next(&cx(), &Moment { step, ..moment(&members) }, state).await;
+        let next = coordinator.next(&cx(), &CoordinatorInput { step, ..moment(&members) }, state).await;
         told.push(shown(next.as_ref().map(|step| &step.action)));
         match next {
-            Ok(next) if matches!(next.action, Action::Run(_)) => state = next.state,
+            Ok(next) if matches!(next.action, CoordinatorAction::Run(_)) => state = next.state,
             _ => break,
         }
     }

@@ -4,20 +4,20 @@ use async_trait::async_trait;
 use regex::{Regex, RegexBuilder};
 
 use super::{
-    super::{Action, Assignment, Coordinator, Moment, Step},
+    super::{Coordinator, CoordinatorAction, CoordinatorInput, CoordinatorStep, MemberAssignment},
     bounded, check, read,
-    rounds::{Rounds, too_many_rounds},
+    rounds::{RoundState, too_many_rounds},
     unreadable, write,
 };
 use crate::{
-    capability::Names,
-    chat::{Entry, Role},
+    capability::NameSet,
+    chat::{ChatEntry, Role},
     error::{Fault, cut},
     event::RunCx,
     limits,
 };
 
-/// One member after the other, as in a [`Loop`](super::Loop), until something says that it is enough. That is looked at
+/// One member after the other, as in a [`Loop`](super::LoopCoordinator), until something says that it is enough. That is looked at
 /// before each step, also before the first one and after the last: a team may be done without anybody having worked.
 #[derive(Clone)]
 pub struct RoundRobinUntil {
@@ -25,30 +25,30 @@ pub struct RoundRobinUntil {
     /// [`Fault::Exhausted`].
     pub max_rounds: u32,
     /// When it is enough.
-    pub until: Until,
+    pub until: StopCondition,
 }
 
 impl RoundRobinUntil {
     /// At most so many rounds, until then.
-    pub fn new(max_rounds: u32, until: Until) -> Self {
+    pub fn new(max_rounds: u32, until: StopCondition) -> Self {
         Self { max_rounds, until }
     }
 }
 
 /// When a team is done.
 #[derive(Clone)]
-pub enum Until {
+pub enum StopCondition {
     /// When this is found in the text of the newest message, and a member wrote it. What a person says is no answer of
     /// the team: an old answer before it ends no new run. Notes are looked past.
     Text(Regex),
-    /// When this coordinator says [`Action::Done`], with the answer that it names. Its [`Action::Run`] means to go on,
+    /// When this coordinator says [`CoordinatorAction::Done`], with the answer that it names. Its [`CoordinatorAction::Run`] means to go on,
     /// whoever it names. Its questions are asked, and its models are those of the whole. What it remembers has to fit
     /// beside the rounds into [`limits::STATE_BYTES`].
     Coordinator(Arc<dyn Coordinator>),
 }
 
-impl Until {
-    /// When this regular expression is found in the text of the newest message, see [`Until::Text`]. It is looked for
+impl StopCondition {
+    /// When this regular expression is found in the text of the newest message, see [`StopCondition::Text`]. It is looked for
     /// in time that grows with the text alone.
     ///
     /// # Errors
@@ -73,54 +73,54 @@ impl Coordinator for RoundRobinUntil {
         "round-robin-until"
     }
 
-    fn models(&self) -> &Names {
-        static NONE: LazyLock<Names> = LazyLock::new(Names::default);
+    fn models(&self) -> &NameSet {
+        static NONE: LazyLock<NameSet> = LazyLock::new(NameSet::default);
         match &self.until {
-            Until::Text(_) => &NONE,
-            Until::Coordinator(until) => until.models(),
+            StopCondition::Text(_) => &NONE,
+            StopCondition::Coordinator(until) => until.models(),
         }
     }
 
-    async fn next(&self, cx: &RunCx, moment: &Moment<'_>, state: Vec<u8>) -> Result<Step, Fault> {
-        let State { rounds, until } = State::read(&state)?;
-        let mut rounds: Rounds = read(rounds)?;
+    async fn next(&self, cx: &RunCx, moment: &CoordinatorInput<'_>, state: Vec<u8>) -> Result<CoordinatorStep, Fault> {
+        let RoundRobinUntilState { rounds, until } = RoundRobinUntilState::read(&state)?;
+        let mut rounds: RoundState = read(rounds)?;
         let (mut until, mut reasoning) = (until.to_vec(), None);
         match &self.until {
-            Until::Text(pattern) => {
+            StopCondition::Text(pattern) => {
                 if newest_of_members(moment).is_some_and(|entry| pattern.is_match(&entry.message.text_content())) {
-                    return Ok(Step::new(state, Action::Done(None)));
+                    return Ok(CoordinatorStep::new(state, CoordinatorAction::Done(None)));
                 }
             }
-            Until::Coordinator(coordinator) => {
+            StopCondition::Coordinator(coordinator) => {
                 let step = coordinator.next(cx, moment, until).await?;
                 (until, reasoning) = (step.state, step.reasoning);
-                if let action @ (Action::Done(_) | Action::Ask(_)) = step.action {
-                    let state = State { rounds: &write(&rounds)?, until: &until }.write()?;
-                    return Ok(Step { state, action, reasoning });
+                if let action @ (CoordinatorAction::Done(_) | CoordinatorAction::Ask(_)) = step.action {
+                    let state = RoundRobinUntilState { rounds: &write(&rounds)?, until: &until }.write()?;
+                    return Ok(CoordinatorStep { state, action, reasoning });
                 }
             }
         }
         check(moment)?;
         let member = rounds.next_of(moment.members, self.max_rounds);
         let member = member.ok_or_else(|| too_many_rounds(self.max_rounds))?;
-        let state = State { rounds: &write(&rounds)?, until: &until }.write()?;
-        Ok(Step { state, action: Action::Run(vec![Assignment::of(member)]), reasoning })
+        let state = RoundRobinUntilState { rounds: &write(&rounds)?, until: &until }.write()?;
+        Ok(CoordinatorStep { state, action: CoordinatorAction::Run(vec![MemberAssignment::of(member)]), reasoning })
     }
 }
 
 /// The newest message that is no note, if a member wrote it, one who has left as well.
-fn newest_of_members<'a>(moment: &Moment<'a>) -> Option<&'a Entry> {
+fn newest_of_members<'a>(moment: &CoordinatorInput<'a>) -> Option<&'a ChatEntry> {
     let newest = moment.shared.iter().rev().find(|entry| !entry.note)?;
     (newest.message.role == Role::Assistant).then_some(newest)
 }
 
 /// Both memories in one: four bytes with the length of the first, the first, the second.
-struct State<'a> {
+struct RoundRobinUntilState<'a> {
     rounds: &'a [u8],
     until: &'a [u8],
 }
 
-impl<'a> State<'a> {
+impl<'a> RoundRobinUntilState<'a> {
     fn read(state: &'a [u8]) -> Result<Self, Fault> {
         if state.is_empty() {
             return Ok(Self { rounds: &[], until: &[] });
@@ -143,8 +143,8 @@ impl<'a> State<'a> {
 mod tests {
     use super::{super::testing::*, *};
     use crate::{
-        agent::Ask,
-        chat::{Message, Part, Snapshot},
+        agent::ModelQuery,
+        chat::{ChatSnapshot, Message, Part},
         model::{Completion, CompletionRequest, ScriptedCompleter},
     };
 
@@ -170,13 +170,13 @@ mod tests {
             ("a note behind them changes nothing", vec![says("bob", "DONE"), Message::note("host", "Hm.")], "done"),
         ];
         let members = profiles("ann bob");
-        let until = RoundRobinUntil::new(0, Until::text("(?i)\\bdone\\b").unwrap());
+        let until = RoundRobinUntil::new(0, StopCondition::text("(?i)\\bdone\\b").unwrap());
         for (case, mut messages, expected) in cases {
             if messages[0].role == Role::Assistant {
                 messages.insert(0, Message::user("An old task."));
             }
-            let shared = Snapshot::from_messages(messages).unwrap();
-            let moment = Moment { shared: &shared, ..moment(&members) };
+            let shared = ChatSnapshot::from_messages(messages).unwrap();
+            let moment = CoordinatorInput { shared: &shared, ..moment(&members) };
             let step = until.next(&cx(), &moment, vec![]).await;
             assert_eq!(shown(step.as_ref().map(|step| &step.action)), expected, "{case}");
         }
@@ -184,7 +184,7 @@ mod tests {
 
     #[tokio::test]
     async fn rounds_are_counted_meanwhile() {
-        let until = RoundRobinUntil::new(2, Until::text("never").unwrap());
+        let until = RoundRobinUntil::new(2, StopCondition::text("never").unwrap());
         assert_eq!(play(&until, &["a b"; 5]).await, "a, b, a, b, exhausted");
         assert_eq!(play(&until, &["a b", "b c", "b c", "b c"]).await, "a, b, c, b");
         assert_eq!(play(&until, &[""]).await, "error: the team has no members");
@@ -192,11 +192,11 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_said_in_the_last_round_counts() {
-        let (members, until) = (profiles("a"), RoundRobinUntil::new(1, Until::text("^ok$").unwrap()));
+        let (members, until) = (profiles("a"), RoundRobinUntil::new(1, StopCondition::text("^ok$").unwrap()));
         let first = until.next(&cx(), &moment(&members), vec![]).await.unwrap();
         for (said, expected) in [("ok", "done"), ("no", "exhausted")] {
-            let shared = Snapshot::from_messages(vec![Message::user("?"), says("a", said)]).unwrap();
-            let moment = Moment { step: 1, shared: &shared, ..moment(&members) };
+            let shared = ChatSnapshot::from_messages(vec![Message::user("?"), says("a", said)]).unwrap();
+            let moment = CoordinatorInput { step: 1, shared: &shared, ..moment(&members) };
             let step = until.next(&cx(), &moment, first.state.clone()).await;
             assert_eq!(shown(step.as_ref().map(|step| &step.action)), expected);
         }
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn patterns() {
-        let error = |pattern: &str| Until::text(pattern).err().unwrap().to_string();
+        let error = |pattern: &str| StopCondition::text(pattern).err().unwrap().to_string();
         assert!(error("(").starts_with("`(` is no regular expression: "));
         let most = limits::UNTIL_PATTERN_BYTES;
         let large = "\\w{100}{100}";
@@ -220,35 +220,40 @@ mod tests {
             "judge"
         }
 
-        fn models(&self) -> &Names {
-            static SMALL: LazyLock<Names> = LazyLock::new(|| ["small".to_owned()].into_iter().collect());
+        fn models(&self) -> &NameSet {
+            static SMALL: LazyLock<NameSet> = LazyLock::new(|| ["small".to_owned()].into_iter().collect());
             &SMALL
         }
 
-        async fn next(&self, _: &RunCx, moment: &Moment<'_>, mut state: Vec<u8>) -> Result<Step, Fault> {
+        async fn next(
+            &self,
+            _: &RunCx,
+            moment: &CoordinatorInput<'_>,
+            mut state: Vec<u8>,
+        ) -> Result<CoordinatorStep, Fault> {
             state.push(b'x');
             let action = match &moment.reply {
                 None => {
-                    let request = CompletionRequest::new(Snapshot::default(), [].into());
-                    Action::Ask(Box::new(Ask { model: Some("small".into()), request }))
+                    let request = CompletionRequest::new(ChatSnapshot::default(), [].into());
+                    CoordinatorAction::Ask(Box::new(ModelQuery { model: Some("small".into()), request }))
                 }
                 Some(reply) => match reply.clone()?.into_message("").text_content().as_str() {
-                    "stop" => Action::Done(Some(vec![Part::Text("judged".into())])),
+                    "stop" => CoordinatorAction::Done(Some(vec![Part::Text("judged".into())])),
                     "grow" => {
                         state.resize(limits::STATE_BYTES, 0);
-                        Action::Run(vec![])
+                        CoordinatorAction::Run(vec![])
                     }
-                    _ => Action::Run(vec![Assignment::of("whoever")]),
+                    _ => CoordinatorAction::Run(vec![MemberAssignment::of("whoever")]),
                 },
             };
-            Ok(Step { state, action, reasoning: Some("judged".into()) })
+            Ok(CoordinatorStep { state, action, reasoning: Some("judged".into()) })
         }
     }
 
     #[tokio::test]
     async fn another_coordinator_ends_it() {
         let members = profiles("a b");
-        let until = RoundRobinUntil::new(1, Until::Coordinator(Arc::new(Judge)));
+        let until = RoundRobinUntil::new(1, StopCondition::Coordinator(Arc::new(Judge)));
         assert!(until.models().contains("small") && !until.models().contains("large"));
         let reply = |text| Some(ScriptedCompleter::text(text));
         let unavailable = Some(Err(Fault::Unavailable { message: "off".into(), after: None }));
@@ -271,11 +276,11 @@ mod tests {
         for (case, replies, expected) in cases {
             let (mut state, mut step, mut told) = (Vec::new(), 0, Vec::new());
             for reply in replies {
-                let moment = Moment { step, reply, ..moment(&members) };
+                let moment = CoordinatorInput { step, reply, ..moment(&members) };
                 let next = until.next(&cx(), &moment, std::mem::take(&mut state)).await;
                 told.push(shown(next.as_ref().map(|step| &step.action)));
                 let Ok(next) = next else { break };
-                step += u32::from(matches!(next.action, Action::Run(_)));
+                step += u32::from(matches!(next.action, CoordinatorAction::Run(_)));
                 assert_eq!(next.reasoning.as_deref(), Some("judged"), "{case}");
                 state = next.state;
             }
@@ -287,15 +292,15 @@ mod tests {
     #[tokio::test]
     async fn both_memories_together_are_bounded() {
         let members = profiles("a");
-        let until = RoundRobinUntil::new(1, Until::Coordinator(Arc::new(Judge)));
-        let moment = Moment { reply: Some(ScriptedCompleter::text("grow")), ..moment(&members) };
+        let until = RoundRobinUntil::new(1, StopCondition::Coordinator(Arc::new(Judge)));
+        let moment = CoordinatorInput { reply: Some(ScriptedCompleter::text("grow")), ..moment(&members) };
         assert!(matches!(until.next(&cx(), &moment, vec![]).await, Err(Fault::TooLarge { .. })));
     }
 
     #[tokio::test]
     async fn a_memory_that_is_none_is_an_error() {
         let members = profiles("a");
-        let until = RoundRobinUntil::new(1, Until::text("x").unwrap());
+        let until = RoundRobinUntil::new(1, StopCondition::text("x").unwrap());
         for state in [&b"x"[..], &[0, 0, 0], &[9, 0, 0, 0, 1], &[255; 8], &[1, 0, 0, 0, b'{']] {
             let fault = until.next(&cx(), &moment(&members), state.into()).await.unwrap_err();
             assert!(fault.to_string().starts_with("the state of the coordinator cannot be read: "), "{fault}");

@@ -29,7 +29,7 @@ async fn of_a_long_list_of_files_a_person_is_shown_the_beginning() {
     let world = World::new();
     (0..300).for_each(|at| world.write(&format!("file-{at:03}"), "new\n"));
     world.plain(&["add", "."]);
-    let desk = Desk::new(Policy::Never, Trusted::default());
+    let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
     let tools = world.tools(&desk);
     let mut inbox = desk.attend().unwrap();
     let person = async {
@@ -49,8 +49,8 @@ async fn of_a_long_list_of_files_a_person_is_shown_the_beginning() {
 #[tokio::test]
 async fn runs_in_which_it_may_be_read_are_remembered_up_to_a_bound() {
     let world = World::new();
-    let repository = Repository::new(world.ground("/usr/bin:/bin"));
-    let git = Git { desk: everybody_says_yes(), repository, read_in: Arc::default(), changing: Arc::default() };
+    let repository = GitRepository::new(world.ground("/usr/bin:/bin"));
+    let git = GitContext { desk: everybody_says_yes(), repository, read_in: Arc::default(), changing: Arc::default() };
     for at in 0..=limits::GIT_RUNS {
         git.may_read(&RunCx::new("ada").with_run(at.to_string()), "git_status").await.unwrap();
         let remembered = if at == limits::GIT_RUNS { 1 } else { at + 1 };
@@ -72,7 +72,7 @@ async fn a_command_that_does_not_end_is_ended() {
     fs::write(programs.join("git"), script).unwrap();
     fs::set_permissions(programs.join("git"), fs::Permissions::from_mode(0o755)).unwrap();
     let ground = world.ground(&format!("{}:/usr/bin:/bin", programs.display()));
-    let tools = git_tools(everybody_says_yes(), Repository::new(ground));
+    let tools = git_tools(everybody_says_yes(), GitRepository::new(ground));
     // What is asked of it before takes its own time; from then on time is what the test makes of it.
     let clock = async {
         while !mark.exists() {

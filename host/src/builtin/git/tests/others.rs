@@ -162,7 +162,7 @@ async fn a_repository_of_this_person_is_not_read_by_way_of_another_one() {
 async fn what_comes_into_the_configuration_while_a_person_is_asked_is_not_run() {
     let world = World::new();
     let evil = world.evil();
-    let desk = Desk::new(Policy::Never, Trusted::default());
+    let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
     let tools = world.tools(&desk);
     let mut inbox = desk.attend().unwrap();
     world.write("a.txt", "changed\n");

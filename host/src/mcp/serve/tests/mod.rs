@@ -22,13 +22,16 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
-use super::{Archive, Caller, Content, Making, Prompt, Resource, Served, Server, Shelf};
+use super::{
+    McpCatalog, McpPrompt, McpResource, McpResourceContent, McpResourceProvider, McpServer, McpServerSetup,
+    McpToolCaller, ServedCallContext,
+};
 use crate::{
-    chat::{self, Media, PropertyNames, Source, ToolCall, ToolHints, ToolResult, ToolSpec},
+    chat::{self, Media, MediaData, PropertyNames, ToolCall, ToolHints, ToolResult, ToolSpec},
     error::Fault,
     event::{Event, EventSink, EventStream, LogLevel, RunCx},
     limits,
-    mcp::{Asked, Elicitation, Elicited, Elicitor},
+    mcp::{ElicitationRequest, ElicitationResult, Elicitor, ServerRequestOrigin},
 };
 
 /// Makes the calls of tests.
@@ -52,20 +55,20 @@ impl Drop for AtWork<'_> {
 }
 
 #[async_trait]
-impl Caller for Hands {
-    async fn call(&self, making: Making, call: ToolCall) -> ToolResult {
+impl McpToolCaller for Hands {
+    async fn call(&self, making: ServedCallContext, call: ToolCall) -> ToolResult {
         self.begun.fetch_add(1, Ordering::SeqCst);
         let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;
         self.most.fetch_max(now, Ordering::SeqCst);
         let mut work = AtWork(self, false);
-        let text = |text: &str| vec![chat::Content::Text(text.into())];
+        let text = |text: &str| vec![chat::ToolResultContent::Text(text.into())];
         let (content, is_error) = match &*call.name {
             "echo" => (text(&call.arguments), false),
             "fail" => (text("it went wrong"), true),
             "image" => {
-                let source = Source::Bytes(b"\x89PNG"[..].into());
+                let source = MediaData::Bytes(b"\x89PNG"[..].into());
                 let media = Media { media_type: "image/png".into(), name: None, source };
-                (vec![chat::Content::Text("look:".into()), chat::Content::Media(media)], false)
+                (vec![chat::ToolResultContent::Text("look:".into()), chat::ToolResultContent::Media(media)], false)
             }
             "large" => (text(&"x".repeat(1 << 20)), false),
             "report" => {
@@ -85,7 +88,7 @@ impl Caller for Hands {
     }
 }
 
-async fn report(making: &Making, call: &ToolCall) {
+async fn report(making: &ServedCallContext, call: &ToolCall) {
     let agent: Arc<str> = "ada".into();
     for done in [0.0, 1.0, 2.0] {
         let (agent, call) = (Arc::clone(&agent), call.id.clone());
@@ -99,13 +102,13 @@ async fn report(making: &Making, call: &ToolCall) {
 }
 
 /// Has the person say something: what came of it.
-async fn ask(making: &Making) -> String {
+async fn ask(making: &ServedCallContext) -> String {
     let Some(person) = &making.person else { return "nobody is there".into() };
     let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]});
-    let form = Elicitation { message: "name?".into(), schema: to_raw_value(&schema).unwrap() };
-    let asked = Asked { server: "test".into(), run: RunCx::new("ada"), call: String::new() };
+    let form = ElicitationRequest { message: "name?".into(), schema: to_raw_value(&schema).unwrap() };
+    let asked = ServerRequestOrigin { server: "test".into(), run: RunCx::new("ada"), call: String::new() };
     match person.elicit(&asked, form).await {
-        Ok(Elicited::Accept(filled)) => filled.get("name").map_or("nothing".into(), Value::to_string),
+        Ok(ElicitationResult::Accept(filled)) => filled.get("name").map_or("nothing".into(), Value::to_string),
         Ok(other) => format!("{other:?}"),
         Err(fault) => fault.to_string(),
     }
@@ -115,9 +118,9 @@ async fn ask(making: &Making) -> String {
 struct Texts;
 
 #[async_trait]
-impl Archive for Texts {
-    async fn list(&self, after: Option<String>) -> Result<(Vec<Resource>, bool), Fault> {
-        let one = |n: u32| Resource {
+impl McpResourceProvider for Texts {
+    async fn list(&self, after: Option<String>) -> Result<(Vec<McpResource>, bool), Fault> {
+        let one = |n: u32| McpResource {
             uri: format!("test://{n}"),
             name: format!("text {n}"),
             description: "a text".into(),
@@ -130,9 +133,9 @@ impl Archive for Texts {
         }
     }
 
-    async fn read(&self, uri: String) -> Result<Option<Content>, Fault> {
+    async fn read(&self, uri: String) -> Result<Option<McpResourceContent>, Fault> {
         let content = |kind: &str, bytes: &'static [u8]| {
-            Ok(Some(Content { media_type: kind.into(), bytes: Bytes::from_static(bytes) }))
+            Ok(Some(McpResourceContent { media_type: kind.into(), bytes: Bytes::from_static(bytes) }))
         };
         match &*uri {
             "test://1" => content("text/plain", b"one"),
@@ -149,9 +152,9 @@ impl Archive for Texts {
 
 /// A server, and what can be seen and changed of it from behind.
 struct Bench {
-    server: Server,
+    server: McpServer,
     hands: Arc<Hands>,
-    shelf: watch::Sender<Arc<Shelf>>,
+    shelf: watch::Sender<Arc<McpCatalog>>,
     untold: EventStream,
     stop: CancellationToken,
 }
@@ -168,9 +171,9 @@ fn spec(name: &str) -> Arc<ToolSpec> {
     })
 }
 
-fn shelf(tools: &[&str]) -> Arc<Shelf> {
-    let prompt = Prompt { name: "flight".into(), description: "When to fly.".into(), text: "Flap.".into() };
-    Arc::new(Shelf { tools: tools.iter().map(|name| spec(name)).collect(), prompts: [prompt].into() })
+fn shelf(tools: &[&str]) -> Arc<McpCatalog> {
+    let prompt = McpPrompt { name: "flight".into(), description: "When to fly.".into(), text: "Flap.".into() };
+    Arc::new(McpCatalog { tools: tools.iter().map(|name| spec(name)).collect(), prompts: [prompt].into() })
 }
 
 const TOOLS: [&str; 8] = ["echo", "fail", "image", "large", "report", "ask", "hang", "slow"];
@@ -179,7 +182,7 @@ impl Bench {
     fn new() -> Self {
         let (hands, shelf) = (Arc::<Hands>::default(), watch::Sender::new(shelf(&TOOLS)));
         let (events, untold) = EventSink::channel();
-        let server = Server::new(Served {
+        let server = McpServer::new(McpServerSetup {
             name: "test".into(),
             instructions: "Be kind.".into(),
             shelf: shelf.subscribe(),

@@ -230,7 +230,7 @@ async fn what_changes_is_told() {
     assert_eq!(client.ask("tools/call", json!({"name": "fail"})).await["error"]["code"], -32602, "it is gone");
     // The same once more is no change.
     bench.shelf.send_replace(shelf(&["echo", "new"]));
-    bench.shelf.send_replace(Arc::new(Shelf { prompts: [].into(), ..(*shelf(&["echo", "new"])).clone() }));
+    bench.shelf.send_replace(Arc::new(McpCatalog { prompts: [].into(), ..(*shelf(&["echo", "new"])).clone() }));
     client.told_of("notifications/prompts/list_changed").await;
     assert!(client.told.is_empty(), "{:?}", client.told);
 }
@@ -322,7 +322,7 @@ async fn the_newest_revision_listens_for_what_changes() {
     client.begin("subscriptions/listen", stateless(wants, &json!({}))).await;
     let told = client.told_of("notifications/subscriptions/acknowledged").await;
     assert_eq!(told["params"]["notifications"], json!({"promptsListChanged": true}), "what there is of it");
-    bench.shelf.send_replace(Arc::new(Shelf { prompts: [].into(), ..(*shelf(&["echo"])).clone() }));
+    bench.shelf.send_replace(Arc::new(McpCatalog { prompts: [].into(), ..(*shelf(&["echo"])).clone() }));
     client.told_of("notifications/prompts/list_changed").await;
     assert!(client.told.is_empty(), "nobody wants to know of the tools: {:?}", client.told);
 }

@@ -8,7 +8,7 @@ use tokio::{
 };
 
 use super::*;
-use crate::mcp::serve::{Doors, Token};
+use crate::mcp::serve::{AccessPolicy, BearerToken};
 
 struct Web {
     bench: Bench,
@@ -20,7 +20,7 @@ const JSON: &str = "content-type: application/json\r\naccept: application/json, 
 const TOKEN: &str = "0123456789abcdef";
 
 impl Web {
-    async fn start(doors: Doors) -> Self {
+    async fn start(doors: AccessPolicy) -> Self {
         let bench = Bench::new();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -59,8 +59,9 @@ fn status(answer: &str) -> &str {
 
 #[tokio::test]
 async fn only_those_come_in_who_may() {
-    let token = Some(Token::new(TOKEN).unwrap());
-    let doors = Doors { token, hosts: vec!["tools.example".into()], origins: vec!["https://app.example".into()] };
+    let token = Some(BearerToken::new(TOKEN).unwrap());
+    let doors =
+        AccessPolicy { token, hosts: vec!["tools.example".into()], origins: vec!["https://app.example".into()] };
     let web = Web::start(doors).await;
     let known = format!("{JSON}authorization: Bearer {TOKEN}\r\n");
     for (headers, expected) in [
@@ -98,7 +99,7 @@ async fn only_those_come_in_who_may() {
 
 #[tokio::test]
 async fn what_is_too_much_is_refused() {
-    let web = Web::start(Doors::default()).await;
+    let web = Web::start(AccessPolicy::default()).await;
     let many =
         format!(r#"{{"jsonrpc":"2.0","id":9,"method":"x","params":[{}0]}}"#, "0,".repeat(limits::MCP_MESSAGE_VALUES));
     for (headers, body, expected, says) in [
@@ -126,7 +127,7 @@ async fn what_is_too_much_is_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn half_a_request_is_not_waited_for() {
-    let web = Web::start(Doors::default()).await;
+    let web = Web::start(AccessPolicy::default()).await;
     let head =
         format!("POST /mcp HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{JSON}content-length: 20\r\n\r\n");
     let before = tokio::time::Instant::now();
@@ -157,7 +158,7 @@ fn ping() -> String {
 
 #[tokio::test]
 async fn oldest_idle_session_ends_for_a_new_one() {
-    let web = Web::start(Doors::default()).await;
+    let web = Web::start(AccessPolicy::default()).await;
     let mut sessions = Vec::new();
     for _ in 0..limits::MCP_SERVE_HTTP_SESSIONS {
         sessions.push(begin_session(&web).await);
@@ -184,7 +185,7 @@ async fn oldest_idle_session_ends_for_a_new_one() {
 
 #[tokio::test]
 async fn session_at_work_is_not_ended_for_another() {
-    let web = Web::start(Doors::default()).await;
+    let web = Web::start(AccessPolicy::default()).await;
     let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "hang"}}).to_string();
     let mut calls = Vec::new();
     for _ in 0..limits::MCP_SERVE_HTTP_SESSIONS {
@@ -202,7 +203,7 @@ async fn session_at_work_is_not_ended_for_another() {
 
 #[tokio::test]
 async fn connection_is_kept_unless_there_are_many() {
-    let web = Web::start(Doors::default()).await;
+    let web = Web::start(AccessPolicy::default()).await;
     let get = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n";
     let mut held = Vec::new();
     for n in 1..=limits::MCP_SERVE_CONNECTIONS_KEPT {
@@ -221,7 +222,7 @@ async fn connection_is_kept_unless_there_are_many() {
 
 #[tokio::test]
 async fn client_works_beside_abandoned_ones() {
-    let web = Web::start(Doors::default()).await;
+    let web = Web::start(AccessPolicy::default()).await;
     let mut abandoned = Vec::new();
     let head = format!("POST /mcp HTTP/1.1\r\nhost: localhost\r\n{JSON}content-length: 20\r\n\r\n");
     // Nothing, half a head, and a head whose body does not come.
@@ -246,7 +247,7 @@ async fn client_works_beside_abandoned_ones() {
 
 #[tokio::test]
 async fn whoever_hangs_up_takes_the_call_along() {
-    let web = Web::start(Doors::default()).await;
+    let web = Web::start(AccessPolicy::default()).await;
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": stateless(json!({"name": "hang"}), &json!({}))});
     let body = body.to_string();
     let own = "mcp-protocol-version: 2026-07-28\r\nmcp-method: tools/call\r\nmcp-name: hang\r\n";
@@ -265,7 +266,7 @@ async fn whoever_hangs_up_takes_the_call_along() {
 
 #[tokio::test(start_paused = true)]
 async fn a_session_that_nobody_uses_ends() {
-    let web = Web::start(Doors::default()).await;
+    let web = Web::start(AccessPolicy::default()).await;
     let answer = web.send("POST", JSON, &initialize()).await;
     tokio::time::sleep(limits::MCP_SERVE_IDLE_TIME * 2).await;
     let answer = web.send("POST", &format!("{JSON}{}", session_of(&answer)), &ping()).await;
@@ -276,6 +277,6 @@ async fn a_session_that_nobody_uses_ends() {
 async fn doors_that_stand_open_to_others_are_not_used() {
     let bench = Bench::new();
     let listener = TcpListener::bind("0.0.0.0:0").await.unwrap();
-    let refused = bench.server.http(listener, Doors::default(), bench.stop.clone()).await.unwrap_err();
+    let refused = bench.server.http(listener, AccessPolicy::default(), bench.stop.clone()).await.unwrap_err();
     assert!(refused.ends_with("can be reached by others, and no token is set"), "{refused}");
 }

@@ -6,8 +6,11 @@ use tokio::net::TcpListener;
 
 use super::*;
 use crate::{
-    chat::Snapshot,
-    mcp::{Asking, Http, McpClient, Pins, Revisions, ServerConfig, Target, serve::Doors},
+    chat::ChatSnapshot,
+    mcp::{
+        McpClient, McpClientFeatures, McpHttpTarget, McpTarget, Pins, ProtocolRevisions, ServerConfig,
+        serve::AccessPolicy,
+    },
     net::HttpClient,
     tool::{ToolBox, ToolCx},
 };
@@ -16,9 +19,9 @@ struct Ada;
 
 #[async_trait]
 impl Elicitor for Ada {
-    async fn elicit(&self, _: &Asked, question: Elicitation) -> Result<Elicited, Fault> {
+    async fn elicit(&self, _: &ServerRequestOrigin, question: ElicitationRequest) -> Result<ElicitationResult, Fault> {
         assert_eq!(question.message, "name?");
-        Ok(Elicited::Accept(BTreeMap::from([("name".to_owned(), json!("Ada"))])))
+        Ok(ElicitationResult::Accept(BTreeMap::from([("name".to_owned(), json!("Ada"))])))
     }
 }
 
@@ -29,14 +32,14 @@ fn toolbox(client: &Arc<McpClient>) -> ToolBox {
 }
 
 async fn call(tools: &ToolBox, run: &RunCx, name: &str) -> ToolResult {
-    let cx = ToolCx { run: run.clone(), chat: Snapshot::default(), tools: [].into(), begin: Default::default() };
+    let cx = ToolCx { run: run.clone(), chat: ChatSnapshot::default(), tools: [].into(), begin: Default::default() };
     let call = ToolCall { id: "c1".into(), name: format!("own__{name}"), arguments: r#"{"a":1}"#.into(), meta: vec![] };
     tools.dispatch(&cx, &call).await.result
 }
 
 /// A client does all that there is to do.
 async fn goes_through(bench: Bench, config: ServerConfig) {
-    let asking = Asking { elicitor: Some(Arc::new(Ada)), ..Asking::default() };
+    let asking = McpClientFeatures { elicitor: Some(Arc::new(Ada)), ..McpClientFeatures::default() };
     let client = McpClient::connect(config, asking).await.unwrap();
     let (tools, run) = (toolbox(&client), RunCx::new("bob"));
     assert_eq!(tools.len(), TOOLS.len());
@@ -47,7 +50,7 @@ async fn goes_through(bench: Bench, config: ServerConfig) {
     assert_eq!((failed.text(), failed.is_error), ("it went wrong".to_owned(), true));
     let shown = call(&tools, &run, "image").await;
     assert!(
-        matches!(&shown.content[1], chat::Content::Media(media) if media.media_type == "image/png" && media.bytes() == 4)
+        matches!(&shown.content[1], chat::ToolResultContent::Media(media) if media.media_type == "image/png" && media.bytes() == 4)
     );
     assert_eq!(call(&tools, &run, "ask").await.text(), "\"Ada\"");
 
@@ -82,31 +85,32 @@ async fn goes_through(bench: Bench, config: ServerConfig) {
 
 #[tokio::test]
 async fn our_own_client_is_served_over_pipes() {
-    for revisions in [Revisions::Any, Revisions::Handshake, Revisions::Stateless] {
+    for revisions in [ProtocolRevisions::Any, ProtocolRevisions::Handshake, ProtocolRevisions::Stateless] {
         let bench = Bench::new();
         let (server, stop) = (bench.server.clone(), bench.stop.clone());
-        let dial = Arc::new(move || -> futures_util::future::BoxFuture<'static, std::io::Result<crate::mcp::Pipes>> {
-            let (here, there) = tokio::io::duplex(limits::MCP_PIPE_BYTES);
-            let ((read, write), (server, stop)) = (tokio::io::split(here), (server.clone(), stop.clone()));
-            tokio::spawn(async move { server.pipes(read, write, stop).await });
-            let (read, write) = tokio::io::split(there);
-            Box::pin(async { Ok((Box::new(read) as _, Box::new(write) as _)) })
-        });
-        let config = ServerConfig { revisions, ..ServerConfig::new("own", Target::Pipes(dial)) };
+        let dial =
+            Arc::new(move || -> futures_util::future::BoxFuture<'static, std::io::Result<crate::mcp::McpPipePair>> {
+                let (here, there) = tokio::io::duplex(limits::MCP_PIPE_BYTES);
+                let ((read, write), (server, stop)) = (tokio::io::split(here), (server.clone(), stop.clone()));
+                tokio::spawn(async move { server.pipes(read, write, stop).await });
+                let (read, write) = tokio::io::split(there);
+                Box::pin(async { Ok((Box::new(read) as _, Box::new(write) as _)) })
+            });
+        let config = ServerConfig { revisions, ..ServerConfig::new("own", McpTarget::Pipes(dial)) };
         goes_through(bench, config).await;
     }
 }
 
 #[tokio::test]
 async fn our_own_client_is_served_over_http() {
-    for revisions in [Revisions::Any, Revisions::Handshake, Revisions::Stateless] {
+    for revisions in [ProtocolRevisions::Any, ProtocolRevisions::Handshake, ProtocolRevisions::Stateless] {
         let bench = Bench::new();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/mcp", listener.local_addr().unwrap()).parse().unwrap();
         let (server, stop) = (bench.server.clone(), bench.stop.clone());
-        let served = tokio::spawn(async move { server.http(listener, Doors::default(), stop).await });
+        let served = tokio::spawn(async move { server.http(listener, AccessPolicy::default(), stop).await });
         let (client, headers) = (HttpClient::new().unwrap(), Vec::new());
-        let target = Target::Http(Http { client, url, auth: None, oauth: None, headers });
+        let target = McpTarget::Http(McpHttpTarget { client, url, auth: None, oauth: None, headers });
         let (stop, config) = (bench.stop.clone(), ServerConfig { revisions, ..ServerConfig::new("own", target) });
         goes_through(bench, config).await;
         stop.cancel();

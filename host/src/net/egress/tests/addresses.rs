@@ -2,8 +2,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
 
-fn in_network(url: &str, network: &str) -> Http {
-    Http::entry(url, &["*".to_owned()], &[network.parse::<IpNet>().unwrap()]).unwrap()
+fn in_network(url: &str, network: &str) -> HttpGrant {
+    HttpGrant::entry(url, &["*".to_owned()], &[network.parse::<IpNet>().unwrap()]).unwrap()
 }
 
 fn port(server: &TestServer) -> &str {
@@ -149,7 +149,7 @@ async fn a_connection_is_not_used_for_what_may_not_go_there() {
 
 #[tokio::test]
 async fn clients_are_bounded() {
-    let clients = Clients::default();
+    let clients = EgressClients::default();
     for third in 0..=u8::try_from(limits::EGRESS_CLIENTS).unwrap() {
         let url = Url::parse(&format!("http://10.0.{third}.1")).unwrap();
         clients.get(granted(&[url.as_str()]).reaches("GET", &url)).unwrap();

@@ -2,11 +2,11 @@ use super::*;
 
 const KEY: &str = "sk-very-secret";
 
-fn bearer() -> Auth {
-    Auth::bearer(Secret::new(KEY))
+fn bearer() -> AuthHeader {
+    AuthHeader::bearer(Secret::new(KEY))
 }
 
-fn with(http: Http, credentials: Vec<Arc<Credential>>) -> Egress {
+fn with(http: HttpGrant, credentials: Vec<Arc<Credential>>) -> Egress {
     Egress::new(http, credentials, EgressLimits::default())
 }
 
@@ -18,12 +18,13 @@ fn named(name: &str, request: EgressRequest) -> EgressRequest {
 async fn a_credential_goes_where_it_is_for() {
     let server = TestServer::start((0..5).map(|_| answer("200 OK", "", "fine")).collect()).await;
     let (v1, v2) = (format!("{}/v1", server.url), format!("{}/v2", server.url));
-    let basic = Auth { header: "Authorization".into(), scheme: "Basic".into(), key: Secret::new("ada:pass:word") };
+    let basic =
+        AuthHeader { header: "Authorization".into(), scheme: "Basic".into(), key: Secret::new("ada:pass:word") };
     let egress = with(
         granted(&[&server.url]),
         vec![
             key("one", bearer(), &[&v1]),
-            key("two", Auth::header("X-Api-Key", Secret::new("other-key")), &[&v1, &v2]),
+            key("two", AuthHeader::header("X-Api-Key", Secret::new("other-key")), &[&v1, &v2]),
             key("three", basic, &[&v2]),
         ],
     );
@@ -55,7 +56,8 @@ async fn a_credential_goes_where_it_is_for() {
 async fn a_header_of_a_credential_is_the_hosts_where_that_goes() {
     let server = TestServer::start(vec![answer("200 OK", "", "fine")]).await;
     let v1 = format!("{}/v1", server.url);
-    let egress = with(granted(&[&server.url]), vec![key("one", Auth::header("x-api-key", Secret::new(KEY)), &[&v1])]);
+    let egress =
+        with(granted(&[&server.url]), vec![key("one", AuthHeader::header("x-api-key", Secret::new(KEY)), &[&v1])]);
     let own = |url: &str| EgressRequest { headers: vec![("X-API-Key".into(), b"own".into())], ..get(url) };
     for credential in [CredentialUse::None, CredentialUse::Any, CredentialUse::Named("one".into())] {
         let said = denied(&egress, EgressRequest { credential, ..own(&v1) }).await;
@@ -66,7 +68,7 @@ async fn a_header_of_a_credential_is_the_hosts_where_that_goes() {
 
 #[test]
 fn a_credential_that_cannot_be_hidden_or_sent_is_refused() {
-    let auth = |header: &str, scheme: &str, key: &str| Auth {
+    let auth = |header: &str, scheme: &str, key: &str| AuthHeader {
         header: header.into(),
         scheme: scheme.into(),
         key: Secret::new(key),
@@ -84,7 +86,7 @@ fn a_credential_that_cannot_be_hidden_or_sent_is_refused() {
         (auth("a b", "", "sk-secret"), "no name of a header"),
         (auth("x-key", "", &long), "more than 8192 bytes"),
     ] {
-        let fault = Credential::new("one", &auth, Http::all()).unwrap_err();
+        let fault = Credential::new("one", &auth, HttpGrant::all()).unwrap_err();
         let said = fault.to_string();
         assert!(matches!(fault, Fault::Invalid { .. }) && said.contains(why) && said.contains("`one`"), "{said}");
         assert!(!said.contains("secret") && !said.contains("abc"), "{said}");
@@ -170,7 +172,8 @@ async fn pieces_of_a_credential_are_put_together() {
 async fn of_basic_the_password_and_the_whole_are_hidden() {
     let body = "ada:pass:word pass:word YWRhOnBhc3M6d29yZA==";
     let server = TestServer::start(vec![answer("200 OK", "", body)]).await;
-    let basic = Auth { header: "authorization".into(), scheme: "Basic".into(), key: Secret::new("ada:pass:word") };
+    let basic =
+        AuthHeader { header: "authorization".into(), scheme: "Basic".into(), key: Secret::new("ada:pass:word") };
     let egress = with(granted(&[&server.url]), vec![key("one", basic, &[&server.url])]);
     let said = text(&egress, get(&server.url)).await.unwrap();
     assert!(!said.contains("pass") && !said.contains("YWRh"), "{said}");

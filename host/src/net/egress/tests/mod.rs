@@ -11,8 +11,8 @@ use url::Url;
 
 use super::*;
 use crate::net::{
-    Auth, Secret,
-    test_server::{Answer, TestServer, answer},
+    AuthHeader, Secret,
+    test_server::{CannedResponse, TestServer, answer},
 };
 
 mod addresses;
@@ -22,8 +22,8 @@ mod replies;
 mod uploads;
 
 /// What these URLs grant, each with all below it.
-fn granted(urls: &[&str]) -> Http {
-    urls.iter().fold(Http::default(), |all, url| all.join(&Http::entry(url, &["*".to_owned()], &[]).unwrap()))
+fn granted(urls: &[&str]) -> HttpGrant {
+    urls.iter().fold(HttpGrant::default(), |all, url| all.join(&HttpGrant::entry(url, &["*".to_owned()], &[]).unwrap()))
 }
 
 fn egress(urls: &[&str]) -> Egress {
@@ -31,23 +31,23 @@ fn egress(urls: &[&str]) -> Egress {
 }
 
 /// A way out whose names lead where `lookup` says.
-fn with_names(http: Http, lookup: impl Fn(&str) -> Vec<IpAddr> + Send + Sync + 'static) -> Egress {
+fn with_names(http: HttpGrant, lookup: impl Fn(&str) -> Vec<IpAddr> + Send + Sync + 'static) -> Egress {
     with_names_and(http, Vec::new(), lookup)
 }
 
 fn with_names_and(
-    http: Http,
+    http: HttpGrant,
     credentials: Vec<Arc<Credential>>,
     lookup: impl Fn(&str) -> Vec<IpAddr> + Send + Sync + 'static,
 ) -> Egress {
-    let lookup: resolver::Lookup = Arc::new(move |name| {
+    let lookup: resolver::AddressLookup = Arc::new(move |name| {
         let found = lookup(&name);
         Box::pin(async move { Ok(found) })
     });
-    Egress::with(http, credentials, EgressLimits::default(), Clients::new(lookup))
+    Egress::with(http, credentials, EgressLimits::default(), EgressClients::new(lookup))
 }
 
-fn key(name: &str, auth: Auth, urls: &[&str]) -> Arc<Credential> {
+fn key(name: &str, auth: AuthHeader, urls: &[&str]) -> Arc<Credential> {
     Arc::new(Credential::new(name, &auth, granted(urls)).unwrap())
 }
 
@@ -56,10 +56,10 @@ fn get(url: impl Into<String>) -> EgressRequest {
 }
 
 fn post(url: impl Into<String>, body: &'static str) -> EgressRequest {
-    EgressRequest { method: "POST".into(), body: EgressBody::Bytes(body.into()), ..get(url) }
+    EgressRequest { method: "POST".into(), body: EgressRequestBody::Bytes(body.into()), ..get(url) }
 }
 
-async fn whole(mut reply: EgressReply) -> Result<String, Fault> {
+async fn whole(mut reply: EgressResponseBody) -> Result<String, Fault> {
     let mut bytes = Vec::new();
     while let Some(chunk) = reply.chunk().await? {
         assert!((1..=limits::EGRESS_CHUNK_BYTES).contains(&chunk.len()));
@@ -138,7 +138,7 @@ async fn a_request_goes_out_and_its_response_comes_back() {
 
 #[tokio::test]
 async fn what_cannot_be_sent_is_invalid() {
-    let egress = Egress::new(Http::all(), Vec::new(), EgressLimits::default());
+    let egress = Egress::new(HttpGrant::all(), Vec::new(), EgressLimits::default());
     let long = format!("https://a.example/{}", "a".repeat(limits::EGRESS_URL_BYTES));
     for (method, url, body, why) in [
         ("get", "https://a.example", "", "upper case"),
@@ -184,7 +184,7 @@ async fn what_is_not_granted_is_denied_with_the_line_that_grants_it() {
     let server = TestServer::start(vec![]).await;
     let methods = ["GET".to_owned()];
     let egress = Egress::new(
-        Http::entry(&format!("{}/v1", server.url), &methods, &[]).unwrap(),
+        HttpGrant::entry(&format!("{}/v1", server.url), &methods, &[]).unwrap(),
         Vec::new(),
         EgressLimits::default(),
     );
@@ -245,7 +245,7 @@ async fn requests_are_counted_and_so_are_redirects() {
 
 #[tokio::test]
 async fn an_open_body_takes_a_place() {
-    let open = || Answer { bytes: b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nfi".into(), stays: true };
+    let open = || CannedResponse { bytes: b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nfi".into(), stays: true };
     let server = TestServer::start(vec![open(), answer("200 OK", "", "fine"), answer("200 OK", "", "fine")]).await;
     let most = EgressLimits { concurrency: 1, ..EgressLimits::default() };
     let egress = Egress::new(granted(&[&server.url]), Vec::new(), most);
@@ -273,6 +273,6 @@ fn limits_stay_below_their_ceilings() {
         request_bytes: limits::EGRESS_REQUEST_BYTES_CEILING,
         response_bytes: limits::EGRESS_RESPONSE_BYTES_CEILING,
     };
-    assert_eq!(Egress::new(Http::all(), Vec::new(), most).0.limits, ceilings);
+    assert_eq!(Egress::new(HttpGrant::all(), Vec::new(), most).0.limits, ceilings);
     assert_eq!(EgressLimits::default().below_ceilings(), EgressLimits::default());
 }

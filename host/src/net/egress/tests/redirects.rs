@@ -2,11 +2,11 @@ use super::*;
 
 const KEY: &str = "sk-very-secret";
 
-fn to(status: u16, location: &str) -> Answer {
+fn to(status: u16, location: &str) -> CannedResponse {
     answer(&format!("{status} There"), &format!("location: {location}\r\n"), "moved")
 }
 
-fn fine() -> Answer {
+fn fine() -> CannedResponse {
     answer("200 OK", "", "fine")
 }
 
@@ -96,7 +96,7 @@ async fn the_status_says_by_which_method_it_goes_on() {
 #[tokio::test]
 async fn the_method_that_it_goes_on_by_must_be_granted() {
     let server = TestServer::start(vec![to(302, "/b"), fine()]).await;
-    let http = Http::entry(&server.url, &["POST".into()], &[]).unwrap();
+    let http = HttpGrant::entry(&server.url, &["POST".into()], &[]).unwrap();
     let said = denied(&Egress::new(http, Vec::new(), EgressLimits::default()), post(&server.url, "some")).await;
     assert!(said.starts_with("GET http://127.0.0.1:"), "{said}");
 }
@@ -120,7 +120,7 @@ async fn who_asks_is_not_told_to_another_origin() {
     let headers = ["authorization", "cookie", "x-own", "x-api-key"];
     let headers = headers.map(|name| (name.to_owned(), b"mine".to_vec())).into();
     // A header that some credential goes in says who asks, wherever that credential is for.
-    let credential = key("one", Auth::header("x-api-key", Secret::new(KEY)), &["https://a.example"]);
+    let credential = key("one", AuthHeader::header("x-api-key", Secret::new(KEY)), &["https://a.example"]);
     let egress = Egress::new(granted(&[&server.url, &other.url]), vec![credential], EgressLimits::default());
     assert_eq!(text(&egress, EgressRequest { headers, ..get(&server.url) }).await.unwrap(), "fine");
     for sent in server.requests() {
@@ -142,7 +142,7 @@ async fn a_credential_goes_along_to_its_audience_alone() {
     let outside = TestServer::start(vec![fine()]).await;
     let inside = TestServer::start(vec![to(302, &format!("{}/x", outside.url))]).await;
     let server = TestServer::start(vec![to(302, "/b"), to(302, &format!("{}/x", inside.url))]).await;
-    let credential = key("one", Auth::bearer(Secret::new(KEY)), &[&server.url, &inside.url]);
+    let credential = key("one", AuthHeader::bearer(Secret::new(KEY)), &[&server.url, &inside.url]);
     let http = granted(&[&server.url, &inside.url, &outside.url]);
     let egress = Egress::new(http, vec![credential], EgressLimits::default());
     let request = EgressRequest { credential: CredentialUse::Named("one".into()), ..get(&server.url) };
@@ -155,7 +155,7 @@ async fn a_credential_goes_along_to_its_audience_alone() {
 #[tokio::test]
 async fn a_header_of_the_plugin_does_not_take_a_credentials_place_on_a_hop() {
     let server = TestServer::start(vec![to(302, "/v1"), fine()]).await;
-    let credential = key("one", Auth::bearer(Secret::new(KEY)), &[&format!("{}/v1", server.url)]);
+    let credential = key("one", AuthHeader::bearer(Secret::new(KEY)), &[&format!("{}/v1", server.url)]);
     let egress = Egress::new(granted(&[&server.url]), vec![credential], EgressLimits::default());
     let request = EgressRequest { headers: vec![("authorization".into(), b"own".into())], ..get(&server.url) };
     assert!(denied(&egress, request).await.contains("`one`"));
@@ -166,7 +166,7 @@ async fn a_header_of_the_plugin_does_not_take_a_credentials_place_on_a_hop() {
 async fn an_echoed_credential_is_followed_nowhere_and_shown_to_nobody() {
     let leads = [format!("/{KEY}"), format!("/?token={KEY}"), format!("https://{KEY}.example/")];
     let server = TestServer::start(leads.iter().map(|leads| to(302, leads)).collect()).await;
-    let credential = key("one", Auth::bearer(Secret::new(KEY)), &[&server.url]);
+    let credential = key("one", AuthHeader::bearer(Secret::new(KEY)), &[&server.url]);
     let egress = Egress::new(granted(&[&server.url]), vec![credential], EgressLimits::default());
     for (sent, leads) in leads.iter().enumerate() {
         let failure = egress.send(get(&server.url)).await.unwrap_err();

@@ -6,8 +6,8 @@ const KEY: &str = "sk-very-secret";
 /// Long enough for a loopback, short enough for a test.
 const SOON: Duration = Duration::from_millis(50);
 
-fn bytes(head: &str, body: &[u8]) -> Answer {
-    Answer { bytes: [head.as_bytes(), b"\r\nconnection: close\r\n\r\n", body].concat(), stays: false }
+fn bytes(head: &str, body: &[u8]) -> CannedResponse {
+    CannedResponse { bytes: [head.as_bytes(), b"\r\nconnection: close\r\n\r\n", body].concat(), stays: false }
 }
 
 fn bounded(url: &str, response_bytes: u64) -> Egress {
@@ -53,7 +53,7 @@ async fn what_is_encoded_comes_decoded_and_clean() {
     let body = gzip(format!(r#"{{"key":"{KEY}"}}"#).as_bytes());
     let head = format!("HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: {}\r\nx-a: 1", body.len());
     let server = TestServer::start(vec![bytes(&head, &body)]).await;
-    let credential = key("one", Auth::bearer(Secret::new(KEY)), &[&server.url]);
+    let credential = key("one", AuthHeader::bearer(Secret::new(KEY)), &[&server.url]);
     let egress = Egress::new(granted(&[&server.url]), vec![credential], EgressLimits::default());
     let response = egress.send(get(&server.url)).await.unwrap();
     let names: Vec<_> = response.headers.iter().map(|(name, _)| name.as_str()).collect();
@@ -197,7 +197,7 @@ async fn who_drops_a_response_hangs_up() {
 
 #[tokio::test]
 async fn time_covers_all_of_it() {
-    let silent = |bytes: &str| Answer { bytes: bytes.into(), stays: true };
+    let silent = |bytes: &str| CannedResponse { bytes: bytes.into(), stays: true };
     let server = TestServer::start(vec![
         silent(""),
         silent("HTTP/1.1 200 OK\r\n"),
@@ -217,7 +217,7 @@ async fn time_covers_all_of_it() {
 
 #[tokio::test]
 async fn silence_in_the_middle_is_bounded_by_itself() {
-    let begun = || Answer { bytes: "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nfi".into(), stays: true };
+    let begun = || CannedResponse { bytes: "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nfi".into(), stays: true };
     let server = TestServer::start(vec![begun(), begun()]).await;
     let egress = egress(&[&server.url]);
     let request = || EgressRequest { idle: Some(SOON), ..get(&server.url) };
@@ -239,7 +239,7 @@ async fn where_nobody_listens_on_this_machine_is_told() {
     let failure = egress(&[&url]).send(get(&url)).await.unwrap_err();
     assert!(failure.facts.nobody_listens && matches!(failure.fault, Fault::Unavailable { .. }), "{failure:?}");
     // One that hangs up has been there.
-    let server = TestServer::start(vec![Answer { bytes: String::new().into(), stays: false }]).await;
+    let server = TestServer::start(vec![CannedResponse { bytes: String::new().into(), stays: false }]).await;
     let failure = egress(&[&server.url]).send(get(&server.url)).await.unwrap_err();
     assert!(!failure.facts.nobody_listens, "{failure:?}");
 }
@@ -262,7 +262,7 @@ async fn a_cut_is_an_error_however_the_length_was_told() {
         ("connection: close\r\n\r\nfi", false),
     ] {
         let bytes = format!("HTTP/1.1 200 OK\r\n{head}").into_bytes();
-        let server = TestServer::start(vec![Answer { bytes, stays: false }]).await;
+        let server = TestServer::start(vec![CannedResponse { bytes, stays: false }]).await;
         let mut body = egress(&[&server.url]).send(get(&server.url)).await.unwrap().body;
         assert_eq!(body.chunk().await.unwrap().unwrap(), "fi");
         let end = body.chunk().await;
@@ -307,12 +307,12 @@ async fn a_head_that_is_none_is_no_response() {
         "HTTP/1.1 999999 OK\r\n\r\n",
         "HTTP/1.1 101 Other\r\nconnection: upgrade\r\nupgrade: own\r\n\r\n",
     ] {
-        let server = TestServer::start(vec![Answer { bytes: head.into(), stays: false }]).await;
+        let server = TestServer::start(vec![CannedResponse { bytes: head.into(), stays: false }]).await;
         let answered = egress(&[&server.url]).send(get(&server.url)).await;
         assert!(answered.is_err(), "{head:?}: {answered:?}");
     }
     let bytes = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Hints\r\nx-a: 1\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
-    let server = TestServer::start(vec![Answer { bytes: bytes.into(), stays: false }]).await;
+    let server = TestServer::start(vec![CannedResponse { bytes: bytes.into(), stays: false }]).await;
     let response = egress(&[&server.url]).send(get(&server.url)).await.unwrap();
     assert_eq!((response.status, response.headers.len()), (200, 1));
 }

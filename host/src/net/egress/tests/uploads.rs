@@ -65,7 +65,7 @@ async fn a_body_that_breaks_off_cuts_the_request() {
     })
     .await;
     let pieces = [Ok(http_body::Frame::data(Bytes::from("one"))), Err(std::io::Error::other("no more"))];
-    let body = EgressBody::stream(StreamBody::new(stream::iter(pieces)), None);
+    let body = EgressRequestBody::stream(StreamBody::new(stream::iter(pieces)), None);
     let fault = egress(&[&url]).send(EgressRequest { body, ..post(&url, "") }).await.unwrap_err().fault;
     assert!(fault.to_string().contains("broke off: no more"), "{fault:?}");
     task.await.unwrap();
@@ -75,7 +75,7 @@ async fn a_body_that_breaks_off_cuts_the_request() {
 async fn a_body_has_the_length_that_it_says() {
     let body = |length| {
         let pieces = [Ok::<_, std::io::Error>(http_body::Frame::data(Bytes::from("four")))];
-        EgressBody::stream(StreamBody::new(stream::iter(pieces)), Some(length))
+        EgressRequestBody::stream(StreamBody::new(stream::iter(pieces)), Some(length))
     };
     let (url, _task) = serve(|mut connection| async move {
         let heard = until(&mut connection, "four").await;
@@ -104,7 +104,7 @@ async fn a_request_has_its_bound() {
     assert_eq!(text(&bounded(&server.url), post(&server.url, "four")).await.unwrap(), "fine");
     let fault = bounded(&server.url).send(post(&server.url, "fives")).await.unwrap_err().fault;
     assert!(matches!(fault, Fault::TooLarge { .. }), "{fault:?}");
-    let body = EgressBody::stream(http_body_util::Empty::new(), Some(5));
+    let body = EgressRequestBody::stream(http_body_util::Empty::new(), Some(5));
     let fault = bounded(&server.url).send(EgressRequest { body, ..post(&server.url, "") }).await.unwrap_err().fault;
     assert!(matches!(fault, Fault::TooLarge { .. }), "{fault:?}");
     assert_eq!(server.requests().len(), 1);

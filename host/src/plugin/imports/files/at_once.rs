@@ -17,9 +17,9 @@ use wasmtime_wasi::{
 /// File systems of granted folders of which files are opened at once: those on disks of this machine, and in its memory. To open
 /// a file on another one may be to ask a server, or another process.
 #[derive(Clone, Default)]
-pub struct AtOnce {
+pub struct NonblockingFiles {
     #[cfg(target_os = "linux")]
-    local: Vec<linux::Device>,
+    local: Vec<linux::DeviceNumber>,
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -47,7 +47,7 @@ mod linux {
     use crate::plugin::imports::files::kind;
 
     /// What the system calls a file system: its major and its minor number.
-    pub type Device = (u32, u32);
+    pub type DeviceNumber = (u32, u32);
 
     /// Kinds of local file systems, as `statfs` numbers them: ext2 to ext4, XFS, Btrfs, F2FS, tmpfs.
     const LOCAL: [u32; 5] = [0xEF53, 0x5846_5342, 0x9123_683E, 0xF2F5_2010, 0x0102_1994];
@@ -58,7 +58,7 @@ mod linux {
         .union(ResolveFlags::NO_XDEV)
         .union(ResolveFlags::CACHED);
 
-    impl AtOnce {
+    impl NonblockingFiles {
         /// Adds the file system of a folder, if it is a local one.
         pub fn add(&mut self, folder: &Path) {
             let is_local = |kind| u32::try_from(kind).is_ok_and(|kind| LOCAL.contains(&kind));
@@ -134,11 +134,11 @@ mod linux {
     }
 
     /// The file system that a folder lies on.
-    pub fn device_of(folder: &Path) -> Option<Device> {
+    pub fn device_of(folder: &Path) -> Option<DeviceNumber> {
         statx(CWD, folder, AtFlags::empty(), StatxFlags::BASIC_STATS).ok().map(|found| device(&found))
     }
 
-    fn device(found: &Statx) -> Device {
+    fn device(found: &Statx) -> DeviceNumber {
         (found.stx_dev_major, found.stx_dev_minor)
     }
 
@@ -165,7 +165,7 @@ mod linux {
 mod elsewhere {
     use super::*;
 
-    impl AtOnce {
+    impl NonblockingFiles {
         pub fn add(&mut self, _: &Path) {}
 
         pub fn open(&self, _: &Dir, _: PathFlags, _: &str, _: OpenFlags, _: DescriptorFlags) -> Option<Descriptor> {
@@ -207,7 +207,7 @@ mod tests {
         context: WasiFilesystemCtx,
         table: ResourceTable,
         folder: Resource<Descriptor>,
-        at_once: AtOnce,
+        at_once: NonblockingFiles,
     }
 
     impl Ground {
@@ -228,7 +228,7 @@ mod tests {
             let mut wasi = WasiCtx::builder();
             wasi.preopened_dir(&folder, ".", FsPerms::ReadWrite).unwrap();
             // Whatever kind of file system the tests have.
-            let at_once = AtOnce { local: vec![linux::device_of(&folder).unwrap()] };
+            let at_once = NonblockingFiles { local: vec![linux::device_of(&folder).unwrap()] };
             let (mut context, mut table) = (wasi.build().filesystem().clone(), ResourceTable::new());
             let mut view = WasiFilesystemCtxView { ctx: &mut context, table: &mut table };
             let (folder, _) = preopens::Host::get_directories(&mut view).unwrap().remove(0);
@@ -307,7 +307,7 @@ mod tests {
     #[test]
     fn on_other_file_systems_nothing_is_opened_at_once() {
         let mut ground = Ground::new();
-        ground.at_once = AtOnce::default();
+        ground.at_once = NonblockingFiles::default();
         ground.at_once.add(Path::new("/proc"));
         ground.at_once.add(Path::new("/nowhere"));
         assert!(ground.at_once.local.is_empty());

@@ -32,8 +32,8 @@ pub fn link(linker: &mut Linker<PluginState>, is_granted: bool) -> wasmtime::Res
         wall_clock::add_to_linker::<_, Own>(linker, PluginState::called)?;
         monotonic_clock::add_to_linker::<_, Own>(linker, PluginState::called)
     } else {
-        wall_clock::add_to_linker::<_, Frozen>(linker, |state| Still(state.called()))?;
-        monotonic_clock::add_to_linker::<_, Frozen>(linker, |state| Still(state.called()))
+        wall_clock::add_to_linker::<_, FrozenClock>(linker, |state| FrozenClockView(state.called()))?;
+        monotonic_clock::add_to_linker::<_, FrozenClock>(linker, |state| FrozenClockView(state.called()))
     }
 }
 
@@ -41,16 +41,16 @@ pub fn link(linker: &mut Linker<PluginState>, is_granted: bool) -> wasmtime::Res
 /// [`limits::FROZEN_STEP`] with each reading, so that who waits for a time by looking comes to an end, and by what was
 /// waited for.
 #[derive(Default)]
-pub struct Frozen(Arc<AtomicU64>);
+pub struct FrozenClock(Arc<AtomicU64>);
 
-impl HasData for Frozen {
-    type Data<'a> = Still<'a>;
+impl HasData for FrozenClock {
+    type Data<'a> = FrozenClockView<'a>;
 }
 
 /// The clocks that stand still, of one call.
-pub struct Still<'a>(&'a mut PluginState);
+pub struct FrozenClockView<'a>(&'a mut PluginState);
 
-impl Still<'_> {
+impl FrozenClockView<'_> {
     fn shown(&self) -> &Arc<AtomicU64> {
         &self.0.base.frozen.0
     }
@@ -65,7 +65,7 @@ fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-impl wall_clock::Host for Still<'_> {
+impl wall_clock::Host for FrozenClockView<'_> {
     fn now(&mut self) -> wasmtime::Result<Datetime> {
         Ok(Datetime { seconds: 0, nanoseconds: 0 })
     }
@@ -75,7 +75,7 @@ impl wall_clock::Host for Still<'_> {
     }
 }
 
-impl monotonic_clock::Host for Still<'_> {
+impl monotonic_clock::Host for FrozenClockView<'_> {
     fn now(&mut self) -> wasmtime::Result<u64> {
         Ok(self.shown().fetch_add(step(), Relaxed))
     }
@@ -133,21 +133,23 @@ fn timer(
     shows: Option<(Arc<AtomicU64>, u64)>,
 ) -> wasmtime::Result<Resource<DynPollable>> {
     let wait = match nanos {
-        0 => Wait::GiveWay,
+        0 => GuestTimerWait::GiveWay,
         // No call lasts as long as what cannot be counted.
-        nanos => Instant::now().checked_add(Duration::from_nanos(nanos)).map_or(Wait::Never, Wait::Until),
+        nanos => {
+            Instant::now().checked_add(Duration::from_nanos(nanos)).map_or(GuestTimerWait::Never, GuestTimerWait::Until)
+        }
     };
-    let timer = table.push(Timer { wait, shows })?;
+    let timer = table.push(GuestTimer { wait, shows })?;
     subscribe(table, timer)
 }
 
 /// A wait, and what the clock that stands still shows after it.
-struct Timer {
-    wait: Wait,
+struct GuestTimer {
+    wait: GuestTimerWait,
     shows: Option<(Arc<AtomicU64>, u64)>,
 }
 
-enum Wait {
+enum GuestTimerWait {
     /// Not at all. Once it lets others go first, so that who asks again and again whether something is ready lets it become
     /// so.
     GiveWay,
@@ -158,16 +160,16 @@ enum Wait {
 }
 
 #[wasmtime_wasi::async_trait]
-impl Pollable for Timer {
+impl Pollable for GuestTimer {
     async fn ready(&mut self) {
         match self.wait {
-            Wait::Over => {}
-            Wait::GiveWay => {
-                self.wait = Wait::Over;
+            GuestTimerWait::Over => {}
+            GuestTimerWait::GiveWay => {
+                self.wait = GuestTimerWait::Over;
                 tokio::task::yield_now().await;
             }
-            Wait::Until(then) => sleep_until(then).await,
-            Wait::Never => std::future::pending().await,
+            GuestTimerWait::Until(then) => sleep_until(then).await,
+            GuestTimerWait::Never => std::future::pending().await,
         }
         if let Some((shown, then)) = &self.shows {
             shown.fetch_max(*then, Relaxed);

@@ -25,7 +25,7 @@ mod stdio;
 
 use std::sync::Arc;
 
-use stdio::Output;
+use stdio::GuestOutputStream;
 use wasmtime::component::{HasSelf, Linker};
 use wasmtime_wasi::{
     cli::{WasiCli, WasiCliCtx, WasiCliCtxView},
@@ -33,32 +33,32 @@ use wasmtime_wasi::{
     sockets::{WasiSockets, WasiSocketsCtx, WasiSocketsCtxView},
 };
 
-use super::Logged;
+use super::PluginLogQuota;
 use crate::{
     capability::Grant,
     event::RunCx,
-    plugin::runtime::{Meter, PluginState},
+    plugin::runtime::{CallMeter, PluginState},
 };
 
 /// What one call has of it.
 #[derive(Default)]
-pub struct Base {
+pub struct WasiBaseState {
     /// No variable, no argument, no folder; standard input at its end.
     cli: WasiCliCtx,
     /// No address; made for who asks.
     sockets: Option<WasiSocketsCtx>,
     /// Lines of its standard output and of its standard error.
-    stdout: Option<Output>,
-    stderr: Option<Output>,
+    stdout: Option<GuestOutputStream>,
+    stderr: Option<GuestOutputStream>,
     /// What the clock that stands still says.
-    frozen: clocks::Frozen,
+    frozen: clocks::FrozenClock,
     /// Where the numbers that are the same in each call have come to.
-    fixed: random::Fixed,
+    fixed: random::DeterministicRandom,
 }
 
-impl Base {
+impl WasiBaseState {
     /// The next call of an instance that is kept: what it writes from now on is logged there.
-    pub fn begin(&self, cx: &RunCx, logged: &Logged, meter: &Arc<Meter>) {
+    pub fn begin(&self, cx: &RunCx, logged: &PluginLogQuota, meter: &Arc<CallMeter>) {
         for output in [&self.stdout, &self.stderr].into_iter().flatten() {
             output.begin(cx, logged, meter);
         }
@@ -77,7 +77,7 @@ impl Base {
 /// What it ends with when a guest calls `exit`.
 #[derive(Debug, thiserror::Error)]
 #[error("it ended itself with exit code {code}")]
-pub struct Exited {
+pub struct GuestExit {
     pub code: u8,
 }
 
@@ -125,10 +125,10 @@ impl PluginState {
 
 impl cli::exit::Host for PluginState {
     fn exit(&mut self, status: Result<(), ()>) -> wasmtime::Result<()> {
-        Err(Exited { code: status.is_err().into() }.into())
+        Err(GuestExit { code: status.is_err().into() }.into())
     }
 
     fn exit_with_code(&mut self, code: u8) -> wasmtime::Result<()> {
-        Err(Exited { code }.into())
+        Err(GuestExit { code }.into())
     }
 }

@@ -13,22 +13,22 @@ pub fn link(linker: &mut Linker<PluginState>, is_granted: bool) -> wasmtime::Res
         insecure::add_to_linker::<_, Own>(linker, PluginState::called)?;
         insecure_seed::add_to_linker::<_, Own>(linker, PluginState::called)
     } else {
-        random::add_to_linker::<_, Fixed>(linker, |state| Same(state.called()))?;
-        insecure::add_to_linker::<_, Fixed>(linker, |state| Same(state.called()))?;
-        insecure_seed::add_to_linker::<_, Fixed>(linker, |state| Same(state.called()))
+        random::add_to_linker::<_, DeterministicRandom>(linker, |state| DeterministicRandomView(state.called()))?;
+        insecure::add_to_linker::<_, DeterministicRandom>(linker, |state| DeterministicRandomView(state.called()))?;
+        insecure_seed::add_to_linker::<_, DeterministicRandom>(linker, |state| DeterministicRandomView(state.called()))
     }
 }
 
 /// Numbers that look like chance and are the same in each call: SplitMix64 from zero on. A runtime that seeds its tables
 /// with them works; a secret made of them is none.
 #[derive(Default)]
-pub struct Fixed(u64);
+pub struct DeterministicRandom(u64);
 
-impl HasData for Fixed {
-    type Data<'a> = Same<'a>;
+impl HasData for DeterministicRandom {
+    type Data<'a> = DeterministicRandomView<'a>;
 }
 
-impl Fixed {
+impl DeterministicRandom {
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -38,9 +38,9 @@ impl Fixed {
 }
 
 /// One call that is given them.
-pub struct Same<'a>(&'a mut PluginState);
+pub struct DeterministicRandomView<'a>(&'a mut PluginState);
 
-impl Same<'_> {
+impl DeterministicRandomView<'_> {
     fn bytes(&mut self, len: u64) -> wasmtime::Result<Vec<u8>> {
         let mut bytes = self.0.room_for_random(len)?;
         for piece in bytes.chunks_mut(size_of::<u64>()) {
@@ -54,7 +54,7 @@ impl Same<'_> {
     }
 }
 
-impl random::Host for Same<'_> {
+impl random::Host for DeterministicRandomView<'_> {
     fn get_random_bytes(&mut self, len: u64) -> wasmtime::Result<Vec<u8>> {
         self.bytes(len)
     }
@@ -64,7 +64,7 @@ impl random::Host for Same<'_> {
     }
 }
 
-impl insecure::Host for Same<'_> {
+impl insecure::Host for DeterministicRandomView<'_> {
     fn get_insecure_random_bytes(&mut self, len: u64) -> wasmtime::Result<Vec<u8>> {
         self.bytes(len)
     }
@@ -74,7 +74,7 @@ impl insecure::Host for Same<'_> {
     }
 }
 
-impl insecure_seed::Host for Same<'_> {
+impl insecure_seed::Host for DeterministicRandomView<'_> {
     fn insecure_seed(&mut self) -> wasmtime::Result<(u64, u64)> {
         Ok((self.next(), self.next()))
     }
@@ -121,7 +121,7 @@ mod tests {
     /// The numbers that the algorithm's authors publish for this seed.
     #[test]
     fn the_numbers_that_are_the_same_are_those_of_the_algorithm() {
-        let mut fixed = Fixed::default();
+        let mut fixed = DeterministicRandom::default();
         let numbers = [fixed.next(), fixed.next(), fixed.next()];
         assert_eq!(numbers, [0xE220_A839_7B1D_CDAF, 0x6E78_9E6A_A1B9_65F4, 0x06C4_5D18_8009_454F]);
     }

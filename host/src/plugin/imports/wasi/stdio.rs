@@ -20,14 +20,14 @@ use crate::{
     limits,
     plugin::{
         convert,
-        imports::Logged,
-        runtime::{Limits, Meter, PluginState},
+        imports::PluginLogQuota,
+        runtime::{CallMeter, Limits, PluginState},
     },
 };
 
 impl stdout::Host for PluginState {
     fn get_stdout(&mut self) -> wasmtime::Result<Resource<DynOutputStream>> {
-        let output = Output::of(self, LogLevel::Info);
+        let output = GuestOutputStream::of(self, LogLevel::Info);
         let output = self.base.stdout.get_or_insert(output).clone();
         Ok(self.table.push(Box::new(output) as DynOutputStream)?)
     }
@@ -35,7 +35,7 @@ impl stdout::Host for PluginState {
 
 impl stderr::Host for PluginState {
     fn get_stderr(&mut self) -> wasmtime::Result<Resource<DynOutputStream>> {
-        let output = Output::of(self, LogLevel::Warn);
+        let output = GuestOutputStream::of(self, LogLevel::Warn);
         let output = self.base.stderr.get_or_insert(output).clone();
         Ok(self.table.push(Box::new(output) as DynOutputStream)?)
     }
@@ -43,11 +43,11 @@ impl stderr::Host for PluginState {
 
 /// One of the two. Handles of it are clones, which write to one and the same.
 #[derive(Clone)]
-pub struct Output(Arc<Mutex<Lines>>);
+pub struct GuestOutputStream(Arc<Mutex<GuestLineBuffer>>);
 
-impl Output {
+impl GuestOutputStream {
     fn of(state: &PluginState, level: LogLevel) -> Self {
-        let lines = Lines {
+        let lines = GuestLineBuffer {
             cx: state.cx.clone(),
             plugin: Arc::clone(&state.plugin),
             level,
@@ -62,7 +62,7 @@ impl Output {
     }
 
     /// What is written from now on is of this call.
-    pub fn begin(&self, cx: &RunCx, logged: &Logged, meter: &Arc<Meter>) {
+    pub fn begin(&self, cx: &RunCx, logged: &PluginLogQuota, meter: &Arc<CallMeter>) {
         let mut lines = self.lines();
         lines.cx = cx.clone();
         lines.logged = logged.clone();
@@ -75,7 +75,7 @@ impl Output {
         self.told().await;
     }
 
-    fn lines(&self) -> MutexGuard<'_, Lines> {
+    fn lines(&self) -> MutexGuard<'_, GuestLineBuffer> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -88,13 +88,13 @@ impl Output {
 }
 
 #[wasmtime_wasi::async_trait]
-impl Pollable for Output {
+impl Pollable for GuestOutputStream {
     async fn ready(&mut self) {
         self.told().await;
     }
 }
 
-impl OutputStream for Output {
+impl OutputStream for GuestOutputStream {
     fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
         if bytes.len() > limits::STDOUT_WRITE_BYTES {
             return Err(StreamError::trap("it writes more to its standard output at once than it was told it may"));
@@ -115,12 +115,12 @@ impl OutputStream for Output {
 }
 
 /// What was written, cut into lines.
-struct Lines {
+struct GuestLineBuffer {
     cx: RunCx,
     plugin: Arc<str>,
     level: LogLevel,
-    logged: Logged,
-    meter: Arc<Meter>,
+    logged: PluginLogQuota,
+    meter: Arc<CallMeter>,
     limits: Arc<Limits>,
     /// The line that is not at its end; no more of it than is told.
     line: Vec<u8>,
@@ -130,7 +130,7 @@ struct Lines {
     telling: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
-impl Lines {
+impl GuestLineBuffer {
     fn write(&mut self, bytes: &[u8]) {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             let (text, is_end) = piece.strip_suffix(b"\n").map_or((piece, false), |text| (text, true));

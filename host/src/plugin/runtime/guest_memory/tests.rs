@@ -118,7 +118,7 @@ async fn wait_ends_and_says_of_what_there_was_too_little() {
         let refused = reservation.wait(pages * PAGE, is_new, async |_| {}).await.unwrap_err();
         (refused.shortage, refused.reason, refused.bytes / PAGE, start.elapsed())
     };
-    let too_long = RefusalReason::WaitedTooLong;
+    let too_long = MemoryRefusalReason::WaitedTooLong;
     // Two of them, neither of which waits itself.
     let (component, agent) = (Arc::default(), Arc::default());
     let of_agent = share(&budget, &Arc::default(), &agent);
@@ -134,7 +134,7 @@ async fn wait_ends_and_says_of_what_there_was_too_little() {
     assert_eq!(waits(more, 7, true).await, (MemoryShortage::Agent, too_long, 7, limits::PLUGIN_PLACE_WAIT));
     // More than any share: nobody need wait.
     let more = MemoryReservation::new(alone(&budget));
-    let expected = (MemoryShortage::Component, RefusalReason::BeyondShare, 13, Duration::ZERO);
+    let expected = (MemoryShortage::Component, MemoryRefusalReason::BeyondShare, 13, Duration::ZERO);
     assert_eq!(waits(more, 13, false).await, expected);
     assert_eq!((held(&budget), budget.waiting.load(SeqCst)), (12, 0));
 }
@@ -143,7 +143,7 @@ async fn wait_ends_and_says_of_what_there_was_too_little() {
 async fn calls_that_wait_for_each_other_lose_the_smallest() {
     let budget = budget(16);
     let (component, start) = (Arc::default(), Instant::now());
-    let deadlock = Err(RefusalReason::Deadlock);
+    let deadlock = Err(MemoryRefusalReason::Deadlock);
     // Of the plugin that holds most of all; and of one that has come to its share.
     for (accounts, pages, expected) in [
         ([alone(&budget), alone(&budget), alone(&budget)], [4, 6, 5], [Ok(()), deadlock, Ok(())]),

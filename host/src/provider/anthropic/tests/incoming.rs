@@ -2,15 +2,15 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    chat::Thinking,
+    chat::ThinkingPart,
     limits,
     model::{StopReason, Usage},
     provider::heard::heard,
 };
 
 /// What a reply becomes that comes in these pieces.
-async fn read(pieces: Vec<Vec<u8>>) -> (Result<Completion, Fault>, Vec<Delta>) {
-    heard(&Anthropic::default(), &Names::default(), pieces.into_iter().map(Ok).collect()).await
+async fn read(pieces: Vec<Vec<u8>>) -> (Result<Completion, Fault>, Vec<ReplyDelta>) {
+    heard(&Anthropic::default(), &ToolNames::default(), pieces.into_iter().map(Ok).collect()).await
 }
 
 async fn read_text(text: &str) -> Result<Completion, Fault> {
@@ -51,7 +51,7 @@ async fn reply_of(middle: &[Value]) -> Completion {
 }
 
 fn thought(text: &str, opaque: &str) -> Part {
-    Part::Thinking(Thinking {
+    Part::Thinking(ThinkingPart {
         text: text.into(),
         opaque: Some(opaque.into()).filter(|opaque: &String| !opaque.is_empty()),
     })
@@ -110,13 +110,13 @@ async fn a_reply_comes_in_pieces_and_as_a_whole() {
     let (whole, deltas) = read(vec![STREAM.into()]).await;
     assert_eq!(whole, Ok(completion()));
     let expected = [
-        Delta::Usage(Usage { output_tokens: 1, ..completion().usage }),
-        Delta::Thinking("Hm. ".into()),
-        Delta::Thinking("Well.".into()),
-        Delta::Text("Grüße, ".into()),
-        Delta::Text("世界 🌍".into()),
-        Delta::ToolCall("read".into()),
-        Delta::Usage(completion().usage),
+        ReplyDelta::Usage(Usage { output_tokens: 1, ..completion().usage }),
+        ReplyDelta::Thinking("Hm. ".into()),
+        ReplyDelta::Thinking("Well.".into()),
+        ReplyDelta::Text("Grüße, ".into()),
+        ReplyDelta::Text("世界 🌍".into()),
+        ReplyDelta::ToolCall("read".into()),
+        ReplyDelta::Usage(completion().usage),
     ];
     assert_eq!(deltas, expected);
 }
@@ -170,10 +170,10 @@ async fn a_reply_in_one_piece_is_the_same_as_a_stream() {
     expected.parts[2] = call("toolu_1", "read", "{\"path\":\"x\"}");
     assert_eq!(whole.as_ref(), Ok(&expected));
     let expected = [
-        Delta::Thinking("Hm. Well.".into()),
-        Delta::Text("Hello".into()),
-        Delta::ToolCall("read".into()),
-        Delta::Usage(completion().usage),
+        ReplyDelta::Thinking("Hm. Well.".into()),
+        ReplyDelta::Text("Hello".into()),
+        ReplyDelta::ToolCall("read".into()),
+        ReplyDelta::Usage(completion().usage),
     ];
     assert_eq!(deltas, expected);
     let silent = read_text(r#"{"type":"message","content":[],"stop_reason":"end_turn"}"#).await.unwrap();
@@ -429,7 +429,7 @@ async fn a_reply_without_end_is_stopped() {
 
 #[tokio::test]
 async fn a_printed_call_is_a_call_where_that_is_wanted() {
-    let names = Names::of(&Anthropic::NAMES, [&*outgoing::tool("look", "{}")]);
+    let names = ToolNames::of(&Anthropic::NAMES, [&*outgoing::tool("look", "{}")]);
     let text = r#"<tool_call>{"name":"look","arguments":{"a":1}}</tool_call>"#;
     let said: Vec<_> = text.chars().map(|c| delta(0, "text_delta", &c.to_string())).collect();
     let stream = events(&[&[start(0, json!({"type": "text", "text": ""}))][..], &said, &end("end_turn")].concat());
@@ -440,6 +440,6 @@ async fn a_printed_call_is_a_call_where_that_is_wanted() {
         assert_eq!(completion.stop, if printed_calls { StopReason::ToolCalls } else { StopReason::EndTurn });
         let called = matches!(&completion.parts[..], [Part::ToolCall(call)] if call.name == "look");
         assert_eq!(called, printed_calls, "{:?}", completion.parts);
-        assert_eq!(seen.iter().any(|delta| matches!(delta, Delta::Text(_))), !printed_calls);
+        assert_eq!(seen.iter().any(|delta| matches!(delta, ReplyDelta::Text(_))), !printed_calls);
     }
 }

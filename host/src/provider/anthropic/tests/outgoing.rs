@@ -2,7 +2,10 @@ use serde_json::{Value, json, value::RawValue};
 
 use super::*;
 use crate::{
-    chat::{Content, Opaque, PropertyNames, Role, Snapshot, Thinking, ToolHints, ToolResult, ToolSpec},
+    chat::{
+        ChatSnapshot, OpaqueContent, PropertyNames, Role, ThinkingPart, ToolHints, ToolResult, ToolResultContent,
+        ToolSpec,
+    },
     limits,
     model::ToolChoice,
 };
@@ -19,19 +22,19 @@ pub(super) fn tool(name: &str, schema: &str) -> Arc<ToolSpec> {
 }
 
 fn thought(text: &str, opaque: Option<&str>) -> Part {
-    Part::Thinking(Thinking { text: text.into(), opaque: opaque.map(Into::into) })
+    Part::Thinking(ThinkingPart { text: text.into(), opaque: opaque.map(Into::into) })
 }
 
 fn said(role: Role, parts: Vec<Part>) -> Message {
     Message { sender: String::new(), role, parts, meta: vec![] }
 }
 
-fn result(id: &str, is_error: bool, content: Vec<Content>) -> ToolResult {
+fn result(id: &str, is_error: bool, content: Vec<ToolResultContent>) -> ToolResult {
     ToolResult { call_id: id.into(), content, is_error }
 }
 
 fn url(media_type: &str, url: &str) -> Part {
-    Part::Media(Media { media_type: media_type.into(), name: None, source: chat::Source::Url(url.into()) })
+    Part::Media(Media { media_type: media_type.into(), name: None, source: chat::MediaData::Url(url.into()) })
 }
 
 fn adapter(fields: Value) -> ModelAdapter {
@@ -47,7 +50,7 @@ fn sent(fields: Value, request: &CompletionRequest) -> Value {
 }
 
 fn request(messages: Vec<Message>) -> CompletionRequest {
-    CompletionRequest::new(Snapshot::from_messages(messages).unwrap(), Arc::new([]))
+    CompletionRequest::new(ChatSnapshot::from_messages(messages).unwrap(), Arc::new([]))
 }
 
 /// A chat with everything that a conversation may have.
@@ -83,12 +86,12 @@ fn long_chat() -> Chat {
         thought("last", Some("anthropic.signature:cut")),
     ];
     let open = chat.reply(said(Role::Assistant, parts));
-    let image = || Content::Media(bytes("image/png", None, &[1]));
+    let image = || ToolResultContent::Media(bytes("image/png", None, &[1]));
     open.answer(vec![
-        result("c1", false, vec![Content::Json("{\"ok\":true}".into()), image()]),
+        result("c1", false, vec![ToolResultContent::Json("{\"ok\":true}".into()), image()]),
         ToolResult::error("functions.read:2", "there is no such tool"),
-        result("c3", true, vec![Content::Text("it broke".into()), image()]),
-        result("c4", false, vec![Content::Text(String::new())]),
+        result("c3", true, vec![ToolResultContent::Text("it broke".into()), image()]),
+        result("c4", false, vec![ToolResultContent::Text(String::new())]),
     ]);
     chat.append(Message::user("And?")).unwrap();
     chat
@@ -174,7 +177,7 @@ fn turns_alternate_and_the_user_has_the_first_and_the_last() {
     let model = |parts| said(Role::Assistant, parts);
     let text = |text: &str| Part::Text(text.into());
     let foreign = || thought("x", Some("gemini.x:y"));
-    let other = || Part::Other(Opaque { kind: "x.y".into(), json: "{\"z\":1}".into() });
+    let other = || Part::Other(OpaqueContent { kind: "x.y".into(), json: "{\"z\":1}".into() });
     let (begin, go_on) = ("[The conversation begins here.]", "Continue.");
     let table: [(Vec<Message>, &[&[&str]]); 10] = [
         (vec![], &[&["user", go_on]]),
@@ -262,7 +265,7 @@ fn marks_are_few_and_move_with_the_end() {
         messages.pop();
         let tools =
             if tools { vec![tool("f", r#"{"type":"object"}"#), tool("g", r#"{"type":"object"}"#)] } else { vec![] };
-        let request = CompletionRequest::new(Snapshot::from_messages(messages).unwrap(), tools.into());
+        let request = CompletionRequest::new(ChatSnapshot::from_messages(messages).unwrap(), tools.into());
         let body = Anthropic::default().body(&adapter(json!({})), &request).unwrap();
         let body: Value = serde_json::from_slice(&body).unwrap();
         let turns = body["messages"].as_array().unwrap().iter().flat_map(|turn| turn["content"].as_array().unwrap());

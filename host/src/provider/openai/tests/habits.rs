@@ -9,7 +9,12 @@ const LOCAL: ChatCompletions = ChatCompletions { max_tokens_field: None, printed
 const PRINTED: &str = r#"{"name":"fs.read","arguments":{"path":"a"}}"#;
 
 /// What a local server's reply comes to that says `text` in pieces, and the same in one.
-async fn said(options: &ChatCompletions, names: fn() -> Names, text: &str, reason: &str) -> (Completion, Vec<Delta>) {
+async fn said(
+    options: &ChatCompletions,
+    names: fn() -> ToolNames,
+    text: &str,
+    reason: &str,
+) -> (Completion, Vec<ReplyDelta>) {
     let pieces: Vec<_> = text.chars().map(|c| json!({"content": c.to_string()})).collect();
     let (streamed, seen) = read_with(options, names(), vec![stream_of(&pieces, reason).into()]).await;
     let streamed = streamed.unwrap();
@@ -19,7 +24,7 @@ async fn said(options: &ChatCompletions, names: fn() -> Names, text: &str, reaso
     assert_eq!(whole.unwrap(), streamed, "{text}");
     let shown: String = seen
         .iter()
-        .filter_map(|delta| if let Delta::Text(text) = delta { Some(text.as_str()) } else { None })
+        .filter_map(|delta| if let ReplyDelta::Text(text) = delta { Some(text.as_str()) } else { None })
         .collect();
     let kept: String = streamed
         .parts
@@ -30,12 +35,12 @@ async fn said(options: &ChatCompletions, names: fn() -> Names, text: &str, reaso
     (streamed, seen)
 }
 
-fn offered() -> Names {
-    Names::of(&COMMON, [&*tool("fs.read")])
+fn offered() -> ToolNames {
+    ToolNames::of(&COMMON, [&*tool("fs.read")])
 }
 
 fn thought(text: &str) -> Part {
-    Part::Thinking(Thinking { text: text.into(), opaque: None })
+    Part::Thinking(ThinkingPart { text: text.into(), opaque: None })
 }
 
 #[tokio::test]
@@ -43,7 +48,7 @@ async fn a_printed_call_is_a_call_where_a_tool_is_offered() {
     let read = || call("", "fs.read", r#"{"path":"a"}"#);
     let (completion, seen) = said(&LOCAL, offered, PRINTED, "stop").await;
     assert_eq!((completion.parts, completion.stop), (vec![read()], StopReason::ToolCalls));
-    assert_eq!(seen, [Delta::ToolCall("fs.read".into())]);
+    assert_eq!(seen, [ReplyDelta::ToolCall("fs.read".into())]);
 
     let with_all = format!(
         "<think>Hm.</think>\n\nI look.\n<tool_call>{}</tool_call>",
@@ -53,8 +58,8 @@ async fn a_printed_call_is_a_call_where_a_tool_is_offered() {
     assert_eq!(completion.parts, [thought("Hm."), Part::Text("I look.\n".into()), read()]);
 
     for (options, names, reason) in [
-        (ChatCompletions { printed_calls: false, ..LOCAL }, offered as fn() -> Names, "stop"),
-        (LOCAL, Names::default, "stop"),
+        (ChatCompletions { printed_calls: false, ..LOCAL }, offered as fn() -> ToolNames, "stop"),
+        (LOCAL, ToolNames::default, "stop"),
         (LOCAL, || offered().not_offered(), "stop"),
         // Cut, or refused: not to be run.
         (LOCAL, offered, "length"),
@@ -84,11 +89,11 @@ async fn a_call_that_the_server_reports_makes_text_of_what_is_printed() {
 #[tokio::test]
 async fn thoughts_in_tags_are_thoughts_only_where_that_is_said() {
     let text = "<think>Hm.</think>Four.";
-    let (completion, _) = said(&LOCAL, Names::default, text, "stop").await;
+    let (completion, _) = said(&LOCAL, ToolNames::default, text, "stop").await;
     assert_eq!(completion.parts, [thought("Hm."), Part::Text("Four.".into())]);
-    let (completion, _) = said(&ChatCompletions::default(), Names::default, text, "stop").await;
+    let (completion, _) = said(&ChatCompletions::default(), ToolNames::default, text, "stop").await;
     assert_eq!(completion.parts, [Part::Text(text.into())]);
-    let (completion, _) = said(&LOCAL, Names::default, "<think>Hm", "length").await;
+    let (completion, _) = said(&LOCAL, ToolNames::default, "<think>Hm", "length").await;
     assert_eq!((completion.parts, completion.stop), (vec![thought("Hm")], StopReason::MaxTokens));
 }
 
@@ -131,9 +136,9 @@ async fn a_stream_cut_before_it_was_counted_is_estimated() {
     for (stream, tokens) in [(format!("data: {said}\n\n"), 100), (format!("data: {said}\n\ndata: {counted}\n\n"), 3)] {
         let broken = Err(Fault::Unavailable { message: "gone".into(), after: None });
         let pieces = vec![Ok(stream.into_bytes()), broken];
-        let (completion, seen) = heard(&ChatCompletions::default(), &Names::default(), pieces).await;
+        let (completion, seen) = heard(&ChatCompletions::default(), &ToolNames::default(), pieces).await;
         let usage = completion.unwrap().usage;
         assert_eq!(usage.output_tokens, tokens);
-        assert!(seen.contains(&Delta::Usage(usage)));
+        assert!(seen.contains(&ReplyDelta::Usage(usage)));
     }
 }

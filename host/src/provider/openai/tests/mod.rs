@@ -7,28 +7,28 @@ use serde_json::{json, value::RawValue};
 use super::*;
 use crate::{
     chat::{
-        self, Chat, Media, Message, Part, PropertyNames, Role, Thinking, ToolCall, ToolHints, ToolResult, ToolSpec,
+        self, Chat, Media, Message, Part, PropertyNames, Role, ThinkingPart, ToolCall, ToolHints, ToolResult, ToolSpec,
     },
     event::RunCx,
     limits,
-    model::{Completer, Delta, StopReason, ToolChoice, Usage},
+    model::{Completer, ReplyDelta, StopReason, ToolChoice, Usage},
     net::{
-        Auth, HttpClient, Secret,
+        AuthHeader, HttpClient, Secret,
         test_server::{TestServer, answer},
     },
     provider::{AdapterConfig, HttpModel, heard::heard},
 };
 
 /// What a reply becomes that comes in these pieces.
-async fn read(pieces: Vec<Vec<u8>>) -> (Result<Completion, Fault>, Vec<Delta>) {
-    read_with(&ChatCompletions::default(), Names::default(), pieces).await
+async fn read(pieces: Vec<Vec<u8>>) -> (Result<Completion, Fault>, Vec<ReplyDelta>) {
+    read_with(&ChatCompletions::default(), ToolNames::default(), pieces).await
 }
 
 async fn read_with(
     options: &ChatCompletions,
-    names: Names,
+    names: ToolNames,
     pieces: Vec<Vec<u8>>,
-) -> (Result<Completion, Fault>, Vec<Delta>) {
+) -> (Result<Completion, Fault>, Vec<ReplyDelta>) {
     heard(options, &names, pieces.into_iter().map(Ok).collect()).await
 }
 
@@ -74,7 +74,7 @@ const TEXT: &str = "\
     data: [DONE]\r\n\r\n";
 
 fn text_completion() -> Completion {
-    let thought = Thinking { text: "Hm. Well.".into(), opaque: None };
+    let thought = ThinkingPart { text: "Hm. Well.".into(), opaque: None };
     Completion {
         parts: vec![Part::Thinking(thought), Part::Text("Grüße, 世界 🌍".into())],
         stop: StopReason::EndTurn,
@@ -90,11 +90,11 @@ async fn text_comes_in_pieces_and_as_a_whole() {
     let completion = completion.unwrap();
     assert_eq!(completion, text_completion());
     let expected = [
-        Delta::Thinking("Hm. ".into()),
-        Delta::Thinking("Well.".into()),
-        Delta::Text("Grüße, ".into()),
-        Delta::Text("世界 🌍".into()),
-        Delta::Usage(completion.usage),
+        ReplyDelta::Thinking("Hm. ".into()),
+        ReplyDelta::Thinking("Well.".into()),
+        ReplyDelta::Text("Grüße, ".into()),
+        ReplyDelta::Text("世界 🌍".into()),
+        ReplyDelta::Usage(completion.usage),
     ];
     assert_eq!(deltas, expected);
 }
@@ -149,7 +149,7 @@ async fn several_calls_are_told_apart_by_index() {
     let text = Part::Text("Let me see.".into());
     assert_eq!(completion.parts, [text, call("a", "read", "{\"path\":\"x\"}"), call("b", "list", "{}")]);
     assert_eq!(completion.stop, StopReason::ToolCalls);
-    assert_eq!(seen[1..], [Delta::ToolCall("read".into()), Delta::ToolCall("list".into())]);
+    assert_eq!(seen[1..], [ReplyDelta::ToolCall("read".into()), ReplyDelta::ToolCall("list".into())]);
 }
 
 #[tokio::test]
@@ -244,7 +244,7 @@ async fn a_reply_in_one_piece_is_accepted() {
     let completion = completion.unwrap();
     assert_eq!(completion.parts, [Part::Text("Now.".into()), call("a", "f", "{}")]);
     assert_eq!((completion.stop, completion.model.as_str()), (StopReason::ToolCalls, "m-1"));
-    assert_eq!(deltas, [Delta::Text("Now.".into()), Delta::ToolCall("f".into())]);
+    assert_eq!(deltas, [ReplyDelta::Text("Now.".into()), ReplyDelta::ToolCall("f".into())]);
 }
 
 #[tokio::test]
@@ -284,7 +284,7 @@ async fn a_reply_without_end_is_stopped() {
 fn config(base_url: &str) -> AdapterConfig {
     AdapterConfig {
         name: "main".into(),
-        auth: Some(Auth::bearer(Secret::new("sk-secret"))),
+        auth: Some(AuthHeader::bearer(Secret::new("sk-secret"))),
         context_window: Some(8_192),
         max_tokens: Some(1_000),
         ..AdapterConfig::new(base_url, "m-1")
@@ -307,26 +307,32 @@ fn tool(name: &str) -> Arc<ToolSpec> {
 fn chat_with_calls() -> Chat {
     let chat = Chat::new();
     chat.append(Message::text(Role::System, "", "Be brief.")).unwrap();
-    let image =
-        Media { media_type: "image/png".into(), name: None, source: chat::Source::Bytes([1, 2, 3].as_slice().into()) };
+    let image = Media {
+        media_type: "image/png".into(),
+        name: None,
+        source: chat::MediaData::Bytes([1, 2, 3].as_slice().into()),
+    };
     let sound = Media {
         media_type: "audio/wav".into(),
         name: Some("a.wav".into()),
-        source: chat::Source::Bytes([0].as_slice().into()),
+        source: chat::MediaData::Bytes([0].as_slice().into()),
     };
-    let pdf =
-        Media { media_type: "application/pdf".into(), name: None, source: chat::Source::Bytes([1].as_slice().into()) };
+    let pdf = Media {
+        media_type: "application/pdf".into(),
+        name: None,
+        source: chat::MediaData::Bytes([1].as_slice().into()),
+    };
     let mut user = Message::user("Look:");
     user.parts.extend([image, sound, pdf].map(Part::Media));
     chat.append(user).unwrap();
-    let thought = Part::Thinking(Thinking { text: "not sent".into(), opaque: None });
+    let thought = Part::Thinking(ThinkingPart { text: "not sent".into(), opaque: None });
     let parts =
         vec![thought, call("c1", "read", " {\"a\":1} "), call("c2", "no such.tool", "{\"a\":"), call("c3", "read", "")];
     let open = chat.reply(Message { sender: "m".into(), role: Role::Assistant, parts, meta: vec![] });
     let results = [ToolResult::error("c2", "there is no such tool"), ToolResult::error("c3", "z is missing")];
     let good = ToolResult {
         call_id: "c1".into(),
-        content: vec![chat::Content::Json("{\"ok\":true}".into())],
+        content: vec![chat::ToolResultContent::Json("{\"ok\":true}".into())],
         is_error: false,
     };
     open.answer([good].into_iter().chain(results).collect());

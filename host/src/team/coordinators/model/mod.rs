@@ -15,18 +15,18 @@ use std::borrow::Cow;
 use async_trait::async_trait;
 
 use self::{
-    memory::{Asked, Asking, Memory, Said, Wrong},
-    prompt::View,
-    reply::{Decision, Heard, What},
+    memory::{CoordinatorQuestion, ModelCoordinatorState, PastDecision, PendingDecision, RejectedReply},
+    prompt::ConversationView,
+    reply::{CoordinatorReply, ModelDecision, ModelDecisionKind},
 };
 use super::{
-    super::{Action, Coordinator, Moment, Step},
+    super::{Coordinator, CoordinatorAction, CoordinatorInput, CoordinatorStep},
     check, exhausted, read, write,
 };
 use crate::{
-    agent::Ask,
-    capability::Names,
-    chat::{Message, Part, Role, Snapshot},
+    agent::ModelQuery,
+    capability::NameSet,
+    chat::{ChatSnapshot, Message, Part, Role},
     error::{Fault, cut},
     event::RunCx,
     limits,
@@ -35,7 +35,7 @@ use crate::{
 
 /// How a model coordinates.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ModelOptions {
+pub struct ModelCoordinatorOptions {
     /// A model's name in the config; none: the team's own.
     pub model: Option<String>,
     /// The team may take so many steps times its members; 0: as many as [`limits::TEAM_STEPS`]. After the last one the
@@ -55,7 +55,7 @@ pub struct ModelOptions {
     pub tools: bool,
 }
 
-impl Default for ModelOptions {
+impl Default for ModelCoordinatorOptions {
     fn default() -> Self {
         Self {
             model: None,
@@ -104,13 +104,13 @@ impl Default for ModelOptions {
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct ModelCoordinator {
-    options: ModelOptions,
-    models: Names,
+    options: ModelCoordinatorOptions,
+    models: NameSet,
 }
 
 impl ModelCoordinator {
     /// A model that coordinates like this.
-    pub fn new(options: ModelOptions) -> Self {
+    pub fn new(options: ModelCoordinatorOptions) -> Self {
         Self { models: options.model.iter().cloned().collect(), options }
     }
 
@@ -124,13 +124,13 @@ impl ModelCoordinator {
     }
 
     /// Whether the team may take no further step.
-    fn is_over(&self, moment: &Moment<'_>) -> bool {
+    fn is_over(&self, moment: &CoordinatorInput<'_>) -> bool {
         let members = u32::try_from(moment.members.len()).unwrap_or(u32::MAX);
         self.options.max_rounds > 0 && moment.step >= self.options.max_rounds.saturating_mul(members)
     }
 
-    fn step(&self, moment: &Moment<'_>, state: &[u8]) -> Result<Step, Fault> {
-        let mut memory: Memory = read(state)?;
+    fn step(&self, moment: &CoordinatorInput<'_>, state: &[u8]) -> Result<CoordinatorStep, Fault> {
+        let mut memory: ModelCoordinatorState = read(state)?;
         check(moment)?;
         let mut asking = memory.asking.take().unwrap_or_default();
         if let (Some(asked), Some(reply)) = (asking.asked.take(), &moment.reply)
@@ -144,14 +144,14 @@ impl ModelCoordinator {
     /// What the model has said; none: it has to be asked again.
     fn hear(
         &self,
-        moment: &Moment<'_>,
-        (memory, asking): (&mut Memory, &mut Asking),
-        asked: Asked,
+        moment: &CoordinatorInput<'_>,
+        (memory, asking): (&mut ModelCoordinatorState, &mut PendingDecision),
+        asked: CoordinatorQuestion,
         reply: &Result<Completion, Fault>,
-    ) -> Result<Option<Decision>, Fault> {
+    ) -> Result<Option<ModelDecision>, Fault> {
         let completion = match (reply, asked) {
             (Ok(completion), _) => completion,
-            (Err(Fault::Invalid { .. }), Asked::Decision) if !memory.plain => {
+            (Err(Fault::Invalid { .. }), CoordinatorQuestion::Decision) if !memory.plain => {
                 memory.plain = true;
                 return Ok(None);
             }
@@ -161,21 +161,21 @@ impl ModelCoordinator {
             }
             (Err(fault), _) => return Err(fault.clone()),
         };
-        if asked == Asked::Summary {
+        if asked == CoordinatorQuestion::Summary {
             let through = self.view(moment, memory).overdue.last().map(|entry| entry.id);
             memory.sum_up(through, reply::without_thought(&text(completion)));
             return Ok(None);
         }
         match reply::heard(completion, moment.members, self.options.tools) {
-            Ok(Heard::Decided(decision)) => Ok(Some(decision)),
-            Ok(Heard::Look(looks)) => {
+            Ok(CoordinatorReply::Decided(decision)) => Ok(Some(decision)),
+            Ok(CoordinatorReply::Look(looks)) => {
                 asking.look(looks);
                 Ok(None)
             }
             Err(why) if asking.wrong.is_none() => {
                 let short = |text: &str| cut(text, limits::COORDINATOR_WRONG_CHARS);
                 let said = text(completion);
-                asking.wrong = Some(Wrong { said: short(reply::without_thought(&said)), why: short(&why) });
+                asking.wrong = Some(RejectedReply { said: short(reply::without_thought(&said)), why: short(&why) });
                 Ok(None)
             }
             Err(why) => {
@@ -184,25 +184,35 @@ impl ModelCoordinator {
         }
     }
 
-    fn decided(&self, moment: &Moment<'_>, mut memory: Memory, decision: Decision) -> Result<Step, Fault> {
+    fn decided(
+        &self,
+        moment: &CoordinatorInput<'_>,
+        mut memory: ModelCoordinatorState,
+        decision: ModelDecision,
+    ) -> Result<CoordinatorStep, Fault> {
         let said = decision.said();
         let action = match decision.what {
-            What::Done(answer) => Action::Done(answer),
-            What::Run(_) if self.is_over(moment) => {
+            ModelDecisionKind::Done(answer) => CoordinatorAction::Done(answer),
+            ModelDecisionKind::Run(_) if self.is_over(moment) => {
                 let max = self.options.max_rounds;
                 return Err(exhausted(format!(
                     "the team has taken {} steps, as many as it may (`max_rounds`: {max}), and is not done",
                     moment.step
                 )));
             }
-            What::Run(run) => Action::Run(run),
+            ModelDecisionKind::Run(run) => CoordinatorAction::Run(run),
         };
-        memory.keep(Said { after: moment.shared.last().map(|entry| entry.id), said });
+        memory.keep(PastDecision { after: moment.shared.last().map(|entry| entry.id), said });
         let reasoning = decision.reasoning.map(|why| cut(&why, limits::REASONING_CHARS - 1));
-        Ok(Step { state: write(&memory)?, action, reasoning })
+        Ok(CoordinatorStep { state: write(&memory)?, action, reasoning })
     }
 
-    fn ask(&self, moment: &Moment<'_>, mut memory: Memory, mut asking: Asking) -> Result<Step, Fault> {
+    fn ask(
+        &self,
+        moment: &CoordinatorInput<'_>,
+        mut memory: ModelCoordinatorState,
+        mut asking: PendingDecision,
+    ) -> Result<CoordinatorStep, Fault> {
         if asking.times >= limits::ASKS_IN_A_ROW {
             let most = limits::ASKS_IN_A_ROW;
             return Err(exhausted(format!(
@@ -212,31 +222,31 @@ impl ModelCoordinator {
         asking.times += 1;
         let view = self.view(moment, &memory);
         let (asked, prompt) = match self.options.summary && !view.overdue.is_empty() {
-            true => (Asked::Summary, view.summary_prompt()),
-            false => (Asked::Decision, view.decision_prompt(&asking)),
+            true => (CoordinatorQuestion::Summary, view.summary_prompt()),
+            false => (CoordinatorQuestion::Decision, view.decision_prompt(&asking)),
         };
         let messages = vec![Message::text(Role::System, "", prompt.system), Message::note(self.name(), prompt.user)];
-        let messages = Snapshot::from_messages(messages).map_err(|error| Fault::other(error.to_string()))?;
+        let messages = ChatSnapshot::from_messages(messages).map_err(|error| Fault::other(error.to_string()))?;
         let mut request = CompletionRequest::new(messages, [].into());
         match (asked, self.options.tools) {
-            (Asked::Summary, _) => {}
-            (Asked::Decision, true) => {
+            (CoordinatorQuestion::Summary, _) => {}
+            (CoordinatorQuestion::Decision, true) => {
                 let may_look = asking.times < limits::ASKS_IN_A_ROW && asking.may_look();
                 request.tools = tools::specs(moment.members, may_look);
                 request.tool_choice = if memory.plain { ToolChoice::Auto } else { ToolChoice::Required };
             }
-            (Asked::Decision, false) => {
+            (CoordinatorQuestion::Decision, false) => {
                 request.response_schema = (!memory.plain).then(|| reply::schema(moment.members));
             }
         }
         asking.asked = Some(asked);
         memory.asking = Some(asking);
-        let ask = Ask { model: self.options.model.clone(), request };
-        Ok(Step::new(write(&memory)?, Action::Ask(Box::new(ask))))
+        let ask = ModelQuery { model: self.options.model.clone(), request };
+        Ok(CoordinatorStep::new(write(&memory)?, CoordinatorAction::Ask(Box::new(ask))))
     }
 
-    fn view<'a>(&'a self, moment: &'a Moment<'a>, memory: &'a Memory) -> View<'a> {
-        View::new(moment, memory, &self.options, (self.window(), self.is_over(moment)))
+    fn view<'a>(&'a self, moment: &'a CoordinatorInput<'a>, memory: &'a ModelCoordinatorState) -> ConversationView<'a> {
+        ConversationView::new(moment, memory, &self.options, (self.window(), self.is_over(moment)))
     }
 }
 
@@ -246,11 +256,11 @@ impl Coordinator for ModelCoordinator {
         "model"
     }
 
-    fn models(&self) -> &Names {
+    fn models(&self) -> &NameSet {
         &self.models
     }
 
-    async fn next(&self, _: &RunCx, moment: &Moment<'_>, state: Vec<u8>) -> Result<Step, Fault> {
+    async fn next(&self, _: &RunCx, moment: &CoordinatorInput<'_>, state: Vec<u8>) -> Result<CoordinatorStep, Fault> {
         self.step(moment, &state)
     }
 }

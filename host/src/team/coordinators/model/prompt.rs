@@ -2,44 +2,44 @@
 
 use super::{
     super::{
-        super::{Fared, Moment, Report},
+        super::{CoordinatorInput, MemberOutcome, MemberReport},
         quote::{on_one_line, quoted},
     },
-    ModelOptions,
-    memory::{Asking, Memory, Said, behind},
+    ModelCoordinatorOptions,
+    memory::{ModelCoordinatorState, PastDecision, PendingDecision, behind},
 };
 use crate::{
-    chat::{Entry, Media, Part, Role},
+    chat::{ChatEntry, Media, Part, Role},
     error::cut,
     limits,
 };
 
 /// Both messages of a request.
-pub struct Prompt {
+pub struct CoordinatorPrompt {
     pub system: String,
     pub user: String,
 }
 
 /// The shared conversation as one request shows it.
-pub struct View<'a> {
-    moment: &'a Moment<'a>,
-    memory: &'a Memory,
-    options: &'a ModelOptions,
+pub struct ConversationView<'a> {
+    moment: &'a CoordinatorInput<'a>,
+    memory: &'a ModelCoordinatorState,
+    options: &'a ModelCoordinatorOptions,
     /// Whether the team may take no further step.
     is_over: bool,
     /// Messages before those that are shown and not in the summary: oldest first.
-    pub overdue: Vec<&'a Entry>,
+    pub overdue: Vec<&'a ChatEntry>,
     /// Those that are shown, with their places.
-    window: Vec<(usize, &'a Entry)>,
+    window: Vec<(usize, &'a ChatEntry)>,
     /// Characters of each of them.
     chars: usize,
 }
 
-impl<'a> View<'a> {
+impl<'a> ConversationView<'a> {
     pub fn new(
-        moment: &'a Moment<'a>,
-        memory: &'a Memory,
-        options: &'a ModelOptions,
+        moment: &'a CoordinatorInput<'a>,
+        memory: &'a ModelCoordinatorState,
+        options: &'a ModelCoordinatorOptions,
         (window, is_over): (usize, bool),
     ) -> Self {
         let start = memory.summary.as_ref().map_or(0, |summary| behind(moment.shared, summary.through));
@@ -54,12 +54,12 @@ impl<'a> View<'a> {
     }
 
     /// Who works next?
-    pub fn decision_prompt(&self, asking: &Asking) -> Prompt {
-        Prompt { system: self.system(), user: self.user(asking) }
+    pub fn decision_prompt(&self, asking: &PendingDecision) -> CoordinatorPrompt {
+        CoordinatorPrompt { system: self.system(), user: self.user(asking) }
     }
 
     /// What was said before?
-    pub fn summary_prompt(&self) -> Prompt {
+    pub fn summary_prompt(&self) -> CoordinatorPrompt {
         let most = limits::COORDINATOR_SUMMARY_CHARS;
         let system = format!(
             "You keep the minutes of a team for the one who coordinates it. You are shown what was said, oldest first, and \
@@ -81,7 +81,7 @@ impl<'a> View<'a> {
             user.push('\n');
         }
         user.push_str("\nWrite the minutes.");
-        Prompt { system, user }
+        CoordinatorPrompt { system, user }
     }
 
     fn system(&self) -> String {
@@ -110,7 +110,7 @@ impl<'a> View<'a> {
         text
     }
 
-    fn user(&self, asking: &Asking) -> String {
+    fn user(&self, asking: &PendingDecision) -> String {
         let mut text = self.summary().unwrap_or_default();
         if !self.overdue.is_empty() {
             let more = if self.options.tools { "; get_shared_summary shows them" } else { "" };
@@ -149,8 +149,8 @@ impl<'a> View<'a> {
             text.push_str("(Nobody has said anything yet.)\n");
         }
         let first = self.window.first().map(|(at, _)| *at);
-        let place = |said: &'a Said| (said.after.map_or(0, |id| behind(self.moment.shared, id)), said);
-        let in_window = |(place, _): &(usize, &Said)| first.is_none_or(|first| *place > first);
+        let place = |said: &'a PastDecision| (said.after.map_or(0, |id| behind(self.moment.shared, id)), said);
+        let in_window = |(place, _): &(usize, &PastDecision)| first.is_none_or(|first| *place > first);
         let mut said = self.memory.said.iter().map(place).filter(in_window).peekable();
         for (at, entry) in &self.window {
             while let Some((_, said)) = said.next_if(|(place, _)| place <= at) {
@@ -176,7 +176,7 @@ const WITH_TOOLS: &str = "Decide by calling a tool: assign_task names those who 
                           more before you decide, where you need it.";
 
 /// Whether a message says something that can be shown: results of tools do not.
-pub fn is_shown(entry: &Entry) -> bool {
+pub fn is_shown(entry: &ChatEntry) -> bool {
     let says = |part: &Part| match part {
         Part::Text(text) => !text.trim().is_empty(),
         Part::Media(_) => true,
@@ -186,7 +186,7 @@ pub fn is_shown(entry: &Entry) -> bool {
 }
 
 /// The text of a message, and the kinds of what else is in it.
-pub fn words(entry: &Entry) -> String {
+pub fn words(entry: &ChatEntry) -> String {
     let word = |part: &Part| match part {
         Part::Text(text) => Some(text.clone()),
         Part::Media(Media { media_type, name, .. }) => Some(match name {
@@ -199,7 +199,7 @@ pub fn words(entry: &Entry) -> String {
 }
 
 /// A message after its sender, with so many characters of its words.
-pub fn shown(moment: &Moment<'_>, entry: &Entry, chars: usize) -> String {
+pub fn shown(moment: &CoordinatorInput<'_>, entry: &ChatEntry, chars: usize) -> String {
     let message = &entry.message;
     let is_namesake = message.member().is_none() && moment.members.iter().any(|member| *member.name == *message.sender);
     let sender = match (message.sender.as_str(), message.role) {
@@ -212,16 +212,16 @@ pub fn shown(moment: &Moment<'_>, entry: &Entry, chars: usize) -> String {
 }
 
 /// How those fared in the last step whose reply is not in the conversation.
-pub fn reports(moment: &Moment<'_>) -> String {
+pub fn reports(moment: &CoordinatorInput<'_>) -> String {
     let chars =
         limits::COORDINATOR_DESCRIPTION_CHARS.min(limits::COORDINATOR_LOOKUP_CHARS / moment.reports.len().max(1));
-    let one = |report: &Report| match &report.fared {
-        Fared::Replied => None,
-        Fared::HandedOver(to) => {
+    let one = |report: &MemberReport| match &report.fared {
+        MemberOutcome::Replied => None,
+        MemberOutcome::HandedOver(to) => {
             let (who, to, why) = (&*report.member, cut(&to.agent, limits::NAME_SHOWN_CHARS), quoted(&to.reason, chars));
             Some(format!("\nIn the last step {who:?} wanted {to:?} to go on:\n{why}"))
         }
-        Fared::Failed(fault) => {
+        MemberOutcome::Failed(fault) => {
             let why = quoted(&fault.to_string(), chars);
             Some(format!("\nIn the last step {:?} failed:\n{why}", &*report.member))
         }

@@ -7,11 +7,13 @@ use serde_json::{Value, json};
 
 use super::{
     super::{
-        super::{Assignment, Profile},
+        super::{MemberAssignment, MemberProfile},
         names,
         quote::on_one_line,
     },
-    tools::{ASSIGN, AssignArgs, FINISH, FinishArgs, Look, NoArgs, OLDER, OlderArgs, STATUS},
+    tools::{
+        ASSIGN, AssignArgs, CoordinatorLookup, FINISH, FinishArgs, OLDER, OlderMessagesArgs, STATUS, TeamStatusArgs,
+    },
 };
 use crate::{
     chat::{Part, ToolCall},
@@ -21,7 +23,7 @@ use crate::{
 };
 
 /// JSON Schema of a reply.
-pub fn schema(members: &[Profile]) -> String {
+pub fn schema(members: &[MemberProfile]) -> String {
     json!({
         "type": "object",
         "properties": {
@@ -36,7 +38,7 @@ pub fn schema(members: &[Profile]) -> String {
 }
 
 /// JSON Schema of a member's name: one of those that are there, unless they are more than vendors take.
-pub fn name_schema(members: &[Profile]) -> Value {
+pub fn name_schema(members: &[MemberProfile]) -> Value {
     let chars: usize = members.iter().map(|member| member.name.chars().count()).sum();
     match members.len() <= limits::COORDINATOR_ENUM_NAMES && chars <= limits::COORDINATOR_ENUM_CHARS {
         true => json!({"type": "string", "enum": members.iter().map(|member| &*member.name).collect::<Vec<_>>()}),
@@ -46,22 +48,22 @@ pub fn name_schema(members: &[Profile]) -> Value {
 
 /// What a reply comes to.
 #[derive(Debug)]
-pub enum Heard {
-    Decided(Decision),
+pub enum CoordinatorReply {
+    Decided(ModelDecision),
     /// It wants to see something first.
-    Look(Vec<Look>),
+    Look(Vec<CoordinatorLookup>),
 }
 
 /// Who works next, or nobody.
 #[derive(Debug)]
-pub struct Decision {
-    pub what: What,
+pub struct ModelDecision {
+    pub what: ModelDecisionKind,
     pub reasoning: Option<String>,
 }
 
 #[derive(Debug)]
-pub enum What {
-    Run(Vec<Assignment>),
+pub enum ModelDecisionKind {
+    Run(Vec<MemberAssignment>),
     Done(Option<Vec<Part>>),
 }
 
@@ -70,44 +72,48 @@ pub enum What {
 /// # Errors
 ///
 /// What is wrong with it, for the model.
-pub fn heard<'a>(completion: &'a Completion, members: &[Profile], has_tools: bool) -> Result<Heard, String> {
+pub fn heard<'a>(
+    completion: &'a Completion,
+    members: &[MemberProfile],
+    has_tools: bool,
+) -> Result<CoordinatorReply, String> {
     let call = |part: &'a Part| if let Part::ToolCall(call) = part { Some(call) } else { None };
     let calls: Vec<_> = completion.parts.iter().filter_map(call).collect();
     match has_tools && !calls.is_empty() {
         true => called(&calls, members),
         // A model that does not call may have said it in words.
-        false => said(without_thought(&super::text(completion)), members, has_tools).map(Heard::Decided),
+        false => said(without_thought(&super::text(completion)), members, has_tools).map(CoordinatorReply::Decided),
     }
 }
 
 #[derive(Deserialize)]
-struct Said {
+struct DecisionJson {
     members: Option<Vec<Value>>,
     done: Option<bool>,
     reasoning: Option<Value>,
 }
 
-fn said(text: &str, members: &[Profile], has_tools: bool) -> Result<Decision, String> {
+fn said(text: &str, members: &[MemberProfile], has_tools: bool) -> Result<ModelDecision, String> {
     let said = object(text).map_err(|error| match has_tools {
         true => format!("it calls neither {ASSIGN} nor {FINISH}"),
         false => format!("it is not the JSON object that was asked for: {error}"),
     })?;
     let reasoning = said.reasoning.as_ref().and_then(Value::as_str).and_then(given);
     if said.done == Some(true) {
-        return Ok(Decision { what: What::Done(None), reasoning });
+        return Ok(ModelDecision { what: ModelDecisionKind::Done(None), reasoning });
     }
     let run = said.members.unwrap_or_default().into_iter().map(|member| (member, None));
-    Ok(Decision { what: What::Run(assignments(run, members)?), reasoning })
+    Ok(ModelDecision { what: ModelDecisionKind::Run(assignments(run, members)?), reasoning })
 }
 
 /// The object that the text is, or the last one among its words that decides anything: models explain before they decide,
 /// and what they quote on the way is not the last that they say.
-fn object(text: &str) -> Result<Said, String> {
+fn object(text: &str) -> Result<DecisionJson, String> {
     let whole = match serde_json::from_str(text.trim()) {
         Ok(said) => return Ok(said),
         Err(error) => error,
     };
-    let decides = |said: &Said| said.members.is_some() || said.done.is_some();
+    let decides = |said: &DecisionJson| said.members.is_some() || said.done.is_some();
     let objects = objects(text).into_iter().rev();
     let mut said = objects.filter_map(|object| serde_json::from_str(object).ok()).filter(decides);
     said.next().ok_or_else(|| cut(&whole.to_string(), limits::COORDINATOR_SAID_CHARS))
@@ -143,16 +149,18 @@ pub fn without_thought(text: &str) -> &str {
     }
 }
 
-fn called(calls: &[&ToolCall], members: &[Profile]) -> Result<Heard, String> {
+fn called(calls: &[&ToolCall], members: &[MemberProfile]) -> Result<CoordinatorReply, String> {
     let (mut looks, mut run, mut reasons) = (Vec::new(), None::<Vec<_>>, Vec::new());
     let mut answer = None;
     for call in calls {
         match call.name.as_str() {
             STATUS => {
-                let NoArgs {} = arguments(call)?;
-                looks.push(Look::Status);
+                let TeamStatusArgs {} = arguments(call)?;
+                looks.push(CoordinatorLookup::Status);
             }
-            OLDER => looks.push(Look::Older(arguments::<OlderArgs>(call)?.page.unwrap_or(1).max(1))),
+            OLDER => {
+                looks.push(CoordinatorLookup::Older(arguments::<OlderMessagesArgs>(call)?.page.unwrap_or(1).max(1)))
+            }
             ASSIGN => {
                 let AssignArgs { assignments, reasoning } = arguments(call)?;
                 run.get_or_insert_default().extend(assignments.into_iter().map(|one| (one.member, one.task)));
@@ -170,12 +178,12 @@ fn called(calls: &[&ToolCall], members: &[Profile]) -> Result<Heard, String> {
         }
     }
     let what = match (run, answer) {
-        (None, None) => return Ok(Heard::Look(looks)),
+        (None, None) => return Ok(CoordinatorReply::Look(looks)),
         (Some(_), Some(_)) => return Err(format!("it calls both {ASSIGN} and {FINISH}")),
-        (None, Some(answer)) => What::Done(answer.map(|text| vec![Part::Text(text)])),
-        (Some(run), None) => What::Run(assignments(run, members)?),
+        (None, Some(answer)) => ModelDecisionKind::Done(answer.map(|text| vec![Part::Text(text)])),
+        (Some(run), None) => ModelDecisionKind::Run(assignments(run, members)?),
     };
-    Ok(Heard::Decided(Decision { what, reasoning: given(&reasons.join(" ")) }))
+    Ok(CoordinatorReply::Decided(ModelDecision { what, reasoning: given(&reasons.join(" ")) }))
 }
 
 fn arguments<T: DeserializeOwned>(call: &ToolCall) -> Result<T, String> {
@@ -191,8 +199,8 @@ fn arguments<T: DeserializeOwned>(call: &ToolCall) -> Result<T, String> {
 
 fn assignments(
     named: impl IntoIterator<Item = (Value, Option<String>)>,
-    members: &[Profile],
-) -> Result<Vec<Assignment>, String> {
+    members: &[MemberProfile],
+) -> Result<Vec<MemberAssignment>, String> {
     let (mut run, mut chosen) = (Vec::new(), HashSet::new());
     for (named, task) in named {
         let member = member(&named, members)?;
@@ -206,7 +214,7 @@ fn assignments(
             let most = limits::ASSIGNMENT_CHARS;
             return Err(format!("the task for {:?} has {chars} characters, at most {most} are taken", &*member.name));
         }
-        run.push(Assignment { member: Arc::clone(&member.name), task });
+        run.push(MemberAssignment { member: Arc::clone(&member.name), task });
     }
     match run.is_empty() {
         true => Err(format!("it is not done and names nobody: there are {}", names(members))),
@@ -215,7 +223,7 @@ fn assignments(
 }
 
 /// The one with this name or, if nobody has it, with that name in other letters or at this place.
-fn member<'a>(named: &Value, members: &'a [Profile]) -> Result<&'a Profile, String> {
+fn member<'a>(named: &Value, members: &'a [MemberProfile]) -> Result<&'a MemberProfile, String> {
     let place = |at: u64| usize::try_from(at).ok().and_then(|at| members.get(at));
     let found = match named {
         Value::String(name) => {
@@ -235,7 +243,7 @@ fn member<'a>(named: &Value, members: &'a [Profile]) -> Result<&'a Profile, Stri
 }
 
 /// The only one whose name is this but for case and the space around it.
-fn like<'a>(name: &str, members: &'a [Profile]) -> Option<&'a Profile> {
+fn like<'a>(name: &str, members: &'a [MemberProfile]) -> Option<&'a MemberProfile> {
     let folded = name.trim().to_lowercase();
     let mut alike = members.iter().filter(|member| member.name.trim().to_lowercase() == folded);
     alike.next().filter(|_| alike.next().is_none())
@@ -246,17 +254,18 @@ fn given(text: &str) -> Option<String> {
     Some(text.trim()).filter(|text| !text.is_empty()).map(str::to_owned)
 }
 
-impl Decision {
+impl ModelDecision {
     /// As it is told the model again.
     pub fn said(&self) -> String {
         let short = |text: &str| on_one_line(text, limits::COORDINATOR_SAID_CHARS);
         let mut said = match &self.what {
-            What::Done(_) => json!({ "done": true }),
-            What::Run(run) if run.iter().all(|one| one.task.is_none()) => {
+            ModelDecisionKind::Done(_) => json!({ "done": true }),
+            ModelDecisionKind::Run(run) if run.iter().all(|one| one.task.is_none()) => {
                 json!({ "members": run.iter().map(|one| &*one.member).collect::<Vec<_>>() })
             }
-            What::Run(run) => {
-                let one = |one: &Assignment| json!({ "member": &*one.member, "task": one.task.as_deref().map(short) });
+            ModelDecisionKind::Run(run) => {
+                let one =
+                    |one: &MemberAssignment| json!({ "member": &*one.member, "task": one.task.as_deref().map(short) });
                 json!({ "assignments": run.iter().map(one).collect::<Vec<_>>() })
             }
         };

@@ -11,14 +11,14 @@ use serde_json::Value;
 
 use super::{
     super::{
-        super::{Moment, Profile},
+        super::{CoordinatorInput, MemberProfile},
         quote::quoted,
     },
     prompt,
     reply::name_schema,
 };
 use crate::{
-    chat::{Entry, ToolSpec},
+    chat::{ChatEntry, ToolSpec},
     limits, tool,
 };
 
@@ -30,7 +30,7 @@ pub const FINISH: &str = "finish";
 /// Something that a model looks at before it decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Look {
+pub enum CoordinatorLookup {
     /// How the members are.
     Status,
     /// Messages before those that it is shown, this page of them; the first has the newest ones.
@@ -38,10 +38,10 @@ pub enum Look {
 }
 
 #[derive(Deserialize, JsonSchema)]
-pub struct NoArgs {}
+pub struct TeamStatusArgs {}
 
 #[derive(Deserialize, JsonSchema)]
-pub struct OlderArgs {
+pub struct OlderMessagesArgs {
     /// Which page; 1, or left out, is the one with the newest of them.
     #[serde(default)]
     pub page: Option<u32>,
@@ -50,14 +50,14 @@ pub struct OlderArgs {
 #[derive(Deserialize, JsonSchema)]
 pub struct AssignArgs {
     /// Who works next. All of them work at once: name more than one only if they need nothing of each other.
-    pub assignments: Vec<Assigned>,
+    pub assignments: Vec<AssignmentArg>,
     /// Why, in one sentence.
     #[serde(default)]
     pub reasoning: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
-pub struct Assigned {
+pub struct AssignmentArg {
     /// The member's name.
     #[schemars(with = "String")]
     pub member: Value,
@@ -78,12 +78,15 @@ pub struct FinishArgs {
 }
 
 /// The tools; without those that only look if it may look at nothing more.
-pub fn specs(members: &[Profile], may_look: bool) -> Arc<[Arc<ToolSpec>]> {
+pub fn specs(members: &[MemberProfile], may_look: bool) -> Arc<[Arc<ToolSpec>]> {
     static OTHERS: LazyLock<[Arc<ToolSpec>; 3]> = LazyLock::new(|| {
         [
             tool::spec::<FinishArgs>(FINISH, "Ends the work of the team, once the task is done."),
-            tool::spec::<NoArgs>(STATUS, "Shows each member, its role, how it fared and its last message."),
-            tool::spec::<OlderArgs>(OLDER, "Shows what was said before the messages that you are shown, in pages."),
+            tool::spec::<TeamStatusArgs>(STATUS, "Shows each member, its role, how it fared and its last message."),
+            tool::spec::<OlderMessagesArgs>(
+                OLDER,
+                "Shows what was said before the messages that you are shown, in pages.",
+            ),
         ]
         .map(Arc::new)
     });
@@ -92,7 +95,7 @@ pub fn specs(members: &[Profile], may_look: bool) -> Arc<[Arc<ToolSpec>]> {
 }
 
 /// The tool that says who works, with the names of those who can.
-fn assign(members: &[Profile]) -> ToolSpec {
+fn assign(members: &[MemberProfile]) -> ToolSpec {
     let mut spec = tool::spec::<AssignArgs>(ASSIGN, "Decides who works next, and on what.");
     let mut schema: Value = serde_json::from_str(spec.input_schema.get()).expect("a schema is JSON");
     list_names(&mut schema, &name_schema(members));
@@ -113,7 +116,7 @@ fn list_names(schema: &mut Value, names: &Value) {
     }
 }
 
-impl Look {
+impl CoordinatorLookup {
     /// The call that it was.
     pub fn call(self) -> String {
         match self {
@@ -123,7 +126,7 @@ impl Look {
     }
 
     /// What is to be seen. `older` are the messages before those that are shown.
-    pub fn at(self, moment: &Moment<'_>, older: &[&Entry]) -> String {
+    pub fn at(self, moment: &CoordinatorInput<'_>, older: &[&ChatEntry]) -> String {
         match self {
             Self::Status => status(moment),
             Self::Older(page) => self::older(moment, older, page),
@@ -131,15 +134,15 @@ impl Look {
     }
 }
 
-fn status(moment: &Moment<'_>) -> String {
-    let mut wrote: HashMap<&str, (usize, &Entry)> = HashMap::new();
+fn status(moment: &CoordinatorInput<'_>) -> String {
+    let mut wrote: HashMap<&str, (usize, &ChatEntry)> = HashMap::new();
     for entry in moment.shared.iter().rev().filter(|entry| prompt::is_shown(entry)) {
         if let Some(member) = entry.message.member() {
             wrote.entry(member).or_insert((0, entry)).0 += 1;
         }
     }
     let chars = limits::COORDINATOR_LOOKUP_CHARS / moment.members.len().max(1);
-    let one = |member: &Profile| {
+    let one = |member: &MemberProfile| {
         let who = format!("{:?} (role: {:?})", &*member.name, &*member.role);
         match wrote.get(&*member.name) {
             None => format!("{who} has said nothing yet."),
@@ -153,7 +156,7 @@ fn status(moment: &Moment<'_>) -> String {
     format!("{}{}", told.join("\n"), prompt::reports(moment))
 }
 
-fn older(moment: &Moment<'_>, older: &[&Entry], page: u32) -> String {
+fn older(moment: &CoordinatorInput<'_>, older: &[&ChatEntry], page: u32) -> String {
     let pages = older.len().div_ceil(limits::COORDINATOR_PAGE);
     if older.is_empty() {
         return "There are no messages before those that you are shown.".into();

@@ -1,6 +1,6 @@
 use super::{
     super::{
-        super::{Assignment, Profile},
+        super::{MemberAssignment, MemberProfile},
         testing::*,
     },
     *,
@@ -19,19 +19,19 @@ type Reply = Result<Completion, Fault>;
 /// A team whose model is told what to say.
 struct Team {
     coordinator: ModelCoordinator,
-    members: Vec<Profile>,
+    members: Vec<MemberProfile>,
     shared: Vec<Message>,
     /// Whether whoever works says so in the shared conversation.
     talks: bool,
     requests: Vec<CompletionRequest>,
-    runs: Vec<Vec<Assignment>>,
+    runs: Vec<Vec<MemberAssignment>>,
     reasons: Vec<Option<String>>,
     /// The largest state so far, in bytes.
     largest: usize,
 }
 
 impl Team {
-    fn new(options: ModelOptions) -> Self {
+    fn new(options: ModelCoordinatorOptions) -> Self {
         Self {
             coordinator: ModelCoordinator::new(options),
             members: profiles("ann:research bob:write"),
@@ -49,14 +49,14 @@ impl Team {
         let (mut state, mut step, mut told) = (Vec::new(), 0, Vec::new());
         let (mut replies, mut reply) = (replies.into_iter(), None);
         loop {
-            let shared = Snapshot::from_messages(self.shared.clone()).unwrap();
-            let moment = Moment { step, shared: &shared, reply: reply.take(), ..moment(&self.members) };
+            let shared = ChatSnapshot::from_messages(self.shared.clone()).unwrap();
+            let moment = CoordinatorInput { step, shared: &shared, reply: reply.take(), ..moment(&self.members) };
             let next = self.coordinator.next(&cx(), &moment, state).await;
             told.push(shown(next.as_ref().map(|step| &step.action)));
             let Ok(next) = next else { break };
             self.largest = self.largest.max(next.state.len());
             match next.action {
-                Action::Ask(ask) => {
+                CoordinatorAction::Ask(ask) => {
                     assert_eq!(ask.model, self.coordinator.options.model);
                     self.requests.push(ask.request);
                     reply = replies.next();
@@ -64,17 +64,18 @@ impl Team {
                         break;
                     }
                 }
-                Action::Run(run) => {
+                CoordinatorAction::Run(run) => {
                     if self.talks {
-                        let says =
-                            |one: &Assignment| Message::text(Role::Assistant, &*one.member, format!("I did {step}."));
+                        let says = |one: &MemberAssignment| {
+                            Message::text(Role::Assistant, &*one.member, format!("I did {step}."))
+                        };
                         self.shared.extend(run.iter().map(says));
                     }
                     self.runs.push(run);
                     self.reasons.push(next.reasoning);
                     step += 1;
                 }
-                Action::Done(_) => break,
+                CoordinatorAction::Done(_) => break,
             }
             state = next.state;
         }
@@ -116,8 +117,8 @@ fn refused() -> Reply {
     Err(Fault::invalid("no schemas here"))
 }
 
-fn with_tools() -> ModelOptions {
-    ModelOptions { tools: true, ..ModelOptions::default() }
+fn with_tools() -> ModelCoordinatorOptions {
+    ModelCoordinatorOptions { tools: true, ..ModelCoordinatorOptions::default() }
 }
 
 const UNUSABLE: &str = "error: the model that coordinates gives no answer that can be used";
@@ -238,7 +239,7 @@ async fn a_decision() {
         ("and then something else", vec![refused(), refused()], "ask, ask, error: no schemas here".into()),
     ];
     for (case, replies, expected) in cases {
-        assert_eq!(Team::new(ModelOptions::default()).play(replies).await, expected, "{case}");
+        assert_eq!(Team::new(ModelCoordinatorOptions::default()).play(replies).await, expected, "{case}");
     }
 }
 
@@ -328,10 +329,13 @@ async fn a_task_and_the_reasons_are_handed_on() {
     let given =
         r#"{"assignments":[{"member":"bob","task":" Write. "},{"member":"ann","task":" "}],"reasoning":"It is time."}"#;
     team.play([calls(&[("assign_task", given)])]).await;
-    assert_eq!(team.runs, [[Assignment { member: "bob".into(), task: Some("Write.".into()) }, Assignment::of("ann")]]);
+    assert_eq!(
+        team.runs,
+        [[MemberAssignment { member: "bob".into(), task: Some("Write.".into()) }, MemberAssignment::of("ann")]]
+    );
     assert_eq!(team.reasons, [Some("It is time.".into())]);
 
-    let mut team = Team::new(ModelOptions::default());
+    let mut team = Team::new(ModelCoordinatorOptions::default());
     let long = "r".repeat(limits::REASONING_CHARS + 1);
     team.play([says(&format!(r#"{{"members":["bob"],"reasoning":"{long}"}}"#))]).await;
     assert_eq!(team.reasons[0].as_ref().unwrap().chars().count(), limits::REASONING_CHARS);
@@ -339,7 +343,7 @@ async fn a_task_and_the_reasons_are_handed_on() {
 
 #[tokio::test]
 async fn after_the_last_step_only_done_counts() {
-    let options = || ModelOptions { max_rounds: 1, ..ModelOptions::default() };
+    let options = || ModelCoordinatorOptions { max_rounds: 1, ..ModelCoordinatorOptions::default() };
     for (last, expected) in
         [(r#"{"done":true}"#, "ask, bob, ask, bob, ask, done"), (BOB, "ask, bob, ask, bob, ask, exhausted")]
     {
@@ -352,7 +356,7 @@ async fn after_the_last_step_only_done_counts() {
         assert!(user(&team.requests[1]).ends_with("Decide: who works next, or is the task done?"));
     }
     let members = profiles("ann");
-    let beyond = Moment { step: limits::TEAM_STEPS, ..moment(&members) };
+    let beyond = CoordinatorInput { step: limits::TEAM_STEPS, ..moment(&members) };
     let step = ModelCoordinator::default().next(&cx(), &beyond, vec![]).await;
     assert_eq!(shown(step.as_ref().map(|step| &step.action)), "exhausted");
     let mut nobody = Team::new(options());

@@ -6,7 +6,7 @@ use super::*;
 async fn its_memory_is_bounded() {
     // Quotes take two bytes in JSON, and two more as JSON in JSON; the others take four.
     for bad in ["\"", "\\", "\u{1}", "\u{10ffff}", "\n"] {
-        let mut team = Team::new(ModelOptions { window: 50, summary: true, ..with_tools() });
+        let mut team = Team::new(ModelCoordinatorOptions { window: 50, summary: true, ..with_tools() });
         team.shared = vec![Message::user("m"); 60];
         let bad = bad.repeat(10_000);
         let assign = serde_json::json!({ "assignments": [{ "member": "ann", "task": bad }, { "member": "bob", "task": bad }], "reasoning": bad });
@@ -29,7 +29,7 @@ async fn its_memory_is_bounded() {
 
 #[tokio::test]
 async fn an_answer_that_is_wrong_is_shown_in_part() {
-    let mut team = Team::new(ModelOptions::default());
+    let mut team = Team::new(ModelCoordinatorOptions::default());
     team.play([says(&"ß".repeat(50_000))]).await;
     assert_eq!(team.user().matches('ß').count(), limits::COORDINATOR_WRONG_CHARS);
 }
@@ -48,8 +48,8 @@ async fn an_answer_that_got_lost_is_asked_for_again() {
     let (members, coordinator) = (profiles("ann bob"), ModelCoordinator::default());
     let first = coordinator.next(&cx(), &moment(&members), vec![]).await.unwrap();
     let again = coordinator.next(&cx(), &moment(&members), first.state).await.unwrap();
-    assert!(matches!(again.action, Action::Ask(_)));
+    assert!(matches!(again.action, CoordinatorAction::Ask(_)));
     // One to which there was no question is not listened to.
-    let unasked = Moment { reply: Some(says(BOB)), ..moment(&members) };
-    assert!(matches!(coordinator.next(&cx(), &unasked, vec![]).await.unwrap().action, Action::Ask(_)));
+    let unasked = CoordinatorInput { reply: Some(says(BOB)), ..moment(&members) };
+    assert!(matches!(coordinator.next(&cx(), &unasked, vec![]).await.unwrap().action, CoordinatorAction::Ask(_)));
 }

@@ -4,10 +4,12 @@ use serde_json::Value;
 
 use super::*;
 
-async fn schemas(options: ModelOptions, names: &[&str]) -> (Option<Value>, Vec<Value>) {
+async fn schemas(options: ModelCoordinatorOptions, names: &[&str]) -> (Option<Value>, Vec<Value>) {
     let mut team = Team::new(options);
-    team.members =
-        names.iter().map(|name| Profile { name: (*name).into(), role: "r".into(), description: "d".into() }).collect();
+    team.members = names
+        .iter()
+        .map(|name| MemberProfile { name: (*name).into(), role: "r".into(), description: "d".into() })
+        .collect();
     team.play([]).await;
     let request = team.requests.pop().unwrap();
     let read = |json: &str| serde_json::from_str(json).unwrap();
@@ -30,7 +32,7 @@ fn names(schema: &Value) -> Vec<Value> {
 #[tokio::test]
 async fn names_of_members_are_those_that_are_there() {
     let there = ["ann", "the \"boss\"", "日本"];
-    let (reply, _) = schemas(ModelOptions::default(), &there).await;
+    let (reply, _) = schemas(ModelCoordinatorOptions::default(), &there).await;
     let listed = serde_json::json!({"type": "string", "enum": there});
     assert_eq!(names(&reply.unwrap()), std::slice::from_ref(&listed));
     let (_, tools) = schemas(with_tools(), &there).await;
@@ -45,7 +47,7 @@ async fn names_of_a_large_team_are_free() {
     let long = ["x".repeat(limits::COORDINATOR_ENUM_CHARS), "y".into()];
     for (names_there, is_free) in [(&many[..], true), (&many[1..], false), (&long[..], true), (&long[..1], false)] {
         let there: Vec<_> = names_there.iter().map(String::as_str).collect();
-        let (reply, _) = schemas(ModelOptions::default(), &there).await;
+        let (reply, _) = schemas(ModelCoordinatorOptions::default(), &there).await;
         assert_eq!(names(&reply.unwrap())[0]["enum"].is_null(), is_free, "{}", there.len());
         let (_, tools) = schemas(with_tools(), &there).await;
         assert_eq!(names(&tools[0])[0]["enum"].is_null(), is_free, "{}", there.len());
@@ -61,6 +63,6 @@ async fn decisions_are_looked_for_at_the_end_of_a_long_reply() {
         ("{\"a\":[".repeat(limits::COORDINATOR_REPLY_BYTES), "ask, ask"),
         (format!("é{}", "é{".repeat(limits::COORDINATOR_REPLY_BYTES)), "ask, ask"),
     ] {
-        assert_eq!(Team::new(ModelOptions::default()).play([says(&said)]).await, expected, "{}", said.len());
+        assert_eq!(Team::new(ModelCoordinatorOptions::default()).play([says(&said)]).await, expected, "{}", said.len());
     }
 }
