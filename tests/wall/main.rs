@@ -4,7 +4,7 @@
 use std::{fs, io, net::TcpListener, os::unix::net::UnixStream, process::Command, thread, time::Duration};
 
 use rustix::process::{Resource, Rlimit, getppid, setrlimit, test_kill_process};
-use shelly_host::plugin::{CompileLimits, wall};
+use shelly_host::plugin::{CompileLimits, sandbox};
 
 /// Bytes of memory that the wall allows here.
 const MEMORY: u64 = 256 << 20;
@@ -17,11 +17,11 @@ fn main() {
     let parent = getppid().expect("a test has started this");
     let up = match part.as_str() {
         "none" => true,
-        "limits" => wall::bound_resources(limits).is_ok(),
-        "files" => wall::forbid_files(),
-        "calls" => wall::forbid_calls(),
+        "limits" => sandbox::bound_resources(limits).is_ok(),
+        "files" => sandbox::forbid_files(),
+        "calls" => sandbox::forbid_calls(),
         _ => {
-            let walls = wall::raise(limits);
+            let walls = sandbox::raise(limits);
             walls.limits && walls.files && walls.calls
         }
     };

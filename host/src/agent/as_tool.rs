@@ -14,12 +14,12 @@ use tokio::{sync::Semaphore, time::Instant};
 
 use super::{
     AgentFactory, AgentRefusal, RunAnswer, RunEnding, Runner,
-    at_work::{self, CallerContext},
-    crew::{SpawnError, refusal},
+    agent_group::{SpawnError, refusal},
+    caller_context::{self, CallerContext},
     delegate::{RunState, in_tags},
     journal::{DelegatedTask, DelegationState, JournalRecord, SideChatRef},
     registry::SpawnedAgent,
-    stint::{ParentRun, SubRun, came_to},
+    sub_run::{ParentRun, SubRun, came_to},
 };
 use crate::{
     capability::{Budget, BudgetAccount, BudgetAllocation, Ceiling, RestoredAllocation},
@@ -410,7 +410,7 @@ impl Tool for AgentTool {
     async fn call(&self, cx: &ToolCx, call: &ToolCall) -> Result<ToolOutput, Fault> {
         let input = self.input(&cx.run.agent, call)?;
         let nobody = || Fault::other("no agent works here that could call another one");
-        let by = at_work::of(&cx.run).ok_or_else(nobody)?;
+        let by = caller_context::of(&cx.run).ok_or_else(nobody)?;
         let told = match Box::pin(self.work(by, cx, call, input)).await {
             Ok(answer) => self.told(answer),
             Err(fault) => Err(fault),

@@ -15,8 +15,8 @@ use futures_util::{FutureExt, future::Either};
 use tokio::time::Instant;
 
 use super::{
-    Agent, RunError, chain, delegate::RunState, fitting, journal::JournalRecord, react::AgentRun,
-    refused_tool::refused_tool,
+    Agent, RunError, agent_loop::AgentRun, delegate::RunState, journal::JournalRecord, model_middleware_chain,
+    refused_tool::refused_tool, window_check,
 };
 use crate::{
     capability::{BudgetAccount, NameSet, Price, Usd},
@@ -114,7 +114,7 @@ pub(crate) async fn ask(
 ) -> Result<(Completion, Usd), RunError> {
     match agent.model_middleware.is_empty() {
         true => send(me, agent, asked, usage).await,
-        false => chain::ask(me, agent, asked, usage).await,
+        false => model_middleware_chain::ask(me, agent, asked, usage).await,
     }
 }
 
@@ -192,14 +192,14 @@ async fn attempt(
     usage: &mut Usage,
 ) -> Result<(Completion, Usd), RunError> {
     let price = completer.info().price;
-    fitting::check(completer.info(), request)?;
+    window_check::check(completer.info(), request)?;
     let mut request = request.clone();
     request.max_output_tokens =
         me.purse.clamp(request.max_output_tokens, request.tokens(), price.as_ref()).map_err(RunError::Budget)?;
     let mut bill = CompletionCostGuard { me, price, usage, watcher: Arc::clone(watcher), is_wasted: true };
     let sink = DeltaSink::new(watcher.clone());
     let completion = completer.complete(&me.cx, &request, &sink).await;
-    let completion = completion.map_err(|fault| fitting::refused(completer.info(), &request, fault))?;
+    let completion = completion.map_err(|fault| window_check::refused(completer.info(), &request, fault))?;
     // What the reply says counts, whatever was told before.
     watcher.used(completion.usage);
     bill.is_wasted = false;

@@ -3,8 +3,8 @@
 use tokio::time::Instant;
 
 use super::{
+    agent_loop::{AgentRun, TurnReply, TurnState},
     journal::{RecordedRun, RecordedTurnState},
-    react::{AgentRun, TurnReply, TurnState},
 };
 use crate::chat::Message;
 

@@ -16,7 +16,7 @@ use super::{
     delegate::RunState,
     effect::bounded_state,
     journal::{DelegationId, JournalRecord, PassedMiddleware, RecordedRun, RecordedRunEnd},
-    middleware::{
+    run_middleware::{
         AfterRunDecision, BeforeRunDecision, MiddlewarePauses, RunOutcome, acted, may_replace_answers, stop_if_failed,
     },
     runner::RunOrigin,

@@ -5,12 +5,12 @@ use tokio::time::Instant;
 
 use super::{
     Agent, AgentGroup, RunError,
-    crew::AgentHandle,
+    agent_group::AgentHandle,
+    concurrency_permit::ConcurrencyPermit,
     delegate::DelegationContext,
     journal::{DelegationId, JournalRecord, RecordedRun, RunJournal},
-    middleware::{HANDED_OVER, may_replace_answers},
-    place::ConcurrencyPermit,
-    tasks::RunTasks,
+    run_middleware::{HANDED_OVER, may_replace_answers},
+    run_tasks::RunTasks,
 };
 use crate::{
     capability::{Budget, BudgetAccount, BudgetBreakdown, Ceiling},

@@ -4,10 +4,11 @@ use std::{
 };
 
 use super::{
-    App, RunResources, add_plugin_tools, extend,
+    App, RunResources, add_plugin_tools,
+    agent_blueprint::own_ceiling,
+    extend,
     models::model_name,
     no_price,
-    outfit::own_ceiling,
     plugins::{as_size, check_only, only_of},
 };
 use crate::{

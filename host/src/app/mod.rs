@@ -7,24 +7,24 @@
 //! `trust.rs` tells what a person has not said yes to, `check.rs` looks at all of it without running any, `probe.rs` asks a
 //! model one question, `serving/` has all of it served to MCP clients, with what `archive.rs` finds in sessions.
 
+mod agent_blueprint;
 mod archive;
 mod check;
 mod credentials;
+mod http_models;
 mod mcp;
 mod mcp_login;
 mod models;
-mod opening;
-mod outfit;
 mod plugins;
 mod probe;
 mod programs;
 mod project;
-mod servers;
+mod project_trust;
+mod run_resources;
+mod run_session;
+mod runner_factory;
+mod runtime_grants;
 mod serving;
-mod session;
-mod shared;
-mod teams;
-mod trust;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -32,13 +32,13 @@ use std::{
     sync::{Arc, Mutex, OnceLock},
 };
 
+use agent_blueprint::{AgentBlueprint, AttachedPlugin};
 use models::{ModelCache, ResolvedModel};
-use opening::EscalationContext;
-use outfit::{AgentBlueprint, AttachedPlugin};
 use plugins::{as_size, check_only, only_of};
 use project::ProjectFolder;
-use shared::RunResources;
-use teams::RunnerFactory;
+use run_resources::RunResources;
+use runner_factory::RunnerFactory;
+use runtime_grants::EscalationContext;
 use tokio::sync::OnceCell;
 
 pub use crate::provider::{key_variables, key_variables_in_words, local_servers_in_words};
@@ -47,10 +47,10 @@ pub use mcp::ConnectedMcpServer;
 pub use mcp_login::{mcp_login, mcp_logout, mcp_server_at};
 pub use probe::ModelProbe;
 pub(crate) use project::instruction_files;
+pub use project_trust::ProjectTrustStatus;
+pub use run_session::{Recording, RunSession, changed, sessions};
+pub use runner_factory::EntryRunner;
 pub use serving::{AppReloader, AppServer, ServeOptions};
-pub use session::{Recording, RunSession, changed, sessions};
-pub use teams::EntryRunner;
-pub use trust::ProjectTrustStatus;
 
 use crate::{
     agent::{AgentEntry, AgentGroup, RUN_TOOLS},
@@ -403,7 +403,7 @@ impl App {
     ) -> Result<AgentBlueprint, Report> {
         let mut outfit = AgentBlueprint::new(config, completer, self.keeper(config), &shared.changes);
         outfit.agent.context = self.project.context();
-        outfit.agent.delegable = outfit::delegable(config, &self.config);
+        outfit.agent.delegable = agent_blueprint::delegable(config, &self.config);
         for toolbox in &config.toolboxes {
             let place = format!("{}.toolboxes", config.place());
             let toolbox = match toolbox {

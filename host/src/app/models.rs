@@ -8,8 +8,8 @@ use std::{
 
 use super::{
     App, StartupNotices,
+    http_models::{asked_again, http_client, unusable},
     plugins::{check_params, plugin_limits},
-    servers::{asked_again, http_client, unusable},
 };
 use crate::{
     capability::Grant,

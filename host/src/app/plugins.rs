@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use indexmap::IndexMap;
 use serde_json::Value;
 
-use super::{App, outfit};
+use super::{App, agent_blueprint};
 use crate::{
     config::{
         self, AgentConfig, HostCoordinator, LimitsConfig, OWN_MIDDLEWARE, PluginSection, PluginUse, RunnerSection,
@@ -92,7 +92,7 @@ impl App {
             });
         }
         check_params(package, &uses.params, &format!("{place}.{id}"))?;
-        let (grant, mounts) = outfit::given(uses, &self.config);
+        let (grant, mounts) = agent_blueprint::given(uses, &self.config);
         let toolbox =
             shipped_with(agent, id).filter(|_| listed == PluginSection::Toolboxes).map(|uses| uses.name.name());
         let settings = PluginSettings {
@@ -100,7 +100,7 @@ impl App {
             mounts,
             ask: uses.ask.iter().copied().collect(),
             programs: self.programs.clone(),
-            ceiling: outfit::own_ceiling(agent, &self.config.root),
+            ceiling: agent_blueprint::own_ceiling(agent, &self.config.root),
             params: config::params(&uses.params),
             limits: plugin_limits(&uses.limits.over(&self.config.limits)),
             on_failure: uses.on_failure,

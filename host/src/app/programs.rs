@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{App, Environment, shared::chosen};
+use super::{App, Environment, run_resources::chosen};
 use crate::{
     approval::ApprovalBroker,
     builtin::{ExecPolicy, GitRepository, exec_tools, git_tools},

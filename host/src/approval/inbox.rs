@@ -2,7 +2,7 @@ use std::{fmt, sync::Arc};
 
 use super::{
     OpenQuestion, OpenQuestionAnswer, PermissionSubject, Question, QuestionKind, Verdict,
-    desk::{BrokerShared, BrokerState, QuestionOutcome, UnansweredQuestion},
+    broker::{BrokerShared, BrokerState, QuestionOutcome, UnansweredQuestion},
 };
 use crate::{error::Fault, limits};
 

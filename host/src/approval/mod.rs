@@ -8,16 +8,16 @@
 //! [`Verdict::No`] hold for all who wait; [`Verdict::Yes`] holds for the one call whose details were shown, and the others
 //! ask again. A question is never dropped while somebody waits for it, and it is withdrawn when nobody does.
 
-mod desk;
+mod approval_policy;
+mod broker;
 mod inbox;
 mod question;
 #[cfg(test)]
 mod tests;
-mod trust;
 
-pub use desk::{ApprovalBroker, PermissionDecision};
+pub use approval_policy::{HeadlessPolicy, TrustPersistence, TrustedSubjects};
+pub use broker::{ApprovalBroker, PermissionDecision};
 pub use inbox::{AnswerError, ApprovalInbox, InboxQuestion};
 pub use question::{
     OpenQuestion, OpenQuestionAnswer, PermissionSubject, Question, QuestionKind, QuestionOption, Verdict,
 };
-pub use trust::{HeadlessPolicy, TrustPersistence, TrustedSubjects};

@@ -3,7 +3,7 @@ use std::{borrow::Cow, time::Duration};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::confirmed::declined;
+use super::confirmed_tool::declined;
 use crate::{
     approval::{ApprovalBroker, PermissionSubject, Verdict},
     chat::{ToolHints, ToolResultContent},

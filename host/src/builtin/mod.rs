@@ -1,15 +1,15 @@
 //! Tools of the host itself, which a guest cannot be.
 
+mod approval_middleware;
 mod ask_user;
-mod asking;
-mod changing;
-mod confirmed;
+mod confirmed_tool;
 mod exec;
+mod file_change_tool;
 mod git;
 
+pub use approval_middleware::ApprovalMiddleware;
 pub use ask_user::ask_user;
-pub use asking::ApprovalMiddleware;
-pub use changing::{ChangeApprovalPolicy, FileChangeTool};
-pub use confirmed::ConfirmedTool;
+pub use confirmed_tool::ConfirmedTool;
 pub use exec::{ExecPolicy, exec_tools};
+pub use file_change_tool::{ChangeApprovalPolicy, FileChangeTool};
 pub use git::{GitRepository, git_tools};

@@ -8,28 +8,30 @@
 
 mod address;
 mod budget;
+mod budget_account;
+mod budget_exhausted;
 mod ceiling;
-mod exhausted;
 mod files;
 mod grant;
 mod http;
 mod kv;
 mod money;
 mod names;
-mod opening;
 mod power;
-mod purse;
+mod promptable_capability;
 
 pub use address::is_public;
 pub use budget::{AllocationBounds, Budget};
+pub use budget_account::{
+    BudgetAccount, BudgetAllocation, BudgetBreakdown, BudgetOvershoot, BudgetUsage, RestoredAllocation,
+};
+pub use budget_exhausted::BudgetExhausted;
 pub use ceiling::{CapabilityDecision, Ceiling, CeilingBound};
-pub use exhausted::BudgetExhausted;
 pub use files::{FileAccess, FileGrant};
 pub use grant::{Grant, MissingCapability, RequestedCapabilities};
 pub use http::{AllowedAddresses, HttpGrant, HttpRule, READING_METHODS, is_localhost, is_method, loopback};
 pub use kv::{KvScope, KvScopes};
 pub use money::{ParseUsdError, Price, Usd};
 pub use names::NameSet;
-pub use opening::PromptableCapability;
 pub use power::{Power, Powers};
-pub use purse::{BudgetAccount, BudgetAllocation, BudgetBreakdown, BudgetOvershoot, BudgetUsage, RestoredAllocation};
+pub use promptable_capability::PromptableCapability;

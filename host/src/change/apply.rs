@@ -12,10 +12,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     ChangeError,
+    change_path::ResolvedChangePath,
+    fingerprint::{ContentDigest, FingerprintNode, PathFingerprint, mode_of, state, state_in},
     folder::{FolderHandle, FolderSync, create_file, give_mode, open_file},
-    place::ResolvedChangePath,
     plan::{ChangePlan, PlannedAction, PlannedChange},
-    state::{ContentDigest, FingerprintNode, PathFingerprint, mode_of, state, state_in},
 };
 use crate::limits;
 

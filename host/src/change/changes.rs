@@ -9,12 +9,12 @@ use std::{
 use super::{
     ChangeError, ChangePlan, FileChange,
     apply::{BeforeImages, check_back, steps},
-    caution::ProtectedFiles,
+    change_path::ResolvedChangePath,
     diff,
+    fingerprint::{FingerprintNode, PathFingerprint, state},
     folder::{FolderSync, open_file},
-    place::ResolvedChangePath,
+    protected_files::ProtectedFiles,
     record::{ChangeFolders, ChangeIntent, ChangeRecord, DONE, UNDONE, forget, read, take_back},
-    state::{FingerprintNode, PathFingerprint, state},
 };
 use crate::{chat::ToolResultContent, files, limits, trust::UserKey};
 

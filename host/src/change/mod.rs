@@ -9,16 +9,16 @@
 //! and is then walked without following any link.
 
 mod apply;
-mod caution;
+mod change_path;
 mod changes;
 mod diff;
 mod error;
+mod fingerprint;
 mod folder;
 mod known_names;
-mod place;
 mod plan;
+mod protected_files;
 mod record;
-mod state;
 #[cfg(test)]
 mod tests;
 
@@ -27,12 +27,12 @@ pub(crate) use crate::trust::UserKey;
 
 use std::sync::Arc;
 
+pub use change_path::ChangePath;
 pub use changes::{ChangeApplier, ChangeHistory, ChangeOrigin, UndoableChange};
 pub use error::ChangeError;
-pub use place::ChangePath;
+pub use fingerprint::ContentDigest;
 pub use plan::{ChangePlan, ChangeSummary};
 pub use record::recover;
-pub use state::ContentDigest;
 
 /// Returns how a text becomes another one as a unified diff, for people; `None` stands for no file.
 pub fn text_difference(shown: &str, before: Option<&str>, after: &str) -> String {

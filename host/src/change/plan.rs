@@ -11,11 +11,11 @@ use std::{
 
 use super::{
     ChangeError, FileChange, FileChangeAction,
-    caution::{ProtectedFiles, is_program},
+    change_path::{ChangePath, FinalLinkPolicy, ResolvedChangePath},
     diff::{self, FileDiff},
+    fingerprint::{ContentDigest, FingerprintBudget, FingerprintNode, PathFingerprint, state_within},
     folder::{FolderHandle, open_file},
-    place::{ChangePath, FinalLinkPolicy, ResolvedChangePath},
-    state::{ContentDigest, FingerprintBudget, FingerprintNode, PathFingerprint, state_within},
+    protected_files::{ProtectedFiles, is_program},
 };
 use crate::{error::legible, limits};
 

@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 use super::{
     ChangeError, ChangePlan,
     apply::{BeforeImages, ChangeStep},
+    fingerprint::{ContentDigest, FingerprintNode, PathFingerprint},
     folder::open_file,
     plan::PlannedAction,
-    state::{ContentDigest, FingerprintNode, PathFingerprint},
 };
 use crate::{chat::ToolResultContent, error::without_number, files, limits, trust::UserKey};
 

@@ -9,8 +9,8 @@ use tokio::sync::Notify;
 
 use super::{
     ChatChange, ChatEditError, ChatEntry, ChatEntryRecord, ChatSnapshot, Message, MessageReplacement, OpenCalls, Part,
-    Role, ToolCall, ToolResultContent, beside::SideChats, edit::check_pairs, entries::ChatEntries,
-    kept::FullToolResults, run_bytes::CountedBytes,
+    Role, ToolCall, ToolResultContent, conversation_budget::CountedBytes, edit::check_pairs, entries::ChatEntries,
+    full_results::FullToolResults, side_chats::SideChats,
 };
 use crate::limits;
 

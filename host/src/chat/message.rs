@@ -43,7 +43,7 @@ pub enum Role {
 #[serde(rename_all = "snake_case")]
 pub enum MediaData {
     /// Here; in JSON as base64.
-    #[serde(with = "super::bytes::as_base64")]
+    #[serde(with = "super::base64_serde::as_base64")]
     Bytes(Arc<[u8]>),
     /// On the web; never fetched by the host.
     Url(String),

@@ -3,7 +3,7 @@ use std::sync::{Arc, OnceLock};
 use sha2::{Digest as _, Sha256};
 
 use super::{
-    ChatEditError, Message, Role, edit::check_pairs, entries::ChatEntries, kept::FullToolResults, log::ChatLog,
+    ChatEditError, Message, Role, edit::check_pairs, entries::ChatEntries, full_results::FullToolResults, log::ChatLog,
 };
 
 /// A message in a chat, with what is known of it without reading it.

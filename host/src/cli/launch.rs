@@ -9,8 +9,8 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use super::{
-    place::words_of,
     render::{self, DIM, PLAIN, name},
+    session_target::words_of,
     trust,
 };
 use crate::{

@@ -9,15 +9,15 @@ mod input;
 mod launch;
 mod mcp;
 mod mcp_fixture;
-mod place;
 mod plugin;
 mod provider;
 mod render;
 mod run;
 mod secrets;
 mod session;
+mod session_target;
 mod signals;
-mod silence;
+mod silent_models;
 mod stdout;
 #[cfg(test)]
 mod tests;

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{
     secrets::{ReplyRedactor, json_without_secrets, without_secrets},
-    silence::SilentModels,
+    silent_models::SilentModels,
     stdout,
 };
 use crate::{

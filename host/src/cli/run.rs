@@ -6,9 +6,10 @@ use super::{
     ask::{self, ApprovalModeArg},
     input::{self, StdinMode},
     launch::{self, LaunchFlags},
-    place::{CompletedSession, PendingWork, SessionTarget, resume_arguments},
     render::{self, ProgressDisplay, RunOutputFormat, RunResult, name},
-    secrets, signals, trust,
+    secrets,
+    session_target::{CompletedSession, PendingWork, SessionTarget, resume_arguments},
+    signals, trust,
 };
 use crate::{
     agent::{RunAnswer, RunError, WindowExceeded},

@@ -9,8 +9,8 @@ use serde_json::Value;
 use super::{
     AgentConfig, AgentOptions, AuthConfig, CONTEXT_THRESHOLD, Config, CredentialConfig, DelegableConfig, FolderUse,
     GrantConfig, HostMiddleware, HttpUse, PluginFolderUse, PluginSection, PluginUse, ProviderConfig, StepUse,
+    effective_setting::{EffectiveSetting, SettingValue, is, list, map, or, positive, set, shown, word},
     mask::{MASK, masked, masked_params, masked_url},
-    setting::{EffectiveSetting, SettingValue, is, list, map, or, positive, set, shown, word},
 };
 use crate::{
     agent::{DEFAULT_PREFIX, OnFailure},
@@ -144,7 +144,7 @@ impl EffectiveConfig {
             ),
             ("runs", runs.setting()),
             ("limits", bounds.setting(known.guest_memory)),
-            ("house", house::house()),
+            ("house", fixed_limits::house()),
         ]))
     }
 
@@ -591,7 +591,7 @@ fn kv_setting(kv: Option<KvScope>) -> EffectiveSetting {
 }
 
 mod agent_tools;
-mod house;
+mod fixed_limits;
 mod programs;
 mod servers;
 mod teams;

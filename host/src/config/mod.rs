@@ -5,26 +5,26 @@
 //! Credentials for plugins are named, each with its audience: no value of one stands in the file.
 
 mod agent_tools;
-mod bounds;
 mod check;
 mod effective;
+mod effective_setting;
 mod egress;
 mod explain;
-mod facts;
 mod mask;
 mod mcp;
+mod plugin_limits;
 mod programs;
 mod provider;
 mod recover;
+mod runner_config;
 mod runs;
 mod schema;
-mod setting;
 mod steps;
 mod team;
 #[cfg(test)]
 mod tests;
 mod toolbox;
-mod who;
+mod trust_facts;
 
 use std::{
     io::{self, Read},
@@ -36,14 +36,14 @@ use recover::ParsedConfig;
 use serde::Deserialize;
 
 pub use agent_tools::AgentToolUse;
-pub use bounds::LimitsConfig;
 pub use effective::{AgentRuntimeInfo, ConfigRuntimeInfo, EffectiveConfig, PluginRuntimeInfo, StepOrder};
 pub use egress::{CredentialConfig, HttpUse, requests};
 pub use explain::{nearest, unknown};
-pub(crate) use facts::variables;
 pub use mcp::{LoginGrant, McpProtocol, McpServerConfig, OAuthConfig, check_url};
+pub use plugin_limits::LimitsConfig;
 pub use programs::{ANY_PROGRAM, GIT_PROGRAM, GitConfig, ProgramConfig};
 pub use provider::{AuthConfig, ProviderConfig, ProviderKind};
+pub use runner_config::RunnerConfig;
 pub use runs::RunsConfig;
 pub use schema::{
     AgentConfig, AgentOptions, ChangesUse, ContextConfig, DelegableConfig, FolderUse, GrantConfig, PluginFolderUse,
@@ -57,7 +57,7 @@ pub use team::{
     HandOffChats, HandOffParams, HostCoordinator, LoopParams, MemberUse, RolesParams, TeamConfig, TeamStopCondition,
 };
 pub use toolbox::{HostToolbox, HostToolboxUse, McpServerUse, ShippedToolbox, ShippedToolboxUse, ToolboxUse};
-pub use who::RunnerConfig;
+pub(crate) use trust_facts::variables;
 
 use crate::{
     capability::HttpGrant,

@@ -242,7 +242,7 @@ impl ProviderConfig {
         ];
         let is_of = |apis: &[WireApi]| self.api().is_some_and(|api| apis.contains(&api));
         if let Some((key, _, apis)) = of_apis.iter().find(|(_, is_set, apis)| *is_set && !is_of(apis)) {
-            let api = super::setting::word(&apis[0]);
+            let api = super::effective_setting::word(&apis[0]);
             let message = format!("{at}.{key}: this is for servers that speak another API, `{api}`");
             return Err(Report::new(ErrorKind::Usage, message).hint(format!("remove it, or write `api: {api}`")));
         }
@@ -279,7 +279,7 @@ impl ProviderConfig {
         }
         for (key, time) in [("timeout", self.timeout), ("idle_timeout", self.idle_timeout)] {
             if time.is_some_and(|time| time.is_zero() || time > limits::COMPLETION_TIME_CEILING) {
-                let most = super::setting::shown(limits::COMPLETION_TIME_CEILING);
+                let most = super::effective_setting::shown(limits::COMPLETION_TIME_CEILING);
                 return wrong(format!("{at}.{key}: it is longer than nothing, and at most {most}"));
             }
         }

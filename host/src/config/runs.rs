@@ -3,8 +3,8 @@
 use serde::Deserialize;
 
 use super::{
-    bounds::number,
-    setting::{EffectiveSetting, map, or},
+    effective_setting::{EffectiveSetting, map, or},
+    plugin_limits::number,
 };
 use crate::{agent::RunLimits, limits};
 

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use super::{
     attack::Attack,
-    normal,
-    stage::{AttackFixture, STREAMED},
-    trial::{AttackRun, DONE, INSTRUCTIONS, TEAM_TOKENS, TURNS},
-    watch::AttackObserver,
+    attack_run::{AttackRun, DONE, INSTRUCTIONS, TEAM_TOKENS, TURNS},
+    baseline,
+    fixture::{AttackFixture, STREAMED},
+    observer::AttackObserver,
 };
 use crate::{agent::RunError, capability::Power, chat::ToolSpec, limits, model::ScriptedCompleter, plugin::PluginKind};
 
@@ -32,7 +32,7 @@ fn of_run(attack: &Attack, stage: &AttackFixture, played: &AttackRun) -> Vec<Str
     }
     let (then, now) = (stage.chat().snapshot(), played.chat.snapshot());
     must(now.check().is_ok(), "it left a call without a result, or a result without a call");
-    let has_lookup = |specs: &[Arc<ToolSpec>]| specs.iter().any(|spec| spec.name == normal::LOOKUP);
+    let has_lookup = |specs: &[Arc<ToolSpec>]| specs.iter().any(|spec| spec.name == baseline::LOOKUP);
     let saw_all_tools = played.requests.iter().all(|request| request.tools.is_empty() || has_lookup(&request.tools));
     let may_hide = powers.contains(&Power::HideTools) || may_rewrite_requests(attack);
     must(saw_all_tools || may_hide, "it hid a tool");
@@ -123,7 +123,7 @@ fn of_passing(attack: &Attack, played: &AttackRun, seen: &AttackObserver) -> Vec
             at_most(played.lookups, seen.came_back(before), "a call was made that it did not let pass");
             let now = played.chat.snapshot();
             let results = now.iter().flat_map(|entry| entry.message.tool_results());
-            let found = results.filter(|result| result.text() == normal::FOUND).count();
+            let found = results.filter(|result| result.text() == baseline::FOUND).count();
             at_most(found, seen.came_back(after), "a result was shown that it did not let pass");
             at_most(played.lookups * usize::from(seen.was_asked()), 0, "a call was made that a person had declined");
         }
@@ -140,9 +140,9 @@ mod tests {
         conformance::AttackSuite,
     };
 
-    /// A conversation in which [`normal::LOOKUP`] was called and gave this.
+    /// A conversation in which [`baseline::LOOKUP`] was called and gave this.
     fn chat(result: &str) -> Chat {
-        let call = ToolCall { id: "c".into(), name: normal::LOOKUP.into(), arguments: "{}".into(), meta: vec![] };
+        let call = ToolCall { id: "c".into(), name: baseline::LOOKUP.into(), arguments: "{}".into(), meta: vec![] };
         let chat = Chat::new();
         let parts = vec![Part::ToolCall(call)];
         let asked = Message { sender: "victim".into(), role: Role::Assistant, parts, meta: vec![] };
@@ -161,7 +161,7 @@ mod tests {
         for (name, requests, lookups, result, says) in [
             ("tool-middleware-before-traps", 2, 0, "no", &[][..]),
             ("tool-middleware-before-traps", 2, 1, "no", &[call]),
-            ("tool-middleware-after-traps", 2, 0, normal::FOUND, &[shown]),
+            ("tool-middleware-after-traps", 2, 0, baseline::FOUND, &[shown]),
             ("model-middleware-before-traps", 0, 0, "no", &[]),
             ("model-middleware-before-traps", 1, 0, "no", &[sent]),
         ] {

@@ -9,16 +9,16 @@
 //! The format of a suite is described in `host/docs/conformance.md`.
 
 mod attack;
+mod attack_process;
+mod attack_run;
+mod baseline;
 mod embedded;
 mod escapes;
+mod fixture;
 mod guest;
-mod isolated;
-mod links;
-mod normal;
-mod stage;
+mod link_swapper;
+mod observer;
 mod suite;
-mod trial;
-mod watch;
 
 use std::{
     sync::Arc,
@@ -29,11 +29,11 @@ use futures_util::{StreamExt, stream};
 use serde::{Deserialize, Serialize, Serializer};
 
 pub use attack::{Attack, AttackVerdict, HostBounds};
+pub use attack_process::{HostProgram, HostUsage, play_alone};
+pub use baseline::{PLACES, RecoveryCheck};
 pub use guest::component_of;
-pub use isolated::{HostProgram, HostUsage, play_alone};
-pub use normal::{PLACES, RecoveryCheck};
+pub use observer::EventFormatter;
 pub use suite::AttackSuite;
-pub use watch::EventFormatter;
 
 use crate::{
     error::Report,
@@ -142,7 +142,7 @@ pub async fn run(
 ) -> Result<ConformanceReport, Report> {
     let started = Instant::now();
     let engine = Arc::new(PluginEngine::new(None)?);
-    let normal = normal::BaselinePlugin::new(&engine).await?;
+    let normal = baseline::BaselinePlugin::new(&engine).await?;
     // Components are kept once they are made: the process is measured with them. One that cannot be made is told when it is
     // played.
     for attack in suite.attacks().iter().filter(|attack| attack.host.is_none()) {
@@ -164,7 +164,7 @@ pub async fn run(
         async move {
             // On a task of its own, so that those that keep a core busy do not hold up the others.
             let mut playing = tokio::task::JoinSet::new();
-            playing.spawn(async move { trial::play(&attack, &engine, &show).await });
+            playing.spawn(async move { attack_run::play(&attack, &engine, &show).await });
             playing.join_next().await
         }
     });
@@ -175,7 +175,7 @@ pub async fn run(
     let mut attacks: Vec<AttackResult> = together.inspect(&mut count).collect().await;
     let recovery = normal.measure_after(&before).await?;
     let alone = suite.attacks().iter().filter_map(|attack| Some((attack, attack.host?)));
-    let alone = alone.map(|(attack, bounds)| isolated::play(attack, bounds, program));
+    let alone = alone.map(|(attack, bounds)| attack_process::play(attack, bounds, program));
     let alone: Vec<AttackResult> =
         stream::iter(alone).buffered(limits::CONFORMANCE_HOSTS).inspect(&mut count).collect().await;
     attacks.extend(alone);

@@ -20,8 +20,9 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{
-    McpClientFeatures, McpError, McpToolListing, McpToolOffer, Pins, ServerConfig, desk::ServerRequestBroker,
-    gate::ConnectionTraffic, link::McpConnection, listing::list, patience::DisconnectReason,
+    McpClientFeatures, McpError, McpToolListing, McpToolOffer, Pins, ServerConfig, connection::McpConnection,
+    connection_monitor::DisconnectReason, filtered_transport::ConnectionTraffic, listing::list,
+    request_broker::ServerRequestBroker,
 };
 use crate::{error::Fault, limits};
 

@@ -28,7 +28,7 @@ use url::Url;
 use super::{
     McpHttpTarget,
     depth::is_deeper,
-    lines::{has_too_many_values, read_deep_message, read_message, too_many_values},
+    line_transport::{has_too_many_values, read_deep_message, read_message, too_many_values},
     oauth::{OAuthAttempts, OAuthChallenge, OAuthError, TokenManager},
     shown,
 };

@@ -5,34 +5,34 @@
 //! connection whose messages are counted and cut, lists tools whose texts are checked as a plugin's are, and offers only
 //! those that somebody has approved word for word ([`Pins`]).
 
-mod asking;
-mod child;
+mod call_output;
 mod client;
+mod client_features;
 mod config;
+mod connection;
+mod connection_monitor;
 mod depth;
-mod desk;
 mod error;
-mod gate;
+mod filtered_transport;
 mod http;
-mod lines;
-mod link;
+mod line_transport;
 mod listing;
 mod names;
 mod oauth;
-mod patience;
 mod pins;
-mod results;
+mod request_broker;
 pub mod serve;
-mod side;
+mod server_process;
 #[cfg(test)]
 mod tests;
 mod tool;
+mod transport_role;
 
-pub use asking::{
+pub use client::McpClient;
+pub use client_features::{
     ElicitationRequest, ElicitationResult, Elicitor, McpClientFeatures, McpRoot, Sampler, SamplingRequest,
     SamplingResult, ServerRequestOrigin,
 };
-pub use client::McpClient;
 pub use config::{
     McpHttpTarget, McpPipeConnector, McpPipePair, McpStdioTarget, McpTarget, ProtocolRevisions, ServerConfig,
 };

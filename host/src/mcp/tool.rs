@@ -16,12 +16,12 @@ use tokio::{
 };
 
 use super::{
-    McpClient, PinStatus, Pins, ServerTool,
-    asking::McpCallCx,
+    McpClient, PinStatus, Pins, ServerTool, call_output,
     client::{McpClientInner, McpConnectionHandle},
-    gate::{McpCallExtension, McpCallProgress},
-    patience::DisconnectReason,
-    results, shown,
+    client_features::McpCallCx,
+    connection_monitor::DisconnectReason,
+    filtered_transport::{McpCallExtension, McpCallProgress},
+    shown,
 };
 use crate::{
     chat::{ToolCall, ToolSpec},
@@ -212,13 +212,13 @@ impl McpClientInner {
         let mut params = params.clone();
         for _ in 0..=limits::MCP_ROUNDS {
             let wanted = match session.request(&made_for, params.clone()).await? {
-                ServerResult::CallToolResult(result) => return Ok(results::output(result)),
+                ServerResult::CallToolResult(result) => return Ok(call_output::output(result)),
                 // A result without pieces is one, to the library several.
                 ServerResult::EmptyResult(_) | ServerResult::TaskAckResult(_) => {
-                    return Ok(results::output(CallToolResult::default()));
+                    return Ok(call_output::output(CallToolResult::default()));
                 }
                 ServerResult::CustomResult(other) => {
-                    return results::unknown_output(other.0).map_err(McpCallError::Fault);
+                    return call_output::unknown_output(other.0).map_err(McpCallError::Fault);
                 }
                 ServerResult::InputRequiredResult(wanted) => wanted,
                 _ => return Err(McpCallError::Fault(Fault::other("the server's answer is no result of a call"))),

@@ -5,7 +5,7 @@ use std::{fmt, str::FromStr, time::Duration};
 use async_trait::async_trait;
 use serde::Deserialize;
 
-use super::{Completion, CompletionRequest, setting};
+use super::{Completion, CompletionRequest, config_parsers};
 use crate::{error::Fault, limits};
 
 /// The vendor's side of batches.
@@ -98,17 +98,17 @@ impl fmt::Display for BatchId {
 #[serde(deny_unknown_fields, default)]
 pub struct BatchConfig {
     /// How long the first request of a batch waits for others; at most [`limits::BATCH_WINDOW_CEILING`].
-    #[serde(deserialize_with = "setting::time::<_, { limits::BATCH_WINDOW_CEILING.as_secs() }>")]
+    #[serde(deserialize_with = "config_parsers::time::<_, { limits::BATCH_WINDOW_CEILING.as_secs() }>")]
     pub window: Duration,
     /// The pause before the vendor is asked for the first time how far it is; each further one is half as long again, up to
     /// [`limits::BATCH_POLL_CEILING`].
-    #[serde(deserialize_with = "setting::time::<_, { limits::BATCH_POLL_CEILING.as_secs() }>")]
+    #[serde(deserialize_with = "config_parsers::time::<_, { limits::BATCH_POLL_CEILING.as_secs() }>")]
     pub poll_interval: Duration,
     /// From the handing over until nobody waits any longer; at most [`limits::BATCH_TIME_CEILING`].
-    #[serde(deserialize_with = "setting::time::<_, { limits::BATCH_TIME_CEILING.as_secs() }>")]
+    #[serde(deserialize_with = "config_parsers::time::<_, { limits::BATCH_TIME_CEILING.as_secs() }>")]
     pub timeout: Duration,
     /// Requests of one batch, at most [`limits::BATCH_SIZE_CEILING`]: with so many it does not wait for more.
-    #[serde(deserialize_with = "setting::count::<_, { limits::BATCH_SIZE_CEILING }>")]
+    #[serde(deserialize_with = "config_parsers::count::<_, { limits::BATCH_SIZE_CEILING }>")]
     pub max_size: usize,
 }
 

@@ -15,7 +15,7 @@ use url::Url;
 use super::{
     HttpClientConfig, ProxyUrl, RateLimits, Retries, RetryObserver, Secret, SuccessResponse,
     failure::{CANNOT_CHECK, FailedAttempt, cannot_start, is_loopback, is_refused, not_reached, root, timed_out},
-    reply::HttpResponseBody,
+    response::HttpResponseBody,
     retry, status,
     tls::TlsTrust,
 };

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::{
     ByteStream, HttpClient, HttpRequest,
-    reply::{HttpResponseBody, stream_of},
+    response::{HttpResponseBody, stream_of},
 };
 use crate::error::Fault;
 

@@ -5,17 +5,17 @@
 //! says, tries again what may pass, and turns every failure into a [`Fault`](crate::error::Fault) that never shows a key.
 
 mod client;
-mod command;
 pub mod egress;
 mod exchange;
 mod failure;
 mod proxy;
 mod rate;
-mod reach;
-mod reply;
+mod response;
+mod restricted_client;
 mod retry;
 mod secret;
-mod source;
+mod secret_command;
+mod secret_source;
 pub(crate) mod sse;
 mod status;
 #[cfg(test)]
@@ -29,9 +29,9 @@ pub(crate) use failure::FailedAttempt;
 pub use failure::{is_loopback, is_readable_on_the_way, mend};
 pub use proxy::{HttpClientConfig, ProxyUrl};
 pub use rate::{RateLimitStatus, RateLimits};
-pub use reply::{ByteStream, SuccessResponse};
+pub use response::{ByteStream, SuccessResponse};
 pub use retry::{Retries, RetryObserver, RetryPause};
 pub use secret::Secret;
-pub use source::{Keyring, ResolvedSecret, SecretError, SecretSource};
+pub use secret_source::{Keyring, ResolvedSecret, SecretError, SecretSource};
 pub use status::{fault as fault_of_status, fault_in_reply, shown};
 pub use websocket::WebSocket;

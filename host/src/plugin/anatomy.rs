@@ -6,12 +6,12 @@ use serde::Serialize;
 use wasmparser::{ComponentExternalKind, Encoding, Parser, Payload, Validator, WasmFeatures, types::Types};
 
 use super::{
+    complexity::{ComplexityCounter, ComplexityError},
+    component_error::{self, ComponentError},
     error::PluginError,
-    extent::{ComplexityCounter, ComplexityError},
     functions::{self, ExportedFunctions, WitDocs},
     imports,
-    misshapen::{self, ComponentError},
-    unread::read_inside,
+    plugin_candidate::read_inside,
 };
 use crate::limits;
 
@@ -185,7 +185,7 @@ impl Anatomy {
         imports.retain(|name| !is_types(name));
         kinds.sort();
         if kinds.is_empty() {
-            return Err(misshapen::no_kind(&exports));
+            return Err(component_error::no_kind(&exports));
         }
         Ok(Self { kinds, imports, exported })
     }
@@ -205,14 +205,14 @@ impl ComponentSurvey {
     ///
     /// [`ComponentError`]: it is none, cannot be read, or is too much work.
     pub fn of(bytes: &[u8]) -> Result<Self, ComponentError> {
-        misshapen::check_header(bytes)?;
-        let broken = |error| misshapen::broken(bytes, &error);
+        component_error::check_header(bytes)?;
+        let broken = |error| component_error::broken(bytes, &error);
         let (mut imports, mut exports, mut depth) = (Vec::new(), Vec::new(), 0_u32);
         let (mut extent, mut docs) = (ComplexityCounter::default(), WitDocs::default());
         for payload in Parser::new(0).parse_all(bytes) {
             let payload = payload.map_err(broken)?;
             if depth == 0 && matches!(payload, Payload::Version { encoding: Encoding::Module, .. }) {
-                return Err(misshapen::core_module(bytes));
+                return Err(component_error::core_module(bytes));
             }
             extent.count(&payload).map_err(|stopped| match stopped {
                 ComplexityError::Broken(error) => broken(error),
@@ -254,7 +254,7 @@ impl ComponentSurvey {
     pub fn validate(&self, bytes: &[u8]) -> Result<Types, ComponentError> {
         Validator::new_with_features(ENGINE_FEATURES)
             .validate_all(bytes)
-            .map_err(|error| misshapen::refused(bytes, &self.imports, &self.exports, &error))
+            .map_err(|error| component_error::refused(bytes, &self.imports, &self.exports, &error))
     }
 }
 

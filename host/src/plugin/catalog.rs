@@ -22,8 +22,8 @@ use super::{
     functions::FunctionToolset,
     imports::{self, ImportRequirement},
     manifest::{self, PluginManifest},
-    shipped,
-    unread::{ComponentBytes, PluginCandidate, read_bounded, read_inside},
+    plugin_candidate::{ComponentBytes, PluginCandidate, read_bounded, read_inside},
+    shipped_plugins,
 };
 use crate::{
     error::{ErrorKind, Report, why_unreadable},
@@ -462,7 +462,7 @@ impl PluginCatalog {
             let (manifest, sealed) = (plugin.written_manifest(), plugin.sealed());
             manifest
                 .zip(sealed)
-                .is_some_and(|(manifest, sealed)| shipped::is_copy(manifest, sealed.digest, &self.shipped))
+                .is_some_and(|(manifest, sealed)| shipped_plugins::is_copy(manifest, sealed.digest, &self.shipped))
         };
         lies_in(&self.shipped) || lies_in(&self.installed) && is_copy()
     }

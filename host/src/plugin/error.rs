@@ -3,8 +3,8 @@ use std::{io, path::PathBuf};
 use super::{
     anatomy::{CONTRACT, PluginKind},
     compile::CompileFailure,
+    component_error::ComponentError,
     manifest,
-    misshapen::ComponentError,
 };
 use crate::{
     capability::MissingCapability,

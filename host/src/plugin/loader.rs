@@ -21,8 +21,8 @@ use super::{
     functions::{self, FunctionAction},
     imports::{self, KvBinding, PluginHttpClient},
     manifest::PluginManifest,
-    reach::PluginToolConcurrency,
     runtime::{CallSetup, Lane, Limits, PROBE, PluginEngine, PluginQuota, PluginState},
+    tool_concurrency::PluginToolConcurrency,
 };
 use crate::{
     agent::OnFailure,

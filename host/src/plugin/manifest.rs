@@ -11,7 +11,7 @@ use super::{
     error::PluginError,
     functions::{FunctionOverrides, FunctionsManifest, InstanceLifetime},
     imports::{self, ImportRequirement},
-    unread::read_inside,
+    plugin_candidate::read_inside,
 };
 use file::{ManifestEffect, ManifestFile, ManifestFilesAccess, ManifestHttpAccess, ManifestKvAccess, ManifestWants};
 

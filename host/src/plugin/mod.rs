@@ -13,23 +13,23 @@
 mod adapter;
 mod anatomy;
 mod bindings;
+mod cache_dir;
 mod catalog;
 mod certificate;
 mod compile;
+mod complexity;
+mod component_error;
 pub(crate) mod convert;
 mod error;
-mod extent;
 mod folders;
 mod functions;
 mod imports;
 mod loader;
 mod manifest;
-mod misshapen;
-mod private;
-mod reach;
+mod plugin_candidate;
 mod runtime;
-mod shipped;
-mod unread;
+mod shipped_plugins;
+mod tool_concurrency;
 
 /// What paths of grants are made of before they are compared.
 pub use crate::files::resolved;
@@ -41,17 +41,17 @@ pub use anatomy::{Anatomy, PluginKind};
 pub use catalog::{CatalogEntry, ComponentDescriptor, ComponentDigest, PluginCatalog, PluginDirs, PluginPackage};
 pub use certificate::{Certificate, CertifiedFunction, CertifiedImport, HostBuildInfo, ImportState};
 #[doc(hidden)]
-pub use compile::wall;
+pub use compile::sandbox;
 pub use compile::{
     COMPILE_WORKER, CompileConfig, CompileFailure, CompileLimits, CompileSandboxStatus, CompileSite, CompileStep,
     CompileWorker, ComponentCompiler,
 };
+pub use component_error::ComponentError;
 pub use error::PluginError;
 pub use folders::FolderMount;
 pub use functions::{FunctionTool, FunctionToolset, FunctionsManifest};
 pub use loader::{Plugin, PluginSettings};
 pub use manifest::PluginManifest;
-pub use misshapen::ComponentError;
+pub(crate) use plugin_candidate::read_bounded;
 pub use runtime::{GuestMemoryUse, Limits, MemorySource, PluginEngine, engine_config};
-pub use shipped::{INSTALLED, SHIPPED_PLUGINS, how_to_install, lies_in};
-pub(crate) use unread::read_bounded;
+pub use shipped_plugins::{INSTALLED, SHIPPED_PLUGINS, how_to_install, lies_in};

@@ -2,20 +2,20 @@
 //! found where, with which words, in which folder, with what of the environment, for how long, and that it ends with all
 //! that it has started.
 
-mod entry;
-mod found;
-mod options;
-mod pattern;
+mod allowed_programs;
+mod args_pattern;
+mod command_display;
+mod known_options;
 mod pipe;
+mod process_group;
+mod program_finder;
 mod run;
-mod started;
-mod words;
 
-pub use entry::{AllowedProgram, AllowedPrograms, ExecContext, ProgramRequest};
-pub use found::{ProgramFindError, ProgramFinder};
-pub use pattern::{ArgsPattern, ArgsPatternError};
+pub use allowed_programs::{AllowedProgram, AllowedPrograms, ExecContext, ProgramRequest};
+pub use args_pattern::{ArgsPattern, ArgsPatternError};
+pub use command_display::shown_words;
+pub use program_finder::{ProgramFindError, ProgramFinder};
 pub use run::{ProcessError, ProcessExit, ProcessOutput, ProcessSlots, ProcessSpec};
-pub use words::shown_words;
 
 pub(crate) use pipe::{PipeOutput, PipeOverflow, feed};
-pub(crate) use started::ProcessGroup;
+pub(crate) use process_group::ProcessGroup;

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use tokio::time::Instant;
 use url::Url;
 
-use super::incoming::ReplySource;
+use super::incoming_reply::ReplySource;
 use crate::{
     error::Fault,
     limits,

@@ -3,10 +3,10 @@
 use serde::de::IgnoredAny;
 
 use super::{
-    incoming::{ReplySource, too_large},
-    names::ToolNames,
-    printed::{PrintedCallFilter, PrintedTextRemainder},
-    think::{ThinkSplit, ThinkTags},
+    incoming_reply::{ReplySource, too_large},
+    printed_calls::{PrintedCallFilter, PrintedTextRemainder},
+    think_tags::{ThinkSplit, ThinkTags},
+    tool_names::ToolNames,
 };
 use crate::{
     chat::{Part, ThinkingPart, ToolCall, UNREAD_CALL},

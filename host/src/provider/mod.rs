@@ -5,22 +5,22 @@ mod anthropic;
 mod arguments;
 mod assembly;
 mod batch;
+mod borrowed_text;
+#[cfg(test)]
+mod delta_recorder;
 mod discovery;
 mod gemini;
-#[cfg(test)]
-mod heard;
-mod incoming;
-mod lent;
+mod incoming_reply;
 mod listing;
 mod media;
-mod names;
 mod openai;
-mod printed;
+mod printed_calls;
 mod responses;
 mod schema;
-mod served;
+mod served_window;
 mod text;
-mod think;
+mod think_tags;
+mod tool_names;
 mod vendor;
 mod wire;
 
@@ -29,12 +29,12 @@ pub use anthropic::Anthropic;
 pub use batch::{BatchProtocol, BatchResultCollector, HttpBatchEntry, HttpBatchOutcome, HttpBatches};
 pub use discovery::{DiscoveredModel, discover, key_variables, key_variables_in_words, local_servers_in_words};
 pub use gemini::Gemini;
-pub use incoming::{IncomingReply, ReplySource};
+pub use incoming_reply::{IncomingReply, ReplySource};
 pub use listing::ListedModel;
-pub use names::{ToolNameRule, ToolNames};
 pub use openai::{ChatCompletions, MaxTokensField};
 pub use responses::ResponsesApi;
-pub use served::{ProbedModel, ServedWindow, WindowProbe};
+pub use served_window::{ProbedModel, ServedWindow, WindowProbe};
+pub use tool_names::{ToolNameRule, ToolNames};
 pub use vendor::{Vendor, VendorPreset, WireApi, WireOptions};
 pub use wire::{HttpModel, WireProtocol};
 

@@ -6,8 +6,8 @@ use url::Url;
 
 use super::{
     adapter::{AdapterConfig, ModelAdapter},
-    incoming::{IncomingReply, ReplySource},
-    names::{ToolNameRule, ToolNames},
+    incoming_reply::{IncomingReply, ReplySource},
+    tool_names::{ToolNameRule, ToolNames},
 };
 use crate::{
     error::Fault,

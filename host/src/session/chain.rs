@@ -3,7 +3,7 @@
 
 use sha2::{Digest as _, Sha256};
 
-use super::{format::split_code, own::SessionAuthor};
+use super::{format::split_code, ownership::SessionAuthor};
 use crate::trust::DerivedKey;
 
 /// The purpose of the key from which marks and codes are made.

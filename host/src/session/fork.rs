@@ -3,7 +3,7 @@ use std::{collections::HashSet, io, path::Path, sync::Arc, time::SystemTime};
 use super::{
     Authorship, ForkOrigin, JournalReader, SessionError, SessionHeader, SessionStore, Sha256Digest, StorageEntryKind,
     error::disk,
-    own::SessionAuthor,
+    ownership::SessionAuthor,
     writer::{ATTACHMENTS, JOURNAL},
 };
 

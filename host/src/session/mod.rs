@@ -42,14 +42,15 @@
 //!
 //! The store blocks: call it from a thread that may. An open session never does; a thread of its own writes.
 
+mod attachment_files;
 mod attachments;
 mod chain;
 mod error;
 mod fork;
 mod format;
 mod list;
-mod memory;
-mod own;
+mod memory_disk;
+mod ownership;
 mod prune;
 mod reader;
 mod recall;
@@ -59,7 +60,6 @@ mod secrets;
 mod session;
 mod storage;
 mod store;
-mod stored;
 mod transcript;
 mod writer;
 
@@ -68,8 +68,8 @@ pub use error::SessionError;
 pub(crate) use format::line_of;
 pub use format::{ForkOrigin, LaunchOptions, SessionHeader, SessionPart, SessionPartKind, Sha256Digest, VERSION};
 pub use list::{SessionDiskUsage, SessionStatus, SessionSummary};
-pub use memory::{DiskFault, MemoryDisk};
-pub use own::SessionReview;
+pub use memory_disk::{DiskFault, MemoryDisk};
+pub use ownership::SessionReview;
 pub use prune::{PrunePolicy, PruneReport};
 pub use reader::{JournalLine, JournalLineContent, JournalReader};
 pub use search::{SessionSearchHit, SessionSearchResults};
@@ -80,8 +80,8 @@ pub use store::{NewSession, OpenedSession, SessionOpenOptions, SessionStore, Ses
 pub use transcript::{RunTranscript, Transcript, TranscriptMessage};
 
 #[cfg(test)]
-mod fault_tests;
+mod damage_tests;
 #[cfg(test)]
-mod odd_tests;
+mod fault_tests;
 #[cfg(test)]
 mod tests;

@@ -13,7 +13,7 @@ use super::{
     chain::LineChain,
     error::disk,
     format::header_line,
-    own::SessionAuthor,
+    ownership::SessionAuthor,
     storage::remove_all,
     writer::{ATTACHMENTS, JOURNAL, JournalWriter, LOCK, write_new},
 };

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 use super::{
     named,
-    shared::{StateChangeHook, StateRestoreError, WatchedValue},
+    watched_value::{StateChangeHook, StateRestoreError, WatchedValue},
 };
 use crate::{
     error::{Fault, acts_on_terminal},

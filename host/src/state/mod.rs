@@ -6,19 +6,19 @@
 mod blackboard;
 mod notes;
 mod reflections;
-mod shared;
 mod tasks;
 mod tools;
+mod watched_value;
 
 pub use blackboard::{Blackboard, BlackboardChange, BlackboardEntry, BlackboardError};
 pub use notes::{NoteError, NoteList, NoteStore, NoteSummary};
 pub use reflections::ReflectionStore;
-pub use shared::StateRestoreError;
 pub use tasks::{
     ClaimedTask, NewTask, Task, TaskActor, TaskBlocker, TaskBoard, TaskDependency, TaskError, TaskFilter, TaskMetadata,
     TaskStatus, TaskStatusReport, TaskUpdate,
 };
 pub use tools::{blackboard_tools, note_tools, task_tools};
+pub use watched_value::StateRestoreError;
 
 use crate::{error::cut, limits};
 

@@ -9,8 +9,8 @@ mod coordinators;
 mod members;
 #[expect(clippy::module_inception, reason = "the type that the room is named after")]
 mod team;
-mod transfer;
-mod work;
+mod team_run;
+mod transfer_tools;
 
 pub use coordinator::{
     Coordinator, CoordinatorAction, CoordinatorInput, CoordinatorStep, MemberAssignment, MemberOutcome, MemberProfile,
@@ -22,4 +22,4 @@ pub use coordinators::{
 };
 pub use members::{JoinError, Member, Members};
 pub use team::Team;
-pub use work::TeamChatMode;
+pub use team_run::TeamChatMode;

@@ -4,7 +4,7 @@ use futures_util::future::BoxFuture;
 
 use super::{
     Coordinator, JoinError, Member, Members,
-    work::{TeamChatMode, run_as},
+    team_run::{TeamChatMode, run_as},
 };
 use crate::{
     agent::{AgentGroup, DEFAULT_PREFIX, RunAnswer, RunError, RunMiddleware, RunParams, Runner, may_replace_answers},

@@ -1,34 +1,34 @@
 //! Tools: what a model can call, whoever made it.
 
-mod call;
 mod concurrency;
+mod current_call;
 mod described;
+#[cfg(test)]
+mod finished_event_tests;
 mod function;
 mod lookalike;
 mod middleware;
 mod need;
 mod output;
+mod result_size;
 mod schema;
-mod share;
-#[cfg(test)]
-mod told_tests;
 mod toolbox;
 
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 
-pub(crate) use call::outside_of_calls;
-pub use call::{CallStartHook, CurrentCall, current_call};
 pub use concurrency::{ConcurrencyDomain, ToolConcurrency};
+pub(crate) use current_call::outside_of_calls;
+pub use current_call::{CallStartHook, CurrentCall, current_call};
 pub use described::described;
 pub use function::{FnTool, function, spec};
 pub use lookalike::looks_like;
 pub use middleware::{ToolCallDecision, ToolCallVerdict, ToolMiddleware, ToolTarget};
 pub use need::ToolNeed;
 pub use output::{ChangeProposalPart, CompletionStatus, RunControl, TaskCompletion, TaskHandoff, ToolOutput};
+pub(crate) use result_size::{beginning, result_bytes};
 pub use schema::InputSchema;
-pub(crate) use share::{beginning, result_bytes};
 pub use toolbox::{DispatchOutcome, ToolBox, ToolNameConflict};
 pub(crate) use toolbox::{READ_RESULT, kept};
 

@@ -11,7 +11,7 @@ use indexmap::IndexSet;
 
 use super::{
     CurrentCall, RunControl, Tool, ToolConcurrency, ToolCx, ToolOutput, ToolTarget, looks_like,
-    share::{beginning, result_bytes, text_bytes, text_of},
+    result_size::{beginning, result_bytes, text_bytes, text_of},
 };
 use crate::{
     chat::{Media, OpaqueContent, ToolCall, ToolResult, ToolResultContent, ToolSpec},

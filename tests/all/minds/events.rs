@@ -31,11 +31,11 @@ const ELSEWHERE: [(&str, &str); 13] = [
     ("PluginWaits", "tests/all/hostile/memory.rs"),
     ("PluginRequest", "tests/all/egress/mod.rs"),
     ("CapabilityDecided", "tests/all/ceilings.rs"),
-    ("FileChange", "host/src/builtin/changing/tests.rs"),
+    ("FileChange", "host/src/builtin/file_change_tool/tests.rs"),
     ("PluginLog", "tests/all/hostile/call.rs"),
     ("QuestionAsked", "host/src/approval/tests.rs"),
     ("QuestionAnswered", "host/src/approval/tests.rs"),
-    ("ModelWaits", "host/src/model/batched/tests.rs"),
+    ("ModelWaits", "host/src/model/batched_completer/tests.rs"),
     ("Missed", "host/src/event.rs"),
 ];
 

@@ -123,7 +123,7 @@ const AGENT_TOOLS: &str = "../../host/src/config/agent_tools.rs";
 /// A credential that nobody asks for.
 const HELD: &str = "credentials: [{name: third, env: THIRD, for: ['https://h']}]";
 /// Where it is read what plugins may take.
-const LIMITS_READ: &str = "../../host/src/config/bounds.rs";
+const LIMITS_READ: &str = "../../host/src/config/plugin_limits.rs";
 const EACH_LIMIT: &str = "a_guest_runs_into_each_limit_that_a_config_sets";
 
 /// Every key, and what shows that it does something.

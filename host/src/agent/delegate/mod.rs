@@ -3,15 +3,15 @@
 //! [`equip`] decides which of them a run has. `tools.rs` is what a model sees, `errand.rs` one task from its order to its
 //! entry in the result, `instance.rs` the run that delegates, and the children that wait for its answers.
 
-mod entry;
-mod errand;
-mod instance;
-mod tools;
+mod delegate_tools;
+mod delegation;
+mod delegation_report;
+mod run_state;
 
-pub use entry::DelegationReport;
-pub(super) use entry::cut;
-pub(crate) use errand::DelegationContext;
-pub(super) use errand::in_tags;
-pub(crate) use instance::RunState;
-pub use tools::RUN_TOOLS;
-pub(crate) use tools::equip;
+pub use delegate_tools::RUN_TOOLS;
+pub(crate) use delegate_tools::equip;
+pub(crate) use delegation::DelegationContext;
+pub(super) use delegation::in_tags;
+pub use delegation_report::DelegationReport;
+pub(super) use delegation_report::cut;
+pub(crate) use run_state::RunState;

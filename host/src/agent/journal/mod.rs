@@ -2,8 +2,8 @@
 //!
 //! [`JournalRecord`] is all that can be written, [`JournalState`] what the records make. Whoever keeps them is a [`Recorder`].
 
-mod past;
-mod record;
+mod journal_record;
+mod journal_state;
 
 use std::{
     fmt,
@@ -13,15 +13,15 @@ use std::{
     },
 };
 
-pub(crate) use past::{
-    DelegationState, PassedMiddleware, RecordedDelegateCall, RecordedQuestion, RecordedRun, RecordedToolCall,
-    RecordedTurnState,
-};
-pub use past::{JournalReplayError, JournalState};
-pub use record::{
+pub use journal_record::{
     BoardTaskOutcome, ChosenMember, DelegatedTask, DelegationId, EffectMemory, JournalPosition, JournalRecord,
     JournalWriteError, RecordedRunEnd, Recorder, SideChatRef, ToolCallId,
 };
+pub(crate) use journal_state::{
+    DelegationState, PassedMiddleware, RecordedDelegateCall, RecordedQuestion, RecordedRun, RecordedToolCall,
+    RecordedTurnState,
+};
+pub use journal_state::{JournalReplayError, JournalState};
 
 use crate::chat::{Chat, ChatEditError, WeakChat};
 

@@ -1,7 +1,7 @@
 //! MCP servers for agents: which are reached, what of them a person has approved, and what they may ask.
 
-mod asked;
 mod roots;
+mod server_requests;
 mod tools;
 
 use std::{
@@ -14,11 +14,11 @@ use sha2::{Digest, Sha256};
 use tokio::sync::watch;
 use url::{Position, Url};
 
-use asked::{BrokerElicitor, CallerModelSampler};
 pub(super) use roots::Roots;
+use server_requests::{BrokerElicitor, CallerModelSampler};
 pub(super) use tools::{GrantedServer, ServerTools};
 
-use super::{App, StartupNotices, servers::http_client};
+use super::{App, StartupNotices, http_models::http_client};
 use crate::{
     config::{AgentConfig, LoginGrant, McpServerConfig, McpServerUse, OAuthConfig, ToolboxUse, check_url, variables},
     error::{ErrorKind, Report},

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::asked::BrokerElicitor;
+use super::server_requests::BrokerElicitor;
 use crate::{
     app::App,
     approval::{ApprovalBroker, ApprovalInbox, HeadlessPolicy, OpenQuestionAnswer, QuestionKind, TrustedSubjects},

@@ -2,19 +2,19 @@
 //! plugins and skills change.
 
 mod agents;
-mod people;
-mod traces;
+mod elicitors;
+mod folder_watcher;
 
 use std::sync::{Arc, PoisonError, RwLock};
 
 use agents::ServedAgentTool;
 use async_trait::async_trait;
-use people::ElicitorRegistry;
+use elicitors::ElicitorRegistry;
 use serde::de::IgnoredAny;
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 
-use self::traces::FolderWatcher;
+use self::folder_watcher::FolderWatcher;
 use super::{App, ModelCache, RunResources, StartupNotices, archive::AttachmentArchive, extend};
 use crate::{
     agent::Agent,

@@ -15,7 +15,7 @@ use repository::GitRepositoryInfo;
 use schemars::JsonSchema;
 use serde::{Deserialize, de::DeserializeOwned};
 
-use super::{confirmed::declined, exec::told};
+use super::{confirmed_tool::declined, exec::told};
 use crate::{
     approval::{ApprovalBroker, PermissionSubject, Verdict},
     chat::ToolHints,

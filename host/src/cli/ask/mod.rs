@@ -2,18 +2,18 @@
 //! lines of the progress.
 
 mod lines;
+mod question_text;
 mod trust;
-mod wording;
 
 use std::io::IsTerminal;
 
 use clap::ValueEnum;
 use futures_util::FutureExt;
 use lines::{StdinLine, StdinLines};
-use wording::{ParsedAnswerLine, prompt, shown, understood};
+use question_text::{ParsedAnswerLine, prompt, shown, understood};
 
+pub use question_text::coloured;
 pub use trust::{Consent, ConsentPrompt, trust};
-pub use wording::coloured;
 
 use super::render::{DIM, PLAIN, ProgressDisplay, YELLOW, name, tell};
 use crate::{

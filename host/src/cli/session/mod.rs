@@ -1,7 +1,7 @@
 //! Sessions: what there is, what was said in them, and what may go.
 
-mod disposal;
 mod export;
+mod lifecycle;
 mod list;
 mod markdown;
 mod show;
@@ -18,11 +18,11 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::{
-    launch, place,
+    launch,
     plugin::CliOutputFormat,
     render::{self, DIM, PLAIN, RunOutputFormat, name, tell, warn},
     run::SessionResumeArgs,
-    trust,
+    session_target, trust,
 };
 use crate::{
     app,
@@ -40,9 +40,9 @@ pub enum SessionCommand {
     Search(list::SessionSearchArgs),
     Export(export::SessionExportArgs),
     Undo(undo::SessionUndoArgs),
-    Fork(disposal::SessionForkArgs),
-    Rm(disposal::SessionRmArgs),
-    Prune(disposal::SessionPruneArgs),
+    Fork(lifecycle::SessionForkArgs),
+    Rm(lifecycle::SessionRmArgs),
+    Prune(lifecycle::SessionPruneArgs),
 }
 
 impl SessionCommand {
@@ -95,7 +95,7 @@ impl SessionProjectArgs {
         tell(&format!("there is no session in {}; {BEGIN}\n", name(&store.folder().display().to_string())));
         if self.config.is_none() {
             for config in launch::configs_begun_here() {
-                let words = place::words_of(Some(&config), &[] as &[&Path], None);
+                let words = session_target::words_of(Some(&config), &[] as &[&Path], None);
                 tell(&format!(
                     "sessions begun here with another folder's config: shelly-host session list {}\n",
                     name(words.trim_start())

@@ -7,9 +7,9 @@ use crate::{
     agent::journal::RecordedRunEnd,
     chat::{Media, MediaData, Message, Part, Role, ToolCall, ToolResult},
     cli::{
-        place::words_of,
         plugin::size,
         render::{self, RunOutputFormat, escaped, json_line, name, one_line, print},
+        session_target::words_of,
     },
     error::Report,
     limits,

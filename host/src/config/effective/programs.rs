@@ -4,8 +4,8 @@ use indexmap::IndexMap;
 
 use super::super::{
     Config, ProgramConfig,
+    effective_setting::{EffectiveSetting, is, map, or, shown},
     mask::masked,
-    setting::{EffectiveSetting, is, map, or, shown},
 };
 
 pub(super) fn program(name: &str, program: &ProgramConfig, config: &Config) -> EffectiveSetting {

@@ -5,8 +5,8 @@ use indexmap::IndexMap;
 use super::{
     super::{
         Config, McpServerConfig, OAuthConfig,
+        effective_setting::{EffectiveSetting, is, map, set, shown},
         mask::{masked, masked_url},
-        setting::{EffectiveSetting, is, map, set, shown},
     },
     or_null,
 };

@@ -8,7 +8,7 @@ use crate::{
     config::{
         AgentConfig, Config, HandOffParams, HostCoordinator, LoopParams, MemberUse, RolesParams, TeamConfig,
         TeamStopCondition,
-        setting::{EffectiveSetting, is, list, map, or, set},
+        effective_setting::{EffectiveSetting, is, list, map, or, set},
     },
     limits,
     team::ModelCoordinatorOptions,

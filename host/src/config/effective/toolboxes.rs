@@ -4,7 +4,7 @@ use super::{AgentRuntimeInfo, plugin_keys};
 use crate::config::{
     AgentConfig, Config, DEFAULT_NAMESPACE, HostToolbox, HostToolboxUse, McpServerUse, PluginSection,
     ShippedToolboxUse, ToolboxUse,
-    setting::{EffectiveSetting, SettingValue, is, list, map, or, set},
+    effective_setting::{EffectiveSetting, SettingValue, is, list, map, or, set},
 };
 
 pub(super) fn settings(agent: &AgentConfig, known: &AgentRuntimeInfo, config: &Config) -> EffectiveSetting {

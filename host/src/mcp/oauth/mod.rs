@@ -1,13 +1,13 @@
 //! Logins at servers on the web, by OAuth: the protocol's library is the state machine, everything that it sends goes through
 //! the house's own client, and tokens are kept where no project reaches.
 
-mod keeper;
+mod authorization_response;
 mod login;
 mod loopback;
-mod returned;
+mod oauth_http;
 mod store;
+mod token_manager;
 mod tokens;
-mod way;
 
 use std::{fmt, sync::Arc};
 
@@ -15,7 +15,7 @@ use async_trait::async_trait;
 use ipnet::IpNet;
 use url::Url;
 
-pub(super) use self::keeper::{OAuthAttempts, OAuthChallenge, OAuthError, TokenManager};
+pub(super) use self::token_manager::{OAuthAttempts, OAuthChallenge, OAuthError, TokenManager};
 pub use self::{
     login::{login, logout},
     loopback::LoopbackAuthorizer,

@@ -25,11 +25,10 @@ use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{
-    McpCatalog, McpResourceProvider, McpServerState,
-    call::{ClientCallSlots, ElicitationMode, ParkedCalls, ServedCall, ServedCallOutcome},
-    complete,
-    notes::CallNotifier,
+    McpCatalog, McpResourceProvider, McpServerState, argument_completion,
+    call_notifier::CallNotifier,
     results,
+    served_call::{ClientCallSlots, ElicitationMode, ParkedCalls, ServedCall, ServedCallOutcome},
 };
 use crate::{
     chat::ToolSpec,
@@ -374,7 +373,7 @@ impl ServerHandler for McpServerHandler {
                 }
                 let (page, _) = archive.list(None).await.map_err(error)?;
                 let given = request.context.and_then(|context| context.arguments).unwrap_or_default();
-                complete::values(template, &page, &request.argument, &given)
+                argument_completion::values(template, &page, &request.argument, &given)
             }
             _ => return Err(ErrorData::invalid_params("only prompts and resources are completed", None)),
         };

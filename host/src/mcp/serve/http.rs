@@ -18,13 +18,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     AccessPolicy, McpServer,
+    access_policy::AccessDenied,
     connections::{ClientConnection, ConnectionUse, Connections, ReplyBody},
-    doors::AccessDenied,
     handler::McpServerHandler,
-    patient::WriteTimeoutStream,
     sessions::{HttpSessions, PEER},
+    write_timeout::WriteTimeoutStream,
 };
-use crate::{limits, mcp::side::read_request};
+use crate::{limits, mcp::transport_role::read_request};
 
 /// Where clients find us.
 pub const PATH: &str = "/mcp";

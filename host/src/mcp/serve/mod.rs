@@ -4,19 +4,19 @@
 //! hands out resources. What a client says is as untrusted as what a server says: its messages are counted and cut, its
 //! calls take turns, and whoever goes away takes what was done for it along.
 
-mod call;
-mod complete;
+mod access_policy;
+mod argument_completion;
+mod call_notifier;
+mod client_elicitor;
 mod connections;
-mod doors;
 mod handler;
 mod http;
-mod notes;
-mod patient;
-mod person;
 mod results;
+mod served_call;
 mod sessions;
 #[cfg(test)]
 mod tests;
+mod write_timeout;
 
 use std::sync::{
     Arc,
@@ -32,11 +32,11 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-pub use doors::{AccessPolicy, BearerToken};
+pub use access_policy::{AccessPolicy, BearerToken};
 pub use http::PATH;
 
-use self::{call::ParkedCalls, handler::McpServerHandler};
-use super::{Elicitor, lines::LineTransport, patience::ConnectionMonitor};
+use self::{handler::McpServerHandler, served_call::ParkedCalls};
+use super::{Elicitor, connection_monitor::ConnectionMonitor, line_transport::LineTransport};
 use crate::{
     chat::{ToolCall, ToolResult, ToolSpec},
     error::Fault,

@@ -9,7 +9,7 @@ use url::Url;
 
 use crate::{
     chat::{Media, MediaData, OpaqueContent, ToolHints, ToolResult, ToolResultContent, ToolSpec},
-    mcp::results::{ANNOTATIONS, OWNER, RESOURCE},
+    mcp::call_output::{ANNOTATIONS, OWNER, RESOURCE},
 };
 
 /// A tool as a client is told of it.
@@ -119,7 +119,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::mcp::results::output;
+    use crate::mcp::call_output::output;
 
     fn back(content: Vec<ToolResultContent>, is_error: bool) -> Value {
         serde_json::to_value(result(ToolResult { call_id: "c".into(), content, is_error })).unwrap()

@@ -13,7 +13,7 @@ use tokio::{
     time::{Instant, sleep_until, timeout},
 };
 
-use super::{Completer, Completion, CompletionRequest, DeltaSink, ModelInfo, Usage, setting};
+use super::{Completer, Completion, CompletionRequest, DeltaSink, ModelInfo, Usage, config_parsers};
 use crate::{
     error::Fault,
     event::{Event, ModelWait, RunCx},
@@ -28,13 +28,13 @@ mod tests;
 #[serde(deny_unknown_fields, default)]
 pub struct RateLimitConfig {
     /// Tokens of requests a minute.
-    #[serde(deserialize_with = "setting::rate")]
+    #[serde(deserialize_with = "config_parsers::rate")]
     pub input_tpm: Option<u64>,
     /// Tokens of replies a minute.
-    #[serde(deserialize_with = "setting::rate")]
+    #[serde(deserialize_with = "config_parsers::rate")]
     pub output_tpm: Option<u64>,
     /// Requests a minute.
-    #[serde(deserialize_with = "setting::rate")]
+    #[serde(deserialize_with = "config_parsers::rate")]
     pub rpm: Option<u64>,
 }
 

@@ -9,12 +9,12 @@ mod clients;
 mod credential;
 mod facts;
 mod head;
-mod pace;
+mod hop;
 mod redirect;
 mod reply;
 pub(super) mod resolver;
 mod scrub;
-mod target;
+mod throttle;
 mod transport;
 mod upload;
 
@@ -29,12 +29,12 @@ use tokio::time::{Instant, timeout_at};
 
 use self::{
     clients::EgressClients,
-    pace::EgressThrottle,
+    hop::{EgressHop, EgressPolicy},
     redirect::SentHop,
     reply::OpenEgressBody,
     resolver::NoGrantedAddress,
     scrub::{Scrubber, ScrubberSet},
-    target::{EgressHop, EgressPolicy},
+    throttle::EgressThrottle,
     transport::IdleBytesExceeded,
     upload::{BodyCutReason, CountedBody},
 };

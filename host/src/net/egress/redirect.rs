@@ -4,8 +4,8 @@ use http::{HeaderMap, HeaderName, Method, StatusCode, header};
 use url::Url;
 
 use super::{
+    hop::{EgressHop, EgressPolicy, checked},
     scrub::Scrubber,
-    target::{EgressHop, EgressPolicy, checked},
     upload::EgressRequestBody,
 };
 use crate::{error::Fault, limits};

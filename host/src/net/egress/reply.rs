@@ -7,8 +7,8 @@ use tokio::time::{Instant, timeout_at};
 
 use super::{
     facts::scrubbed,
-    pace::EgressPermit,
     scrub::{ScrubStream, Scrubber},
+    throttle::EgressPermit,
     upload::BodyCutReason,
 };
 use crate::{

@@ -17,7 +17,7 @@ use http_body::{Body, Frame, SizeHint};
 use http_body_util::{BodyExt, combinators::UnsyncBoxBody};
 use tokio::sync::mpsc;
 
-use super::{Egress, EgressFacts, EgressFailure, EgressRequest, EgressResponse, facts, target};
+use super::{Egress, EgressFacts, EgressFailure, EgressRequest, EgressResponse, facts, hop};
 use crate::{capability::is_method, error::Fault, limits};
 
 type BoxError = Box<dyn Error + Send + Sync>;
@@ -232,7 +232,7 @@ impl fmt::Debug for EgressUpload {
 impl Egress {
     /// What is told of a request before anything came of it.
     pub fn facts_of(&self, request: &EgressRequest) -> EgressFacts {
-        let url = target::url(&request.url).map_or(String::new(), |url| facts::shown(&url, self.0.searches.all()));
+        let url = hop::url(&request.url).map_or(String::new(), |url| facts::shown(&url, self.0.searches.all()));
         let method = if is_method(&request.method) { request.method.clone() } else { String::new() };
         EgressFacts { method, url, ..EgressFacts::default() }
     }

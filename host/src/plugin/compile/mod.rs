@@ -12,7 +12,7 @@
 mod child;
 mod protocol;
 #[doc(hidden)]
-pub mod wall;
+pub mod sandbox;
 mod worker;
 
 use std::{
@@ -26,10 +26,10 @@ use std::{
 use child::CompileCaller;
 pub use child::CompileFailure;
 use protocol::{CompileRequest, CompileResponse};
-pub use wall::CompileSandboxStatus;
+pub use sandbox::CompileSandboxStatus;
 pub use worker::{COMPILE_WORKER, CompileWorker};
 
-use super::{catalog::ComponentDigest, error::PluginError, misshapen::ComponentError, private};
+use super::{cache_dir, catalog::ComponentDigest, component_error::ComponentError, error::PluginError};
 use crate::limits;
 
 /// Where components are validated and compiled, within which limits, and where what comes of it is kept.
@@ -140,7 +140,7 @@ impl ComponentCompiler {
             return true;
         }
         let is_kept = |path: PathBuf| {
-            path.parent().is_some_and(|directory| private::check(directory).is_ok())
+            path.parent().is_some_and(|directory| cache_dir::check(directory).is_ok())
                 && fs::symlink_metadata(path).is_ok_and(|there| there.is_file())
         };
         self.verdict_path(digest).is_some_and(is_kept)
@@ -265,9 +265,9 @@ impl ComponentCompiler {
     /// Keeps that a component is valid. Where that cannot be done it is validated again.
     fn keep_verdict(&self, digest: ComponentDigest) {
         let Some((path, directory)) = self.verdict_path(digest).zip(self.config.cache.as_ref()) else { return };
-        let kept = private::make(directory)
+        let kept = cache_dir::make(directory)
             .and_then(|()| fs::File::create(&path).map(drop))
-            .and_then(|()| private::prune(directory));
+            .and_then(|()| cache_dir::prune(directory));
         if let Err(error) = kept {
             tracing::warn!(%error, path = %path.display(), "cannot record that the component is valid; it will be validated again");
         }

@@ -6,7 +6,7 @@ use std::io::{self, Read, Write};
 use serde::{Deserialize, Serialize};
 
 use super::{CompileSandboxStatus, CompileStep, MemoryLayout};
-use crate::{error::cut, limits, plugin::misshapen::ComponentError};
+use crate::{error::cut, limits, plugin::component_error::ComponentError};
 
 /// A request to the child: a component, and the step to take with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

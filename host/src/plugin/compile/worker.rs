@@ -9,7 +9,7 @@ use std::{
 use super::{
     CompileLimits, CompileStep, MemoryLayout,
     protocol::{self, CompileResponse, ComponentValidationError},
-    wall,
+    sandbox,
 };
 use crate::plugin::{anatomy::ComponentSurvey, runtime};
 
@@ -55,7 +55,7 @@ impl CompileWorker {
     ///
     /// There is no whole request, or nobody takes the answer.
     pub fn run(self, input: &mut dyn Read, output: &mut dyn Write, abandon: fn()) -> io::Result<()> {
-        let walls = wall::raise(self.limits);
+        let walls = sandbox::raise(self.limits);
         watch_parent(abandon);
         let (step, layout, component) = protocol::read_request(input)?;
         let answer = work(step, layout, &component);

@@ -1,14 +1,14 @@
 //! Between the contract's types and ours, with the bounds of what a guest may say.
 
 mod from_guest;
+mod payload_size;
 mod to_guest;
-mod weight;
 
 use sha2::{Digest as _, Sha256};
 
 pub use from_guest::*;
+pub use payload_size::GuestPayload;
 pub use to_guest::*;
-pub use weight::GuestPayload;
 
 use crate::{chat::ToolSpec, error::Fault, plugin::bindings::types as wit};
 

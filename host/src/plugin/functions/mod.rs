@@ -5,27 +5,27 @@
 //! [`schema`](mod@schema) is what a model is told of the types. Values of resources stay where they are: a model has [`ResourceHandles`].
 
 mod docs;
-mod exported;
+mod exported_functions;
 mod handles;
+mod manifest_section;
 mod names;
-mod offer;
 mod runtime_exports;
-mod said;
 mod schema;
-mod shape;
 mod to_json;
 mod to_val;
+mod toolset;
 mod wit;
+mod wit_types;
 
 #[cfg(test)]
 mod tests;
 
 pub use docs::{SECTION as DOCS_SECTION, WitDocs};
-pub use exported::{ExportedFunctions, FunctionAction, holds_types_alone};
+pub use exported_functions::{ExportedFunctions, FunctionAction, holds_types_alone};
 pub use handles::ResourceHandles;
+pub use manifest_section::{FunctionOverrides, FunctionsManifest, InstanceLifetime};
 pub use names::FunctionPath;
-pub use offer::{FunctionTool, FunctionToolset};
-pub use said::{FunctionOverrides, FunctionsManifest, InstanceLifetime};
-pub use shape::{WitType, WitTypeKind};
 pub use to_json::{FunctionOutput, written};
 pub use to_val::arguments;
+pub use toolset::{FunctionTool, FunctionToolset};
+pub use wit_types::{WitType, WitTypeKind};

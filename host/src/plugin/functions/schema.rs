@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::shape::{WitCase, WitField, WitInt, WitType, WitTypeKind};
+use super::wit_types::{WitCase, WitField, WitInt, WitType, WitTypeKind};
 
 /// The schema of an object of these fields. `about` says what a field is.
 pub fn object(fields: &[WitField], about: impl Fn(&str) -> Option<String>) -> Value {

@@ -6,8 +6,8 @@ use wasmtime::component::Val;
 
 use super::{
     arguments, schema,
-    shape::{WitCase, WitField, WitInt, WitType, WitTypeKind},
     to_json::{FunctionOutput, written},
+    wit_types::{WitCase, WitField, WitInt, WitType, WitTypeKind},
 };
 use crate::{error::Fault, limits};
 

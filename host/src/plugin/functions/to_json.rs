@@ -6,7 +6,7 @@ use wasmtime::component::Val;
 use super::{
     handles::{ResourceHandles, TooManyHandles},
     schema::SAFE,
-    shape::{WitType, WitTypeKind},
+    wit_types::{WitType, WitTypeKind},
 };
 use crate::{error::Fault, limits};
 

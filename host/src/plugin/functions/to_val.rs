@@ -12,8 +12,8 @@ use wasmtime::component::Val;
 use super::{
     handles::ResourceHandles,
     schema::NOT_NUMBERS,
-    shape::{WitField, WitInt, WitType, WitTypeKind},
     wit::called,
+    wit_types::{WitField, WitInt, WitType, WitTypeKind},
 };
 use crate::{
     error::{Fault, cut},

@@ -4,8 +4,8 @@ use std::{collections::HashSet, fmt::Write as _};
 
 use super::{
     docs::TypeDocs,
-    exported::{ExportedFunction, FunctionAction},
-    shape::{WitCase, WitField, WitType, WitTypeKind},
+    exported_functions::{ExportedFunction, FunctionAction},
+    wit_types::{WitCase, WitField, WitType, WitTypeKind},
 };
 use crate::{limits, plugin::convert};
 

@@ -2,7 +2,7 @@
 //! could do with it beyond that: hold the host's threads on files that never open, and have it list folders without end. And
 //! what can be done at once is done at once.
 
-mod at_once;
+mod nonblocking;
 
 use std::{
     path::{Component, Path},
@@ -29,7 +29,7 @@ use wasmtime_wasi::{
 };
 use wasmtime_wasi_io::streams::{DynInputStream, DynOutputStream};
 
-pub use at_once::NonblockingFiles;
+pub use nonblocking::NonblockingFiles;
 
 use crate::{limits, plugin::runtime::CallMeter};
 
@@ -203,7 +203,7 @@ impl HostDescriptor for GuestFilesystem<'_> {
         if let Descriptor::File(file) = self.view.table.get(&fd)? {
             self.held.room.resize(limits::READ_BYTES, 0);
             let most = usize::try_from(length).map_or(limits::READ_BYTES, |length| length.min(limits::READ_BYTES));
-            if let Some(read) = at_once::read(file, offset, &mut self.held.room[..most]) {
+            if let Some(read) = nonblocking::read(file, offset, &mut self.held.room[..most]) {
                 self.meter.count_at_once();
                 return Ok((self.held.room[..read].to_vec(), read == 0));
             }

@@ -12,7 +12,7 @@ use wasmtime::{Engine, component::Component};
 
 use crate::{
     files,
-    plugin::{catalog::ComponentDigest, private},
+    plugin::{cache_dir, catalog::ComponentDigest},
 };
 
 /// A directory of compiled components: `<component digest>-<settings>.bin`, a hash of that name and the
@@ -50,7 +50,7 @@ impl CompileCache {
         if !self.directory.is_dir() {
             return None;
         }
-        private::check(&self.directory)
+        cache_dir::check(&self.directory)
             .map_err(|error| tracing::warn!(%error, "the compile cache is not used"))
             .ok()?;
         let path = self.path(digest);
@@ -74,9 +74,9 @@ impl CompileCache {
 
     /// Keeps the code of a component.
     pub fn put(&self, digest: ComponentDigest, code: &[u8]) {
-        let kept = private::make(&self.directory).and_then(|()| {
+        let kept = cache_dir::make(&self.directory).and_then(|()| {
             write_verified(&self.path(digest), code)?;
-            private::prune(&self.directory)
+            cache_dir::prune(&self.directory)
         });
         if let Err(error) = kept {
             tracing::warn!(%error, directory = %self.directory.display(), "a compiled component could not be kept");

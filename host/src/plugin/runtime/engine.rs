@@ -13,7 +13,7 @@ use super::{
     GuestMemoryBudget, GuestMemoryUse, Lane, Limits, MemoryAccount, MemoryShare, MemorySource, PluginQuota,
     cache::CompileCache,
     machine_memory::guest_memory,
-    share::{ComponentPool, CpuQueue},
+    quotas::{ComponentPool, CpuQueue},
 };
 use crate::{
     chat::ToolSpec,

@@ -13,7 +13,7 @@ use std::{
 
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::{PluginQuota, share::CpuQueue};
+use super::{PluginQuota, quotas::CpuQueue};
 use crate::limits;
 
 /// What one call has taken so far: shared between its store, which counts, and whoever drives it.

@@ -4,12 +4,12 @@ mod cache;
 mod call;
 mod engine;
 mod guest_memory;
-mod kept;
 mod limiter;
 mod limits;
 mod machine_memory;
 mod meter;
-mod share;
+mod quotas;
+mod run_instances;
 mod state;
 
 pub(super) use call::{CallSetup, Lane, PROBE};
@@ -20,10 +20,10 @@ pub(super) use guest_memory::{
     GuestMemoryBudget, MemoryAccount, MemoryRefusal, MemoryRefusalReason, MemoryReservation, MemoryShare,
     MemoryShortage,
 };
-pub(super) use kept::RunInstances;
 pub(super) use limiter::{GuestLimit, InstanceLimiter};
 pub use limits::Limits;
 pub use machine_memory::MemorySource;
 pub(super) use meter::CallMeter;
-pub(super) use share::PluginQuota;
+pub(super) use quotas::PluginQuota;
+pub(super) use run_instances::RunInstances;
 pub(super) use state::{ChatView, PluginState, ToolProgressThrottle};

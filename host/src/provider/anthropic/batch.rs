@@ -11,7 +11,7 @@ use crate::{
     provider::{
         adapter::ModelAdapter,
         batch::{self, BatchProtocol, BatchResultCollector, HttpBatchEntry, HttpBatchOutcome},
-        incoming::ReplySource,
+        incoming_reply::ReplySource,
     },
 };
 

@@ -15,8 +15,8 @@ use crate::{
     net::endpoint,
     provider::{
         adapter::ModelAdapter,
-        incoming::{IncomingReply, ReplySource},
-        names::{COMMON, ToolNameRule, ToolNames},
+        incoming_reply::{IncomingReply, ReplySource},
+        tool_names::{COMMON, ToolNameRule, ToolNames},
         wire::WireProtocol,
     },
 };

@@ -15,8 +15,8 @@ use crate::{
         adapter::ModelAdapter,
         arguments,
         media::{Base64, placeholder},
-        names::COMMON,
         schema,
+        tool_names::COMMON,
     },
 };
 

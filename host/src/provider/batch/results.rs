@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use super::{
     super::{
         adapter::ModelAdapter,
-        incoming::{IncomingReply, ReplySource},
+        incoming_reply::{IncomingReply, ReplySource},
         wire::{WireProtocol, names},
     },
     lines::{BatchLine, BatchLineReader},

@@ -14,8 +14,8 @@ use crate::{
     model::{Completion, CompletionRequest, DeltaSink},
     provider::{
         adapter::ModelAdapter,
-        incoming::{IncomingReply, ReplySource},
-        names::{ToolNameRule, ToolNames},
+        incoming_reply::{IncomingReply, ReplySource},
+        tool_names::{ToolNameRule, ToolNames},
         wire::WireProtocol,
     },
 };

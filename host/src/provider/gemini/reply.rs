@@ -11,10 +11,10 @@ use crate::{
     model::{Completion, DeltaSink, StopReason, Usage},
     provider::{
         assembly::ReplyAssembly,
-        incoming::{IncomingReply, ReplySource},
-        lent::BorrowedText,
-        names::ToolNames,
+        borrowed_text::BorrowedText,
+        incoming_reply::{IncomingReply, ReplySource},
         sse::SseEventStream,
+        tool_names::ToolNames,
     },
 };
 

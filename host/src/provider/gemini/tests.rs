@@ -15,7 +15,7 @@ use crate::{
         AuthHeader, HttpClient, Secret,
         test_server::{TestServer, answer},
     },
-    provider::{AdapterConfig, HttpModel, heard::heard},
+    provider::{AdapterConfig, HttpModel, delta_recorder::heard},
 };
 
 type Piece = Result<Vec<u8>, Fault>;

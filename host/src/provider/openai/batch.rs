@@ -15,7 +15,7 @@ use crate::{
     provider::{
         adapter::ModelAdapter,
         batch::{self, BatchProtocol, BatchResultCollector, HttpBatchEntry, HttpBatchOutcome},
-        incoming::ReplySource,
+        incoming_reply::ReplySource,
     },
 };
 

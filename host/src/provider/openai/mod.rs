@@ -15,8 +15,8 @@ use crate::{
     model::{Completion, CompletionRequest, DeltaSink},
     provider::{
         adapter::ModelAdapter,
-        incoming::{IncomingReply, ReplySource},
-        names::{COMMON, ToolNameRule, ToolNames},
+        incoming_reply::{IncomingReply, ReplySource},
+        tool_names::{COMMON, ToolNameRule, ToolNames},
         wire::WireProtocol,
     },
 };

@@ -19,10 +19,10 @@ use crate::{
     provider::{
         arguments,
         assembly::ReplyAssembly,
-        incoming::{IncomingReply, ReplySource},
-        lent::BorrowedText,
-        names::ToolNames,
+        borrowed_text::BorrowedText,
+        incoming_reply::{IncomingReply, ReplySource},
         sse::{SseEvent, SseEventStream},
+        tool_names::ToolNames,
     },
 };
 

@@ -15,8 +15,8 @@ use crate::{
         adapter::ModelAdapter,
         arguments,
         media::{data_uri, placeholder},
-        names::{COMMON, ToolNameRule},
         schema, text,
+        tool_names::{COMMON, ToolNameRule},
     },
 };
 

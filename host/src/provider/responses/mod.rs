@@ -3,7 +3,7 @@
 
 mod batch;
 mod items;
-mod kept;
+mod opaque_state;
 mod reply;
 mod request;
 #[cfg(test)]
@@ -19,8 +19,8 @@ use crate::{
     model::{Completion, CompletionRequest, DeltaSink},
     provider::{
         adapter::ModelAdapter,
-        incoming::{IncomingReply, ReplySource},
-        names::{COMMON, ToolNameRule, ToolNames},
+        incoming_reply::{IncomingReply, ReplySource},
+        tool_names::{COMMON, ToolNameRule, ToolNames},
         wire::WireProtocol,
     },
 };

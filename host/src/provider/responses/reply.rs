@@ -16,11 +16,11 @@ use crate::{
     provider::{
         arguments,
         assembly::ReplyAssembly,
-        incoming::{IncomingReply, ReplySource},
-        lent::BorrowedText,
-        names::ToolNames,
-        responses::kept,
+        borrowed_text::BorrowedText,
+        incoming_reply::{IncomingReply, ReplySource},
+        responses::opaque_state,
         sse::{SseEvent, SseEventStream},
+        tool_names::ToolNames,
     },
 };
 
@@ -384,7 +384,7 @@ impl<'a> ResponsesReplyReader<'a> {
                     && self.items.keep(at)
                 {
                     self.assembly.split();
-                    self.assembly.seal(&kept::phase(self.source, &phase))?;
+                    self.assembly.seal(&opaque_state::phase(self.source, &phase))?;
                     self.assembly.split();
                 }
             }
@@ -397,7 +397,7 @@ impl<'a> ResponsesReplyReader<'a> {
                     self.assembly.thinking(words.collect::<Vec<_>>().join(BETWEEN_THOUGHTS)).await?;
                 }
                 if is_of_use && self.items.keep(at) {
-                    self.assembly.seal(&kept::reasoning(self.source, json))?;
+                    self.assembly.seal(&opaque_state::reasoning(self.source, json))?;
                     self.assembly.split();
                 }
             }

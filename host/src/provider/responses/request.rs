@@ -6,7 +6,7 @@ use indexmap::IndexMap;
 use serde::Serialize;
 use serde_json::{Value, value::RawValue};
 
-use super::kept::{ResponsesOpaqueState, kept};
+use super::opaque_state::{ResponsesOpaqueState, kept};
 use crate::{
     chat::{Media, MediaData, Message, Part, Role, ToolCall, ToolResult, ToolResultContent, ToolSpec},
     error::Fault,
@@ -14,10 +14,10 @@ use crate::{
     model::{CompletionRequest, ToolChoice},
     provider::{
         adapter::ModelAdapter,
-        arguments, incoming,
+        arguments, incoming_reply,
         media::{data_uri, placeholder},
-        names::COMMON,
         schema, text,
+        tool_names::COMMON,
     },
 };
 
@@ -246,7 +246,11 @@ fn call_id(id: &str) -> Cow<'_, str> {
     if (1..=limits::RESPONSES_CALL_ID_BYTES).contains(&id.len()) { id.into() } else { COMMON.wire(id) }
 }
 
-fn push_message<'a>(input: &mut Vec<ResponsesInputItem<'a>>, source: &incoming::ReplySource<'_>, message: &'a Message) {
+fn push_message<'a>(
+    input: &mut Vec<ResponsesInputItem<'a>>,
+    source: &incoming_reply::ReplySource<'_>,
+    message: &'a Message,
+) {
     match message.role {
         Role::System => {
             input.extend(
@@ -319,7 +323,11 @@ fn media_part(media: &Media) -> ResponsesInputPart<'_> {
 }
 
 /// A reply as the items that it came in. Thoughts that nothing follows are left out: the server refuses them.
-fn push_reply<'a>(input: &mut Vec<ResponsesInputItem<'a>>, source: &incoming::ReplySource<'_>, message: &'a Message) {
+fn push_reply<'a>(
+    input: &mut Vec<ResponsesInputItem<'a>>,
+    source: &incoming_reply::ReplySource<'_>,
+    message: &'a Message,
+) {
     // Where the text that is being put together stands.
     let (mut text, mut end): (Option<usize>, _) = (None, input.len());
     for part in &message.parts {

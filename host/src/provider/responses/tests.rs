@@ -5,7 +5,7 @@ use crate::{
     chat::{Part, ThinkingPart, ToolCall},
     limits,
     model::{ReplyDelta, StopReason, Usage},
-    provider::heard::heard,
+    provider::delta_recorder::heard,
 };
 
 /// What a reply becomes that comes in these pieces.

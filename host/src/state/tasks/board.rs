@@ -12,7 +12,7 @@ use crate::{
     limits,
     state::{
         named,
-        shared::{StateChangeHook, StateRestoreError},
+        watched_value::{StateChangeHook, StateRestoreError},
     },
 };
 

@@ -14,7 +14,7 @@ pub use task::{
 };
 use tokio::time::{Instant, timeout_at};
 
-use super::shared::{StateChangeHook, StateRestoreError, WatchedValue};
+use super::watched_value::{StateChangeHook, StateRestoreError, WatchedValue};
 use crate::limits;
 
 /// What is to be done, who does it, and what waits for what. Clones are the same board.

@@ -6,11 +6,11 @@ mod model;
 #[cfg(test)]
 mod properties;
 mod quote;
-mod roles;
+mod role_round_robin;
+mod round_robin_until;
 mod rounds;
 #[cfg(test)]
 mod testing;
-mod until;
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
@@ -20,9 +20,9 @@ use crate::{error::Fault, limits};
 pub use hand_off::HandOffCoordinator;
 pub(super) use hand_off::words_of;
 pub use model::{ModelCoordinator, ModelCoordinatorOptions};
-pub use roles::RoleRoundRobin;
+pub use role_round_robin::RoleRoundRobin;
+pub use round_robin_until::{RoundRobinUntil, StopCondition};
 pub use rounds::{LoopCoordinator, SequenceCoordinator};
-pub use until::{RoundRobinUntil, StopCondition};
 
 /// What it means that all rounds are over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,7 +5,7 @@ use crate::{
     chat::ThinkingPart,
     limits,
     model::{StopReason, Usage},
-    provider::heard::heard,
+    provider::delta_recorder::heard,
 };
 
 /// What a reply becomes that comes in these pieces.

@@ -16,7 +16,7 @@ use crate::{
         AuthHeader, HttpClient, Secret,
         test_server::{TestServer, answer},
     },
-    provider::{AdapterConfig, HttpModel, heard::heard},
+    provider::{AdapterConfig, HttpModel, delta_recorder::heard},
 };
 
 /// What a reply becomes that comes in these pieces.

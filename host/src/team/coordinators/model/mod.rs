@@ -5,19 +5,19 @@
 //! handed back (thoughts, signatures, ids of calls) have to be met or kept. So what the model looks up with its tools
 //! stands in the next request as text.
 
-mod memory;
-mod prompt;
-mod reply;
-mod tools;
+mod coordinator_prompt;
+mod coordinator_state;
+mod coordinator_tools;
+mod model_decision;
 
 use std::borrow::Cow;
 
 use async_trait::async_trait;
 
 use self::{
-    memory::{CoordinatorQuestion, ModelCoordinatorState, PastDecision, PendingDecision, RejectedReply},
-    prompt::ConversationView,
-    reply::{CoordinatorReply, ModelDecision, ModelDecisionKind},
+    coordinator_prompt::ConversationView,
+    coordinator_state::{CoordinatorQuestion, ModelCoordinatorState, PastDecision, PendingDecision, RejectedReply},
+    model_decision::{CoordinatorReply, ModelDecision, ModelDecisionKind},
 };
 use super::{
     super::{Coordinator, CoordinatorAction, CoordinatorInput, CoordinatorStep},
@@ -163,10 +163,10 @@ impl ModelCoordinator {
         };
         if asked == CoordinatorQuestion::Summary {
             let through = self.view(moment, memory).overdue.last().map(|entry| entry.id);
-            memory.sum_up(through, reply::without_thought(&text(completion)));
+            memory.sum_up(through, model_decision::without_thought(&text(completion)));
             return Ok(None);
         }
-        match reply::heard(completion, moment.members, self.options.tools) {
+        match model_decision::heard(completion, moment.members, self.options.tools) {
             Ok(CoordinatorReply::Decided(decision)) => Ok(Some(decision)),
             Ok(CoordinatorReply::Look(looks)) => {
                 asking.look(looks);
@@ -175,7 +175,8 @@ impl ModelCoordinator {
             Err(why) if asking.wrong.is_none() => {
                 let short = |text: &str| cut(text, limits::COORDINATOR_WRONG_CHARS);
                 let said = text(completion);
-                asking.wrong = Some(RejectedReply { said: short(reply::without_thought(&said)), why: short(&why) });
+                asking.wrong =
+                    Some(RejectedReply { said: short(model_decision::without_thought(&said)), why: short(&why) });
                 Ok(None)
             }
             Err(why) => {
@@ -232,11 +233,11 @@ impl ModelCoordinator {
             (CoordinatorQuestion::Summary, _) => {}
             (CoordinatorQuestion::Decision, true) => {
                 let may_look = asking.times < limits::ASKS_IN_A_ROW && asking.may_look();
-                request.tools = tools::specs(moment.members, may_look);
+                request.tools = coordinator_tools::specs(moment.members, may_look);
                 request.tool_choice = if memory.plain { ToolChoice::Auto } else { ToolChoice::Required };
             }
             (CoordinatorQuestion::Decision, false) => {
-                request.response_schema = (!memory.plain).then(|| reply::schema(moment.members));
+                request.response_schema = (!memory.plain).then(|| model_decision::schema(moment.members));
             }
         }
         asking.asked = Some(asked);

@@ -3,7 +3,7 @@
 use super::{
     super::{
         super::super::{MemberOutcome, MemberReport},
-        memory::ConversationSummary,
+        coordinator_state::ConversationSummary,
     },
     *,
 };
@@ -101,7 +101,7 @@ async fn nobody_who_is_quoted_speaks_for_others() {
         asking: Some(PendingDecision {
             asked: Some(CoordinatorQuestion::Decision),
             wrong: None,
-            looks: vec![tools::CoordinatorLookup::Status, tools::CoordinatorLookup::Older(1)],
+            looks: vec![coordinator_tools::CoordinatorLookup::Status, coordinator_tools::CoordinatorLookup::Older(1)],
             ..PendingDecision::default()
         }),
         ..ModelCoordinatorState::default()

@@ -1,0 +1,413 @@
+use std::sync::{Arc, LazyLock};
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tokio::sync::oneshot;
+
+use super::{
+    delegation::{DelegateQuestion, DelegationRequest, QuestionRoute},
+    delegation_report::{DelegationReport, fit},
+    run_state::RunState,
+};
+use crate::{
+    agent::{
+        Agent, InteractionMode, Runner,
+        registry::{is_same_name, no_agent},
+    },
+    capability::Budget,
+    chat::{ToolResultContent, ToolSpec},
+    error::{Fault, seconds},
+    event::Event,
+    limits,
+    tool::{
+        self, CompletionStatus, FnTool, READ_RESULT, RunControl, TaskCompletion, TaskHandoff, Tool, ToolBox,
+        ToolConcurrency, ToolCx, ToolOutput, current_call,
+    },
+};
+
+/// The tools that a run can have because of where it stands. No plugin's tool is called like one of them: it would be called
+/// in its place.
+pub const RUN_TOOLS: [&str; 7] = [
+    "list_agents",
+    "delegate",
+    "answer_delegation_questions",
+    "task_complete",
+    "request_input",
+    "handoff",
+    READ_RESULT,
+];
+
+/// The agent's own tools and those that its run has because of where it stands.
+pub async fn equip(agent: &Agent, me: &Arc<RunState>) -> ToolBox {
+    let mut tools = agent.toolbox();
+    // Those of its team come first: nobody else is to hear what is said to who goes on.
+    let taken: Vec<_> = me.more_tools.names().filter(|name| tools.contains(name)).map(str::to_owned).collect();
+    for name in &taken {
+        let message = format!("{}: its own tool `{name}` is left out, since one of its team is called so", agent.name);
+        me.cx.events.emit(Event::Warning { message }).await;
+    }
+    tools = tools.without(&taken);
+    let more = me.more_tools.iter().cloned();
+    for tool in more.chain(own_tools(agent, me)) {
+        if let Err(clash) = tools.register(tool) {
+            let message = format!("{clash}: {} cannot work as it should", agent.name);
+            me.cx.events.emit(Event::Warning { message }).await;
+        }
+    }
+    tools
+}
+
+fn own_tools(agent: &Agent, me: &Arc<RunState>) -> Vec<Arc<dyn Tool>> {
+    let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
+    if me.delegates_to().is_some() {
+        tools.push(Arc::new(list_agents(Arc::clone(me))));
+        tools.push(Arc::new(delegate(Arc::clone(me))));
+        if agent.options.interaction != InteractionMode::Blocking {
+            tools.push(Arc::new(answer_questions(Arc::clone(me))));
+        }
+    }
+    // What middleware may still take out of a report must not be seen, or asked, before it did.
+    let quiet = agent.may_replace_answers();
+    if me.works_for.assignment().is_some() {
+        tools.push(Arc::new(task_complete(quiet)));
+        tools.push(Arc::new(request_input(Arc::clone(me), quiet)));
+        if me.crew.is_some() && agent.options.max_handoffs > 0 {
+            tools.push(Arc::new(hand_off(Arc::clone(me), quiet)));
+        }
+    }
+    tools
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct ListAgentsArgs {}
+
+fn list_agents(me: Arc<RunState>) -> impl Tool {
+    static SPEC: LazyLock<Arc<ToolSpec>> = LazyLock::new(|| {
+        tool::spec::<ListAgentsArgs>(
+            "list_agents",
+            "Lists the agents that you can delegate to: their names, what they are good for, what they can do and cost.",
+        )
+        .into()
+    });
+    FnTool::with_spec(Arc::clone(&SPEC), move |_: ToolCx, ListAgentsArgs {}| {
+        let others = me.crew.as_ref().map(|crew| crew.registry.others(&me.agent, &me.ceiling)).unwrap_or_default();
+        async move { ToolOutput::json(&others) }
+    })
+    .repeatable()
+    .with_concurrency(ToolConcurrency::Independent)
+}
+
+/// Tasks for other agents.
+#[derive(Deserialize, JsonSchema)]
+struct DelegateArgs {
+    /// All of them are worked on at once. The results come in the same order.
+    tasks: Vec<DelegateTaskArgs>,
+    /// Whether the others are stopped as soon as one fails. Usually not.
+    #[serde(default)]
+    fail_fast: bool,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct DelegateTaskArgs {
+    /// The agent's name, as list_agents has it.
+    agent: String,
+    /// What it is to do, and how you will know that it is done.
+    task: String,
+    /// All that it must know: it sees nothing of your conversation. Files, decisions, constraints.
+    context: String,
+    /// The id of a task on the shared board, which is then claimed and updated for it.
+    #[serde(default)]
+    task_id: Option<String>,
+    /// What it may spend at most. Left out: an equal share of what you have.
+    #[serde(default)]
+    budget: Option<Budget>,
+    /// Whether you answer its questions (interactive) or its context does (blocking).
+    #[serde(default)]
+    mode: Option<DelegationMode>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum DelegationMode {
+    Blocking,
+    Interactive,
+}
+
+fn delegate(me: Arc<RunState>) -> impl Tool {
+    static SPEC: LazyLock<Arc<ToolSpec>> = LazyLock::new(|| {
+        tool::spec::<DelegateArgs>(
+            "delegate",
+            "Gives tasks to other agents and waits for all of them. Each is done by a fresh agent with tools of its own. \
+             Independent tasks belong into one call: they are worked on at once. An entry with `error` failed, the \
+             others are not affected. An entry with `pending_question` waits for you: use answer_delegation_questions.",
+        )
+        .into()
+    });
+    FnTool::with_spec(Arc::clone(&SPEC), move |_: ToolCx, args: DelegateArgs| {
+        let me = Arc::clone(&me);
+        async move {
+            let crew = me.delegates_to().ok_or_else(|| Fault::other("this agent cannot delegate"))?;
+            told(me.delegate(crew, DelegateCall::of(&me, args)?).await)
+        }
+    })
+    .repeatable()
+    .with_concurrency(ToolConcurrency::Delegation { conversation: None })
+    .with_time_limit(limits::DELEGATION_TIME)
+    .with_result_chars(RESULT_CHARS)
+}
+
+fn orders(me: &RunState, tasks: Vec<DelegateTaskArgs>) -> Result<Vec<DelegationRequest>, Fault> {
+    if tasks.len() > limits::TASKS_PER_DELEGATION {
+        let most = limits::TASKS_PER_DELEGATION;
+        return Err(Fault::invalid(format!("{} tasks are too many: at most {most} in one call", tasks.len())));
+    }
+    let order = |(at, task): (usize, DelegateTaskArgs)| {
+        if is_same_name(&task.agent, &me.agent) {
+            return Err(Fault::invalid(format!("tasks[{at}]: you are {}; delegate to another agent", me.agent)));
+        }
+        for (name, text) in [("agent", &task.agent), ("task", &task.task), ("context", &task.context)] {
+            if text.trim().is_empty() {
+                return Err(Fault::invalid(format!("tasks[{at}]: `{name}` is empty")));
+            }
+        }
+        let asks = match (me.options.interaction, task.mode) {
+            (InteractionMode::Blocking, _) | (_, Some(DelegationMode::Blocking)) | (InteractionMode::Auto, None) => {
+                false
+            }
+            (_, Some(DelegationMode::Interactive)) | (InteractionMode::Interactive, None) => true,
+        };
+        let DelegateTaskArgs { agent, task, context, task_id, budget, .. } = task;
+        Ok(DelegationRequest { agent, task, context, task_id, budget: budget.unwrap_or_default(), asks })
+    };
+    tasks.into_iter().enumerate().map(order).collect()
+}
+
+/// What one call orders.
+pub(super) struct DelegateCall {
+    pub orders: Vec<DelegationRequest>,
+    pub fail_fast: bool,
+}
+
+impl DelegateCall {
+    fn of(me: &RunState, args: DelegateArgs) -> Result<Self, Fault> {
+        Ok(Self { orders: orders(me, args.tasks)?, fail_fast: args.fail_fast })
+    }
+
+    /// What a call with these arguments has ordered.
+    pub fn read(me: &RunState, arguments: &str) -> Option<Self> {
+        Self::of(me, serde_json::from_str(arguments).ok()?).ok()
+    }
+}
+
+fn told(mut entries: Vec<DelegationReport>) -> Result<ToolOutput, Fault> {
+    fit(&mut entries, limits::DELEGATION_ANSWER_CHARS);
+    let told = ToolOutput::json(&entries)?;
+    if told.chars() <= RESULT_CHARS {
+        return Ok(told);
+    }
+    // Quotes and backslashes are two characters each: whoever writes nothing else must not push others out.
+    let few = limits::DELEGATION_RESULT_CHARS / entries.len().max(1) / 16;
+    fit(&mut entries, few);
+    ToolOutput::json(&entries)
+}
+
+/// Characters of the JSON of all entries of a call.
+const RESULT_CHARS: usize = limits::DELEGATION_RESULT_CHARS * 3;
+
+/// Answers for agents that asked.
+#[derive(Deserialize, JsonSchema)]
+struct AnswerQuestionsArgs {
+    /// One for each question that you answer now.
+    answers: Vec<QuestionAnswer>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct QuestionAnswer {
+    /// The `delegation_id` of the entry with the question.
+    delegation_id: String,
+    /// What the agent is told.
+    answer: String,
+}
+
+fn answer_questions(me: Arc<RunState>) -> impl Tool {
+    static SPEC: LazyLock<Arc<ToolSpec>> = LazyLock::new(|| {
+        tool::spec::<AnswerQuestionsArgs>(
+            "answer_delegation_questions",
+            "Answers questions of agents that you delegated to, and waits until each of them has ended or asks again.",
+        )
+        .into()
+    });
+    FnTool::with_spec(Arc::clone(&SPEC), move |_: ToolCx, args: AnswerQuestionsArgs| {
+        let me = Arc::clone(&me);
+        async move {
+            let answers = args.answers.into_iter().map(|answer| (answer.delegation_id, answer.answer)).collect();
+            told(me.answer(answers).await.map_err(Fault::invalid)?)
+        }
+    })
+    .repeatable()
+    .with_concurrency(ToolConcurrency::Delegation { conversation: None })
+    .with_time_limit(limits::DELEGATION_TIME)
+    .with_result_chars(RESULT_CHARS)
+}
+
+/// How your task has ended.
+#[derive(Deserialize, JsonSchema)]
+struct TaskCompleteArgs {
+    /// Whether it was done.
+    status: CompletionStatus,
+    /// What you did and found, or why it could not be done. This is all that is read of your work.
+    summary: String,
+    /// Files that you changed.
+    #[serde(default)]
+    files_modified: Vec<String>,
+    /// Tests that you ran.
+    #[serde(default)]
+    tests_run: Vec<String>,
+    /// What is missing or doubtful.
+    #[serde(default)]
+    caveats: Option<String>,
+}
+
+fn task_complete(quiet: bool) -> impl Tool {
+    static SPEC: LazyLock<Arc<ToolSpec>> = LazyLock::new(|| {
+        tool::spec::<TaskCompleteArgs>(
+            "task_complete",
+            "Ends your task and reports to the agent that gave it to you. Call it once, when you are done or cannot go on.",
+        )
+        .into()
+    });
+    FnTool::with_spec(Arc::clone(&SPEC), |_: ToolCx, args: TaskCompleteArgs| async move {
+        let TaskCompleteArgs { status, summary, files_modified, tests_run, caveats } = args;
+        let caveats = caveats.filter(|caveats| !caveats.trim().is_empty());
+        // Whoever reads of it is told something in any case.
+        let summary = match (summary.trim().is_empty(), &caveats) {
+            (false, _) => summary,
+            (true, Some(caveats)) => format!("{}: {caveats}", word(status)),
+            (true, None) => return Err(Fault::invalid("`summary` is empty: say what was done, or why it was not")),
+        };
+        let completed = TaskCompletion { status, summary, files_modified, tests_run, caveats };
+        let text = ToolResultContent::Text("The completion of your task is recorded.".into());
+        Ok(ToolOutput::Control(vec![text], RunControl::Complete(completed)))
+    })
+    .uncounted()
+    .repeatable()
+    .with_concurrency(ToolConcurrency::Independent)
+    .with_hidden_arguments(quiet)
+}
+
+fn word(status: CompletionStatus) -> &'static str {
+    match status {
+        CompletionStatus::Completed => "completed",
+        CompletionStatus::Failed => "failed",
+    }
+}
+
+/// A question.
+#[derive(Deserialize, JsonSchema)]
+struct RequestInputArgs {
+    /// What you need to know, with the choices that you see.
+    question: String,
+}
+
+fn request_input(me: Arc<RunState>, quiet: bool) -> impl Tool {
+    static SPEC: LazyLock<Arc<ToolSpec>> = LazyLock::new(|| {
+        tool::spec::<RequestInputArgs>(
+            "request_input",
+            "Asks the agent that gave you your task, and waits for the answer. Use it when you cannot go on without.",
+        )
+        .into()
+    });
+    FnTool::with_spec(Arc::clone(&SPEC), move |_: ToolCx, args: RequestInputArgs| {
+        let me = Arc::clone(&me);
+        async move { ask(&me, args.question, quiet).await }
+    })
+    .repeatable()
+    .with_concurrency(ToolConcurrency::Independent)
+    .with_hidden_arguments(quiet)
+    .with_time_limit(limits::DELEGATION_TIME)
+}
+
+async fn ask(me: &RunState, question: String, quiet: bool) -> Result<String, Fault> {
+    let assignment = me.works_for.assignment().ok_or_else(|| Fault::other("nobody gave you a task"))?;
+    if question.trim().is_empty() {
+        return Err(Fault::invalid("`question` is empty"));
+    }
+    let parent = match &assignment.asker {
+        QuestionRoute::Parent(parent) if !quiet => Some(parent),
+        _ => None,
+    };
+    let Some(parent) = parent else {
+        return Ok(format!(
+            "Nobody can be asked now. What you were given for your task:\n\n{}\n\nDecide by it as well as you can, and say \
+             in your report what you decided.",
+            assignment.context
+        ));
+    };
+    let gone = || Fault::other("the agent that gave you your task does not listen any more");
+    let (answer, answered) = oneshot::channel();
+    let asked = async {
+        let (by, call) = (me.cx.agent.clone(), current_call().map(|call| call.call).unwrap_or_default());
+        parent.send(DelegateQuestion { by, call, question, answer }).await.map_err(|_| gone())?;
+        answered.await.map_err(|_| gone())
+    };
+    let Some(limit) = assignment.question_time else { return me.place.wait_for(asked).await };
+    me.place.wait_for(tokio::time::timeout(limit, asked)).await.unwrap_or_else(|_| {
+        Err(Fault::Timeout {
+            message: format!(
+                "no answer came within {}; decide as well as you can, and say in your report what you decided",
+                seconds(limit)
+            ),
+        })
+    })
+}
+
+/// To whom you hand your task over.
+#[derive(Deserialize, JsonSchema)]
+struct HandOffArgs {
+    /// The agent's name.
+    target_agent: String,
+    /// Why it is better suited.
+    reason: String,
+    /// What you have done and found so far, and what is left to do.
+    context: String,
+}
+
+fn hand_off(me: Arc<RunState>, quiet: bool) -> impl Tool {
+    static SPEC: LazyLock<Arc<ToolSpec>> = LazyLock::new(|| {
+        tool::spec::<HandOffArgs>(
+            "handoff",
+            "Hands your whole task over to another agent, which reports in your place. Your own work ends with it.",
+        )
+        .into()
+    });
+    FnTool::with_spec(Arc::clone(&SPEC), move |_: ToolCx, args: HandOffArgs| {
+        let me = Arc::clone(&me);
+        async move {
+            let HandOffArgs { target_agent, reason, context } = args;
+            for (name, text) in [("target_agent", &target_agent), ("reason", &reason), ("context", &context)] {
+                if text.trim().is_empty() {
+                    return Err(Fault::invalid(format!("`{name}` is empty")));
+                }
+            }
+            if is_same_name(&target_agent, &me.agent) {
+                return Err(Fault::invalid(format!("you are {}: hand over to another agent", me.agent)));
+            }
+            let list = me.crew.as_ref().map(|crew| crew.registry.others(&me.agent, &me.ceiling)).unwrap_or_default();
+            if !list.iter().any(|entry| *entry.name == target_agent) {
+                return Err(Fault::invalid(no_agent(&target_agent, &list)));
+            }
+            if me.works_for.assignment().is_none_or(|assignment| assignment.hand_overs == 0) {
+                return Err(Fault::Exhausted {
+                    message: "this task has been handed over as often as it may be: finish it yourself".into(),
+                });
+            }
+            let text = ToolResultContent::Text(format!("{target_agent} takes your task over."));
+            let to = TaskHandoff { agent: target_agent, reason, context };
+            Ok(ToolOutput::Control(vec![text], RunControl::HandOver(to)))
+        }
+    })
+    .uncounted()
+    .repeatable()
+    .with_concurrency(ToolConcurrency::Independent)
+    .with_hidden_arguments(quiet)
+}

@@ -1,0 +1,547 @@
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
+};
+
+use futures_util::{StreamExt, stream::FuturesUnordered};
+use tokio::{sync::mpsc, time::Instant};
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
+
+use super::{
+    delegate_tools::DelegateCall,
+    delegation::{DelegateQuestion, Delegation, DelegationRequest, QuestionRoute, instance_name},
+    delegation_report::{DelegationReport, PendingQuestion},
+};
+use crate::{
+    agent::{
+        AgentGroup, AgentRunOptions, InteractionMode, RunError,
+        agent_group::AgentHandle,
+        concurrency_permit::ConcurrencyPermit,
+        journal::{
+            DelegatedTask, DelegationState, JournalPosition, JournalRecord, RecordedDelegateCall, RecordedQuestion,
+            RecordedToolCall, RunJournal,
+        },
+        run_tasks::RunTasks,
+        runner::{RunOrigin, RunParams},
+    },
+    capability::{BudgetAccount, BudgetAllocation, Ceiling, RestoredAllocation, Usd},
+    chat::{ToolCall, Usage},
+    event::RunCx,
+    limits,
+    tool::{ToolBox, current_call},
+};
+
+/// One run of an agent as its own tools see it.
+pub struct RunState {
+    /// The agent's name in the registry.
+    pub agent: Arc<str>,
+    pub options: AgentRunOptions,
+    pub cx: RunCx,
+    pub crew: Option<Arc<AgentGroup>>,
+    pub purse: Arc<BudgetAccount>,
+    /// What those that it starts may not exceed.
+    pub ceiling: Ceiling,
+    pub badge: AgentHandle,
+    pub place: ConcurrencyPermit,
+    pub works_for: RunOrigin,
+    /// Tools that it has in this run beside its own.
+    pub more_tools: ToolBox,
+    /// Instructions of the team in which it works, which every member is told.
+    pub team_instructions: Arc<str>,
+    pub tasks: RunTasks,
+    /// Where what happens is written down, if it is.
+    pub log: Option<RunJournal>,
+    /// Children that wait for an answer, by the id of their delegation; none when the run is over.
+    parked: Mutex<Option<HashMap<String, ParkedDelegation>>>,
+    /// Number of tasks that it has delegated; the newest has it in its id.
+    delegations: AtomicU32,
+    /// Tasks that it had delegated when it was interrupted, by the call; unset for one that never was.
+    before: OnceLock<HashMap<String, RecordedDelegateCall>>,
+    /// What its tools had the model reply to, since it was last looked at.
+    by_tools: Mutex<Usage>,
+    /// Tools that its model's vendor has refused: they are left out from then on.
+    refused_tools: Mutex<Vec<String>>,
+}
+
+/// A task that is being worked on. It is stopped when this goes away.
+struct ChildDelegation {
+    /// Names the delegation.
+    id: String,
+    agent: String,
+    /// Number of questions that it has put.
+    questions_put: usize,
+    work: AbortOnDropHandle<DelegationReport>,
+    /// None for one that may not ask.
+    questions: Option<mpsc::Receiver<DelegateQuestion>>,
+    /// Stops all tasks of its call, if they are to fail together.
+    stop: Option<CancellationToken>,
+    /// The call, and which of its tasks this is.
+    of: (String, usize),
+    /// The answer to a question that it asked before it was interrupted, and asks again if it did not hear it.
+    owed: Option<UndeliveredAnswer>,
+}
+
+/// A task of a call that is to be set going, with what is known of it from before the run was interrupted.
+struct PendingDelegation {
+    at: usize,
+    order: DelegationRequest,
+    /// Names the delegation.
+    id: String,
+    /// The instance name of the agent that works on it first.
+    instance: Arc<str>,
+    past: DelegationState,
+}
+
+/// A child that waited for an answer when the run was interrupted.
+struct InterruptedQuestion {
+    id: String,
+    question: String,
+    /// Number of questions that it had put before that one.
+    earlier: usize,
+}
+
+struct UndeliveredAnswer {
+    question: String,
+    answer: String,
+}
+
+/// A child that waits for an answer.
+struct ParkedDelegation {
+    child: ChildDelegation,
+    question: ParkedQuestion,
+}
+
+enum ParkedQuestion {
+    /// It has asked.
+    Open(DelegateQuestion),
+    /// It had asked this before it was interrupted, and asks again.
+    Before(String),
+}
+
+/// What happens next to a child.
+enum ChildProgress {
+    Done(DelegationReport),
+    Asked(ChildDelegation, DelegateQuestion),
+}
+
+impl ChildDelegation {
+    async fn next(mut self) -> ChildProgress {
+        loop {
+            let asked = open_question(self.questions.as_mut());
+            tokio::select! {
+                biased;
+                Some(asked) = asked => match self.owed.take() {
+                    Some(owed) if owed.question == asked.call => {
+                        let _ = asked.answer.send(owed.answer);
+                    }
+                    _ => return ChildProgress::Asked(self, asked),
+                },
+                entry = &mut self.work => {
+                    return ChildProgress::Done(entry.unwrap_or_else(|_| DelegationReport::failed(&self.agent, "the agent crashed")));
+                }
+            }
+        }
+    }
+}
+
+/// The next question that still waits: whoever waited too long goes on without the answer.
+async fn open_question(questions: Option<&mut mpsc::Receiver<DelegateQuestion>>) -> Option<DelegateQuestion> {
+    let questions = questions?;
+    loop {
+        let asked = questions.recv().await?;
+        if !asked.answer.is_closed() {
+            return Some(asked);
+        }
+    }
+}
+
+impl RunState {
+    /// A run of what is called so, which runs as `options` say and passes on no more than `delegable`.
+    pub fn new(agent: &Arc<str>, options: &AgentRunOptions, delegable: &Ceiling, start: RunParams) -> Self {
+        let (parked, delegations) = (Mutex::new(Some(HashMap::new())), AtomicU32::new(0));
+        let RunParams {
+            cx,
+            crew,
+            purse,
+            ceiling,
+            badge,
+            place,
+            tasks,
+            works_for,
+            more_tools,
+            team_instructions,
+            log,
+            ..
+        } = start;
+        let ceiling = ceiling.meet(delegable);
+        let before = OnceLock::new();
+        Self {
+            agent: Arc::clone(agent),
+            options: options.clone(),
+            cx,
+            crew,
+            purse,
+            ceiling,
+            badge,
+            place,
+            tasks,
+            works_for,
+            more_tools,
+            team_instructions,
+            log,
+            parked,
+            delegations,
+            before,
+            by_tools: Mutex::default(),
+            refused_tools: Mutex::default(),
+        }
+    }
+
+    /// Returns the instance name of a member of this team.
+    pub fn member(&self, name: &str) -> Arc<str> {
+        format!("{}/{name}", self.cx.agent).into()
+    }
+
+    /// The tools that its model's vendor has refused so far.
+    pub fn refused_tools(&self) -> Vec<String> {
+        self.refused_tools.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Leaves a tool out from now on. Returns `false` if [so many](limits::REFUSED_TOOLS) were left out before.
+    pub fn leave_out_tool(&self, name: &str) -> bool {
+        let mut refused = self.refused_tools.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_room = refused.len() < limits::REFUSED_TOOLS;
+        if is_room {
+            refused.push(name.into());
+        }
+        is_room
+    }
+
+    /// What a tool had the model reply to.
+    pub fn used_by_tools(&self, usage: Usage) {
+        *self.by_tools.lock().unwrap_or_else(PoisonError::into_inner) += usage;
+    }
+
+    /// What its tools had the model reply to since this was last asked.
+    pub fn take_used_by_tools(&self) -> Usage {
+        std::mem::take(&mut *self.by_tools.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Writes down what happens, if that is done.
+    pub fn write(&self, record: impl FnOnce() -> JournalRecord) -> Option<JournalPosition> {
+        self.log.as_ref().map(|log| log.write(&record()))
+    }
+
+    /// Waits until all up to this mark would survive a loss of power.
+    pub async fn kept(&self, mark: Option<JournalPosition>) -> Result<(), RunError> {
+        match self.log.as_ref().zip(mark) {
+            Some((log, mark)) => log.journal.recorder().kept(mark).await.map_err(RunError::Unrecorded),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether what happens is still written down, where it should be.
+    pub fn check_log(&self) -> Result<(), RunError> {
+        let lost = self.log.as_ref().and_then(|log| log.journal.recorder().lost());
+        lost.map_or(Ok(()), |lost| Err(RunError::Unrecorded(lost)))
+    }
+
+    /// Pays for a completion.
+    pub fn pay(&self, usage: &Usage, cost: Usd) {
+        self.purse.charge(usage, cost);
+        if let Some(crew) = &self.crew {
+            crew.record(&self.cx.agent, *usage, cost);
+        }
+    }
+
+    /// The crew, if this run may delegate.
+    pub fn delegates_to(&self) -> Option<&Arc<AgentGroup>> {
+        self.crew.as_ref().filter(|_| self.cx.depth < self.options.max_delegation_depth)
+    }
+
+    /// What this call was given when it began before the run was interrupted, if it did.
+    pub fn given_before(&self, call: &str) -> Option<&DelegatedTask> {
+        self.before.get()?.get(call)?.tasks.first()
+    }
+
+    /// Has others work on these, all at once. An entry each, in the order of the orders: once all have ended or asked.
+    /// What a call had begun before the run was interrupted goes on.
+    pub(super) async fn delegate(
+        self: &Arc<Self>,
+        crew: &Arc<AgentGroup>,
+        delegation: DelegateCall,
+    ) -> Vec<DelegationReport> {
+        let call = current_call().map(|call| call.call).unwrap_or_default();
+        let children = self.children(crew, &call, delegation, |_| true, CancellationToken::new());
+        self.place.wait_for(self.gather(children)).await
+    }
+
+    /// Sets those tasks of a call going that are `wanted`. `stop` ends them, if they are to fail together.
+    fn children(
+        self: &Arc<Self>,
+        crew: &Arc<AgentGroup>,
+        call: &str,
+        DelegateCall { orders, fail_fast }: DelegateCall,
+        wanted: impl Fn(usize) -> bool,
+        stop: CancellationToken,
+    ) -> Vec<ChildDelegation> {
+        let before = self.before.get().and_then(|before| before.get(call));
+        let given = |at: usize| before.and_then(|before| before.tasks.get(at));
+        let past = |at: usize| {
+            let log = self.log.as_ref().filter(|_| before.is_some())?;
+            log.journal.errand(&log.errand(call, at))
+        };
+        let orders = orders.into_iter().enumerate().filter(|(at, _)| wanted(*at));
+        let task = |(at, order): (usize, DelegationRequest)| PendingDelegation {
+            id: given(at).and_then(|given| given.id.clone()).unwrap_or_else(|| self.next_delegation()),
+            // Here and not where it runs: so that names follow the order of the tasks.
+            instance: given(at)
+                .map_or_else(|| instance_name(crew, &order.agent, &order.task), |given| given.instance.clone()),
+            past: past(at).unwrap_or_default(),
+            at,
+            order,
+        };
+        let tasks: Vec<_> = orders.map(task).collect();
+        // What has returned needs no share any more.
+        let due = tasks.iter().filter(|task| task.past.returned.is_none());
+        let shares = match before {
+            None => self.purse.carve(&due.map(|task| task.order.budget).collect::<Vec<_>>()),
+            Some(_) => {
+                let carved = |task: &PendingDelegation| RestoredAllocation {
+                    bounds: given(task.at).map(|given| given.bounds).unwrap_or_default(),
+                    time: task.order.budget.time,
+                    start: Instant::now(),
+                    spent: task.past.spent,
+                };
+                self.purse.carve_exactly(&due.map(carved).collect::<Vec<_>>())
+            }
+        };
+        if before.is_none() {
+            self.write(|| {
+                let delegated = |(task, share): (&PendingDelegation, &BudgetAllocation)| DelegatedTask {
+                    id: Some(task.id.clone()),
+                    agent: task.order.agent.as_str().into(),
+                    instance: task.instance.clone(),
+                    bounds: share.bounds(),
+                };
+                JournalRecord::Delegated {
+                    call: call.into(),
+                    tasks: tasks.iter().zip(&shares).map(delegated).collect(),
+                }
+            });
+        }
+        let mut shares = shares.into_iter();
+        let child = |task: PendingDelegation| {
+            let of = (call.to_owned(), task.at);
+            let (id, agent) = (task.id.clone(), task.order.agent.clone());
+            let (work, questions) = match task.past.returned {
+                Some((entry, board)) => {
+                    crew.settle(board);
+                    (self.tasks.spawn(async { entry }), None)
+                }
+                None => {
+                    let share = shares.next().expect("one was carved for each that has not returned");
+                    let (errand, questions) = self.errand(crew, call, task, share, stop.clone());
+                    (self.tasks.spawn(errand.run()), questions)
+                }
+            };
+            let stop = fail_fast.then(|| stop.clone());
+            ChildDelegation { id, agent, questions_put: 0, work, questions, stop, of, owed: None }
+        };
+        tasks.into_iter().map(child).collect()
+    }
+
+    /// A task that somebody is to work on, and where questions come from if it may ask.
+    fn errand(
+        &self,
+        crew: &Arc<AgentGroup>,
+        call: &str,
+        PendingDelegation { at, order, instance, past, .. }: PendingDelegation,
+        share: BudgetAllocation,
+        stop: CancellationToken,
+    ) -> (Box<Delegation>, Option<mpsc::Receiver<DelegateQuestion>>) {
+        let (sender, questions) = order.asks.then(|| mpsc::channel(1)).unzip();
+        let errand = Delegation {
+            crew: Arc::clone(crew),
+            by: Arc::clone(&self.agent),
+            cx: self.cx.clone(),
+            hand_overs: match self.options.max_handoffs {
+                0 => limits::HAND_OVERS,
+                most => most,
+            },
+            instance,
+            order,
+            share,
+            ceiling: self.ceiling.clone(),
+            asker: sender.map_or(QuestionRoute::Context, QuestionRoute::Parent),
+            question_time: self.options.question_timeout,
+            stop,
+            tasks: self.tasks.clone(),
+            log: self.log.as_ref().map(|log| (log.clone(), log.errand(call, at))),
+            before: past.runs,
+        };
+        (Box::new(errand), questions)
+    }
+
+    /// Takes up what it had delegated when it was interrupted. `calls` is what is known of the calls of its last reply:
+    /// those without a result are made again, and see to their children themselves.
+    pub fn restore_delegations(
+        self: &Arc<Self>,
+        parked: BTreeMap<String, Vec<RecordedQuestion>>,
+        delegated: HashMap<String, RecordedDelegateCall>,
+        calls: &HashMap<String, Box<RecordedToolCall>>,
+        open: &[ToolCall],
+    ) {
+        let number = |id: &String| id.strip_prefix("d-").and_then(|number| number.parse().ok());
+        let tasks = delegated.values().flat_map(|delegated| &delegated.tasks);
+        let ids = tasks.filter_map(|task| task.id.as_ref()).chain(parked.keys());
+        self.delegations.store(ids.filter_map(number).max().unwrap_or(0), Ordering::Relaxed);
+        let is_open = |call: &str| {
+            open.iter().any(|open| open.id == call) && calls.get(call).is_none_or(|call| call.ended.is_none())
+        };
+        let waits =
+            |parking: &RecordedQuestion| !is_open(&parking.call) && parking.answered_by.as_deref().is_none_or(is_open);
+        // By the call, since the tasks of one may fail together, and by the task.
+        let mut waiting: BTreeMap<String, BTreeMap<usize, InterruptedQuestion>> = BTreeMap::new();
+        let mut parked: Vec<_> = parked.into_iter().collect();
+        parked.sort_by_key(|(id, _)| number(id));
+        for (id, questions) in parked {
+            // One who was answered, and asked again before the call that answered had its result, is asked for its first
+            // question alone: that call is made again, and comes to the second one.
+            let Some((earlier, parking)) = questions.into_iter().enumerate().find(|(_, parking)| waits(parking)) else {
+                continue;
+            };
+            let tasks = waiting.entry(parking.call).or_default();
+            tasks.entry(parking.task).or_insert(InterruptedQuestion { id, question: parking.question, earlier });
+        }
+        let _ = self.before.set(delegated);
+        let Some(crew) = self.delegates_to().filter(|_| !waiting.is_empty()) else { return };
+        for (call, mut tasks) in waiting {
+            let given = self.before.get().and_then(|before| before.get(&call));
+            let Some(delegation) = given.and_then(|given| DelegateCall::read(self, &given.arguments)) else { continue };
+            let (stop, log) = (CancellationToken::new(), self.log.as_ref());
+            let has_failed = |at: &usize| log.is_some_and(|log| log.journal.has_failed(&log.errand(&call, *at)));
+            if delegation.fail_fast
+                && (0..delegation.orders.len()).filter(|at| !tasks.contains_key(at)).any(|at| has_failed(&at))
+            {
+                stop.cancel();
+            }
+            for child in self.children(crew, &call, delegation, |at| tasks.contains_key(&at), stop) {
+                let waits = tasks.remove(&child.of.1);
+                if let (Some(InterruptedQuestion { id, question, earlier }), Some(parked)) =
+                    (waits, self.parked().as_mut())
+                {
+                    let child = ChildDelegation { id: id.clone(), questions_put: earlier + 1, ..child };
+                    parked.insert(id, ParkedDelegation { child, question: ParkedQuestion::Before(question) });
+                }
+            }
+        }
+    }
+
+    /// The question of a parked child is answered; what happens to it then. The others go on waiting.
+    pub(super) async fn answer(&self, answers: Vec<(String, String)>) -> Result<Vec<DelegationReport>, String> {
+        let children = {
+            let mut parked = self.parked();
+            let Some(parked) = parked.as_mut() else { return Err("this run is over".into()) };
+            let mut seen = std::collections::HashSet::new();
+            if let Some((id, _)) = answers.iter().find(|(id, _)| !parked.contains_key(id) || !seen.insert(id.clone())) {
+                let mut waiting: Vec<_> = parked.keys().map(String::as_str).collect();
+                waiting.sort_unstable();
+                let waiting = if waiting.is_empty() { "none".into() } else { waiting.join(", ") };
+                return Err(format!(
+                    "no question of a delegation `{id}` waits, or it is there twice; waiting: {waiting}"
+                ));
+            }
+            let mut children = Vec::with_capacity(answers.len());
+            let by = current_call().map(|call| call.call).unwrap_or_default();
+            for (delegation, answer) in answers {
+                let Some(ParkedDelegation { mut child, question }) = parked.remove(&delegation) else { continue };
+                self.write(|| JournalRecord::Answered { delegation, by: by.clone(), answer: answer.clone() });
+                let in_time = match question {
+                    ParkedQuestion::Open(asked) => asked.answer.send(answer).is_ok(),
+                    ParkedQuestion::Before(question) => {
+                        child.owed = Some(UndeliveredAnswer { question, answer });
+                        true
+                    }
+                };
+                children.push((child, in_time));
+            }
+            children
+        };
+        let (children, in_time): (Vec<_>, Vec<_>) = children.into_iter().unzip();
+        let mut entries = self.place.wait_for(self.gather(children)).await;
+        for (entry, _) in entries.iter_mut().zip(in_time).filter(|(_, in_time)| !in_time) {
+            entry.warn("its question had timed out: it went on without your answer".into());
+        }
+        Ok(entries)
+    }
+
+    async fn gather(&self, children: Vec<ChildDelegation>) -> Vec<DelegationReport> {
+        let mut entries = Vec::with_capacity(children.len());
+        let of_children: Vec<_> = children.iter().map(|child| (child.id.clone(), child.stop.clone())).collect();
+        let mut working: FuturesUnordered<_> =
+            children.into_iter().enumerate().map(async |(at, child)| (at, child.next().await)).collect();
+        while let Some((at, next)) = working.next().await {
+            let (id, stop) = &of_children[at];
+            let entry = match next {
+                ChildProgress::Done(entry) => {
+                    DelegationReport { delegation_id: self.tells_ids().then(|| id.clone()), ..entry }
+                }
+                ChildProgress::Asked(child, asked) => self.park(child, asked),
+            };
+            if let Some(stop) = stop
+                && entry.has_failed()
+            {
+                stop.cancel();
+            }
+            entries.push((at, entry));
+        }
+        entries.sort_unstable_by_key(|(at, _)| *at);
+        entries.into_iter().map(|(_, entry)| entry).collect()
+    }
+
+    /// Returns an id for one more delegation. Ids follow the order of the tasks.
+    fn next_delegation(&self) -> String {
+        format!("d-{}", self.delegations.fetch_add(1, Ordering::Relaxed).saturating_add(1))
+    }
+
+    /// Returns `true` if its delegations are told by their ids: it may be asked, and answers by them.
+    fn tells_ids(&self) -> bool {
+        self.options.interaction != InteractionMode::Blocking
+    }
+
+    fn park(&self, mut child: ChildDelegation, asked: DelegateQuestion) -> DelegationReport {
+        let ((call, task), id) = (child.of.clone(), child.id.clone());
+        let question_id = match child.questions_put {
+            0 => id.replacen('d', "q", 1),
+            earlier => format!("{}.{}", id.replacen('d', "q", 1), earlier + 1),
+        };
+        child.questions_put += 1;
+        let question = PendingQuestion { id: question_id, agent: asked.by.clone(), content: asked.question.clone() };
+        self.write(|| JournalRecord::Parked { call, task, delegation: id.clone(), question: asked.call.clone() });
+        let entry = DelegationReport {
+            delegation_id: Some(id.clone()),
+            pending_question: Some(question),
+            ..DelegationReport::of(&child.agent)
+        };
+        if let Some(parked) = self.parked().as_mut() {
+            parked.insert(id, ParkedDelegation { child, question: ParkedQuestion::Open(asked) });
+        }
+        entry
+    }
+
+    /// Ends the children that still wait for an answer, and waits until nobody works for this run and all that was spent
+    /// is counted; who is held up for too long is left to itself.
+    pub async fn dismiss(&self) {
+        drop(self.parked().take());
+        let _ = tokio::time::timeout(limits::CANCEL_GRACE, self.tasks.gone()).await;
+    }
+
+    fn parked(&self) -> MutexGuard<'_, Option<HashMap<String, ParkedDelegation>>> {
+        // Nothing panics half-way through a change.
+        self.parked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,196 @@
+//! The model of a run, for tools whose makers want it to reply to them.
+
+use tokio::sync::Mutex;
+
+use super::{
+    caller_context::{self, CallerContext},
+    completion::{self, ModelRequest, in_time},
+    delegate::RunState,
+    journal::JournalRecord,
+};
+use crate::{
+    error::Fault,
+    event::RunCx,
+    model::{Completion, CompletionRequest, Usage},
+};
+
+/// Kept of a run: held by whoever is replied to.
+#[derive(Default)]
+struct SamplingLock(Mutex<()>);
+
+/// Has the model of the agent whose run this is reply to `request`, through all that stands around its requests and within
+/// its budget, which pays for it. Nothing of it comes into the conversation. Dropping the future cancels it.
+///
+/// # Errors
+///
+/// A [`Fault`]: no agent works in this run, its budget is used up, the model could not be asked.
+pub async fn sample(cx: &RunCx, request: CompletionRequest) -> Result<Completion, Fault> {
+    let found = caller_context::of(cx);
+    let CallerContext { me, agent, .. } =
+        found.ok_or_else(|| Fault::other("no agent works here whose model could be asked"))?;
+    request.messages.check().map_err(|error| Fault::invalid(format!("it cannot be asked: {error}")))?;
+    // What a reply may cost is what is left: one after the other, or many at once would each have all of it.
+    let turn = cx.kept.get::<SamplingLock>();
+    let _turn = turn.0.lock().await;
+    let mut used = SamplingUsageGuard { me: &me, usage: Usage::default() };
+    let asked = completion::ask(&me, &agent, ModelRequest { model: None, request, shown: false }, &mut used.usage);
+    let asked = in_time(&me.purse, asked).await;
+    let (completion, cost) = asked.and_then(|asked| asked).map_err(|error| error.as_fault())?;
+    // What was used in vain is written down by whoever pays for it.
+    me.write(|| JournalRecord::Wasted { usage: completion.usage, cost });
+    Ok(completion)
+}
+
+/// Counted for the run when it goes away, also if nobody waits for the reply any more.
+struct SamplingUsageGuard<'a> {
+    me: &'a RunState,
+    usage: Usage,
+}
+
+impl Drop for SamplingUsageGuard<'_> {
+    fn drop(&mut self) {
+        self.me.used_by_tools(self.usage);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{
+        Arc, Mutex,
+        atomic::{AtomicU32, Ordering},
+    };
+
+    use async_trait::async_trait;
+    use schemars::JsonSchema;
+    use serde::Deserialize;
+
+    use super::*;
+    use crate::{
+        agent::Agent,
+        capability::Budget,
+        chat::{Chat, ChatSnapshot, Message},
+        model::{Completer, DeltaSink, ModelInfo, ScriptedCompleter},
+        tool::{self, ToolBox, ToolSource},
+    };
+
+    #[derive(Deserialize, JsonSchema)]
+    struct NoArgs {}
+
+    fn question() -> CompletionRequest {
+        let messages = ChatSnapshot::from_messages(vec![Message::user("which?")]).unwrap();
+        CompletionRequest::new(messages, [].into())
+    }
+
+    #[tokio::test]
+    async fn a_tool_has_the_model_of_its_run_reply() {
+        let thinking = || {
+            tool::function("think", "", |cx, NoArgs {}| async move {
+                let reply = sample(&cx.run, question()).await?;
+                Ok(format!("{} tokens", reply.usage.total()))
+            })
+        };
+        let model = || {
+            ScriptedCompleter::new([
+                ScriptedCompleter::calls(&[("1", "think", "{}")]),
+                ScriptedCompleter::text("this one"),
+                ScriptedCompleter::text("done"),
+            ])
+        };
+        let agent = Agent::new("ada", "", Arc::new(model())).with_tool(thinking());
+        let chat = Chat::new();
+        let answer = agent.run(&RunCx::new("ada"), &chat, vec![Message::user("go")]).await.unwrap();
+        assert_eq!(answer.message.text_content(), "done");
+        assert_eq!(answer.usage, answer.account.own.usage, "all three are counted, and paid");
+        assert!(!format!("{:?}", chat.snapshot().iter().collect::<Vec<_>>()).contains("this one"));
+        // A budget that is used up by the first reply has none left for it.
+        let agent = Agent::new("ada", "", Arc::new(model())).with_tool(thinking());
+        let agent = agent.with_budget(Budget { tokens: Some(1), ..Budget::default() });
+        let failed = agent.run(&RunCx::new("ada"), &Chat::new(), vec![Message::user("go")]).await;
+        assert!(failed.is_err(), "{failed:?}");
+        // Where no agent works there is no model.
+        let fault = sample(&RunCx::new("ada"), question()).await.unwrap_err();
+        assert!(fault.to_string().contains("no agent works here"), "{fault}");
+    }
+
+    /// A model that takes its time, and how many replies it was at when it was at most of them.
+    struct Slow(ScriptedCompleter, AtomicU32, AtomicU32);
+
+    #[async_trait]
+    impl Completer for Slow {
+        fn info(&self) -> &ModelInfo {
+            self.0.info()
+        }
+
+        async fn complete(
+            &self,
+            cx: &RunCx,
+            request: &CompletionRequest,
+            sink: &DeltaSink,
+        ) -> Result<Completion, Fault> {
+            self.2.fetch_max(self.1.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+            tokio::task::yield_now().await;
+            let completion = self.0.complete(cx, request, sink).await;
+            self.1.fetch_sub(1, Ordering::Relaxed);
+            completion
+        }
+    }
+
+    #[tokio::test]
+    async fn of_many_at_once_each_may_only_cost_what_the_others_left() {
+        let think = tool::function("think", "", |cx, NoArgs {}| async move {
+            let replies = (0..3).map(|_| sample(&cx.run, question()));
+            let replies = futures_util::future::join_all(replies).await;
+            Ok(format!("{}", replies.iter().filter(|reply| reply.is_ok()).count()))
+        });
+        let replies = [ScriptedCompleter::calls(&[("1", "think", "{}")])];
+        let replies = replies.into_iter().chain(["a", "b", "c", "done"].map(ScriptedCompleter::text));
+        let model = Arc::new(Slow(ScriptedCompleter::new(replies), AtomicU32::new(0), AtomicU32::new(0)));
+        let agent = Agent::new("ada", "", Arc::clone(&model) as _).with_tool(think);
+        agent.run(&RunCx::new("ada"), &Chat::new(), vec![Message::user("go")]).await.unwrap();
+        assert_eq!((model.0.requests().len(), model.2.load(Ordering::Relaxed)), (5, 1));
+    }
+
+    /// One tool, and a second one from the first call on.
+    #[derive(Default)]
+    struct Growing {
+        calls: Arc<AtomicU32>,
+        made: Mutex<(u32, ToolBox)>,
+    }
+
+    impl ToolSource for Growing {
+        fn tools(&self) -> ToolBox {
+            let (calls, mut made) = (self.calls.load(Ordering::Relaxed), self.made.lock().unwrap());
+            if made.1.is_empty() || made.0 != calls {
+                let count = Arc::clone(&self.calls);
+                let first = tool::function("grow", "", move |_, NoArgs {}| {
+                    count.fetch_add(1, Ordering::Relaxed);
+                    async { Ok("there is another one now") }
+                });
+                let mut tools = ToolBox::new().with(first);
+                if calls > 0 {
+                    tools = tools.with(tool::function("more", "", |_, NoArgs {}| async { Ok("more") }));
+                }
+                *made = (calls, tools);
+            }
+            made.1.clone()
+        }
+    }
+
+    #[tokio::test]
+    async fn tools_that_come_while_it_works_are_there_from_the_next_turn_on() {
+        let model = ScriptedCompleter::new([
+            ScriptedCompleter::calls(&[("1", "grow", "{}"), ("2", "more", "{}")]),
+            ScriptedCompleter::calls(&[("3", "more", "{}")]),
+            ScriptedCompleter::text("done"),
+        ]);
+        let agent = Agent::new("ada", "", Arc::new(model)).with_source(Arc::<Growing>::default());
+        let chat = Chat::new();
+        agent.run(&RunCx::new("ada"), &chat, vec![Message::user("go")]).await.unwrap();
+        let chat = chat.snapshot();
+        let results: Vec<_> =
+            chat.iter().flat_map(|entry| entry.message.tool_results().map(|result| result.text())).collect();
+        assert_eq!(results[0], "there is another one now");
+        assert!(results[1].starts_with("tool not found: more"), "it was not shown in that turn: {}", results[1]);
+        assert_eq!(results[2], "more");
+    }
+}

@@ -1,0 +1,186 @@
+//! The work of another one for a run, as a member of a team or as a tool: as many runs as it takes.
+
+use std::sync::Arc;
+
+use tokio::{sync::Semaphore, time::Instant};
+
+use super::{
+    AgentGroup, RunAnswer, Runner,
+    completion::in_time,
+    concurrency_permit::ConcurrencyPermit,
+    delegate::{DelegationReport, RunState},
+    journal::{DelegationId, DelegationState, JournalRecord, RecordedRun, RunJournal, SideChatRef},
+    run_tasks::RunTasks,
+    runner::{RunOrigin, RunParams},
+};
+use crate::{
+    capability::{AllocationBounds, Budget, BudgetAllocation, Ceiling, RestoredAllocation},
+    chat::{Chat, Message},
+    error::Fault,
+    event::RunCx,
+    tool::ToolBox,
+};
+
+/// What a run gives those that work for it. Nothing of it holds the run: when that goes away, so do they.
+#[derive(Clone)]
+pub(super) struct ParentRun {
+    pub cx: RunCx,
+    pub crew: Option<Arc<AgentGroup>>,
+    pub ceiling: Ceiling,
+    pub tasks: RunTasks,
+    pub log: Option<RunJournal>,
+}
+
+impl From<&RunState> for ParentRun {
+    fn from(me: &RunState) -> Self {
+        Self {
+            cx: me.cx.clone(),
+            crew: me.crew.clone(),
+            ceiling: me.ceiling.clone(),
+            tasks: me.tasks.clone(),
+            log: me.log.clone(),
+        }
+    }
+}
+
+/// What somebody is to do for a run.
+pub(super) struct SubRun {
+    pub employer: ParentRun,
+    /// What it is there: a name that no other work of that run has.
+    pub call: String,
+    pub task: usize,
+    pub runner: Arc<dyn Runner>,
+    /// What whoever it works for calls it.
+    pub name: Arc<str>,
+    /// Its instance name.
+    pub instance: Arc<str>,
+    pub depth: u32,
+    /// In which conversation; none: in one of its own, with which nobody goes on.
+    pub chat: Option<Chat>,
+    /// How that goes with the one of whom it works for; none: it is that one, or its own.
+    pub beside: Option<SideChatRef>,
+    /// What is new to it.
+    pub input: Vec<Message>,
+    /// Tools that it has beside its own.
+    pub tools: ToolBox,
+    /// What all members of its team are told; nothing for one that is in none.
+    pub team_instructions: Arc<str>,
+    /// How often it may fail before that counts.
+    pub retries: u32,
+    /// Places that it takes one of, beside those of the crew.
+    pub places: Option<Arc<Semaphore>>,
+    /// What may be spent on it.
+    pub share: BudgetAllocation,
+    /// What is known of it from before the run that it works for was interrupted.
+    pub past: DelegationState,
+}
+
+impl SubRun {
+    /// Has it work until it has an answer, or has failed once too often.
+    pub async fn done(mut self) -> Result<RunAnswer, Fault> {
+        let mut input = std::mem::take(&mut self.input);
+        let mut attempt = 0;
+        let done = loop {
+            let before = self.before(attempt as usize);
+            let done = self.attempt(std::mem::take(&mut input), before).await;
+            match done {
+                // What is used up is so also the next time.
+                Err(fault) if attempt < self.retries && !matches!(fault, Fault::Exhausted { .. }) => attempt += 1,
+                done => break done,
+            }
+        };
+        let Self { employer, call, task, name, share, past, .. } = self;
+        let account = share.settle();
+        if past.returned.is_none()
+            && let Some(log) = employer.log
+        {
+            let error = done.as_ref().err().map(ToString::to_string);
+            let entry = DelegationReport { error, ..DelegationReport::of(&name) };
+            log.write(&JournalRecord::Returned { call, task, entry, account, board: None });
+        }
+        done
+    }
+
+    /// The run that was this attempt before the one that it works for was interrupted.
+    fn before(&self, attempt: usize) -> Option<(u64, Box<RecordedRun>)> {
+        let run = *self.past.runs.get(attempt)?;
+        self.employer.log.as_ref()?.journal.run(run).map(|past| (run, past))
+    }
+
+    async fn attempt(&self, input: Vec<Message>, before: Option<(u64, Box<RecordedRun>)>) -> Result<RunAnswer, Fault> {
+        let ParentRun { cx, crew, ceiling, tasks, log: employers } = &self.employer;
+        if let Some((_, past)) = &before
+            && past.ended.is_some()
+        {
+            return came_to(past);
+        }
+        let purse = self.share.purse();
+        let Budget { tokens, usd, tool_calls, time } = self.runner.budget().meet(&purse.left());
+        let (elapsed, spent) = before.as_ref().map(|(_, past)| (past.elapsed, past.spent)).unwrap_or_default();
+        let start = Instant::now().checked_sub(elapsed).unwrap_or_else(Instant::now);
+        let carved = RestoredAllocation { bounds: AllocationBounds { tokens, usd, tool_calls }, time, start, spent };
+        let own = purse.carve_exactly(&[carved]).pop().expect("one share was asked for");
+        let chat = self.conversation(before.as_ref().map(|(_, past)| &**past))?;
+        let log = employers.as_ref().map(|log| match &before {
+            Some((run, _)) => RunJournal::of(&log.journal, *run),
+            None => RunJournal::beside(&log.journal, &chat, self.beside.clone()),
+        });
+        let (waiting, past) = match before {
+            Some((_, mut past)) => (std::mem::take(&mut past.inbox), Some(past)),
+            None => (Vec::new(), None),
+        };
+        let instance = Arc::clone(&self.instance);
+        let places = self.places.iter().chain(crew.iter().map(|crew| crew.places())).cloned().collect();
+        let place = in_time(own.purse(), ConcurrencyPermit::take(places)).await.map_err(|error| error.as_fault())?;
+        let start = Box::new(RunParams {
+            badge: crew.as_ref().map(|crew| crew.enter(&instance, waiting)).unwrap_or_default(),
+            cx: RunCx { agent: instance, depth: self.depth, ..cx.anew() },
+            crew: crew.clone(),
+            purse: Arc::clone(own.purse()),
+            ceiling: ceiling.clone(),
+            place,
+            tasks: tasks.below(),
+            works_for: RunOrigin::Member(Arc::clone(&cx.agent)),
+            more_tools: self.tools.clone(),
+            team_instructions: Arc::clone(&self.team_instructions),
+            errand: employers.as_ref().map(|log| DelegationId {
+                run: log.run,
+                call: self.call.clone(),
+                task: self.task,
+            }),
+            log,
+            past,
+        });
+        let answer = self.runner.work(start, &chat, input).await;
+        let _ = own.settle();
+        // In the words that it has when it is read of where it was written down.
+        answer.map_err(|error| error.as_fault().saying(error.in_full()))
+    }
+
+    /// The conversation in which it works now.
+    fn conversation(&self, past: Option<&RecordedRun>) -> Result<Chat, Fault> {
+        let log = self.employer.log.as_ref();
+        let chat = match (&self.chat, past, log) {
+            (Some(chat), ..) => chat.clone(),
+            (None, Some(past), Some(log)) => {
+                log.journal.chat(past).map_err(|error| Fault::other(format!("what it did is lost: {error}")))?
+            }
+            (None, _, Some(_)) => Chat::recorded(),
+            (None, ..) => Chat::new(),
+        };
+        if past.is_none() {
+            // A run before it may have been cut off in the middle of its calls, and nobody goes on with that.
+            chat.reopen().abandon("the run that made it was cut off");
+        }
+        Ok(chat)
+    }
+}
+
+/// What a run came to that had ended when the one that it worked for was interrupted.
+pub(super) fn came_to(past: &RecordedRun) -> Result<RunAnswer, Fault> {
+    let (ended, account) = past.ended.clone().ok_or_else(|| Fault::other("it has not ended"))?;
+    ended.into_answer(account).map_err(|((message, exhausted), _)| match exhausted {
+        true => Fault::Exhausted { message },
+        false => Fault::other(message),
+    })
+}

@@ -1,0 +1,433 @@
+//! An agent with its plugins, and how it is made to fit the ceiling of whoever starts it.
+
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use super::{
+    add_plugin_tools, extend,
+    mcp::{GrantedServer, ServerTools},
+    programs::{ProgramToolbox, of_toolboxes},
+    runtime_grants::{EscalationContext, GrantPrompter},
+};
+use crate::{
+    agent::{
+        Agent, AgentRefusal, AgentRunOptions, Effect, GrantDecisions, LoggingMiddleware, RecoveryMiddleware,
+        RunMiddleware, TimeoutMiddleware,
+    },
+    approval::ApprovalBroker,
+    builtin::{ApprovalMiddleware, ChangeApprovalPolicy, ConfirmedTool, FileChangeTool},
+    capability::{Ceiling, CeilingBound, FileAccess, Grant, Power, PromptableCapability},
+    change::ChangeApplier,
+    config::{
+        AgentConfig, ChangesUse, Config, HostMiddleware, PluginRoles, PluginSection, PluginUse, RunnerConfig,
+        RunnerSection, ToolboxUse,
+    },
+    error::Report,
+    limits,
+    model::Completer,
+    plugin::{
+        self, FolderMount, Plugin, PluginEffect, PluginError, PluginModelMiddleware, PluginRunMiddleware,
+        PluginToolMiddleware,
+    },
+    skill::Skill,
+    tool::Tool,
+};
+
+/// An agent but for its plugins, and those: enough to make it under any ceiling.
+pub(super) struct AgentBlueprint {
+    /// With the tools of its toolboxes.
+    pub agent: Agent,
+    /// Its plugins in order.
+    pub plugins: Vec<AttachedPlugin>,
+    /// The MCP servers that it uses.
+    pub servers: Vec<GrantedServer>,
+    /// Its toolboxes that run programs.
+    pub running: Vec<ProgramToolbox>,
+    /// Its tools that are agents, with these.
+    pub calls: Vec<(String, String)>,
+    /// What bounds them beside whoever starts it.
+    own_ceiling: Ceiling,
+    /// What its config lists as middleware, in order: one of the host, or, where there is none, the next plugin of that list.
+    pub middleware: Vec<Option<HostMiddleware>>,
+    /// The tool with which it asks a person, if there is one who answers.
+    pub ask: Option<Arc<dyn Tool>>,
+    pub skills: Vec<Skill>,
+    pub root: PathBuf,
+    pub desk: ApprovalBroker,
+    /// By whom tools are opened what they lack.
+    keeper: EscalationContext,
+    /// What makes the changes that its tools propose.
+    changes: ChangeApplier,
+    /// Those that were made, by what they were made under, up to [`limits::OUTFITS_KEPT`]. There are as many as there are
+    /// chains of agents that start each other to different effect: a handful.
+    made: Mutex<HashMap<Vec<Arc<str>>, Agent>>,
+}
+
+/// A plugin of an agent.
+#[derive(Clone)]
+pub(super) struct AttachedPlugin {
+    pub plugin: Arc<Plugin>,
+    /// Whether a person is asked before each call of its tools.
+    pub confirm: bool,
+    /// Only these of its tools; none: all.
+    pub only: Option<Vec<String>>,
+    /// What becomes of changes of files that its tools propose.
+    pub changes: ChangesUse,
+    /// The list in which it stands.
+    pub listed: PluginSection,
+    /// What the agent has of it by that.
+    pub roles: PluginRoles,
+    /// Whether the host has added it by itself.
+    pub is_default: bool,
+}
+
+impl AgentBlueprint {
+    /// What stands in the config of an agent beside its plugins.
+    pub fn new(
+        config: &AgentConfig,
+        completer: Arc<dyn Completer>,
+        keeper: EscalationContext,
+        changes: &ChangeApplier,
+    ) -> Self {
+        let mut agent = Agent::new(config.name.as_str(), config.instructions.as_str(), completer)
+            .with_description(config.description.as_str())
+            .with_budget(config.budget);
+        if let Some(prefix) = config.prefix.as_deref().filter(|prefix| !prefix.is_empty()) {
+            agent.prefix = prefix.into();
+        }
+        agent.options = options(config);
+        let own_ceiling = own_ceiling(config, &keeper.root);
+        let (root, desk, changes) = (keeper.root.clone(), keeper.desk.clone(), changes.clone());
+        let (plugins, servers, running, calls, middleware, skills) = Default::default();
+        let made = Mutex::default();
+        Self {
+            agent,
+            plugins,
+            servers,
+            running,
+            calls,
+            own_ceiling,
+            middleware,
+            ask: None,
+            skills,
+            root,
+            desk,
+            keeper,
+            changes,
+            made,
+        }
+    }
+
+    /// The agent as its config has it.
+    ///
+    /// # Errors
+    ///
+    /// A [`Report`] if the tools of a plugin clash with each other.
+    pub fn agent(&self, warnings: &mut Vec<String>) -> Result<Agent, Report> {
+        self.equipped(self.plugins.clone(), &self.own_ceiling, Vec::new(), warnings)
+    }
+
+    /// The agent under the ceiling of whoever starts it. A plugin that only has tools is left out if it cannot do with
+    /// what is left, and so is one that nobody has named; one that watches over the agent is not: then there is no such
+    /// agent.
+    ///
+    /// # Errors
+    ///
+    /// [`AgentRefusal`], with the line of config that would help.
+    pub fn under(&self, ceiling: &Ceiling) -> Result<Agent, AgentRefusal> {
+        let places = ceiling.places();
+        if let Some(agent) = self.made.lock().unwrap_or_else(PoisonError::into_inner).get(&places) {
+            return Ok(agent.clone());
+        }
+        let refused = |report: Report| AgentRefusal(report.with_hint());
+        let name = &self.agent.name;
+        let (mut plugins, mut notices) = (Vec::new(), Vec::new());
+        for worn in &self.plugins {
+            let plugin = &worn.plugin;
+            let manifest = &plugin.package().manifest;
+            match plugin.under(ceiling) {
+                Ok(narrowed) => {
+                    // Without its powers it would look on.
+                    let (less, before) = (narrowed.grant(), plugin.grant());
+                    let is_less = less.powers != before.powers
+                        || less.models != before.models
+                        || less.http != before.http
+                        || less.credentials != before.credentials;
+                    if !manifest.is_tools() && is_less {
+                        let refused = narrowed.settings().refused(manifest).into_iter();
+                        let lines = refused.map(|(place, missing)| format!("`{}` under {place}", missing.line));
+                        let lines = lines.collect::<Vec<_>>().join(", ");
+                        let id = &manifest.id;
+                        if worn.is_default {
+                            notices.push(format!(
+                                "agent `{name}` goes without `{id}`, which would have less power: grant {lines}"
+                            ));
+                            continue;
+                        }
+                        return Err(AgentRefusal(format!(
+                            "`{id}` watches over it and would have less power: grant {lines}"
+                        )));
+                    }
+                    plugins.push(AttachedPlugin { plugin: narrowed, ..worn.clone() });
+                }
+                Err(error @ PluginError::NotGranted { .. }) if manifest.is_tools() => {
+                    let AgentRefusal(why) = refused(error.report());
+                    notices.push(format!("agent `{name}` goes without plugin `{}`: {why}", manifest.id));
+                }
+                Err(error) => return Err(refused(error.report())),
+            }
+        }
+        let ceiling = self.own_ceiling.meet(ceiling);
+        let agent = self.equipped(plugins, &ceiling, notices, &mut Vec::new()).map_err(refused)?;
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if made.len() >= limits::OUTFITS_KEPT {
+            made.clear();
+        }
+        made.insert(places, agent.clone());
+        Ok(agent)
+    }
+
+    /// With these plugins, and those of the servers that `ceiling` allows.
+    fn equipped(
+        &self,
+        plugins: Vec<AttachedPlugin>,
+        ceiling: &Ceiling,
+        mut notices: Vec<String>,
+        warnings: &mut Vec<String>,
+    ) -> Result<Agent, Report> {
+        let mut agent = self.agent.clone();
+        self.drop_barred(&mut agent, ceiling, &mut notices);
+        let mut decisions = Vec::new();
+        let mut own = self.middleware.iter();
+        for worn in &plugins {
+            let manifest = &worn.plugin.package().manifest;
+            decisions.extend(worn.plugin.settings().decisions(manifest));
+            if worn.listed == PluginSection::Middleware {
+                // Those of the host that stand before it.
+                own.by_ref().map_while(Option::as_ref).for_each(|own| add_own(&mut agent, own));
+            }
+            self.equip(&mut agent, worn, warnings)?;
+        }
+        own.flatten().for_each(|own| add_own(&mut agent, own));
+        for hired in &self.servers {
+            let decided = hired.decisions(ceiling, &format!("agents.{}.toolboxes", agent.name));
+            match decided.iter().find(|decision| !decision.allowed) {
+                None => {
+                    let tools = ServerTools::new(hired.clone(), &agent.name, &self.desk);
+                    agent = agent.with_source(Arc::new(tools));
+                }
+                Some(decision) => notices.push(format!(
+                    "agent `{}` goes without the MCP server `{}`: grant `{}` under {}",
+                    agent.name, hired.uses.name, decision.capability, decision.rule
+                )),
+            }
+            decisions.extend(decided);
+        }
+        for running in &self.running {
+            let place = format!("agents.{}.toolboxes", agent.name);
+            let (tools, decided) = running.under(&agent.name, ceiling, &place)?;
+            for decision in decided.iter().filter(|decision| !decision.allowed) {
+                notices.push(format!(
+                    "agent `{}` goes without what `{}` would run: grant `{}` under {}",
+                    agent.name,
+                    running.name(),
+                    decision.capability,
+                    decision.rule
+                ));
+            }
+            extend(&mut agent.tools, tools, &place, warnings);
+            decisions.extend(decided);
+        }
+        let shortens = |effect: &Arc<dyn Effect>| {
+            let of_it = |worn: &&AttachedPlugin| *worn.plugin.id() == *effect.name();
+            plugins.iter().find(of_it).is_some_and(|worn| worn.plugin.package().manifest.shortens)
+        };
+        // The others see the conversation as these have left it.
+        agent.effects.sort_by_key(|effect| !shortens(effect));
+        agent.grants = Arc::new(GrantDecisions::new(decisions, notices));
+        // Every agent can ask if somebody is there; the toolbox `ask` is the same tool.
+        if let Some(ask) = &self.ask {
+            let _ = agent.tools.register(Arc::clone(ask));
+        }
+        Ok(agent.with_skills(self.skills.clone(), &self.root))
+    }
+
+    /// Drops the tools that are agents which may not be started. Another tool of the same name stays, or comes in its place.
+    fn drop_barred(&self, agent: &mut Agent, ceiling: &Ceiling, notices: &mut Vec<String>) {
+        for (tool, other) in self.calls.iter().filter(|(_, other)| !ceiling.admits(other)) {
+            let is_agent = |there: &Arc<dyn Tool>| there.spec().name == *tool && there.runs_agents();
+            if agent.tools.iter().any(is_agent) {
+                agent.tools = agent.tools.without(std::slice::from_ref(tool));
+                notices.push(format!(
+                    "agent `{}` goes without its tool `{tool}`: `{other}` may not be started",
+                    agent.name
+                ));
+            }
+        }
+    }
+
+    /// Gives an agent all that a plugin is.
+    fn equip(&self, agent: &mut Agent, worn: &AttachedPlugin, warnings: &mut Vec<String>) -> Result<(), Report> {
+        let AttachedPlugin { plugin, listed, roles, .. } = worn;
+        let place = format!("agents.{}.{listed}", agent.name);
+        if roles.effect {
+            self.equip_tools(agent, worn, &place, warnings)?;
+            agent.effects.extend(PluginEffect::new(plugin).map(|effect| Arc::new(effect) as _));
+        }
+        if roles.middleware {
+            agent.middleware.extend(PluginRunMiddleware::new(plugin).map(|around| Arc::new(around) as _));
+            agent.model_middleware.extend(PluginModelMiddleware::new(plugin).map(|around| Arc::new(around) as _));
+            if let Some(around) = PluginToolMiddleware::new(plugin) {
+                // Two of one plugin ask about different things under one name if their params differ.
+                let digest = format!("{} {}", plugin.package().named_digest(), plugin.settings().params.get());
+                let asking = ApprovalMiddleware::new(Arc::new(around), self.desk.clone(), &*agent.name, digest);
+                *agent = agent.clone().with_tool_middleware(asking);
+            }
+        }
+        Ok(())
+    }
+
+    fn equip_tools(
+        &self,
+        agent: &mut Agent,
+        AttachedPlugin { plugin, confirm, changes, only, .. }: &AttachedPlugin,
+        place: &str,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), Report> {
+        if !plugin.offers_tools() {
+            return Ok(());
+        }
+        let digest = plugin.package().named_digest();
+        let tools = GrantPrompter::tools(plugin, self.keeper.clone()).map(|tool| {
+            let tool: Arc<dyn Tool> = match confirm {
+                true => Arc::new(ConfirmedTool::new(tool, self.desk.clone(), &*agent.name, digest.as_str())),
+                false => tool,
+            };
+            match plugin.grant().powers.contains(&Power::ProposeFiles) {
+                true => self.changing(tool, &agent.name, plugin, *changes, &digest),
+                false => tool,
+            }
+        });
+        add_plugin_tools(&mut agent.tools, tools, only.as_deref(), place, warnings)
+    }
+}
+
+impl AgentBlueprint {
+    /// A tool of a plugin, with what makes the changes that it proposes.
+    fn changing(
+        &self,
+        tool: Arc<dyn Tool>,
+        agent: &str,
+        plugin: &Plugin,
+        changes: ChangesUse,
+        digest: &str,
+    ) -> Arc<dyn Tool> {
+        let asks = match changes {
+            ChangesUse::Ask => ChangeApprovalPolicy::All,
+            ChangesUse::Apply => ChangeApprovalPolicy::Remarkable,
+        };
+        let changing = FileChangeTool::new(tool, self.changes.clone(), self.desk.clone(), agent, digest, asks);
+        let Grant { files, kv, http, programs, .. } = plugin.grant();
+        let writes = files.iter().any(|(_, access)| access == FileAccess::Write);
+        let sends = !http.is_empty() || plugin.settings().ask.contains(&PromptableCapability::Http);
+        let is_pure = !writes && kv.is_empty() && !sends && programs.is_empty();
+        Arc::new(if is_pure { changing.pure() } else { changing })
+    }
+}
+
+/// Puts a middleware of the host around an agent's runs, inside those that it has.
+fn add_own(agent: &mut Agent, own: &HostMiddleware) {
+    let around: Arc<dyn RunMiddleware> = match own {
+        HostMiddleware::Timeout(limit) => Arc::new(TimeoutMiddleware(*limit)),
+        HostMiddleware::Recovery => Arc::new(RecoveryMiddleware),
+        HostMiddleware::Logger => Arc::new(LoggingMiddleware),
+        HostMiddleware::Budget(budget) => {
+            agent.budget = agent.budget.meet(budget);
+            return;
+        }
+    };
+    agent.middleware.push(around);
+}
+
+fn options(config: &AgentConfig) -> AgentRunOptions {
+    let options = &config.options;
+    AgentRunOptions {
+        max_iterations: options.iterations(),
+        warn_iterations: options.warn_iterations,
+        max_delegation_depth: options.max_delegation_depth,
+        max_handoffs: options.max_handoffs,
+        interaction: options.interaction_mode,
+        question_timeout: options.question_timeout,
+        behavioral_hints: !options.disable_behavioral_hints,
+    }
+}
+
+/// What an agent gives a plugin, with paths as they lead somewhere; with it what the person has approved for this project,
+/// if they may be asked for such.
+pub(super) fn given(uses: &PluginUse, config: &Config) -> (Grant, Vec<FolderMount>) {
+    let Config { approved, root, .. } = config;
+    let resolve = |path: &Path| plugin::resolved(&root.join(path));
+    let mounts = uses.files.iter().map(|file| FolderMount { path: resolve(&file.path), name: file.shown() });
+    let (mut grant, mut mounts): (_, Vec<_>) = (uses.grant(resolve), mounts.collect());
+    if uses.ask.contains(&PromptableCapability::Files) {
+        for folder in &approved.folders {
+            let mount = FolderMount { path: plugin::resolved(folder), name: folder.to_string_lossy().into_owned() };
+            grant.files = grant.files.join(&[(mount.path.clone(), FileAccess::Read)].into_iter().collect());
+            mounts.push(mount);
+        }
+    }
+    if uses.ask.contains(&PromptableCapability::Http) {
+        grant.http = grant.http.join(&approved.servers);
+    }
+    (grant, mounts)
+}
+
+/// What bounds all plugins of an agent.
+pub(super) fn own_ceiling(agent: &AgentConfig, root: &Path) -> Ceiling {
+    let Some(grant) = &agent.ceiling else { return Ceiling::default() };
+    let grant = Some(grant.grant(|path| plugin::resolved(&root.join(path))));
+    Ceiling::of(format!("{}.use", agent.place()), CeilingBound { grant, ..CeilingBound::default() })
+}
+
+/// What an agent may pass on: as its config says, or what those that it may start use themselves.
+pub(super) fn delegable(agent: &AgentConfig, config: &Config) -> Ceiling {
+    let (delegable, root) = (&agent.delegable, &config.root);
+    let agents = delegable.agents.as_ref().map(|agents| agents.iter().cloned().collect());
+    let (grant, openable) = match &delegable.grant {
+        // What is written down is all.
+        Some(grant) => (Some(grant.grant(|path| plugin::resolved(&root.join(path)))), Grant::default()),
+        // Its members use what each of them is granted.
+        None if agent.list == RunnerSection::Teams => (None, Grant::default()),
+        None => {
+            let named = |other: &RunnerConfig<'_>| {
+                let name = &other.own().name;
+                // Its own too: one that it starts may start it in turn.
+                *name == agent.name || delegable.agents.as_ref().is_none_or(|all| all.contains(name))
+            };
+            let all = config.runners().filter(named).flat_map(|who| config.needed_by(who));
+            let (all, openable) = all.fold((Grant::default(), Grant::default()), |(all, openable), other| {
+                let (used, may_be_opened) = used(other.own(), config);
+                (all.join(&used), openable.join(&may_be_opened))
+            });
+            (Some(all), openable)
+        }
+    };
+    let bound = CeilingBound { grant, openable, agents, budget: delegable.budget };
+    Ceiling::of(format!("{}.delegable.grant", agent.place()), bound)
+}
+
+/// All that an agent's plugins may do together, and what a person may open to them.
+fn used(agent: &AgentConfig, config: &Config) -> (Grant, Grant) {
+    let uses = agent.all_plugins().map(|(_, _, uses)| given(uses, config).0);
+    let servers = agent.toolboxes.iter().filter_map(ToolboxUse::server).map(|uses| uses.name.clone());
+    let all = Grant { mcp: servers.collect(), programs: of_toolboxes(agent), ..Grant::default() };
+    let ceiling = own_ceiling(agent, &config.root);
+    let asked = agent.all_plugins().flat_map(|(_, _, uses)| uses.ask.iter().copied()).collect();
+    (
+        ceiling.narrow(&uses.fold(all, |all, one| all.join(&one))),
+        ceiling.narrow_opened(&PromptableCapability::most(&asked)),
+    )
+}

@@ -1,0 +1,326 @@
+//! Teams, and whatever else can run: from what its members are made of to a runner under any ceiling.
+
+use std::{collections::HashMap, sync::Arc};
+
+use super::{App, ModelCache, ResolvedModel, RunResources, StartupNotices, agent_blueprint::AgentBlueprint, no_price};
+use crate::{
+    agent::{Agent, AgentGroup, AgentRefusal, Runner},
+    capability::Ceiling,
+    config::{
+        AgentConfig, HandOffChats, HostCoordinator, MemberUse, PluginSection, RolesParams, RunnerConfig, TeamConfig,
+        TeamStopCondition,
+    },
+    error::{ErrorKind, Report},
+    plugin::{Plugin, PluginCoordinator},
+    team::{
+        Coordinator, HandOffCoordinator, LoopCoordinator, Member, ModelCoordinator, RoleRoundRobin, RoundRobinUntil,
+        SequenceCoordinator, StopCondition, Team, TeamChatMode,
+    },
+};
+
+/// Somebody who can run.
+pub enum EntryRunner {
+    /// An agent.
+    Agent(Box<Agent>),
+    /// A team.
+    Team(Box<Team>),
+}
+
+impl EntryRunner {
+    /// It, to be run.
+    pub fn runner(&self) -> &dyn Runner {
+        match self {
+            Self::Agent(agent) => &**agent,
+            Self::Team(team) => &**team,
+        }
+    }
+
+    /// The agent, if it is one.
+    pub fn agent(&self) -> Option<&Agent> {
+        match self {
+            Self::Agent(agent) => Some(agent),
+            Self::Team(_) => None,
+        }
+    }
+
+    /// The same with those it works with.
+    pub(super) fn with_crew(self, crew: &Arc<AgentGroup>) -> Self {
+        match self {
+            Self::Agent(agent) => {
+                let depth = agent.options.max_delegation_depth;
+                Self::Agent(Box::new(agent.with_crew(Arc::clone(crew), depth)))
+            }
+            Self::Team(team) => Self::Team(Box::new(team.with_crew(Arc::clone(crew)))),
+        }
+    }
+
+    fn into_runner(self) -> Arc<dyn Runner> {
+        match self {
+            Self::Agent(agent) => Arc::new(*agent),
+            Self::Team(team) => Arc::new(*team),
+        }
+    }
+}
+
+/// What somebody who can run is made of: enough to make it under any ceiling.
+#[derive(Clone)]
+pub(super) enum RunnerBlueprint {
+    Agent(Arc<AgentBlueprint>),
+    Team(Arc<TeamBlueprint>),
+}
+
+/// What a team is made of.
+pub(super) struct TeamBlueprint {
+    /// What it has as an agent has it: the model, middleware and ceilings.
+    own: AgentBlueprint,
+    config: TeamConfig,
+    /// In order; what each is, in the team and by itself.
+    members: Vec<(MemberUse, RunnerBlueprint)>,
+}
+
+impl RunnerBlueprint {
+    /// It as its config has it.
+    ///
+    /// # Errors
+    ///
+    /// A [`Report`] if it cannot be made, under what its own team leaves it.
+    pub fn whole(&self, warnings: &mut Vec<String>) -> Result<EntryRunner, Report> {
+        match self {
+            Self::Agent(outfit) => outfit.agent(warnings).map(|agent| EntryRunner::Agent(Box::new(agent))),
+            Self::Team(troupe) => {
+                let own = troupe.own.agent(warnings)?;
+                let refused = |AgentRefusal(why)| {
+                    Report::new(ErrorKind::Usage, format!("the team `{}` cannot be made", own.name)).cause(why)
+                };
+                let ceiling = own.delegable.clone();
+                let team = troupe.team(own.clone(), &troupe.own.whole_coordinator(), &ceiling);
+                team.map(|team| EntryRunner::Team(Box::new(team))).map_err(refused)
+            }
+        }
+    }
+
+    /// It under the ceiling of whoever starts it.
+    ///
+    /// # Errors
+    ///
+    /// [`AgentRefusal`], with the line of config that would help.
+    pub fn under(&self, ceiling: &Ceiling) -> Result<Arc<dyn Runner>, AgentRefusal> {
+        Ok(match self {
+            Self::Agent(outfit) => EntryRunner::Agent(Box::new(outfit.under(ceiling)?)),
+            Self::Team(troupe) => {
+                let own = troupe.own.under(ceiling)?;
+                let plugin = troupe.own.coordinator_under(ceiling)?;
+                let ceiling = own.delegable.meet(ceiling);
+                EntryRunner::Team(Box::new(troupe.team(own, &plugin, &ceiling)?))
+            }
+        }
+        .into_runner())
+    }
+
+    /// What it has as an agent has it.
+    fn own(&self) -> &AgentBlueprint {
+        match self {
+            Self::Agent(outfit) => outfit,
+            Self::Team(troupe) => &troupe.own,
+        }
+    }
+}
+
+impl TeamBlueprint {
+    /// The team around what it has as an agent has it, its members under this ceiling.
+    fn team(&self, own: Agent, plugin: &Option<Arc<Plugin>>, ceiling: &Ceiling) -> Result<Team, AgentRefusal> {
+        let (coordinator, meeting) = self.coordinator(plugin)?;
+        let mut team = Team {
+            name: own.name,
+            description: own.description,
+            prefix: own.prefix,
+            instructions: own.instructions,
+            members: Default::default(),
+            coordinator,
+            completer: Some(own.completer),
+            models: own.models,
+            middleware: own.middleware,
+            budget: own.budget,
+            delegable: own.delegable,
+            crew: None,
+            meeting,
+        };
+        for (uses, made) in &self.members {
+            let runner = made.under(ceiling)?;
+            let runner = runner.as_entered(Arc::clone(runner.name()), &ceiling.budget());
+            let MemberUse { agent: _, name: _, role, description, retries, on_failure } = uses;
+            let member = Member {
+                name: uses.name().into(),
+                role: role.as_deref().unwrap_or(uses.name()).into(),
+                description: description.as_deref().map_or_else(|| Arc::clone(runner.description()), Into::into),
+                runner,
+                retries: *retries,
+                on_failure: *on_failure,
+            };
+            team = team.try_with(member).map_err(|error| AgentRefusal(error.to_string()))?;
+        }
+        Ok(team)
+    }
+
+    /// What decides, and in which conversations its members work.
+    fn coordinator(&self, plugin: &Option<Arc<Plugin>>) -> Result<(Arc<dyn Coordinator>, TeamChatMode), AgentRefusal> {
+        let of_plugin = || {
+            let plugin = plugin.as_ref().and_then(PluginCoordinator::new);
+            plugin.ok_or_else(|| {
+                AgentRefusal(format!("the coordinator of the team `{}` is not there", self.config.own.name))
+            })
+        };
+        let Some(own) = self.config.own_coordinator() else {
+            let meeting = self.config.hand_over.map_or(TeamChatMode::Coordinated, meeting);
+            return Ok((Arc::new(of_plugin()?), meeting));
+        };
+        let coordinator: Arc<dyn Coordinator> = match own {
+            HostCoordinator::Sequence => Arc::new(SequenceCoordinator),
+            HostCoordinator::Loop(params) => {
+                Arc::new(LoopCoordinator { max_rounds: params.max_rounds, at_end: params.at_end })
+            }
+            HostCoordinator::RoundRobin { max_rounds, until } => {
+                let until = match until {
+                    TeamStopCondition::Text(pattern) => {
+                        StopCondition::text(&pattern).map_err(|fault| AgentRefusal(fault.to_string()))?
+                    }
+                    TeamStopCondition::Coordinator(_) => StopCondition::Coordinator(Arc::new(of_plugin()?)),
+                };
+                Arc::new(RoundRobinUntil::new(max_rounds, until))
+            }
+            HostCoordinator::Roles(RolesParams { roles, max_cycles, at_end }) => {
+                Arc::new(RoleRoundRobin { at_end, ..RoleRoundRobin::new(max_cycles, roles) })
+            }
+            HostCoordinator::Model(options) => Arc::new(ModelCoordinator::new(options)),
+            HostCoordinator::HandOff(params) => {
+                return Ok((Arc::new(HandOffCoordinator::new(params.max_hand_offs)), meeting(params.chats)));
+            }
+        };
+        Ok((coordinator, TeamChatMode::Coordinated))
+    }
+}
+
+/// How members meet that hand over to each other.
+fn meeting(chats: HandOffChats) -> TeamChatMode {
+    match chats {
+        HandOffChats::Shared => TeamChatMode::SharedHandOver,
+        HandOffChats::Private => TeamChatMode::HandOver,
+    }
+}
+
+/// Makes whoever can run, each once.
+pub(super) struct RunnerFactory<'a> {
+    pub app: &'a App,
+    /// The model that the command line names, for all of them.
+    pub model: Option<&'a str>,
+    pub models: &'a ModelCache,
+    pub shared: &'a RunResources,
+    made: HashMap<String, (RunnerBlueprint, ResolvedModel)>,
+}
+
+impl<'a> RunnerFactory<'a> {
+    pub fn new(app: &'a App, model: Option<&'a str>, models: &'a ModelCache, shared: &'a RunResources) -> Self {
+        Self { app, model, models, shared, made: HashMap::new() }
+    }
+
+    /// One who can run, with all whom it needs, and the model that it asks itself. What is wrong with any of them is found
+    /// now, and not when it is started.
+    pub async fn make(
+        &mut self,
+        who: RunnerConfig<'_>,
+        notices: &mut StartupNotices,
+    ) -> Result<(RunnerBlueprint, ResolvedModel), Report> {
+        for inner in self.app.config.needed_by(who) {
+            if !self.made.contains_key(inner.name()) {
+                let made = match inner {
+                    RunnerConfig::Agent(agent) => self.agent(agent, notices).await?,
+                    RunnerConfig::Team(team) => self.team(team, notices).await?,
+                };
+                made.0.whole(&mut notices.warnings)?;
+                self.made.insert(inner.name().to_owned(), made);
+                if let Err(report) = self.check_prices(inner, inner.own()) {
+                    // Nor is it there for others.
+                    self.made.remove(inner.name());
+                    return Err(report);
+                }
+            }
+        }
+        Ok(self.made[who.name()].clone())
+    }
+
+    /// The same of one whose costs count for the budget of `by`.
+    pub async fn make_priced(
+        &mut self,
+        who: RunnerConfig<'_>,
+        by: &AgentConfig,
+        notices: &mut StartupNotices,
+    ) -> Result<RunnerBlueprint, Report> {
+        let (made, _) = self.make(who, notices).await?;
+        self.check_prices(who, by)?;
+        Ok(made)
+    }
+
+    /// One that is made.
+    pub fn made(&self, name: &str) -> RunnerBlueprint {
+        self.made[name].0.clone()
+    }
+
+    /// Whether what one costs, with those whom it needs, can be counted, if `by` bounds that.
+    fn check_prices(&self, who: RunnerConfig<'_>, by: &AgentConfig) -> Result<(), Report> {
+        if by.bounds_usd().is_none() && by.delegable.budget.usd.is_none() {
+            return Ok(());
+        }
+        let needed = self.app.config.needed_by(who);
+        // What is bounded may be what those cost alone that it starts.
+        let counts = |inner: &&RunnerConfig<'_>| by.bounds_usd().is_some() || inner.name() != by.name;
+        let agents = needed.iter().filter(counts).map(|inner| &self.made[inner.name()].0.own().agent);
+        let mut models = agents.flat_map(|agent| agent.models.values().chain([&agent.completer]));
+        match models.find(|model| model.info().price.is_none()) {
+            Some(model) => Err(no_price(by, &model.info().model)),
+            None => Ok(()),
+        }
+    }
+
+    async fn agent(
+        &self,
+        agent: &AgentConfig,
+        notices: &mut StartupNotices,
+    ) -> Result<(RunnerBlueprint, ResolvedModel), Report> {
+        let (outfit, model) = self.app.make(agent, self.model, self.models, self.shared, notices).await?;
+        Ok((RunnerBlueprint::Agent(Arc::new(outfit)), model))
+    }
+
+    /// A team whose members are made.
+    async fn team(
+        &self,
+        config: &TeamConfig,
+        notices: &mut StartupNotices,
+    ) -> Result<(RunnerBlueprint, ResolvedModel), Report> {
+        let members = config.members.iter().map(|uses| (uses.clone(), self.made[&uses.agent].0.clone()));
+        let members: Vec<_> = members.collect();
+        let own = &config.own;
+        let model = match config.asks() {
+            true => self.app.model(own, self.model, self.models, notices).await?,
+            // It is only told of.
+            false => self.made[&config.members[0].agent].1.clone(),
+        };
+        let mut outfit = self.app.dress(own, Arc::clone(&model.completer), self.shared, notices).await?;
+        outfit.agent.models = self.app.other_models(own, self.models, notices).await?;
+        Ok((RunnerBlueprint::Team(Arc::new(TeamBlueprint { own: outfit, config: config.clone(), members })), model))
+    }
+}
+
+impl AgentBlueprint {
+    /// The plugin that decides for a team, if one does.
+    fn whole_coordinator(&self) -> Option<Arc<Plugin>> {
+        let worn = self.plugins.iter().find(|worn| worn.listed == PluginSection::Coordinator)?;
+        Some(Arc::clone(&worn.plugin))
+    }
+
+    /// The same under a ceiling.
+    fn coordinator_under(&self, ceiling: &Ceiling) -> Result<Option<Arc<Plugin>>, AgentRefusal> {
+        let whole = self.whole_coordinator();
+        let narrowed = whole.map(|plugin| plugin.under(ceiling)).transpose();
+        narrowed.map_err(|error| AgentRefusal(error.report().with_hint()))
+    }
+}

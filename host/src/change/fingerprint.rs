@@ -1,0 +1,277 @@
+//! What lies at a place, so that it can be told whether it is still that.
+
+use std::{
+    fmt, fs,
+    io::{self, Read},
+    path::Path,
+    str::FromStr,
+};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use sha2::{Digest as _, Sha256};
+
+use super::{ChangeError, change_path::ResolvedChangePath, folder::FolderHandle};
+use crate::{error::count, limits};
+
+/// The SHA-256 of a file's content.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ContentDigest([u8; 32]);
+
+impl ContentDigest {
+    /// Of this content.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(Sha256::digest(bytes).into())
+    }
+}
+
+/// In hexadecimal.
+impl fmt::Display for ContentDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for ContentDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for ContentDigest {
+    type Err = ChangeError;
+
+    fn from_str(text: &str) -> Result<Self, ChangeError> {
+        let bad = || ChangeError::BadDigest { text: text.chars().take(70).flat_map(char::escape_default).collect() };
+        let mut bytes = [0; 32];
+        if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return Err(bad());
+        }
+        for (at, byte) in bytes.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(&text[2 * at..2 * at + 2], 16).map_err(|_| bad())?;
+        }
+        Ok(Self(bytes))
+    }
+}
+
+impl Serialize for ContentDigest {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for ContentDigest {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        String::deserialize(from)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// What lies at a place.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(super) enum PathFingerprint {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// A file, a link, or a folder with all below it.
+    There(FingerprintNode),
+}
+
+/// Something in a file system. Modes are kept and given back, and do not make it another.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) enum FingerprintNode {
+    File {
+        digest: ContentDigest,
+        bytes: u64,
+        mode: u32,
+    },
+    Link {
+        to: String,
+    },
+    /// Its entries, sorted by their names.
+    Folder {
+        mode: u32,
+        entries: Vec<(String, FingerprintNode)>,
+    },
+}
+
+impl PartialEq for FingerprintNode {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::File { digest: one, .. }, Self::File { digest: two, .. }) => one == two,
+            (Self::Link { to: one }, Self::Link { to: two }) => one == two,
+            (Self::Folder { entries: one, .. }, Self::Folder { entries: two, .. }) => one == two,
+            _ => false,
+        }
+    }
+}
+
+impl PartialEq for PathFingerprint {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Nothing, Self::Nothing) => true,
+            (Self::There(one), Self::There(two)) => one == two,
+            _ => false,
+        }
+    }
+}
+
+impl PathFingerprint {
+    /// A file with this content, its owner's alone.
+    pub fn of_file(content: &[u8], mode: u32) -> Self {
+        Self::There(FingerprintNode::File { digest: ContentDigest::of(content), bytes: content.len() as u64, mode })
+    }
+
+    pub fn is_nothing(&self) -> bool {
+        matches!(self, Self::Nothing)
+    }
+}
+
+impl FingerprintNode {
+    /// What it is, in a word or two.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::File { .. } => "a file",
+            Self::Link { .. } => "a link",
+            Self::Folder { .. } => "a folder",
+        }
+    }
+
+    /// How much is in a folder.
+    pub fn holding(&self) -> String {
+        let entries = count(self.walk().len() as u64 - 1, "entry", "entries");
+        format!("a folder with {entries}, {}", count(self.bytes(), "byte", "bytes"))
+    }
+
+    /// Everything in it with its path below it, itself first.
+    pub fn walk(&self) -> Vec<(String, &Self)> {
+        let mut all = vec![(String::new(), self)];
+        let mut at = 0;
+        while at < all.len() {
+            if let (path, Self::Folder { entries, .. }) = &all[at] {
+                let below = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") };
+                let entries: Vec<_> = entries.iter().map(|(name, node)| (below(name), node)).collect();
+                all.extend(entries);
+            }
+            at += 1;
+        }
+        all
+    }
+
+    /// Bytes of all files in it.
+    pub fn bytes(&self) -> u64 {
+        let of = |node: &Self| if let Self::File { bytes, .. } = node { *bytes } else { 0 };
+        self.walk().into_iter().map(|(_, node)| of(node)).sum()
+    }
+}
+
+/// How far a look goes.
+#[derive(Debug)]
+pub(super) struct FingerprintBudget {
+    entries: usize,
+    bytes: u64,
+}
+
+impl Default for FingerprintBudget {
+    fn default() -> Self {
+        Self { entries: limits::CHANGED_ENTRIES, bytes: limits::CHANGED_TREE_BYTES }
+    }
+}
+
+/// Looks at what lies at a place.
+pub(super) fn state(spot: &ResolvedChangePath) -> Result<PathFingerprint, ChangeError> {
+    state_within(spot, &mut FingerprintBudget::default())
+}
+
+/// The same as one of several looks.
+pub(super) fn state_within(
+    spot: &ResolvedChangePath,
+    left: &mut FingerprintBudget,
+) -> Result<PathFingerprint, ChangeError> {
+    let (folder, name) = spot.parts().map_err(ChangeError::io(&spot.shown, "looked at"))?;
+    let folder = match FolderHandle::open(folder) {
+        Ok(folder) => folder,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(PathFingerprint::Nothing),
+        Err(error) => return Err(ChangeError::io(&spot.shown, "looked at")(error)),
+    };
+    node(&folder.at(name), &spot.shown, left, limits::CHANGED_DEPTH)
+}
+
+/// The same in a folder that is open.
+pub(super) fn state_in(folder: &FolderHandle, name: &str, shown: &str) -> Result<PathFingerprint, ChangeError> {
+    node(&folder.at(name), shown, &mut FingerprintBudget::default(), limits::CHANGED_DEPTH)
+}
+
+fn node(path: &Path, shown: &str, left: &mut FingerprintBudget, deep: u32) -> Result<PathFingerprint, ChangeError> {
+    let unreadable = ChangeError::io(shown, "looked at");
+    let found = match fs::symlink_metadata(path) {
+        Ok(found) => found,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(PathFingerprint::Nothing),
+        Err(error) => return Err(unreadable(error)),
+    };
+    let too_large = |what: String, most: String| ChangeError::TooLarge { shown: shown.to_owned(), what, most };
+    left.entries = left.entries.checked_sub(1).ok_or_else(|| {
+        let most = limits::CHANGED_ENTRIES;
+        too_large(format!("more than {most} entries"), format!("{most}"))
+    })?;
+    let kind = found.file_type();
+    let not_unicode = || unreadable(io::Error::other("a name in it is not Unicode"));
+    if kind.is_symlink() {
+        let to = fs::read_link(path).map_err(&unreadable)?;
+        return Ok(PathFingerprint::There(FingerprintNode::Link {
+            to: to.to_str().ok_or_else(not_unicode)?.to_owned(),
+        }));
+    }
+    if kind.is_file() {
+        let most = || {
+            let most = limits::CHANGED_TREE_BYTES;
+            too_large(format!("more than {most} bytes"), format!("{most}"))
+        };
+        left.bytes = left.bytes.checked_sub(found.len()).ok_or_else(most)?;
+        let (digest, bytes) = digest_of(path, found.len()).map_err(&unreadable)?;
+        return Ok(PathFingerprint::There(FingerprintNode::File { digest, bytes, mode: mode_of(&found) }));
+    }
+    if !kind.is_dir() {
+        let (shown, is) = (shown.to_owned(), "a device, a pipe or a socket");
+        return Err(ChangeError::WrongKind { shown, is, wanted: "a file or a folder" });
+    }
+    let Some(deeper) = deep.checked_sub(1) else {
+        let most = limits::CHANGED_DEPTH;
+        return Err(too_large(format!("more than {most} folders in each other"), format!("{most}")));
+    };
+    let mut entries = Vec::new();
+    for entry in fs::read_dir(path).map_err(&unreadable)? {
+        let name = entry.map_err(&unreadable)?.file_name();
+        let name = name.to_str().ok_or_else(not_unicode)?;
+        // What has gone since it was listed is not there.
+        if let PathFingerprint::There(entry) = node(&path.join(name), shown, left, deeper)? {
+            entries.push((name.to_owned(), entry));
+        }
+    }
+    entries.sort_by(|(one, _), (two, _)| one.cmp(two));
+    Ok(PathFingerprint::There(FingerprintNode::Folder { mode: mode_of(&found), entries }))
+}
+
+/// The digest of a file, and its bytes: one that grows meanwhile is read as far as it was long, and a byte.
+fn digest_of(path: &Path, bytes: u64) -> io::Result<(ContentDigest, u64)> {
+    let mut file = super::folder::open_file(path)?.take(bytes + 1);
+    let (mut hash, mut read, mut buffer) = (Sha256::new(), 0, vec![0; 64 << 10]);
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok((ContentDigest(hash.finalize().into()), read)),
+            more => {
+                hash.update(&buffer[..more]);
+                read += more as u64;
+            }
+        }
+    }
+}
+
+/// What may be done with it by whom; nothing of whose rights a program of it would run with.
+#[cfg(unix)]
+pub(super) fn mode_of(found: &fs::Metadata) -> u32 {
+    std::os::unix::fs::PermissionsExt::mode(&found.permissions()) & 0o777
+}
+
+#[cfg(not(unix))]
+pub(super) fn mode_of(found: &fs::Metadata) -> u32 {
+    if found.permissions().readonly() { 0o400 } else { 0o600 }
+}

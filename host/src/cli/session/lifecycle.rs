@@ -1,0 +1,242 @@
+//! Sessions that are copied, and those that go.
+
+use std::{path::Path, time::Duration};
+
+use clap::{ArgGroup, Args};
+use serde_json::json;
+
+use super::{CliOutputFormat, SessionProjectArgs, damaged, named};
+use crate::{
+    cli::{
+        plugin::size,
+        render::{self, RunOutputFormat, json_line, name, print, tell, warn},
+        session_target::resume_arguments,
+    },
+    error::Report,
+    session::{PrunePolicy, PruneReport},
+};
+
+/// Copy a session up to a step, and print the copy's name: to go on from there in another way.
+///
+/// The session stays as it is; somebody may be at work in it.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  shelly-host session fork last
+  shelly-host session show --steps last && shelly-host session fork last --at 12")]
+pub struct SessionForkArgs {
+    #[command(flatten)]
+    project: SessionProjectArgs,
+    /// The last step that is copied, by its number in `session show --steps`; without it all of them.
+    #[arg(long, value_name = "STEP")]
+    at: Option<u64>,
+    /// How to print it.
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = CliOutputFormat::Text)]
+    pub output: CliOutputFormat,
+    /// The session: its name or the beginning of it; `last` is the newest.
+    #[arg(value_name = "ID")]
+    id: String,
+}
+
+impl SessionForkArgs {
+    pub fn execute(&self) -> Result<u8, Report> {
+        let store = self.project.store_with(&self.id)?;
+        let from = named(&store, &self.id)?;
+        let id = store.fork(&from, self.at).map_err(|error| damaged(&from, &error))?;
+        match self.output {
+            CliOutputFormat::Json => print(&json_line(&json!({ "id": id, "forked_from": from, "at": self.at })))?,
+            CliOutputFormat::Text => {
+                print(&id)?;
+                let arguments = resume_arguments(&id, self.project.config.as_deref(), &[] as &[&Path]);
+                tell(&format!("go on with it: shelly-host session resume {}\n", name(&arguments)));
+            }
+        }
+        Ok(0)
+    }
+}
+
+/// Remove sessions. One that is in use stays; nothing is asked.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  shelly-host session rm last
+  shelly-host session rm 20261120 20261121-0902")]
+pub struct SessionRmArgs {
+    #[command(flatten)]
+    project: SessionProjectArgs,
+    /// How to print what went.
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = CliOutputFormat::Text)]
+    pub output: CliOutputFormat,
+    /// The sessions: their names or the beginnings of them; `last` is the newest.
+    #[arg(value_name = "ID", required = true)]
+    ids: Vec<String>,
+}
+
+impl SessionRmArgs {
+    pub fn execute(&self) -> Result<u8, Report> {
+        let store = self.project.store()?;
+        // A slip of the pen in one of them, and all of them stay.
+        let mut ids = self.ids.iter().map(|given| named(&store, given)).collect::<Result<Vec<_>, _>>()?;
+        ids.sort_unstable();
+        ids.dedup();
+        let (mut removed, mut failed) = (Vec::new(), Vec::new());
+        for id in ids {
+            match store.remove(&id) {
+                Ok(Some(bytes)) => removed.push((id, bytes)),
+                Ok(None) => tell(&format!("{} was gone already\n", name(&id))),
+                Err(error) => failed.push((id, error.report())),
+            }
+        }
+        let freed = removed.iter().map(|(_, bytes)| bytes).sum();
+        match self.output {
+            CliOutputFormat::Json => {
+                let failed = failures(&failed);
+                print(&json_line(&json!({ "removed": rows(&removed), "freed": freed, "failed": failed })))?;
+            }
+            CliOutputFormat::Text if removed.is_empty() => {}
+            CliOutputFormat::Text => print(&told(&removed, freed, false))?,
+        }
+        Ok(failed.iter().map(|(_, report)| render::failed(report, RunOutputFormat::Text)).max().unwrap_or(0))
+    }
+}
+
+/// Remove sessions by their age, their number or their size; never one that is in use.
+///
+/// What several of --older-than and --max-bytes choose goes; what --keep names stays in any case. --keep alone removes all
+/// others. Sessions with a run that has not ended stay, unless --unfinished says otherwise.
+#[derive(Args)]
+#[command(group(ArgGroup::new("which").required(true).multiple(true).args(["older_than", "keep", "max_bytes"])), after_help = "\
+Examples:
+  shelly-host session prune --older-than 30d --dry-run
+  shelly-host session prune --older-than 30d --keep 20
+  shelly-host session prune --max-bytes 2GiB --unfinished")]
+pub struct SessionPruneArgs {
+    #[command(flatten)]
+    project: SessionProjectArgs,
+    /// Those go that nothing was written to for so long, such as 30d or 12h.
+    #[arg(long, value_name = "AGE", value_parser = age)]
+    older_than: Option<Duration>,
+    /// The newest so many stay.
+    #[arg(long, value_name = "N")]
+    keep: Option<usize>,
+    /// The oldest go until the others take at most so many bytes, such as 500MiB or 2GiB.
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    max_bytes: Option<u64>,
+    /// Also remove those with a run that has not ended, which could go on.
+    #[arg(long)]
+    unfinished: bool,
+    /// Only say what would go.
+    #[arg(long)]
+    dry_run: bool,
+    /// How to print what went.
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = CliOutputFormat::Text)]
+    pub output: CliOutputFormat,
+}
+
+impl SessionPruneArgs {
+    pub fn execute(&self) -> Result<u8, Report> {
+        let Self { older_than, keep, max_bytes, unfinished, dry_run, .. } = *self;
+        let policy = PrunePolicy { keep, older_than, most_bytes: max_bytes, unfinished, dry_run };
+        let pruned = self.project.store()?.prune(&policy).map_err(|error| error.report())?;
+        let PruneReport { removed, freed, in_use, unfinished, failed } = &pruned;
+        match self.output {
+            CliOutputFormat::Json => print(&json_line(&json!({
+                "removed": rows(removed),
+                "freed": freed,
+                "in_use": in_use,
+                "unfinished": unfinished,
+                "failed": failures(failed),
+                "dry_run": dry_run,
+            })))?,
+            CliOutputFormat::Text => {
+                print(&told(removed, *freed, dry_run))?;
+                for (stay, why) in [(in_use, "in use"), (unfinished, "unfinished, and stay without --unfinished")] {
+                    if !stay.is_empty() {
+                        let names: Vec<_> = stay.iter().map(|id| name(id)).collect();
+                        warn(&format!("these would go and are {why}: {}", names.join(", ")));
+                    }
+                }
+            }
+        }
+        let mut code = 0;
+        for (id, report) in failed {
+            // Nobody has asked for what a crash left to go.
+            if id.starts_with('.') {
+                warn(&report.to_string());
+            } else {
+                render::failed(report, RunOutputFormat::Text);
+                code = 1;
+            }
+        }
+        Ok(code)
+    }
+}
+
+fn failures(failed: &[(String, Report)]) -> Vec<serde_json::Value> {
+    failed.iter().map(|(id, error)| json!({ "id": id, "error": error })).collect()
+}
+
+fn rows(removed: &[(String, u64)]) -> Vec<serde_json::Value> {
+    removed.iter().map(|(id, bytes)| json!({ "id": id, "bytes": bytes })).collect()
+}
+
+/// What went, or would go, and what that frees.
+fn told(removed: &[(String, u64)], freed: u64, dry_run: bool) -> String {
+    let (goes, frees) = if dry_run { ("would remove", "would free") } else { ("removed", "freed") };
+    let mut lines: Vec<_> =
+        removed.iter().map(|(id, bytes)| format!("{goes} {} ({})", name(id), size(*bytes))).collect();
+    let sessions = if removed.len() == 1 { "session" } else { "sessions" };
+    lines.push(format!("{frees} {}, {} {sessions}", size(freed), removed.len()));
+    lines.join("\n")
+}
+
+/// A length of time as a person writes it.
+fn age(text: &str) -> Result<Duration, String> {
+    humantime::parse_duration(text).map_err(|_| "write a number and its unit, such as 30d or 12h".into())
+}
+
+/// A number of bytes as a person writes it: whole, with a unit or without.
+fn bytes(text: &str) -> Result<u64, String> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let factor = match unit.trim().to_ascii_lowercase().as_str() {
+        "" | "b" => Some(1),
+        "k" | "kib" => Some(1 << 10),
+        "m" | "mib" => Some(1 << 20),
+        "g" | "gib" => Some(1 << 30),
+        "kb" => Some(1_000),
+        "mb" => Some(1_000_000),
+        "gb" => Some(1_000_000_000),
+        _ => None,
+    };
+    let value = factor.and_then(|factor: u64| number.parse::<u64>().ok()?.checked_mul(factor));
+    value.ok_or_else(|| "write a whole number of bytes, such as 500MiB, 2GiB or 1000000".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_read_as_people_write_them() {
+        for (text, value) in [
+            ("0", Some(0)),
+            ("1000", Some(1_000)),
+            ("2GiB", Some(2 << 30)),
+            ("2 gib", Some(2 << 30)),
+            ("3k", Some(3_072)),
+            ("3kB", Some(3_000)),
+            ("5MB", Some(5_000_000)),
+            ("7b", Some(7)),
+            ("", None),
+            ("GiB", None),
+            ("-1", None),
+            ("1.5GiB", None),
+            ("1TB", None),
+            ("99999999999GiB", None),
+            ("1GiB more", None),
+        ] {
+            assert_eq!(bytes(text).ok(), value, "{text}");
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! What is seen of an attack from outside: its word counts for nothing where the host can look itself.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use super::{
+    attack::{Attack, AttackVerdict},
+    baseline::LOOKUP,
+    fixture::{AttackFixture, ESCAPED},
+};
+use crate::{
+    chat::{Chat, Part, Role},
+    error::acts_on_terminal,
+    event::Event,
+    limits,
+};
+
+/// How the host shows an event to people, if it does.
+pub type EventFormatter = Arc<dyn Fn(&Event) -> Option<String> + Send + Sync>;
+
+/// What was seen of one attack.
+#[derive(Default)]
+pub struct AttackObserver {
+    pub escapes: Vec<String>,
+    told: BTreeSet<String>,
+    outcomes: BTreeSet<&'static str>,
+    /// How many calls of each function came back.
+    came_back: BTreeMap<&'static str, usize>,
+    was_asked: bool,
+    failure: Option<String>,
+    longest: Duration,
+    cpu: Duration,
+    memory: usize,
+    log_entries: usize,
+}
+
+impl AttackObserver {
+    /// Looks at one event.
+    pub fn look(&mut self, attack: &Attack, stage: &AttackFixture, event: &Event, show: &EventFormatter) {
+        match event {
+            // What the host itself put there.
+            Event::RunStarted { .. } => return,
+            Event::MessageAdded { role: Role::System | Role::User, .. } => {}
+            Event::PluginCall { plugin, function, outcome, duration, cpu, memory, .. } if **plugin == *attack.name => {
+                self.outcomes.insert(outcome);
+                *self.came_back.entry(function).or_default() += usize::from(*outcome == "ok");
+                self.longest = self.longest.max(*duration);
+                self.cpu = self.cpu.max(*cpu);
+                self.memory = self.memory.max(*memory);
+            }
+            Event::PluginLog { message, .. } => {
+                self.log_entries += 1;
+                self.must(message.len() <= limits::LOG_ENTRY_BYTES, "it wrote a log entry without bounds");
+            }
+            Event::EffectRefused { reason, .. } | Event::MiddlewareFailed { reason, .. } => {
+                self.must(reason.len() <= limits::ERROR_BYTES, "it made an event without bounds");
+            }
+            _ => {}
+        }
+        if let Event::MiddlewareFailed { reason, .. } = event {
+            self.failure.get_or_insert_with(|| reason.clone());
+        }
+        if let Ok(json) = serde_json::to_string(event) {
+            self.look_at(attack, stage, &json);
+        }
+        if let Some(line) = show(event)
+            && line.chars().any(|c| acts_on_terminal(c) && c != '\n')
+        {
+            self.must(false, "what it said acts on the terminal");
+        }
+    }
+
+    /// Looks at a text that came of it.
+    pub fn look_at(&mut self, attack: &Attack, stage: &AttackFixture, text: &str) {
+        for secret in stage.leaks(attack, text) {
+            self.must(false, &format!("it told what it must not know: {secret}"));
+        }
+        self.must(!text.contains(ESCAPED), "it says that it got what it tried to get");
+    }
+
+    /// Looks at what a person is asked about a call of [`LOOKUP`].
+    pub fn look_at_question(&mut self, attack: &Attack, stage: &AttackFixture, subject: &str, detail: &str) {
+        self.was_asked = true;
+        self.look_at(attack, stage, subject);
+        self.look_at(attack, stage, detail);
+        self.must(subject.len() <= 4 * limits::QUESTION_LABEL_BYTES, "it made a question without bounds");
+        let most = limits::PERMISSION_DETAIL_CHARS + limits::CONFORMANCE_DETAIL_CHARS;
+        self.must(detail.chars().count() <= most, "it made a question without bounds");
+        self.must(detail.ends_with(&format!("\n{LOOKUP} {{}}")), "it hid from a person what it asks about");
+    }
+
+    /// Why it failed first, around a request or a call.
+    pub fn failure(&self) -> Option<&String> {
+        self.failure.as_ref()
+    }
+
+    /// Whether a person was asked something.
+    pub fn was_asked(&self) -> bool {
+        self.was_asked
+    }
+
+    /// How many calls of this function came back.
+    pub fn came_back(&self, function: &str) -> usize {
+        self.came_back.get(function).copied().unwrap_or_default()
+    }
+
+    /// Looks into the conversation after the run: all but what stood there before.
+    pub fn look_into(&mut self, attack: &Attack, stage: &AttackFixture, chat: &Chat) {
+        let (before, now) = (stage.chat().snapshot(), chat.snapshot());
+        let is_new = |parts: &Vec<Part>| !before.iter().any(|entry| entry.message.parts == *parts);
+        for entry in now.iter().filter(|entry| is_new(&entry.message.parts)) {
+            for result in entry.message.tool_results() {
+                // With the sentence that says what was cut.
+                let most = limits::TOOL_RESULT_CHARS + limits::CONFORMANCE_DETAIL_CHARS;
+                self.must(result.text().chars().count() <= most, "it said more than a model is shown");
+            }
+            if let Ok(json) = serde_json::to_string(&*entry.message) {
+                self.look_at(attack, stage, &json);
+            }
+        }
+        self.must(now.bytes() <= limits::CHAT_BYTES, "it made a conversation without bounds");
+    }
+
+    /// The most memory that one of its calls had, bytes.
+    pub fn memory(&self) -> usize {
+        self.memory
+    }
+
+    /// The most time that one of its calls was on the processor.
+    pub fn cpu(&self) -> Duration {
+        self.cpu
+    }
+
+    /// What is wrong with its calls, each of which had so much time, on the wall and on the processor, and memory.
+    pub fn of_calls(&mut self, time: Duration, cpu: Duration, memory: usize) -> Vec<String> {
+        let (longest, most_cpu) = (self.longest, self.cpu);
+        self.must(
+            most_cpu <= cpu + limits::CONFORMANCE_CPU_SLACK,
+            &format!("a call of it computed for {most_cpu:?} of {cpu:?}"),
+        );
+        self.must(longest <= time + limits::CONFORMANCE_SLACK, &format!("a call of it took {longest:?} of {time:?}"));
+        self.must(self.memory <= memory, "it had more memory than it may have");
+        let most = (limits::LOG_ENTRIES as usize + 1) * limits::CONFORMANCE_CALLS as usize;
+        self.must(self.log_entries <= most, "it wrote to the log without bounds");
+        std::mem::take(&mut self.escapes)
+    }
+
+    /// How the worst of its calls ended; none if all of them came back.
+    pub fn worst_call(&self) -> Option<AttackVerdict> {
+        [("timeout", AttackVerdict::TimedOut), ("limit", AttackVerdict::Limited), ("trap", AttackVerdict::Trapped)]
+            .into_iter()
+            .find(|(outcome, _)| self.outcomes.contains(outcome))
+            .map(|(_, verdict)| verdict)
+    }
+
+    fn must(&mut self, ok: bool, otherwise: &str) {
+        if !ok && self.told.insert(otherwise.to_owned()) {
+            self.escapes.push(otherwise.to_owned());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{conformance::AttackSuite, event::LogLevel};
+
+    #[test]
+    fn what_goes_on_is_looked_at_from_outside() {
+        let suite = AttackSuite::embedded().unwrap();
+        let attack = suite.attacks().iter().find(|attack| attack.name == "tool-loop").unwrap();
+        let stage = AttackFixture::new(attack).unwrap();
+        let (time, memory) = (limits::CONFORMANCE_CALL_TIME, 1 << 20);
+        let used = |duration, cpu, memory| Event::PluginCall {
+            agent: "victim".into(),
+            plugin: "tool-loop".into(),
+            function: "tool.call",
+            outcome: "ok",
+            duration,
+            cpu,
+            memory,
+            host_calls: 0,
+            bytes_in: 0,
+            bytes_out: 0,
+            given: Default::default(),
+        };
+        let call = |duration, memory| used(duration, Duration::ZERO, memory);
+        let log = |message: &str| Event::PluginLog {
+            agent: "victim".into(),
+            plugin: "tool-loop".into(),
+            level: LogLevel::Info,
+            message: message.into(),
+        };
+        let secret = stage.other_settings()["key"].as_str().unwrap().to_owned();
+        let show: EventFormatter = Arc::new(|event| match event {
+            Event::PluginLog { message, .. } => Some(message.clone()),
+            _ => None,
+        });
+        for (event, says) in [
+            (call(time, memory), None),
+            (call(time + limits::CONFORMANCE_SLACK * 2, memory), Some("a call of it took 20s of 10s")),
+            (used(time, time + limits::CONFORMANCE_CPU_SLACK, memory), None),
+            (
+                used(time, time + limits::CONFORMANCE_CPU_SLACK * 2, memory),
+                Some("a call of it computed for 11s of 10s"),
+            ),
+            (call(time, memory + 1), Some("it had more memory than it may have")),
+            (log("plain"), None),
+            (log(&"x".repeat(limits::LOG_ENTRY_BYTES + 1)), Some("it wrote a log entry without bounds")),
+            (log("a\u{1b}[2J"), Some("what it said acts on the terminal")),
+            (log(ESCAPED), Some("it says that it got what it tried to get")),
+            (log(&secret), Some("it told what it must not know: the settings of another plugin")),
+        ] {
+            let mut seen = AttackObserver::default();
+            seen.look(attack, &stage, &event, &show);
+            assert_eq!(seen.of_calls(time, time, memory), says.map(str::to_owned).as_slice(), "{event:?}");
+        }
+        let mut seen = AttackObserver::default();
+        for _ in 0..=(limits::LOG_ENTRIES + 1) * limits::CONFORMANCE_CALLS {
+            seen.look(attack, &stage, &log("again"), &show);
+        }
+        assert_eq!(seen.of_calls(time, time, memory), ["it wrote to the log without bounds"]);
+    }
+}

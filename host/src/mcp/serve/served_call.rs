@@ -1,0 +1,272 @@
+//! A call that is under way for a client.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
+use rmcp::model::{InputRequest, InputRequiredResult, InputResponses};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio_util::task::AbortOnDropHandle;
+
+use super::{
+    McpServerState, McpToolCaller, ServedCallContext,
+    call_notifier::CallNotifier,
+    client_elicitor::{ClientElicitor, PendingElicitation, answered, ask, request},
+};
+use crate::{
+    chat::{ToolCall, ToolResult},
+    error::Fault,
+    event::{EventSink, EventStream},
+    limits,
+    mcp::{ElicitationResult, Elicitor},
+};
+
+/// Places for the calls of one client.
+pub(super) struct ClientCallSlots {
+    places: Arc<Semaphore>,
+    waiting: AtomicUsize,
+}
+
+/// A place among the calls of a client, and among those of all.
+pub(super) struct ClientCallPermit {
+    _own: OwnedSemaphorePermit,
+    _all: OwnedSemaphorePermit,
+}
+
+impl ClientCallSlots {
+    pub fn new() -> Self {
+        Self { places: Arc::new(Semaphore::new(limits::MCP_SERVE_CALLS)), waiting: AtomicUsize::new(0) }
+    }
+
+    /// Waits for a place.
+    ///
+    /// # Errors
+    ///
+    /// A [`Fault`] if too many wait already.
+    pub async fn take(&self, all: &Arc<Semaphore>) -> Result<ClientCallPermit, Fault> {
+        let _waiting = QueuedCallGuard::new(&self.waiting).ok_or_else(|| {
+            let most = limits::MCP_SERVE_CALLS_WAITING;
+            Fault::RateLimited { message: format!("{most} calls wait already: make fewer at once"), after: None }
+        })?;
+        // They are never closed.
+        let closed = |_| Fault::other("there are no places any more");
+        let own = Arc::clone(&self.places).acquire_owned().await.map_err(closed)?;
+        let all = Arc::clone(all).acquire_owned().await.map_err(closed)?;
+        Ok(ClientCallPermit { _own: own, _all: all })
+    }
+}
+
+/// One that waits for a place, or has just got one.
+struct QueuedCallGuard<'a>(&'a AtomicUsize);
+
+impl<'a> QueuedCallGuard<'a> {
+    fn new(count: &'a AtomicUsize) -> Option<Self> {
+        let this = Self(count);
+        (count.fetch_add(1, Ordering::Relaxed) < limits::MCP_SERVE_CALLS_WAITING).then_some(this)
+    }
+}
+
+impl Drop for QueuedCallGuard<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A call, all that belongs to it, and where its questions come out.
+pub(super) struct ServedCall {
+    id: String,
+    making: BoxFuture<'static, ToolResult>,
+    events: EventStream,
+    questions: mpsc::Receiver<PendingElicitation>,
+    /// None while it waits for its client to come back.
+    place: Option<ClientCallPermit>,
+}
+
+/// What a call has come to.
+pub(super) enum ServedCallOutcome {
+    Done(ToolResult),
+    /// It waits for a person, whom its client asks between two requests.
+    Asks(PendingElicitation),
+}
+
+/// How a client asks a person.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ElicitationMode {
+    Never,
+    /// While the call goes on.
+    Meanwhile,
+    /// Between two requests.
+    Between,
+}
+
+impl ServedCall {
+    /// Begins a call. Nothing of it is done before it is [driven](Self::drive).
+    pub fn begin(
+        house: &McpServerState,
+        name: String,
+        arguments: String,
+        asks: ElicitationMode,
+        place: ClientCallPermit,
+    ) -> Self {
+        let (run, (person, questions)) = (house.next(), ClientElicitor::new());
+        let person = (asks != ElicitationMode::Never).then(|| Arc::new(person) as Arc<dyn Elicitor>);
+        let (sink, events) = EventSink::channel();
+        let id = run.to_string();
+        let call = ToolCall { id: id.clone(), name, arguments, meta: Vec::new() };
+        let (caller, making) = (Arc::clone(&house.served.caller), ServedCallContext { run, events: sink, person });
+        let making = async move { McpToolCaller::call(&*caller, making, call).await }.boxed();
+        Self { id, making, events, questions, place: Some(place) }
+    }
+
+    /// Goes on with one that has waited, in another place.
+    pub fn go_on(&mut self, place: ClientCallPermit) {
+        self.place = Some(place);
+    }
+
+    /// Goes on with it, and tells its client how it goes.
+    pub async fn drive(&mut self, notes: &mut CallNotifier, asks: ElicitationMode) -> ServedCallOutcome {
+        let mut asking = FuturesUnordered::new();
+        let (mut told, mut may_ask) = (true, true);
+        let result = loop {
+            tokio::select! {
+                biased;
+                event = self.events.next(), if told => match event {
+                    Some(event) => notes.tell(&self.id, event).await,
+                    None => told = false,
+                },
+                question = self.questions.recv(), if may_ask => match (question, asks) {
+                    (Some(question), ElicitationMode::Between) => return ServedCallOutcome::Asks(question),
+                    (Some(question), _) => asking.push(ask(notes.peer.clone(), question)),
+                    (None, _) => may_ask = false,
+                },
+                Some(()) = asking.next() => {}
+                result = &mut self.making => break result,
+            }
+        };
+        // What happened right before its end.
+        for _ in 0..limits::EVENT_QUEUE {
+            let Some(Some(event)) = self.events.next().now_or_never() else { break };
+            notes.tell(&self.id, event).await;
+        }
+        ServedCallOutcome::Done(result)
+    }
+}
+
+/// Calls that wait for the answer that their clients come back with, by the state that they were handed.
+#[derive(Default)]
+pub(super) struct ParkedCalls(Mutex<HashMap<String, ParkedCall>>);
+
+struct ParkedCall {
+    call: ServedCall,
+    answer: oneshot::Sender<ElicitationResult>,
+    /// What was called, and with what: the same must come again.
+    made: (String, String),
+    /// Ends it when it has waited long enough.
+    _end: AbortOnDropHandle<()>,
+}
+
+/// The name under which the one question of such a call stands.
+const QUESTION: &str = "question";
+
+impl ParkedCalls {
+    /// Puts a call aside. What its client is told.
+    ///
+    /// # Errors
+    ///
+    /// A [`Fault`] if that cannot be done: the call is over.
+    pub fn park(
+        house: &Arc<McpServerState>,
+        mut call: ServedCall,
+        question: PendingElicitation,
+        made: (String, String),
+    ) -> Result<InputRequiredResult, Fault> {
+        let mut chance = [0; 16];
+        getrandom::fill(&mut chance).map_err(|error| Fault::other(format!("there is no chance to be had: {error}")))?;
+        let state: String = chance.iter().map(|byte| format!("{byte:02x}")).collect();
+        let requests = BTreeMap::from([(QUESTION.to_owned(), InputRequest::Elicitation(request(&question.form)?))]);
+        let mut parked = house.parked.all();
+        if parked.len() >= limits::MCP_SERVE_PARKED {
+            let message = format!("{} calls wait for an answer already", limits::MCP_SERVE_PARKED);
+            return Err(Fault::RateLimited { message, after: None });
+        }
+        let (weak, of) = (Arc::downgrade(house), state.clone());
+        let end = AbortOnDropHandle::new(tokio::spawn(async move {
+            tokio::time::sleep(limits::MCP_SERVE_PARK_TIME).await;
+            let gone = weak.upgrade().and_then(|house| house.parked.all().remove(&of));
+            drop(gone);
+        }));
+        call.place = None;
+        parked.insert(state.clone(), ParkedCall { call, answer: question.answer, made, _end: end });
+        drop(parked);
+        Ok(InputRequiredResult::new(Some(requests), Some(state)))
+    }
+
+    /// Takes a call up again, with its answer.
+    ///
+    /// # Errors
+    ///
+    /// A [`Fault`]: there is none of this state, or it was another one.
+    pub fn resume(
+        &self,
+        state: &str,
+        made: &(String, String),
+        answers: Option<InputResponses>,
+    ) -> Result<ServedCall, Fault> {
+        let mut parked = self.all();
+        match parked.get(state) {
+            Some(waits) if waits.made == *made => {}
+            Some(_) => return Err(Fault::invalid("`requestState` is of a call with another name or other arguments")),
+            None => {
+                let minutes = limits::MCP_SERVE_PARK_TIME.as_secs() / 60;
+                let message = format!("`requestState` is of no call that waits; they wait {minutes} minutes");
+                return Err(Fault::NotFound { message });
+            }
+        }
+        let answer = answers.and_then(|mut answers| answers.remove(QUESTION)).and_then(answered);
+        let answer =
+            answer.ok_or_else(|| Fault::invalid(format!("`inputResponses.{QUESTION}` is missing or no answer")))?;
+        let Some(ParkedCall { call, answer: waiting, .. }) = parked.remove(state) else {
+            return Err(Fault::other("it is gone"));
+        };
+        let _ = waiting.send(answer);
+        Ok(call)
+    }
+
+    fn all(&self) -> MutexGuard<'_, HashMap<String, ParkedCall>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::poll;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn calls_take_turns_and_too_many_are_refused() {
+        let (turns, all) = (ClientCallSlots::new(), Arc::new(Semaphore::new(limits::MCP_SERVE_CALLS_OF_ALL)));
+        let mut places = Vec::new();
+        for _ in 0..limits::MCP_SERVE_CALLS {
+            places.push(turns.take(&all).await.ok().unwrap());
+        }
+        let mut waiting: Vec<_> = (0..limits::MCP_SERVE_CALLS_WAITING).map(|_| Box::pin(turns.take(&all))).collect();
+        for waiting in &mut waiting {
+            assert!(poll!(waiting).is_pending());
+        }
+        assert!(matches!(turns.take(&all).await.err(), Some(Fault::RateLimited { .. })));
+        places.pop();
+        assert!(poll!(&mut waiting[0]).is_ready());
+        drop(waiting);
+        places.clear();
+        assert!(turns.take(&all).await.is_ok(), "whoever gave up waits no more");
+        let _all: Vec<_> =
+            (0..limits::MCP_SERVE_CALLS_OF_ALL).map(|_| Arc::clone(&all).try_acquire_owned().unwrap()).collect();
+        assert!(poll!(Box::pin(ClientCallSlots::new().take(&all))).is_pending(), "others have all places");
+    }
+}

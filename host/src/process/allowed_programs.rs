@@ -1,0 +1,340 @@
+//! The programs that a config names, and with what each may be run.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use super::{
+    ArgsPattern, ProcessOutput, ProcessSlots, ProcessSpec, ProgramFindError, ProgramFinder, known_options, shown_words,
+};
+use crate::{
+    error::{Fault, cut, seconds},
+    limits,
+};
+
+/// What all programs of a project run on. Clones share the places.
+#[derive(Debug, Clone, Default)]
+pub struct ExecContext {
+    /// Where they are looked for.
+    pub finder: ProgramFinder,
+    /// The folder of the project.
+    pub root: PathBuf,
+    /// What every program has of the environment that no config names: [`INHERITED`](Self::INHERITED), as far as it is set.
+    pub environment: Vec<(String, String)>,
+    /// How many run at once.
+    pub places: ProcessSlots,
+}
+
+/// A program that a config names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AllowedProgram {
+    /// Its name, or its path, which may be relative to the project's folder.
+    pub command: String,
+    /// The lists of arguments that it may be run with.
+    pub args: Vec<ArgsPattern>,
+    /// Where it works, and below which it may be told to.
+    pub folder: PathBuf,
+    /// All of its environment.
+    pub environment: Vec<(String, String)>,
+    /// The longest that it may take.
+    pub time: Duration,
+}
+
+/// How a program is to be run.
+#[derive(Debug, Clone, Default)]
+pub struct ProgramRequest {
+    /// One word each.
+    pub args: Vec<String>,
+    /// The folder to work in, below the one that it has; none: that one.
+    pub folder: Option<String>,
+    /// What it reads.
+    pub stdin: Vec<u8>,
+    /// How long it may take, if that is less than it may take anyway.
+    pub time: Option<Duration>,
+}
+
+impl ExecContext {
+    /// What hardly any program can do without. What else stands in the environment, credentials among it, is for those to
+    /// which a config gives it.
+    pub const INHERITED: [&str; 7] = ["PATH", "HOME", "USER", "LANG", "LC_ALL", "TMPDIR", "TZ"];
+
+    /// Any program, by its name or its path, with what hardly any can do without.
+    ///
+    /// # Errors
+    ///
+    /// A [`Fault`]: there is no such program or no such folder, or it would work outside of the project.
+    pub fn job(&self, command: &str, wish: ProgramRequest) -> Result<ProcessSpec, Fault> {
+        let entry = AllowedProgram {
+            command: command.into(),
+            args: Vec::new(),
+            folder: self.root.clone(),
+            environment: self.environment.clone(),
+            time: limits::PROCESS_TIME_CEILING,
+        };
+        let time = wish.time.unwrap_or(limits::PROCESS_TIME);
+        self.job_of(&entry, ProgramRequest { time: Some(time), ..wish })
+    }
+
+    fn job_of(&self, entry: &AllowedProgram, wish: ProgramRequest) -> Result<ProcessSpec, Fault> {
+        let program = self.finder.find(&entry.command, &self.root);
+        let program = program.map_err(|error| Fault::NotFound { message: error.to_string() })?;
+        let folder = below(&entry.folder, wish.folder.as_deref())?;
+        let time = wish.time.map_or(entry.time, |time| time.min(entry.time));
+        if time.is_zero() {
+            return Err(Fault::invalid("it is to take no time at all: give it some, or leave the time out"));
+        }
+        let ProgramRequest { args, stdin, .. } = wish;
+        Ok(ProcessSpec { program, args, folder, environment: entry.environment.clone(), stdin, time })
+    }
+
+    /// Runs it to its end.
+    ///
+    /// # Errors
+    ///
+    /// A [`Fault`]: it did not run, or what it came to is not known.
+    pub async fn run(&self, job: ProcessSpec) -> Result<ProcessOutput, Fault> {
+        self.places.run(job).await.map_err(|error| error.fault())
+    }
+}
+
+/// The folder of this name in `base`. Links are followed first: one that leads out of it leads nowhere.
+fn below(base: &Path, name: Option<&str>) -> Result<PathBuf, Fault> {
+    let not_there = |what: String| Fault::NotFound { message: format!("there is no folder {what} to work in") };
+    let base = base.canonicalize().ok().filter(|base| base.is_dir()).ok_or_else(|| not_there("of its own".into()))?;
+    let Some(name) = name.filter(|name| !name.is_empty()) else { return Ok(base) };
+    let shown = cut(name, limits::NAME_SHOWN_CHARS);
+    let shown = format!("`{}`", shown.escape_debug());
+    let found = base.join(name).canonicalize().map_err(|_| not_there(shown.clone()))?;
+    if !found.starts_with(&base) {
+        let message = format!("the folder {shown} is outside of where this may work: name one below it");
+        return Err(Fault::Denied { message });
+    }
+    if found.is_dir() { Ok(found) } else { Err(not_there(shown)) }
+}
+
+/// The programs that a config names, by their names there. Clones are the same.
+#[derive(Debug, Clone, Default)]
+pub struct AllowedPrograms {
+    ground: ExecContext,
+    entries: Arc<BTreeMap<String, AllowedProgram>>,
+}
+
+impl AllowedPrograms {
+    /// These on this ground.
+    pub fn new(ground: ExecContext, entries: impl IntoIterator<Item = (String, AllowedProgram)>) -> Self {
+        Self { ground, entries: Arc::new(entries.into_iter().collect()) }
+    }
+
+    /// Those of them with such a name.
+    pub fn only(&self, is_wanted: impl Fn(&str) -> bool) -> Self {
+        let entries = self.entries.iter().filter(|(name, _)| is_wanted(name));
+        let entries = entries.map(|(name, entry)| (name.clone(), entry.clone())).collect();
+        Self { ground: self.ground.clone(), entries: Arc::new(entries) }
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// What they run on.
+    pub fn ground(&self) -> &ExecContext {
+        &self.ground
+    }
+
+    /// Each, sorted by its name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &AllowedProgram)> {
+        self.entries.iter().map(|(name, entry)| (name.as_str(), entry))
+    }
+
+    /// Returns why each of the programs that are not there cannot be run, by its name in the config.
+    pub fn missing(&self) -> impl Iterator<Item = (&str, ProgramFindError)> {
+        let find = |entry: &AllowedProgram| self.ground.finder.find(&entry.command, &self.ground.root);
+        self.entries.iter().filter_map(move |(name, entry)| Some((name.as_str(), find(entry).err()?)))
+    }
+
+    /// What is run for a wish.
+    ///
+    /// # Errors
+    ///
+    /// A [`Fault`] that says what there is: no such program, other arguments than it may have, a folder outside of its own.
+    pub fn job(&self, name: &str, wish: ProgramRequest) -> Result<ProcessSpec, Fault> {
+        let shown = |text: &str| cut(text, limits::NAME_SHOWN_CHARS).escape_debug().to_string();
+        let Some(entry) = self.entries.get(name) else {
+            let known: Vec<_> = self.entries.keys().map(String::as_str).take(limits::NAMES_SHOWN).collect();
+            let there =
+                if known.is_empty() { "there is none".into() } else { format!("there is: {}", known.join(", ")) };
+            return Err(Fault::NotFound { message: format!("there is no program `{}` to run; {there}", shown(name)) });
+        };
+        let fitting: Vec<_> = entry.args.iter().filter(|pattern| pattern.fits(&wish.args)).collect();
+        if fitting.is_empty() {
+            let may: Vec<_> = entry.args.iter().map(ArgsPattern::to_string).collect();
+            let may = if may.is_empty() { "[]".into() } else { may.join(" or ") };
+            let args = cut(&shown_words(wish.args.iter().map(String::as_str)), limits::NAME_SHOWN_CHARS);
+            let message = format!("`{name}` may not be run with the arguments `{args}`; it may with {may}");
+            return Err(Fault::Denied { message });
+        }
+        // A pattern that leaves options open means those that change what is looked at.
+        let more = known_options::that_do_more(&entry.command, &wish.args);
+        let is_meant = |pattern: &&ArgsPattern| {
+            more.iter().all(|at| pattern.spells_out(*at) && (at + 1 == wish.args.len() || pattern.spells_out(at + 1)))
+        };
+        if let (Some(first), false) = (more.first(), fitting.into_iter().any(|pattern| is_meant(&pattern))) {
+            let message = format!(
+                "`{name}` may not be run with `{}`: that writes a file, runs a program or leads elsewhere, and is allowed \
+                 only where the config has it and what follows it letter by letter",
+                shown(&wish.args[*first])
+            );
+            return Err(Fault::Denied { message });
+        }
+        self.ground.job_of(entry, wish)
+    }
+
+    /// Runs one to its end.
+    ///
+    /// # Errors
+    ///
+    /// As [`AllowedPrograms::job`]; [`Fault::Timeout`] if its time was over.
+    pub async fn run(&self, name: &str, wish: ProgramRequest) -> Result<ProcessOutput, Fault> {
+        let job = self.job(name, wish)?;
+        let time = job.time;
+        let ended = self.ground.run(job).await?;
+        match ended.exit {
+            super::ProcessExit::Time => {
+                Err(Fault::Timeout { message: format!("`{name}` took longer than {}", seconds(time)) })
+            }
+            _ => Ok(ended),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn wish(args: &[&str]) -> ProgramRequest {
+        ProgramRequest { args: args.iter().map(|arg| (*arg).to_owned()).collect(), ..ProgramRequest::default() }
+    }
+
+    fn world() -> (tempfile::TempDir, AllowedPrograms) {
+        let world = tempfile::tempdir().unwrap();
+        let root = world.path().join("project");
+        for folder in ["project/sub/deep", "project-other", "other"] {
+            fs::create_dir_all(world.path().join(folder)).unwrap();
+        }
+        fs::write(root.join("file"), "").unwrap();
+        let pattern = |words: &[&str]| {
+            ArgsPattern::new(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>()).unwrap()
+        };
+        let finder = ProgramFinder::new("/usr/bin:/bin");
+        let ground = ExecContext { finder, root: root.clone(), ..ExecContext::default() };
+        let entry = |command: &str, args| AllowedProgram {
+            command: command.into(),
+            args,
+            folder: root.clone(),
+            environment: vec![("ONLY".into(), "this".into())],
+            time: Duration::from_secs(5),
+        };
+        let entries = [
+            ("say".to_owned(), entry("echo", vec![pattern(&["hello", "*"]), pattern(&["-n", "**"])])),
+            ("bare".to_owned(), entry("env", vec![])),
+            ("env".to_owned(), entry("env", vec![pattern(&[])])),
+            ("gone".to_owned(), entry("no-such-program", vec![pattern(&[])])),
+            (
+                "history".to_owned(),
+                entry(
+                    "git",
+                    vec![
+                        pattern(&["log", "-*"]),
+                        pattern(&["diff", "**"]),
+                        pattern(&["archive", "-o", "out.tar", "*"]),
+                        pattern(&["show", "--output=*"]),
+                    ],
+                ),
+            ),
+        ];
+        (world, AllowedPrograms::new(ground, entries))
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_may_be_run_is_what_stands_there() {
+        let (world, programs) = world();
+        std::os::unix::fs::symlink(world.path().join("other"), world.path().join("project/out")).unwrap();
+        std::os::unix::fs::symlink("sub", world.path().join("project/in")).unwrap();
+        let root = world.path().canonicalize().unwrap().join("project");
+        for (name, args, folder, says) in [
+            ("say", &["hello", "world"][..], None, Ok("")),
+            ("say", &["-n", "x", "-e"], None, Ok("")),
+            ("say", &["hello", "world"], Some("sub/deep"), Ok("sub/deep")),
+            ("say", &["hello", "world"], Some("in"), Ok("sub")),
+            ("say", &["hello", "world"], Some(""), Ok("")),
+            (
+                "say",
+                &["hello"],
+                None,
+                Err(
+                    "`say` may not be run with the arguments `hello`; it may with [\"hello\", \"*\"] or [\"-n\", \"**\"]",
+                ),
+            ),
+            ("say", &["hello", "-e"], None, Err("`say` may not be run with the arguments `hello -e`")),
+            ("say", &["hello", "a", "; id"], None, Err("`say` may not be run with the arguments `hello a \"; id\"`")),
+            ("bare", &[], None, Err("`bare` may not be run with the arguments ``; it may with []")),
+            ("rm", &[], None, Err("there is no program `rm` to run; there is: bare, env, gone, history, say")),
+            ("echo", &["hello", "x"], None, Err("there is no program `echo`")),
+            ("/bin/echo", &["hello", "x"], None, Err("there is no program `/bin/echo`")),
+            ("history", &["log", "--oneline"], None, Ok("")),
+            (
+                "history",
+                &["log", "--output=/tmp/x"],
+                None,
+                Err("`history` may not be run with `--output=/tmp/x`: that writes"),
+            ),
+            ("history", &["diff", "HEAD", "--output", "x"], None, Err("may not be run with `--output`")),
+            ("history", &["diff", "--ext-d"], None, Err("may not be run with `--ext-d`")),
+            ("history", &["diff", "--", "--output"], None, Ok("")),
+            ("history", &["archive", "-o", "out.tar", "HEAD"], None, Ok("")),
+            ("history", &["show", "--output=x"], None, Err("may not be run with `--output=x`")),
+            ("gone", &[], None, Err("there is no program `no-such-program` in the folders of PATH")),
+            ("env", &[], Some(".."), Err("the folder `..` is outside of where this may work")),
+            ("env", &[], Some("../project-other"), Err("is outside of where this may work")),
+            ("env", &[], Some("out"), Err("the folder `out` is outside of where this may work")),
+            ("env", &[], Some("/"), Err("the folder `/` is outside of where this may work")),
+            ("env", &[], Some("none"), Err("there is no folder `none` to work in")),
+            ("env", &[], Some("file"), Err("there is no folder `file` to work in")),
+            ("env", &[], Some("a\0b"), Err("there is no folder `a\\0b` to work in")),
+        ] {
+            let job = programs.job(name, ProgramRequest { folder: folder.map(str::to_owned), ..wish(args) });
+            match (job, says) {
+                (Ok(job), Ok(below)) => assert_eq!(job.folder, root.join(below).canonicalize().unwrap()),
+                (Err(fault), Err(says)) => assert!(fault.to_string().contains(says), "{name} {args:?}: {fault}"),
+                (job, _) => panic!("{name} {args:?} {folder:?}: {job:?}"),
+            }
+        }
+        let times = [(None, 5), (Some(2), 2), (Some(60), 5)];
+        for (time, lasts) in times {
+            let job = programs.job("env", ProgramRequest { time: time.map(Duration::from_secs), ..wish(&[]) }).unwrap();
+            assert_eq!(job.time, Duration::from_secs(lasts));
+        }
+        let none = programs.job("env", ProgramRequest { time: Some(Duration::ZERO), ..wish(&[]) });
+        assert!(matches!(none, Err(Fault::Invalid { .. })), "{none:?}");
+        let fewer = programs.only(|name| name == "env");
+        assert!(fewer.job("say", wish(&["hello", "x"])).is_err() && fewer.job("env", wish(&[])).is_ok());
+        assert!(programs.only(|_| false).is_empty());
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn one_is_run_with_what_it_is_given_and_nothing_else() {
+        let (_world, programs) = world();
+        let ended = programs.run("env", wish(&[])).await.unwrap();
+        assert_eq!(String::from_utf8(ended.stdout).unwrap(), "ONLY=this\n");
+        let ended = programs.run("say", wish(&["hello", "$HOME `id` ; x"])).await.unwrap();
+        assert_eq!(String::from_utf8(ended.stdout).unwrap(), "hello $HOME `id` ; x\n");
+    }
+}

@@ -1,0 +1,168 @@
+//! Thoughts in the text: `<think>…</think>` at its very beginning, as local servers send them that do not tell the two
+//! apart.
+
+const OPEN: &str = "<think>";
+const CLOSE: &str = "</think>";
+
+use super::incoming_reply::too_large;
+use crate::{error::Fault, limits};
+
+/// A text as it comes, taken apart.
+#[derive(Default)]
+pub struct ThinkTags {
+    at: ThinkPosition,
+    /// White space, then what may become a tag.
+    held: String,
+    /// Bytes of what may become a tag.
+    tag: usize,
+}
+
+#[derive(Default, Clone, Copy, PartialEq, Eq)]
+enum ThinkPosition {
+    #[default]
+    Beginning,
+    Thought,
+    /// Between the thought and the text.
+    Gap,
+    Text,
+}
+
+/// A piece taken apart: the thought comes first.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct ThinkSplit {
+    pub thought: String,
+    pub text: String,
+}
+
+impl ThinkTags {
+    /// Takes the next piece. What is held back is at most white space and a part of a tag.
+    ///
+    /// # Errors
+    ///
+    /// [`Fault::TooLarge`] if more than [`limits::REPLY_BYTES`] are held back.
+    pub fn take(&mut self, piece: &str) -> Result<ThinkSplit, Fault> {
+        let mut apart = ThinkSplit::default();
+        for (at, c) in piece.char_indices() {
+            match self.at {
+                ThinkPosition::Beginning => self.beginning(c, &mut apart),
+                ThinkPosition::Thought => self.thought(c, &mut apart),
+                ThinkPosition::Gap if c.is_whitespace() => {}
+                ThinkPosition::Gap | ThinkPosition::Text => {
+                    self.at = ThinkPosition::Text;
+                    apart.text.push_str(&piece[at..]);
+                    break;
+                }
+            }
+        }
+        if self.held.len() > limits::REPLY_BYTES { Err(too_large()) } else { Ok(apart) }
+    }
+
+    /// The text is at its end, or something else comes next: what is held back is what it is.
+    pub fn finish(&mut self) -> ThinkSplit {
+        let held = self.release();
+        match std::mem::replace(&mut self.at, ThinkPosition::Text) {
+            ThinkPosition::Thought => ThinkSplit { thought: held, ..ThinkSplit::default() },
+            _ => ThinkSplit { text: held, ..ThinkSplit::default() },
+        }
+    }
+
+    fn beginning(&mut self, c: char, apart: &mut ThinkSplit) {
+        self.hold(c);
+        let tag = self.tag();
+        if tag == OPEN {
+            self.release();
+            self.at = ThinkPosition::Thought;
+        } else if !OPEN.starts_with(tag) {
+            apart.text.push_str(&self.release());
+            self.at = ThinkPosition::Text;
+        }
+    }
+
+    fn thought(&mut self, c: char, apart: &mut ThinkSplit) {
+        let fits = match self.tag() {
+            "" => c.is_whitespace() || c == '<',
+            tag => CLOSE[tag.len()..].starts_with(c),
+        };
+        if !fits {
+            apart.thought.push_str(&self.release());
+        }
+        if fits || c == '<' || c.is_whitespace() {
+            self.hold(c);
+        } else {
+            apart.thought.push(c);
+        }
+        if self.tag() == CLOSE {
+            self.release();
+            self.at = ThinkPosition::Gap;
+        }
+    }
+
+    /// What may become a tag: it need not be looked for, however much white space stands before it.
+    fn tag(&self) -> &str {
+        &self.held[self.held.len() - self.tag..]
+    }
+
+    fn hold(&mut self, c: char) {
+        self.held.push(c);
+        if self.tag > 0 || !c.is_whitespace() {
+            self.tag += c.len_utf8();
+        }
+    }
+
+    fn release(&mut self) -> String {
+        self.tag = 0;
+        std::mem::take(&mut self.held)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of_pieces<'a>(pieces: impl IntoIterator<Item = &'a str>) -> (String, String) {
+        let (mut tags, mut thought, mut text) = (ThinkTags::default(), String::new(), String::new());
+        let mut add = |apart: ThinkSplit| {
+            assert!(apart.thought.is_empty() || text.is_empty(), "a thought after the text");
+            thought += &apart.thought;
+            text += &apart.text;
+        };
+        for piece in pieces {
+            add(tags.take(piece).unwrap());
+        }
+        add(tags.finish());
+        (thought, text)
+    }
+
+    #[test]
+    fn a_thought_at_the_beginning_is_taken_out_wherever_it_is_split() {
+        for (said, thought, text) in [
+            ("<think>Hm.</think>Four.", "Hm.", "Four."),
+            ("\n<think>Hm — 世界. \n</think>\n\nFour.\n", "Hm — 世界.", "Four.\n"),
+            ("<think>\n\n</think>\n\nFour.", "", "Four."),
+            ("<think>a < b </thin <</think></think>", "a < b </thin <", "</think>"),
+            ("<think>never closed </th", "never closed </th", ""),
+            ("Four. <think>Hm.</think>", "", "Four. <think>Hm.</think>"),
+            (" <thin", "", " <thin"),
+            ("<thinking>Hm.", "", "<thinking>Hm."),
+            ("", "", ""),
+        ] {
+            let expected = (thought.to_owned(), text.to_owned());
+            assert_eq!(of_pieces([said]), expected, "{said}");
+            assert_eq!(of_pieces(said.split("")), expected, "{said}");
+            for (at, _) in said.char_indices() {
+                assert_eq!(of_pieces([&said[..at], &said[at..]]), expected, "{said} split at {at}");
+            }
+        }
+    }
+
+    #[test]
+    fn white_space_is_looked_at_once_and_bounded() {
+        let space = " ".repeat(limits::REPLY_BYTES);
+        for beginning in ["", "<think>", "<think>Hm."] {
+            let mut tags = ThinkTags::default();
+            tags.take(beginning).unwrap();
+            tags.take(&space).unwrap();
+            assert!(matches!(tags.take(" "), Err(Fault::TooLarge { .. })), "{beginning}");
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! What a model that coordinates can look at and do. Its calls are answered from the moment: it stands still meanwhile.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, LazyLock},
+};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{
+    super::{
+        super::{CoordinatorInput, MemberProfile},
+        quote::quoted,
+    },
+    coordinator_prompt,
+    model_decision::name_schema,
+};
+use crate::{
+    chat::{ChatEntry, ToolSpec},
+    limits, tool,
+};
+
+pub const STATUS: &str = "get_team_status";
+pub const OLDER: &str = "get_shared_summary";
+pub const ASSIGN: &str = "assign_task";
+pub const FINISH: &str = "finish";
+
+/// Something that a model looks at before it decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CoordinatorLookup {
+    /// How the members are.
+    Status,
+    /// Messages before those that it is shown, this page of them; the first has the newest ones.
+    Older(u32),
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub struct TeamStatusArgs {}
+
+#[derive(Deserialize, JsonSchema)]
+pub struct OlderMessagesArgs {
+    /// Which page; 1, or left out, is the one with the newest of them.
+    #[serde(default)]
+    pub page: Option<u32>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub struct AssignArgs {
+    /// Who works next. All of them work at once: name more than one only if they need nothing of each other.
+    pub assignments: Vec<AssignmentArg>,
+    /// Why, in one sentence.
+    #[serde(default)]
+    pub reasoning: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub struct AssignmentArg {
+    /// The member's name.
+    #[schemars(with = "String")]
+    pub member: Value,
+    /// What it is to do now; it sees the conversation, and only this member sees the task. Left out: it goes on by
+    /// itself.
+    #[serde(default)]
+    pub task: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub struct FinishArgs {
+    /// The team's answer. Left out: the last message of the conversation is.
+    #[serde(default)]
+    pub answer: Option<String>,
+    /// Why, in one sentence.
+    #[serde(default)]
+    pub reasoning: Option<String>,
+}
+
+/// The tools; without those that only look if it may look at nothing more.
+pub fn specs(members: &[MemberProfile], may_look: bool) -> Arc<[Arc<ToolSpec>]> {
+    static OTHERS: LazyLock<[Arc<ToolSpec>; 3]> = LazyLock::new(|| {
+        [
+            tool::spec::<FinishArgs>(FINISH, "Ends the work of the team, once the task is done."),
+            tool::spec::<TeamStatusArgs>(STATUS, "Shows each member, its role, how it fared and its last message."),
+            tool::spec::<OlderMessagesArgs>(
+                OLDER,
+                "Shows what was said before the messages that you are shown, in pages.",
+            ),
+        ]
+        .map(Arc::new)
+    });
+    let others = &OTHERS[..if may_look { 3 } else { 1 }];
+    std::iter::once(Arc::new(assign(members))).chain(others.iter().cloned()).collect()
+}
+
+/// The tool that says who works, with the names of those who can.
+fn assign(members: &[MemberProfile]) -> ToolSpec {
+    let mut spec = tool::spec::<AssignArgs>(ASSIGN, "Decides who works next, and on what.");
+    let mut schema: Value = serde_json::from_str(spec.input_schema.get()).expect("a schema is JSON");
+    list_names(&mut schema, &name_schema(members));
+    spec.input_schema = serde_json::value::to_raw_value(&schema).expect("a schema is JSON").into();
+    spec
+}
+
+/// Puts what is known of names beside what is said of the property `member`, wherever it stands.
+fn list_names(schema: &mut Value, names: &Value) {
+    let Value::Object(keys) = schema else { return };
+    for (key, value) in keys {
+        match (key.as_str(), value) {
+            ("member", Value::Object(member)) => {
+                member.extend(names.as_object().into_iter().flatten().map(|(key, value)| (key.clone(), value.clone())));
+            }
+            (_, value) => list_names(value, names),
+        }
+    }
+}
+
+impl CoordinatorLookup {
+    /// The call that it was.
+    pub fn call(self) -> String {
+        match self {
+            Self::Status => STATUS.into(),
+            Self::Older(page) => format!("{OLDER}, page {page}"),
+        }
+    }
+
+    /// What is to be seen. `older` are the messages before those that are shown.
+    pub fn at(self, moment: &CoordinatorInput<'_>, older: &[&ChatEntry]) -> String {
+        match self {
+            Self::Status => status(moment),
+            Self::Older(page) => self::older(moment, older, page),
+        }
+    }
+}
+
+fn status(moment: &CoordinatorInput<'_>) -> String {
+    let mut wrote: HashMap<&str, (usize, &ChatEntry)> = HashMap::new();
+    for entry in moment.shared.iter().rev().filter(|entry| coordinator_prompt::is_shown(entry)) {
+        if let Some(member) = entry.message.member() {
+            wrote.entry(member).or_insert((0, entry)).0 += 1;
+        }
+    }
+    let chars = limits::COORDINATOR_LOOKUP_CHARS / moment.members.len().max(1);
+    let one = |member: &MemberProfile| {
+        let who = format!("{:?} (role: {:?})", &*member.name, &*member.role);
+        match wrote.get(&*member.name) {
+            None => format!("{who} has said nothing yet."),
+            Some((1, last)) => format!("{who} has said:\n{}", quoted(&coordinator_prompt::words(last), chars)),
+            Some((count, last)) => {
+                format!(
+                    "{who} has written {count} messages, the last one:\n{}",
+                    quoted(&coordinator_prompt::words(last), chars)
+                )
+            }
+        }
+    };
+    let told: Vec<_> = moment.members.iter().map(one).collect();
+    format!("{}{}", told.join("\n"), coordinator_prompt::reports(moment))
+}
+
+fn older(moment: &CoordinatorInput<'_>, older: &[&ChatEntry], page: u32) -> String {
+    let pages = older.len().div_ceil(limits::COORDINATOR_PAGE);
+    if older.is_empty() {
+        return "There are no messages before those that you are shown.".into();
+    }
+    let at = usize::try_from(page.max(1)).unwrap_or(usize::MAX);
+    if at > pages {
+        return format!("There is no page {at}: older messages have {pages}.");
+    }
+    let end = older.len() - (at - 1) * limits::COORDINATOR_PAGE;
+    let start = end.saturating_sub(limits::COORDINATOR_PAGE);
+    let chars = limits::COORDINATOR_LOOKUP_CHARS / limits::COORDINATOR_PAGE;
+    let shown: Vec<_> = older[start..end].iter().map(|entry| coordinator_prompt::shown(moment, entry, chars)).collect();
+    format!("Messages {} to {end} of {}, page {at} of {pages}:\n{}", start + 1, older.len(), shown.join("\n"))
+}
