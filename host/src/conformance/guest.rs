@@ -65,7 +65,7 @@ pub(super) fn component(fields: &str, kind: Kind) -> Result<Vec<u8>, String> {
 }
 
 /// What a guest has: of which kind, unless its text has this, and the text. Described for authors of attacks in
-/// `host/docs/conformance.md`.
+/// `docs/conformance.md`.
 const REST: &[(Option<Kind>, &str, &str)] = &[
     (None, "(export \"memory\")", "(memory $memory (export \"memory\") 64)"),
     (

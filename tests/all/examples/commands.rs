@@ -41,17 +41,17 @@ const DOCUMENTS: [(&str, &[(&str, How)]); 10] = [
     ),
     ("plugins/README.md", &[("run --no-session --model script --output json", How::By("all/examples.rs"))]),
     (
-        "host/docs/any-component.md",
+        "docs/any-component.md",
         &[
             ("plugin inspect plugins/adder.wasm", How::By("all/functions.rs")),
             ("plugin inspect plugins/calc.wasm", How::By("all/functions/inspected.rs")),
             ("run --plugins plugins \"What is 2 and 40?\"", How::Needs("a key or a local server")),
         ],
     ),
-    ("host/docs/config.md", &[]),
-    ("host/docs/conformance.md", &[("conformance", How::By("all/conformance.rs"))]),
+    ("docs/config.md", &[]),
+    ("docs/conformance.md", &[("conformance", How::By("all/conformance.rs"))]),
     (
-        "host/docs/mcp-servers.md",
+        "docs/mcp-servers.md",
         &[
             ("mcp list", How::By("all/mcp.rs")),
             ("mcp approve", How::By("all/mcp.rs")),
@@ -59,14 +59,14 @@ const DOCUMENTS: [(&str, &[(&str, How)]); 10] = [
         ],
     ),
     (
-        "host/docs/mcp.md",
+        "docs/mcp.md",
         &[
             ("mcp --plugins target/plugins", How::Needs("the program npx; tests/all/serving.rs serves the same")),
             ("mcp --config shelly.yaml --http", How::By("all/serving.rs")),
         ],
     ),
-    ("host/docs/providers.md", &[("provider check", How::Needs("a key or a local server"))]),
-    ("host/docs/sessions.md", &[]),
+    ("docs/providers.md", &[("provider check", How::Needs("a key or a local server"))]),
+    ("docs/session-format.md", &[]),
 ];
 
 /// How a command is tested. The first entry whose words it begins with holds.
@@ -131,8 +131,8 @@ fn all(wanted: How) -> Vec<String> {
 #[test]
 fn every_document_with_commands_is_known() {
     let mut found = BTreeSet::from(["README.md", "examples/README.md", "plugins/README.md"].map(str::to_owned));
-    for entry in fs::read_dir(root().join("host/docs")).unwrap() {
-        found.insert(format!("host/docs/{}", entry.unwrap().file_name().to_str().unwrap()));
+    for entry in fs::read_dir(root().join("docs")).unwrap() {
+        found.insert(format!("docs/{}", entry.unwrap().file_name().to_str().unwrap()));
     }
     let known = DOCUMENTS.map(|(document, _)| document);
     for document in found {
