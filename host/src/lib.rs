@@ -111,4 +111,4 @@ pub mod cli;
 // The program of the page on embedding is a test.
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/embedding.md")]
-struct EmbeddingPage;
+pub struct EmbeddingPage;
