@@ -176,7 +176,7 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
-    /// The exit code, as documented in the README. 0 is an answer, and nothing else is.
+    /// The exit code, as documented in `docs/operating.md`. 0 is an answer, and nothing else is.
     pub fn exit_code(self) -> u8 {
         match self {
             Self::Run => 1,

@@ -107,3 +107,8 @@ pub mod config;
 pub mod fuzz;
 
 pub mod cli;
+
+// The program of the page on embedding is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/embedding.md")]
+pub struct EmbeddingPage;

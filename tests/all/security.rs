@@ -1,10 +1,10 @@
-//! `SECURITY.md` claims nothing that no test shows.
+//! `docs/security-claims.md` claims nothing that no test shows.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
 /// The rows of its table: the claim, the file and the test.
 fn claims() -> Vec<(String, String, String)> {
-    let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../SECURITY.md")).unwrap();
+    let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/security-claims.md")).unwrap();
     let table = text.split("| claim | test |\n|---|---|\n").nth(1).expect("there is the table");
     let rows = table.lines().take_while(|line| line.starts_with('|'));
     let row = |line: &str| {
@@ -51,6 +51,6 @@ fn no_file_of_attacks_is_without_a_claim() {
         let text = fs::read_to_string(all.join(&file)).unwrap();
         // The guests themselves, and the edges of an import that stand beside its tests.
         let has_tests = text.contains("#[tokio::test") && name != "kv.rs";
-        assert!(!has_tests || claimed.contains(&file), "{file} shows nothing that SECURITY.md claims");
+        assert!(!has_tests || claimed.contains(&file), "{file} shows nothing that docs/security-claims.md claims");
     }
 }

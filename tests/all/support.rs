@@ -62,10 +62,10 @@ impl Place {
     /// as real ones are, with rules of its own about what is ignored.
     pub fn real_tree(&self, name: &str) -> PathBuf {
         let (source, tree) = (Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap(), self.path().join(name));
-        for part in ["host", "plugins", "sdk", "tests/all", "tests/guests", "wit"] {
+        for part in ["docs", "host", "plugins", "sdk", "tests/all", "tests/guests", "wit"] {
             copy(&source.join(part), &tree.join(part), &["target"]);
         }
-        self.file(&format!("{name}/.gitignore"), "*.snap\n!*mistakes.snap\n/host/docs/\nsrc/**/mod.rs\n");
+        self.file(&format!("{name}/.gitignore"), "*.snap\n!*mistakes.snap\n/docs/\nsrc/**/mod.rs\n");
         self.file(&format!("{name}/plugins/.gitignore"), "# all but one\nCargo.toml\n!/kit/Cargo.toml\nread-files/\n");
         self.file(&format!("{name}/sdk/.gitignore"), "rust/src/*.rs\n!rust/src/fs.rs\n");
         self.git(&tree, &["init", "--quiet", "--initial-branch=main"]);

@@ -47,7 +47,7 @@ fn code(text: &str) -> String {
     text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
 }
 
-/// What each module may name of the others, as the map in the README says. Everyone may name these four.
+/// What each module may name of the others, as the list in `docs/architecture.md` says. Everyone may name these four.
 const EVERYONE: [&str; 4] = ["chat", "event", "limits", "error"];
 const MAY_NAME: [(&str, &[&str]); 33] = [
     ("chat", &[]),
@@ -187,13 +187,66 @@ fn named_modules(code: &str) -> Vec<String> {
     named
 }
 
+/// The page on the architecture, which people read before the code.
+const ARCHITECTURE: &str = "docs/architecture.md";
+
 #[test]
-fn the_readme_has_the_same_map() {
-    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+fn the_page_on_the_architecture_has_the_same_map() {
+    let page = fs::read_to_string(root().join(ARCHITECTURE)).unwrap();
     for (from, to) in MAY_NAME.iter().filter(|(_, to)| !to.is_empty()) {
         let line = format!("{from:8} → {}", to.join(", "));
-        assert!(readme.lines().any(|found| found == line), "README.md lacks the line `{line}`");
+        assert!(page.lines().any(|found| found == line), "{ARCHITECTURE} lacks the line `{line}`");
     }
+    let modules: Vec<_> = page.lines().filter(|line| line.starts_with("| `")).collect();
+    for (module, _) in MAY_NAME.iter().filter(|(module, _)| !["main", "lib"].contains(module)) {
+        let named = format!("`{module}`");
+        assert!(modules.iter().any(|line| line.contains(&named)), "{ARCHITECTURE} does not say what {named} is for");
+    }
+}
+
+#[test]
+fn the_page_on_the_architecture_names_files_that_exist() {
+    let page = fs::read_to_string(root().join(ARCHITECTURE)).unwrap();
+    let files: Vec<_> = page.split('`').skip(1).step_by(2).filter(|code| code.starts_with("host/src/")).collect();
+    assert!(files.len() > 20, "{files:?}");
+    for file in files {
+        assert!(root().join(file).is_file(), "{ARCHITECTURE} names `{file}`, which is not there");
+    }
+}
+
+/// Links between documents, and to files of the repository, lead somewhere.
+#[test]
+fn links_of_documents_lead_to_files() {
+    let mut documents = files(&["docs", "examples", "plugins", "sdk", "tests/benches", "tests/fuzz"], &[".md"]);
+    for name in ["README.md", "SECURITY.md", "CONTRIBUTING.md"] {
+        documents.push((name.to_owned(), fs::read_to_string(root().join(name)).unwrap()));
+    }
+    for (path, text) in documents {
+        let folder = root().join(&path).parent().unwrap().to_owned();
+        // What stands in fences is no link.
+        let prose = text.split("```").step_by(2).collect::<String>();
+        for link in prose.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(link, _)| link) {
+            let file = link.split('#').next().unwrap();
+            let is_elsewhere = file.is_empty() || file.contains("://");
+            assert!(is_elsewhere || folder.join(file).exists(), "{path}: the link `{link}` leads nowhere");
+        }
+    }
+}
+
+/// Each page is in the table of contents of the book.
+#[test]
+fn the_book_has_every_page() {
+    let contents = fs::read_to_string(root().join("docs/SUMMARY.md")).unwrap();
+    for (path, _) in files(&["docs"], &[".md"]) {
+        let name = path.strip_prefix("docs/").unwrap();
+        assert!(name == "SUMMARY.md" || contents.contains(&format!("]({name})")), "docs/SUMMARY.md lacks {name}");
+    }
+}
+
+#[test]
+fn the_readme_is_short_and_has_no_placeholders() {
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    assert!(readme.lines().count() <= 150, "a front door has at most 150 lines");
     let placeholder =
         |word: &str| word.len() > 5 && word.contains('_') && word.bytes().all(|b| b.is_ascii_uppercase() || b == b'_');
     let known = [
@@ -324,7 +377,7 @@ fn manifests_name_the_params_of_their_plugins() {
 
 #[test]
 fn no_merge_is_left_half_done() {
-    let folders = ["host", "sdk", "plugins", "tests", "wit", "examples"];
+    let folders = ["docs", "host", "sdk", "plugins", "tests", "wit", "examples"];
     for (path, text) in files(&folders, &[".rs", ".md", ".toml", ".wit", ".yaml"]) {
         for mark in ["<".repeat(7), ">".repeat(7)] {
             assert!(!text.lines().any(|line| line.starts_with(&mark)), "{path}: `{mark}` is a mark of a merge");

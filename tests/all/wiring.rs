@@ -297,11 +297,11 @@ fn plugins_of_a_config_are_listed() {
 
 #[test]
 fn the_page_on_the_config_has_every_key() {
-    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../host/docs/config.md")).unwrap();
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/config.md")).unwrap();
     let block = page.split("```yaml\n").nth(1).unwrap().split("```").next().unwrap();
     Config::parse(block, "/".into()).unwrap_or_else(|report| panic!("{report}"));
     for key in all_keys() {
         let name = key.split_once('.').unwrap().1;
-        assert!(block.contains(&format!("{name}:")), "host/docs/config.md: the config lacks `{name}`");
+        assert!(block.contains(&format!("{name}:")), "docs/config.md: the config lacks `{name}`");
     }
 }

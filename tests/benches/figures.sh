@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Takes the figures of README.md and tests/benches/README.md, and says of which machine, when and beside what load.
+# Takes the figures of docs/performance.md and tests/benches/README.md, and says of which machine, when and beside what load.
 #
 #   tests/benches/figures.sh                     all benchmarks, about half an hour beside the build
 #   tests/benches/figures.sh tool_call agent     these alone

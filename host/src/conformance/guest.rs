@@ -65,7 +65,7 @@ pub(super) fn component(fields: &str, kind: PluginKind) -> Result<Vec<u8>, Strin
 }
 
 /// What a guest has: of which kind, unless its text has this, and the text. Described for authors of attacks in
-/// `host/docs/conformance.md`.
+/// `docs/conformance.md`.
 const REST: &[(Option<PluginKind>, &str, &str)] = &[
     (None, "(export \"memory\")", "(memory $memory (export \"memory\") 64)"),
     (

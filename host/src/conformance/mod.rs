@@ -6,7 +6,7 @@
 //! took. Before and after the suite the same process makes runs as they should be, and is measured. An attack with bounds on
 //! the host is played in a process of its own, which is measured and ends with it.
 //!
-//! The format of a suite is described in `host/docs/conformance.md`.
+//! The format of a suite is described in `docs/conformance.md`.
 
 mod attack;
 mod attack_process;

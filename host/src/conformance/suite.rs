@@ -21,7 +21,7 @@ pub struct AttackSuite {
 const TEXT: &str = "component.wat";
 const FIELDS: &str = "guest.wat";
 const HINT: &str = "a suite is a folder of folders, each with an attack.toml and a component.wasm, component.wat or \
-                    guest.wat: see host/docs/conformance.md";
+                    guest.wat: see docs/conformance.md";
 
 impl AttackSuite {
     /// Those that are built in. Their components are made when they are needed.

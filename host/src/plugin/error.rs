@@ -108,7 +108,7 @@ impl PluginError {
             Self::LeadsOut { .. } => report.hint("put the file itself there in place of the link"),
             Self::Changed { .. } => report.hint("run again, when nothing is building or copying it any more"),
             Self::NoManifest { folder } => report.hint(format!(
-                "write one there that names the component (`id`, `component`, `kinds`: see host/docs/any-component.md), or put \
+                "write one there that names the component (`id`, `component`, `kinds`: see docs/any-component.md), or put \
                  the component alone into {}",
                 folder.parent().unwrap_or(folder).display()
             )),
@@ -175,7 +175,7 @@ impl PluginError {
             }
             Self::Functions { message, .. } => report.cause(message).hint("correct its plugin.toml"),
             Self::NoFunction { why, .. } => {
-                report.cause(why).hint("export a function of values that JSON has: see host/docs/any-component.md")
+                report.cause(why).hint("export a function of values that JSON has: see docs/any-component.md")
             }
             Self::BadTool { message, .. } => report.cause(message).hint(AUTHOR),
             // The SDK writes the text of a panic to the log.

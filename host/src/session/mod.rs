@@ -2,7 +2,7 @@
 //!
 //! A [`SessionStore`] is the folder that holds all sessions of a project. A [`Session`] is one that is open for writing: it is
 //! the [`Recorder`](crate::agent::journal::Recorder) of its runs. What is on disk is described, for whoever wants to
-//! read it without us, in `host/docs/sessions.md`.
+//! read it without us, in `docs/session-format.md`.
 //!
 //! ```
 //! use std::sync::Arc;

@@ -523,7 +523,7 @@ mod tests {
             kinds.insert(value["kind"].as_str().unwrap().to_owned());
         }
         let source = include_str!("journal_record.rs");
-        let (_, body) = source.split_once("pub enum Record {\n").unwrap();
+        let (_, body) = source.split_once("pub enum JournalRecord {\n").unwrap();
         let (body, _) = body.split_once("\n}\n").unwrap();
         let is_case = |line: &&str| line.starts_with("    ") && line[4..].starts_with(|c: char| c.is_ascii_uppercase());
         assert_eq!(kinds.len(), body.lines().filter(is_case).count(), "a kind is missing: {kinds:?}");

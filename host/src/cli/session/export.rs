@@ -46,7 +46,7 @@ pub struct SessionExportArgs {
 enum ExportFormat {
     /// For people.
     Markdown,
-    /// For programs: one JSON value, described in host/docs/sessions.md.
+    /// For programs: one JSON value, described in docs/session-format.md.
     Json,
 }
 
