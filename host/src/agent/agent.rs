@@ -16,7 +16,7 @@ use crate::{
     tool::{Tool, ToolBox, ToolMiddleware, ToolSource},
 };
 
-/// A model with instructions and tools of its own. Made once, run as often as you like; clones are cheap.
+/// A model with its own instructions and tools. Built once, run any number of times; clones are cheap.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -42,63 +42,63 @@ use crate::{
 /// ```
 #[derive(Clone)]
 pub struct Agent {
-    /// Its name, by which others delegate to it.
+    /// The name by which other agents delegate to it.
     pub name: Arc<str>,
-    /// What it is good for, for people and for other agents.
+    /// The purpose of the agent, as shown to people and to other agents.
     pub description: Arc<str>,
-    /// What it is told to do and how.
+    /// The instructions: its task and how to do it.
     pub instructions: Arc<str>,
-    /// What to show before its name.
+    /// The text that is shown before its name.
     pub prefix: Arc<str>,
     /// The model.
     pub completer: Arc<dyn Completer>,
-    /// Its tools, and nobody else's.
+    /// The tools of this agent alone.
     pub tools: ToolBox,
-    /// Those of its tools that come and go: looked at before each turn.
+    /// Sources of tools that come and go. The agent reads them before each turn.
     pub sources: Vec<Arc<dyn ToolSource>>,
-    /// What looks at its chat in every turn, in order.
+    /// The effects that are called in every turn, in order.
     pub effects: Vec<Arc<dyn Effect>>,
-    /// What stands around its runs, outermost first.
+    /// The middleware around its runs, outermost first.
     pub middleware: Vec<Arc<dyn RunMiddleware>>,
-    /// What stands around its requests to a model, outermost first. Those that its effects make go through it as well.
+    /// The middleware around its requests to a model, outermost first. Requests that its effects make pass through it too.
     pub model_middleware: Vec<Arc<dyn ModelMiddleware>>,
-    /// What stands around its tool calls, outermost first.
+    /// The middleware around its tool calls, outermost first.
     pub tool_middleware: Arc<[Arc<dyn ToolMiddleware>]>,
-    /// Models beside its own, by their names, for effects and middleware that may send requests to them.
+    /// Further models, by name, to which its effects and middleware may send requests.
     pub models: Arc<BTreeMap<String, Arc<dyn Completer>>>,
-    /// Procedures that it knows. Those with a description are loaded on demand: see [`Agent::with_skills`].
+    /// The procedures that the agent knows. Those with a description are loaded on demand: see [`Agent::with_skills`].
     pub skills: Arc<[Skill]>,
-    /// What is known of the project, for the system prompt.
+    /// Facts about the project, for the system prompt.
     pub context: Arc<str>,
-    /// What one run may spend, its delegations included.
+    /// The budget of one run, its delegations included.
     pub budget: Budget,
-    /// What those that it starts may not exceed, nor those that they start.
+    /// The upper bound on what the agents that it starts may do, and the agents that those start.
     pub delegable: Ceiling,
-    /// What its plugins have got, to be told when it runs.
+    /// The capabilities that its plugins were granted or denied, reported when it runs.
     pub grants: Arc<GrantDecisions>,
-    /// Those it works with; none: it works alone.
+    /// The agents that it works with; `None` if it works alone.
     pub crew: Option<Arc<AgentGroup>>,
-    /// How it runs.
+    /// Options of its runs.
     pub options: AgentRunOptions,
 }
 
-/// How an agent runs.
+/// Options of an agent's runs.
 #[derive(Debug, Clone)]
 pub struct AgentRunOptions {
-    /// Turns of one run.
+    /// The maximum number of turns of one run.
     pub max_iterations: u32,
-    /// The turn, counted from 0, before which the agent is told once that it must come to an end; 0: never.
+    /// The turn, counted from 0, before which the agent is told once to come to an end; 0: never.
     pub warn_iterations: u32,
-    /// How deep it may delegate: it may if it runs at a smaller depth. 0: not at all.
+    /// The depth below which the agent may delegate: it may if it runs at a smaller depth. 0: it may not delegate.
     pub max_delegation_depth: u32,
-    /// As one that was delegated to: whether it may hand its task over (not if 0). As one that delegates: how often a
-    /// task may be handed on (if 0, [`limits::HAND_OVERS`] times).
+    /// For an agent that was delegated to: 0 forbids it to hand its task over, any other value allows it. For an agent that
+    /// delegates: the number of times that a task may be handed over (if 0, [`limits::HAND_OVERS`] times).
     pub max_handoffs: u32,
-    /// Who answers the questions of those that it delegates to.
+    /// The mode in which questions of the agents that it delegates to are answered.
     pub interaction: InteractionMode,
-    /// How long a question of one that it delegated to waits for its answer; none: as long as the run goes on.
+    /// The time that a question of such an agent waits for its answer; `None`: as long as the run lasts.
     pub question_timeout: Option<Duration>,
-    /// Whether the system prompt has the hints on how to work.
+    /// Adds the hints on how to work to the system prompt.
     pub behavioral_hints: bool,
 }
 
@@ -116,21 +116,21 @@ impl Default for AgentRunOptions {
     }
 }
 
-/// Who answers the questions of an agent that was delegated to.
+/// The mode in which questions of an agent that was delegated to are answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum InteractionMode {
-    /// The context that it was given, at once.
+    /// The question is answered at once, from the context that the agent was given.
     #[default]
     Blocking,
-    /// As the delegating agent says for each task; blocking where it does not say.
+    /// The delegating agent chooses the mode for each task; blocking where it does not choose.
     Auto,
-    /// The delegating agent, unless it says otherwise for a task.
+    /// The delegating agent answers, unless it chooses otherwise for a task.
     Interactive,
 }
 
 impl Agent {
-    /// An agent that has only a model and instructions.
+    /// Creates an agent that has only a model and instructions.
     pub fn new(name: impl Into<Arc<str>>, instructions: impl Into<Arc<str>>, completer: Arc<dyn Completer>) -> Self {
         Self {
             name: name.into(),
@@ -155,39 +155,39 @@ impl Agent {
         }
     }
 
-    /// What it is good for.
+    /// Sets the description of its purpose.
     pub fn with_description(mut self, description: impl Into<Arc<str>>) -> Self {
         self.description = description.into();
         self
     }
 
-    /// One more tool.
+    /// Adds a tool.
     ///
     /// # Panics
     ///
-    /// If it has a tool of that name; [`ToolBox::register`] returns that as an error.
+    /// Panics if the agent has a tool of that name; [`ToolBox::register`] returns that as an error.
     pub fn with_tool(mut self, tool: impl Tool + 'static) -> Self {
         self.tools = self.tools.with(tool);
         self
     }
 
-    /// More tools, that come and go.
+    /// Adds a source of tools that come and go.
     pub fn with_source(mut self, source: Arc<dyn ToolSource>) -> Self {
         self.sources.push(source);
         self
     }
 
-    /// What each of its sources has now.
+    /// Returns the tools that each of its sources has now.
     pub fn of_sources(&self) -> Vec<ToolBox> {
         self.sources.iter().map(|source| source.tools()).collect()
     }
 
-    /// Whether its sources have what they had [then](Agent::of_sources).
+    /// Returns `true` if its sources still have the tools `then`, which [`Agent::of_sources`] returned earlier.
     pub fn has_same_tools(&self, then: &[ToolBox]) -> bool {
         self.of_sources().iter().zip(then).all(|(now, then)| now.is_same(then))
     }
 
-    /// All its tools as they are now: of two whose names clash or look alike the first.
+    /// Returns all its tools as they are now. Of two whose names are equal or look alike, the first one is used.
     pub fn toolbox(&self) -> ToolBox {
         self.sources.iter().fold(self.tools.clone(), |mut tools, source| {
             for clash in tools.extend(source.tools()) {
@@ -197,49 +197,49 @@ impl Agent {
         })
     }
 
-    /// One more effect, after those that it has.
+    /// Adds an effect after the existing ones.
     pub fn with_effect(mut self, effect: impl Effect + 'static) -> Self {
         self.effects.push(Arc::new(effect));
         self
     }
 
-    /// One more middleware, inside those that it has.
+    /// Adds a middleware inside the existing ones.
     pub fn with_middleware(mut self, middleware: impl RunMiddleware + 'static) -> Self {
         self.middleware.push(Arc::new(middleware));
         self
     }
 
-    /// One more middleware around its requests to a model, inside those that it has.
+    /// Adds a middleware around its requests to a model, inside the existing ones.
     pub fn with_model_middleware(mut self, middleware: impl ModelMiddleware + 'static) -> Self {
         self.model_middleware.push(Arc::new(middleware));
         self
     }
 
-    /// One more middleware around its tool calls, inside those that it has.
+    /// Adds a middleware around its tool calls, inside the existing ones.
     pub fn with_tool_middleware(mut self, middleware: impl ToolMiddleware + 'static) -> Self {
         let more: Arc<dyn ToolMiddleware> = Arc::new(middleware);
         self.tool_middleware = self.tool_middleware.iter().cloned().chain([more]).collect();
         self
     }
 
-    /// These skills, and the tool `load_skill` if any of them is loaded on demand. Their folders are named to the model
-    /// as they lie below `project_root`.
+    /// Sets its skills, and adds the tool `load_skill` if any of them is loaded on demand. The model reads their folders as
+    /// paths below `project_root`.
     pub fn with_skills(mut self, skills: Vec<Skill>, project_root: &Path) -> Self {
         self.skills = skills.into();
         if let Some(load) = LoadSkill::new(self.skills.iter(), project_root) {
-            // A tool of that name that is there already is the user's own.
+            // An existing tool of that name is the user's own and wins.
             let _ = self.tools.register(Arc::new(load));
         }
         self
     }
 
-    /// What one run may spend.
+    /// Sets the budget of one run.
     pub fn with_budget(mut self, budget: Budget) -> Self {
         self.budget = budget;
         self
     }
 
-    /// Those it works with, to whom it may delegate `depth` levels deep.
+    /// Sets the group of agents that it works with, and lets it delegate `depth` levels deep.
     pub fn with_crew(mut self, crew: Arc<AgentGroup>, depth: u32) -> Self {
         self.crew = Some(crew);
         self.options.max_delegation_depth = depth;
@@ -249,5 +249,5 @@ impl Agent {
 
 static PREFIX: LazyLock<Arc<str>> = LazyLock::new(|| DEFAULT_PREFIX.into());
 
-/// What is shown before the name of an agent that has no prefix of its own.
+/// The prefix of an agent that sets none.
 pub const DEFAULT_PREFIX: &str = "🤖";

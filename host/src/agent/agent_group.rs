@@ -24,21 +24,21 @@ use crate::{
     tool::outside_of_calls,
 };
 
-/// What agents that work together share: the registry, the task board, what was learned from failures, and who works
-/// right now. One crew serves one run, or the runs of one session.
+/// The state that agents working together share: the registry, the task board, the reflections on failures, and the roster
+/// of running agents. One group serves one run, or all runs of one session.
 ///
 /// ```
 /// use std::sync::Arc;
 /// use shelly_host::{
-///     agent::{Agent, Crew, Entry, Registry},
+///     agent::{Agent, AgentEntry, AgentGroup, AgentRegistry},
 ///     chat::{Chat, Message},
 ///     event::RunCx,
 ///     model::ScriptedCompleter,
 /// };
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let registry = Registry::new();
-/// registry.register(Entry::new("researcher", "Finds facts"), || {
+/// let registry = AgentRegistry::new();
+/// registry.register(AgentEntry::new("researcher", "Finds facts"), || {
 ///     let model = ScriptedCompleter::new([ScriptedCompleter::calls(&[(
 ///         "1",
 ///         "task_complete",
@@ -46,7 +46,7 @@ use crate::{
 ///     )])]);
 ///     Agent::new("researcher", "Find facts.", Arc::new(model))
 /// });
-/// let crew = Arc::new(Crew::new(registry));
+/// let crew = Arc::new(AgentGroup::new(registry));
 ///
 /// let model = ScriptedCompleter::new([
 ///     ScriptedCompleter::calls(&[(
@@ -64,28 +64,28 @@ use crate::{
 /// # Ok(()) }
 /// ```
 pub struct AgentGroup {
-    /// Who there is to delegate to.
+    /// The agents to which tasks can be delegated.
     pub registry: AgentRegistry,
-    /// Tasks whose life follows the delegations that name them.
+    /// The tasks whose status follows the delegations that name them.
     pub board: Option<TaskBoard>,
-    /// Where failures are written down and found again.
+    /// The store of reflections on failures.
     pub reflections: Option<ReflectionStore>,
-    /// Where what happens is written down, so that it can go on in another process.
+    /// The journal from which another process can resume the runs.
     pub(super) journal: Option<Arc<Journal>>,
     roster: Roster,
     limits: RunLimits,
-    /// Places for agents that work at once; one that waits for others has none.
+    /// The permits of agents that work at once; an agent that waits for others holds none.
     places: Arc<Semaphore>,
     begun: AtomicUsize,
     conversations: Arc<ConversationBudget>,
-    /// The members of teams that have worked, which count as agents once each.
+    /// The team members that have worked. Each counts as one agent.
     members: Mutex<HashSet<Arc<str>>>,
     ledger: Mutex<Ledger>,
     /// The newest system prompt of each agent, by its name in the registry.
     prompts: Mutex<HashMap<Arc<str>, Arc<Message>>>,
 }
 
-/// Who is at work, by instance name.
+/// The running agents, by instance name.
 type Roster = Arc<Mutex<HashMap<Arc<str>, RunningAgent>>>;
 
 impl Default for AgentGroup {
@@ -114,23 +114,24 @@ struct RunningAgent {
     cancel: CancellationToken,
 }
 
-/// Tells the operator why an agent cannot be started, and returns what whoever asked for it is told: not why.
+/// Tells the operator why an agent cannot be started, and returns the text for the requester, which does not give the
+/// reason.
 pub(super) async fn refusal(cx: &RunCx, name: &str, refused: &AgentRefusal) -> String {
     let message = format!("{} cannot start agent `{name}`: {refused}", cx.agent);
     cx.events.emit(Event::Warning { message }).await;
     format!("agent `{name}` cannot be started from here")
 }
 
-/// Why no more agents may work in a run.
+/// The reason why no more agents may work in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum TooManyAgents {
-    /// So many have worked.
+    /// The maximum number of agents has worked already.
     #[error(
         "{0} agents have worked in this run already, and no more may (limit `runs.agents`): do the rest yourself, or a person \
          raises it in the config"
     )]
     Agents(usize),
-    /// The conversations hold so many bytes.
+    /// The conversations hold the maximum number of bytes.
     #[error(
         "the conversations of this run hold the {0} bytes that they may together (limit `runs.chat_bytes`), so no more agents \
          may begin: do the rest yourself, or a person raises it in the config"
@@ -138,68 +139,68 @@ pub(crate) enum TooManyAgents {
     Conversations(usize),
 }
 
-/// Why an agent cannot be started, for whoever asked for it.
+/// The reason why an agent cannot be started, as shown to the requester.
 pub(super) enum SpawnError {
-    /// There is none of this name.
+    /// The registry has no agent of this name.
     Unknown(String),
-    /// It cannot do without what the ceiling takes away.
+    /// The ceiling takes away something that the agent needs.
     Refused(String),
 }
 
-/// Why a message was not taken.
+/// The reason why a message was not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
-    /// Nobody of this name works.
+    /// No agent of this name is running.
     #[error("no agent of this name is at work")]
     NotWorking,
-    /// It has not read what it was sent before.
+    /// The agent has not read the messages that it was sent before.
     #[error("{} messages wait for it already", limits::INBOX_MESSAGES)]
     Full,
-    /// It is not a user's message, has calls or results, or nothing in it.
+    /// The message is not a user's, has calls or results, or is empty.
     #[error("only a user message with something in it can be sent")]
     Unfit,
 }
 
 impl AgentGroup {
-    /// Those in this registry, without a board.
+    /// Creates a group with these agents and without a task board.
     pub fn new(registry: AgentRegistry) -> Self {
         Self { registry, ..Self::default() }
     }
 
-    /// With bounds on what its agents take together, each at least 1 and at most what a config can name.
+    /// Sets the bounds on what its agents take together, each at least 1 and at most what a config can name.
     pub fn with_limits(self, limits: RunLimits) -> Self {
         let limits = limits.within_ceilings();
         let places = Arc::new(Semaphore::new(limits.working_agents));
         Self { limits, places, conversations: Arc::new(ConversationBudget::new(limits.chat_bytes)), ..self }
     }
 
-    /// The bytes that the conversations of its agents hold together, and their bound.
+    /// Returns the account of the bytes that the conversations of its agents hold together, with its bound.
     pub fn conversations(&self) -> &Arc<ConversationBudget> {
         &self.conversations
     }
 
-    /// With a task board.
+    /// Sets the task board.
     pub fn with_board(mut self, board: TaskBoard) -> Self {
         self.board = Some(board);
         self
     }
 
-    /// With a place for what is learned from failures.
+    /// Sets the store of reflections on failures.
     pub fn with_reflections(mut self, reflections: ReflectionStore) -> Self {
         self.reflections = Some(reflections);
         self
     }
 
-    /// With a place where what happens is written down; the changes of the board too.
+    /// Sets the recorder of the journal. Changes of the task board are recorded too.
     pub fn with_recorder(mut self, recorder: Arc<dyn Recorder>) -> Self {
         self.record_board(&recorder);
         self.journal = Some(Arc::new(Journal::new(recorder)));
         self
     }
 
-    /// The crew of a session that goes on, all of whose agents are registered: what was used counts, numbers of instances
-    /// go on, and [`Agent::resume`](super::Agent::resume) finds those who were at work. `chat` is the conversation that
-    /// [`JournalState::chat`] gave. The board and what agents share are restored by whoever made them.
+    /// Prepares the group of a resumed session, all of whose agents are registered: restores the ledger and the numbers of
+    /// instances, and lets [`Agent::resume`](super::Agent::resume) find the runs that were interrupted. `chat` is the
+    /// conversation that [`JournalState::chat`] returned. The caller restores the task board and the blackboards.
     pub fn resuming(mut self, recorder: Arc<dyn Recorder>, past: JournalState, chat: &Chat) -> Self {
         let members: HashSet<_> = past.members().cloned().collect();
         self.begun = AtomicUsize::new(past.delegates().count() + members.len());
@@ -220,7 +221,7 @@ impl AgentGroup {
         }
     }
 
-    /// Has the changes of a blackboard written down under this name, if what happens is.
+    /// Records the changes of a blackboard under this namespace, if there is a journal.
     pub fn record_blackboard(&self, namespace: &str, blackboard: &Blackboard) {
         if let Some(journal) = &self.journal {
             let (recorder, namespace) = (Arc::clone(journal.recorder()), namespace.to_owned());
@@ -231,14 +232,14 @@ impl AgentGroup {
         }
     }
 
-    /// The instance names of those that work now, sorted.
+    /// Returns the instance names of the running agents, sorted.
     pub fn working(&self) -> Vec<Arc<str>> {
         let mut names: Vec<_> = self.roster().keys().cloned().collect();
         names.sort();
         names
     }
 
-    /// What each agent has used and cost so far, by instance name.
+    /// Returns the usage and cost of each agent so far, by instance name.
     pub fn ledger(&self) -> Ledger {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -247,12 +248,12 @@ impl AgentGroup {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner).record(agent, usage, cost);
     }
 
-    /// Sends a message to an agent at work. It reads it before its next turn; an agent that was about to end goes on for
-    /// it. Whatever is taken is read, or stands in its conversation when its run fails or has no turn left.
+    /// Sends a message to a running agent. The agent reads it before its next turn; an agent that was about to end
+    /// continues for it. An accepted message is read, or is added to the conversation if the run fails or has no turn left.
     ///
     /// # Errors
     ///
-    /// [`SendError`]; the message was not taken.
+    /// Returns a [`SendError`] if the message was not accepted.
     pub fn send(&self, instance: &str, message: Message) -> Result<(), SendError> {
         if message.role != Role::User || message.is_paired() || message.says_nothing() {
             return Err(SendError::Unfit);
@@ -261,22 +262,22 @@ impl AgentGroup {
         working.inbox.put(message)
     }
 
-    /// Cancels an agent at work, and those that work for it. Whoever delegated to it is told; one that nobody delegated
-    /// to ends with [`RunError::Cancelled`](super::RunError::Cancelled). False: nobody of this name works.
+    /// Cancels a running agent and the agents that work for it. The delegating agent is told; an agent without one ends
+    /// with [`RunError::Cancelled`](super::RunError::Cancelled). Returns `false` if no agent of this name is running.
     pub fn cancel(&self, instance: &str) -> bool {
         let working = self.roster().get(instance).cloned();
         working.as_ref().inspect(|working| working.cancel.cancel()).is_some()
     }
 
-    /// What becomes of a task of the board whose agent had ended when the one that delegated it was interrupted: unless it
-    /// was said already, or the task is somebody else's by now.
+    /// Sets the status of a task on the board whose agent had ended when the delegating run was interrupted. Does nothing
+    /// if the status was set already, or if another agent holds the task by now.
     pub(crate) fn settle(&self, task: Option<BoardTaskOutcome>) {
         let (Some(board), Some(BoardTaskOutcome { id, holder, status })) = (&self.board, task) else { return };
         if board
             .get(&id)
             .is_ok_and(|task| task.status == TaskStatus::InProgress && task.assignee.as_deref() == Some(&holder))
         {
-            // As where the agent's work ends: the call that gave the task has not taken effect by it.
+            // As at the normal end of the agent's work: this change is not an effect of the call that gave the task.
             let _ = outside_of_calls(|| board.set_status(&id, status, TaskActor::Agent(&holder)));
         }
     }
@@ -289,7 +290,7 @@ impl AgentGroup {
     ///
     /// # Errors
     ///
-    /// [`TooManyAgents`] if there were as many as there may be, or the conversations hold as much as they may.
+    /// [`TooManyAgents`] if the maximum number of agents, or of bytes in their conversations, is reached.
     pub(crate) fn begin(&self) -> Result<(), TooManyAgents> {
         if self.conversations.held() >= self.conversations.most() {
             return Err(TooManyAgents::Conversations(self.conversations.most()));
@@ -300,7 +301,7 @@ impl AgentGroup {
         counted.map(drop).map_err(|_| TooManyAgents::Agents(most))
     }
 
-    /// Counts a member of a team as one more agent when it works for the first time.
+    /// Counts a team member as one more agent when it works for the first time.
     ///
     /// # Errors
     ///
@@ -314,7 +315,7 @@ impl AgentGroup {
         Ok(())
     }
 
-    /// Numbers of instances go on after this one.
+    /// Continues the numbering of instances after this one.
     fn resume_names(&self, agent: &str, instance: &str) {
         let rest = instance.strip_prefix(agent).and_then(|rest| rest.strip_prefix('-'));
         if let Some(number) = rest.and_then(|rest| rest.rsplit('-').next()).and_then(|number| number.parse().ok()) {
@@ -322,8 +323,8 @@ impl AgentGroup {
         }
     }
 
-    /// An agent under the ceiling of the agent `by`, which starts it. If there is none, whoever asked for it is not told why:
-    /// only the operator is.
+    /// Spawns an agent under the ceiling of the agent `by`, which starts it. If there is none, only the operator is told
+    /// why, not the requester.
     pub(super) async fn hire(
         &self,
         cx: &RunCx,
@@ -339,8 +340,8 @@ impl AgentGroup {
         Err(SpawnError::Refused(refusal(cx, name, &refused).await))
     }
 
-    /// Makes an agent known to those who send messages or cancel, as long as the badge is there. `waiting` is written down
-    /// already; what is sent is from when the inbox is [told to](AgentInbox::record).
+    /// Adds an agent to the roster, where others can send it messages or cancel it until the handle is dropped. `waiting`
+    /// is in the journal already; messages sent later are recorded once [`AgentInbox::record`] was called.
     pub(crate) fn enter(&self, instance: &Arc<str>, waiting: Vec<Message>) -> AgentHandle {
         let (inbox, cancel) = (AgentInbox::new(waiting), CancellationToken::new());
         let working = RunningAgent { inbox: inbox.clone(), cancel: cancel.clone() };
@@ -348,7 +349,7 @@ impl AgentGroup {
         AgentHandle { inbox, cancel, entered: Some((Arc::clone(&self.roster), Arc::clone(instance))) }
     }
 
-    /// A system prompt as a message. All agents that are told the same share it: they can be a thousand.
+    /// Returns a system prompt as a message. All agents with the same prompt share it, as there can be a thousand of them.
     pub(crate) fn share_prompt(&self, agent: &Arc<str>, text: String) -> Arc<Message> {
         let mut prompts = self.prompts.lock().unwrap_or_else(PoisonError::into_inner);
         match prompts.get(agent) {
@@ -366,12 +367,12 @@ impl AgentGroup {
     }
 }
 
-/// An agent's own part of being known.
+/// The entry of a running agent in the roster, with its inbox and cancel token.
 #[derive(Default)]
 pub(crate) struct AgentHandle {
     pub inbox: AgentInbox,
     pub cancel: CancellationToken,
-    /// Where it is known, and by which name.
+    /// The roster, and the agent's instance name there.
     entered: Option<(Roster, Arc<str>)>,
 }
 
@@ -379,14 +380,14 @@ impl Drop for AgentHandle {
     fn drop(&mut self) {
         let Some((roster, name)) = self.entered.take() else { return };
         let mut roster = roster.lock().unwrap_or_else(PoisonError::into_inner);
-        // Another one may have taken the name.
+        // Another agent may have taken the name.
         if roster.get(&name).is_some_and(|working| Arc::ptr_eq(&working.inbox.0, &self.inbox.0)) {
             roster.remove(&name);
         }
     }
 }
 
-/// Messages that wait for an agent's next turn.
+/// The messages that wait for an agent's next turn.
 #[derive(Clone, Default)]
 pub(crate) struct AgentInbox(Arc<Mutex<InboxQueue>>);
 
@@ -394,9 +395,9 @@ pub(crate) struct AgentInbox(Arc<Mutex<InboxQueue>>);
 struct InboxQueue {
     waiting: Vec<Message>,
     closed: bool,
-    /// Where it is written down what was sent; none before the run itself is.
+    /// The journal for sent messages; `None` until the beginning of the run is recorded.
     log: Option<RunJournal>,
-    /// How many of those that wait are written down.
+    /// The number of waiting messages that are in the journal.
     recorded: usize,
 }
 
@@ -406,7 +407,7 @@ impl AgentInbox {
         Self(Arc::new(Mutex::new(InboxQueue { waiting, recorded, ..InboxQueue::default() })))
     }
 
-    /// Writes down what was sent so far and is from now on: the run's beginning is written down.
+    /// Records the messages sent so far and from now on. The beginning of the run must be recorded already.
     pub fn record(&self, log: &RunJournal) {
         let mut letters = self.letters();
         for message in letters.waiting.iter().skip(letters.recorded) {
@@ -430,19 +431,19 @@ impl AgentInbox {
         Ok(())
     }
 
-    /// All that wait.
+    /// Takes all waiting messages.
     pub fn take(&self) -> Vec<Message> {
         std::mem::take(&mut self.letters().waiting)
     }
 
-    /// Takes no more from now on if none waits; what waits otherwise.
+    /// Takes the waiting messages; if there are none, closes the inbox.
     pub fn close_if_empty(&self) -> Vec<Message> {
         let mut letters = self.letters();
         letters.closed = letters.waiting.is_empty();
         std::mem::take(&mut letters.waiting)
     }
 
-    /// Takes no more from now on; what still waits.
+    /// Closes the inbox and takes the messages that still wait.
     pub fn close(&self) -> Vec<Message> {
         let mut letters = self.letters();
         letters.closed = true;
@@ -515,7 +516,7 @@ mod tests {
     async fn team_whose_crew_is_full_fails_and_says_so() {
         let model = ScriptedCompleter::new([ScriptedCompleter::text("done")]);
         let member = Agent::new("ada", "", Arc::new(model));
-        // What a team is lies above this module: a job is all that it gives.
+        // The `team` module depends on this one, so the test builds only the `MemberRun` that a team passes here.
         let crew = Arc::new(AgentGroup::default());
         crew.begun.store(limits::AGENTS_PER_RUN, Ordering::Relaxed);
         let cx = RunCx::new("desk");

@@ -1,4 +1,4 @@
-//! The loop: ask the model, run the tools that it calls, until it answers.
+//! The agent loop: asks the model and runs the tools that it calls, until it answers.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -22,44 +22,44 @@ use crate::{
     tool::{CallStartHook, READ_RESULT, ToolBox, ToolCx},
 };
 
-/// Where in its turn a run is.
+/// The position of a run in its turn.
 #[derive(Default)]
 pub(crate) enum TurnState {
-    /// A turn is to begin.
+    /// A turn is about to begin.
     #[default]
     Turn,
-    /// The run was interrupted when the model was to be asked.
+    /// The run was interrupted when the model was about to be asked.
     Model,
     /// The model has replied.
     Reply(Box<TurnReply>),
 }
 
-/// A reply that stands in the conversation, if it says anything.
+/// A reply of the model. It is in the conversation unless it is empty.
 pub(crate) struct TurnReply {
     pub stop: StopReason,
-    /// One that says nothing: it does not come into the conversation, and is no matter for effects.
+    /// A reply that says nothing. It is not added to the conversation, and effects do not see it.
     pub silent: Option<Message>,
     pub open: OpenCalls,
     /// The tools that the model could call.
     pub tools: ToolBox,
-    /// Whether the effects have looked at it.
+    /// Set after the effects have looked at the reply.
     pub looked: bool,
 }
 
-/// What an agent works with in one run.
+/// The state of an agent in one run.
 pub(crate) struct AgentLoop<'a> {
     pub agent: &'a Agent,
     pub tools: ToolBox,
-    /// What each source had when the tools were last put together.
+    /// The tools of each source when `tools` was last put together.
     pub of_sources: Vec<ToolBox>,
     pub effects: Effects<'a>,
     pub last_usage: Option<Usage>,
     pub model_time: Duration,
-    /// Where it goes on.
+    /// The position from which the run continues.
     pub at: TurnState,
-    /// The model was told that a reply looks like a call and is none, and has called nothing since.
+    /// Set after the model was told that its reply only looks like a call; cleared when it makes a call.
     pub told_of_unread_call: bool,
-    /// What is known of the calls of the last reply from before it was interrupted.
+    /// The recorded calls of the last reply, from before the run was interrupted.
     pub calls: HashMap<String, Box<RecordedToolCall>>,
 }
 
@@ -86,7 +86,7 @@ impl Agent {
             me.badge.inbox.record(log);
         }
         match &me.crew {
-            // Once it has had a turn, it is as its effects have left it.
+            // After its first turn the system prompt is as the effects left it.
             _ if past.as_ref().is_some_and(|past| past.iterations > 0) && chat.has_edited_prompt() => {}
             Some(crew) => chat.share_system_prompt(crew.share_prompt(&self.name, prompt)),
             None => chat.set_system_prompt(&self.name, prompt),
@@ -140,8 +140,8 @@ impl<'a> RunLoop<'a> for AgentLoop<'a> {
 }
 
 impl AgentRun<'_> {
-    /// One attempt at an answer: adds the input and goes round. Turns, effects and time go on from the attempt before; one
-    /// that was interrupted goes on where it was.
+    /// Makes one attempt at an answer: adds the input and loops. Turns, effects and time continue from the previous
+    /// attempt. An interrupted attempt continues where it was.
     async fn attempt(&mut self, input: Vec<Message>) -> Result<Message, RunError> {
         self.ending = RunEnding::Answered;
         self.add(input)?;
@@ -167,7 +167,7 @@ impl AgentRun<'_> {
         }
     }
 
-    /// Everything that happens before the model is asked.
+    /// Does everything that happens before the model is asked.
     async fn begin_turn(&mut self) -> Result<(), RunError> {
         self.check_bytes()?;
         self.me.check_log()?;
@@ -181,8 +181,8 @@ impl AgentRun<'_> {
         Ok(())
     }
 
-    /// Goes on with a turn in which the model was about to be asked when the run was interrupted. The effects have looked; but
-    /// the agent's tools may be others now, and so may the effects that hide them.
+    /// Continues a turn that was interrupted when the model was about to be asked. The effects have looked already; but the
+    /// agent's tools may have changed since, and so may the effects that hide them.
     async fn go_on_with_turn(&mut self) -> Result<(), RunError> {
         if self.work.effects.has_new_tools(&self.work.tools) {
             let iteration = self.iterations.saturating_sub(1);
@@ -192,7 +192,7 @@ impl AgentRun<'_> {
         Ok(())
     }
 
-    /// Writes down that the model is about to be asked.
+    /// Writes to the journal that the model is about to be asked.
     async fn end_preparation(&mut self, iteration: u32) {
         self.end_with_a_user();
         if self.me.log.is_some() {
@@ -202,7 +202,7 @@ impl AgentRun<'_> {
         self.tell_messages().await;
     }
 
-    /// Puts the tools together anew if a source has others now; and once a result was cut, the one that reads on in it is
+    /// Puts the tools together anew if a source has changed. Once a result was cut, the tool that reads the rest of it is
     /// among them.
     async fn look_for_tools(&mut self) {
         if !self.work.agent.has_same_tools(&self.work.of_sources) {
@@ -214,13 +214,13 @@ impl AgentRun<'_> {
 
     pub(crate) fn offer_to_read_on(&mut self) {
         if self.chat.snapshot().keeps_results() && !self.work.tools.has(READ_RESULT) {
-            // No other tool has this name.
+            // The name is reserved for this tool.
             let _ = self.work.tools.register(read_result(&self.work.agent.completer.info().context_window));
         }
     }
 
     async fn ask_model(&mut self) -> Result<Box<TurnReply>, RunError> {
-        // One that goes on in the middle of its turn has no place yet.
+        // A run that is resumed in the middle of a turn has no permit yet.
         in_time(&self.me.purse, self.me.place.enter()).await?;
         let iteration = self.iterations.saturating_sub(1);
         let mut tools = self.visible_tools();
@@ -232,7 +232,7 @@ impl AgentRun<'_> {
             replied = self.complete(&tools, iteration).await;
         }
         let ModelReply { completion, cost, took } = replied?;
-        // What the vendor has refused just now could not be called.
+        // A tool that the vendor has just refused could not be called.
         let tools = tools.without(&self.me.refused_tools());
         let told = ModelReplySummary::of(&completion, took);
         let stop = completion.stop.clone();
@@ -245,11 +245,11 @@ impl AgentRun<'_> {
             self.me.write(|| JournalRecord::Replied { iteration, model, stop, usage, cost, took, changes, silent });
         }
         self.tell_reply(told, iteration).await;
-        // Boxed: all who hand it on would have room for it.
+        // Boxed to keep the futures that pass it on small.
         Ok(Box::new(TurnReply { stop, silent, open, tools, looked: false }))
     }
 
-    /// Has the effects look at a reply, and runs its calls. None: another turn follows.
+    /// Lets the effects look at a reply, and runs its calls. Returns `None` if another turn follows.
     async fn act_on(&mut self, reply: Box<TurnReply>) -> Result<Option<Message>, RunError> {
         let (run, chat) = (self.me.cx.clone(), self.chat.snapshot());
         let seen = ToolCx { run, chat, tools: self.work.tools.specs(), begin: CallStartHook::default() };
@@ -288,10 +288,10 @@ impl AgentRun<'_> {
                 match control {
                     Some(control) if sent.is_empty() => {
                         self.ending = control.into();
-                        // Not the reply: it is the report that leaves the agent, and that middleware looks at.
+                        // Not the reply: the report leaves the agent, and middleware looks at the report.
                         Ok(Some(Message::text(Role::Assistant, &*self.me.cx.agent, self.ending.report())))
                     }
-                    // Whoever sent a message did so before it knew that the task had ended: the agent reads it first.
+                    // The sender did not know that the task has ended: the agent reads the message first.
                     _ => {
                         self.add(sent)?;
                         Ok(None)
@@ -301,8 +301,8 @@ impl AgentRun<'_> {
         }
     }
 
-    /// A reply that looks like a tool call and is none is rarely an answer: the model is told so, once, as long as it has a
-    /// turn to try again. Whoever watches is told in any case.
+    /// Tells the model that its reply looks like a tool call and is none, since such a reply is rarely an answer. Does so
+    /// once, and only while the model has a turn to try again. An event is emitted in any case.
     async fn asks_to_call_again(&mut self, reply: &TurnReply) -> bool {
         let message = reply.silent.clone().unwrap_or_else(|| self.last_reply());
         let Some(why) = message.unread_call() else { return false };
@@ -332,12 +332,12 @@ impl AgentRun<'_> {
         Ok(())
     }
 
-    /// What it was sent, as long as there is a turn to read it in.
+    /// Takes the messages from the inbox while there is a turn in which to read them.
     fn messages(&self) -> Vec<Message> {
         if self.has_turns() { self.me.badge.inbox.take() } else { Vec::new() }
     }
 
-    /// Whether the model may be asked once more.
+    /// Returns `true` if the model may be asked again.
     pub(crate) fn has_turns(&self) -> bool {
         self.iterations < self.work.agent.options.max_iterations
     }
@@ -346,8 +346,8 @@ impl AgentRun<'_> {
         messages.into_iter().try_for_each(|message| self.chat.append(message)).map_err(RunError::Input)
     }
 
-    /// Vendors refuse a conversation in which nobody waits for an answer: after an attempt that is repeated without a word,
-    /// and after edits.
+    /// Ensures that the conversation ends with a user message or tool result. Vendors refuse any other conversation, which
+    /// results from a retry without feedback and from edits.
     pub(crate) fn end_with_a_user(&self) {
         let chat = self.chat.snapshot();
         if !chat.last().is_some_and(|entry| matches!(entry.message.role, Role::User | Role::Tool)) {
@@ -407,7 +407,7 @@ impl AgentRun<'_> {
         in_time(&self.me.purse, self.work.effects.eval(on, callees, &mut moment, &mut self.usage)).await?
     }
 
-    /// The newest reply as it stands in the chat: an effect may have changed it.
+    /// Returns the newest reply as it stands in the chat, where an effect may have changed it.
     fn last_reply(&self) -> Message {
         let chat = self.chat.snapshot();
         let reply = chat.iter().rev().find(|entry| entry.message.role == Role::Assistant);

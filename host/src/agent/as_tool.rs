@@ -1,4 +1,4 @@
-//! Agents and teams as tools of an agent: a call is a run of theirs, and its answer the result.
+//! Agents and teams as tools of an agent: each call is a run, and the answer of the run is the result.
 
 use std::{
     collections::HashSet,
@@ -29,17 +29,17 @@ use crate::{
     tool::{CompletionStatus, InputSchema, Tool, ToolBox, ToolConcurrency, ToolCx, ToolOutput, described},
 };
 
-/// An agent or a team as a tool: whoever has it calls it, it works, and its answer is the result.
+/// An agent or a team as a tool: another agent calls it, it works, and its answer is the result.
 ///
-/// It is paid by the one that calls: all the calls of one reply have equal shares of what is left of its budget, and one
-/// more is kept back. Those that it starts are bounded by what the one that calls may pass on; so is the agent itself where
-/// it is made for each call, by [`AgentTool::made`] or [`AgentTool::registered`]. A failure of it is an error result that
-/// names it, and the one that called goes on.
+/// The calling agent pays for it. All calls of one reply that run agents get equal shares of the remaining budget, and one
+/// more share is kept back. The ceiling of the calling agent bounds the agents that the tool's agent starts; it also bounds
+/// the tool's agent itself if that is made for each call, by [`AgentTool::made`] or [`AgentTool::registered`]. A failure of
+/// it is an error result that names it, and the calling agent continues.
 ///
 /// ```
 /// use std::sync::Arc;
 /// use shelly_host::{
-///     agent::{Agent, AgentTool, AsTool},
+///     agent::{Agent, AgentTool, AgentToolOptions},
 ///     chat::{Chat, Message},
 ///     event::RunCx,
 ///     model::ScriptedCompleter,
@@ -53,7 +53,7 @@ use crate::{
 ///     ScriptedCompleter::calls(&[("1", "researcher", r#"{"task":"How many people live in Paris?"}"#)]),
 ///     ScriptedCompleter::text("Paris has two million people."),
 /// ]);
-/// let lead = Agent::new("lead", "", Arc::new(model)).with_tool(AgentTool::new(researcher, AsTool::default())?);
+/// let lead = Agent::new("lead", "", Arc::new(model)).with_tool(AgentTool::new(researcher, AgentToolOptions::default())?);
 /// let answer = lead.run(&RunCx::new("lead"), &Chat::new(), vec![Message::user("How big is Paris?")]).await?;
 /// assert_eq!(answer.message.text_content(), "Paris has two million people.");
 /// assert!(answer.account.of_children.usage.total() > 0);
@@ -64,67 +64,68 @@ pub struct AgentTool {
     agent: Arc<str>,
     spec: Arc<ToolSpec>,
     schema: InputSchema,
-    /// Whether a call says in one text what is to be done.
+    /// Set if the arguments are one text that describes the task.
     is_task: bool,
     instruction: String,
     conversation: ConversationMode,
     origin: String,
 }
 
-/// How an agent is a tool. What is not said follows from the agent.
+/// Options of an agent that is used as a tool. Defaults follow from the agent.
 #[derive(Debug, Clone, Default)]
 pub struct AgentToolOptions {
-    /// What the tool is called; none: as the agent, with `-` for letters that no vendor takes.
+    /// The name of the tool; `None`: the agent's name, with `-` in place of characters that no vendor accepts.
     pub name: Option<String>,
-    /// What it is good for, for the model that has it; none: what the agent is good for.
+    /// The description for the model that has the tool; `None`: the description of the agent.
     pub description: Option<String>,
-    /// In which conversation the agent works.
+    /// The conversation in which the agent works.
     pub conversation: ConversationMode,
-    /// [JSON Schema](InputSchema) of its arguments, which the agent is given as they are; none: `task`, a text.
+    /// The [JSON Schema](InputSchema) of its arguments, which the agent receives unchanged; `None`: `task`, a text.
     pub input_schema: Option<Value>,
-    /// What the agent is told before what it is given.
+    /// An instruction that the agent reads before its arguments.
     pub instruction: String,
 }
 
-/// In which conversation an agent works that is a tool.
+/// The conversation in which an agent works when it is called as a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ConversationMode {
-    /// Each call in a new one. Calls of one reply are worked on side by side.
+    /// Each call has a new conversation. Calls of one reply run side by side.
     #[default]
     Fresh,
-    /// All calls in one, which lasts as long as that of the agent that calls: it remembers what it was given before. Calls
-    /// of one reply are worked on in their order.
+    /// All calls share one conversation, which lasts as long as the calling agent's: the agent remembers earlier calls.
+    /// Calls of one reply run in order.
     Kept,
 }
 
-/// What cannot be a tool, and why.
+/// The reason why an agent cannot be a tool.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct AgentToolError(pub String);
 
-/// Who works.
+/// The agent that works on a call.
 enum AgentToolTarget {
     This(Arc<dyn Runner>),
-    /// One that is made for each call under the ceiling of the one that calls.
+    /// An agent that is made for each call under the ceiling of the calling agent.
     Made(AgentFactory),
-    /// Whoever is called so in the registry of the crew, made for each call under the ceiling of the one that calls.
+    /// The agent of this name in the registry of the group, made for each call under the ceiling of the calling agent.
     Registered,
 }
 
 impl AgentTool {
-    /// This one, whoever calls it: its own tools and plugins may do what they were made to do, under any ceiling. For one
-    /// without plugins, or whose plugins may do what they may for anybody.
+    /// Creates a tool that runs this agent for every caller: its own tools and plugins keep their capabilities under any
+    /// ceiling. Use it for an agent without plugins, or whose plugins may do the same for every caller.
     ///
     /// # Errors
     ///
-    /// [`AgentToolError`] if the name is none that a tool can have, or the schema is none.
+    /// [`AgentToolError`] if the name is not valid for a tool, or the schema is not valid.
     pub fn new(runner: impl Runner + 'static, how: AgentToolOptions) -> Result<Self, AgentToolError> {
         let (agent, about) = (Arc::clone(runner.name()), Arc::clone(runner.description()));
         Self::of(AgentToolTarget::This(Arc::new(runner)), agent, &about, how)
     }
 
-    /// One that `factory` makes for each call, so that it may do no more than the one that calls may pass on.
+    /// Creates a tool whose agent `factory` makes for each call, so that it may do no more than the calling agent may pass
+    /// on.
     ///
     /// # Errors
     ///
@@ -139,8 +140,8 @@ impl AgentTool {
         Self::of(AgentToolTarget::Made(factory), agent.into(), about, how)
     }
 
-    /// The one of this name in the [registry](super::AgentRegistry) of the crew of whoever calls it. It is made anew for each
-    /// call, so that it may do no more than the one that calls may pass on.
+    /// Creates a tool that runs the agent of this name in the [registry](super::AgentRegistry) of the caller's group. The
+    /// agent is made anew for each call, so that it may do no more than the calling agent may pass on.
     ///
     /// # Errors
     ///
@@ -169,17 +170,17 @@ impl AgentTool {
         Ok(Self { whom, agent, spec: Arc::new(spec), schema, is_task, instruction, conversation, origin })
     }
 
-    /// What the tool is called.
+    /// Returns the name of the tool.
     pub fn name(&self) -> &str {
         &self.spec.name
     }
 
-    /// What a model is told of it.
+    /// Returns the description that a model reads.
     pub fn description(&self) -> &str {
         &self.spec.description
     }
 
-    /// What the agent is given.
+    /// Returns the message that the agent receives.
     fn input(&self, from: &Arc<str>, call: &ToolCall) -> Result<Message, Fault> {
         let arguments: Value = serde_json::from_str(&call.arguments)
             .map_err(|error| Fault::invalid(format!("the arguments are no JSON: {error}")))?;
@@ -190,7 +191,7 @@ impl AgentTool {
                 return Err(Fault::invalid("`task` is empty: say what to do"));
             }
             Value::String(task) if self.is_task => task.clone(),
-            // As they were written: a number stays what it is.
+            // The text of the arguments is passed on unchanged, so that numbers keep their precision.
             _ => in_tags("arguments", call.arguments.trim()),
         };
         let text = match self.instruction.trim() {
@@ -200,7 +201,7 @@ impl AgentTool {
         Ok(Message::text(Role::User, &**from, text))
     }
 
-    /// Who works on a call.
+    /// Returns the runner for a call, and the semaphore that bounds how many of it work at once.
     async fn runner(&self, me: &RunState) -> Result<(Arc<dyn Runner>, Option<Arc<Semaphore>>), Fault> {
         let entered = |runner: &dyn Runner| runner.as_entered(Arc::clone(&self.agent), &me.ceiling.budget());
         match (&self.whom, &me.crew) {
@@ -225,7 +226,7 @@ impl AgentTool {
         }
     }
 
-    /// Has it work on a call: on from where it was, if it had begun before the one that calls was interrupted.
+    /// Runs the agent for a call. A call that had begun before the calling run was interrupted continues where it was.
     async fn work(&self, by: CallerContext, cx: &ToolCx, call: &ToolCall, input: Message) -> Result<RunAnswer, Fault> {
         let CallerContext { me, agent, chat } = by;
         let given = me.given_before(&call.id).cloned();
@@ -248,7 +249,7 @@ impl AgentTool {
         }
         let name: Arc<str> = self.spec.name.as_str().into();
         let kept = chat.filter(|_| self.conversation == ConversationMode::Kept).map(|chat| {
-            // In a conversation that several share each has its own.
+            // In a conversation that several agents share, each has its own.
             let beside: Arc<str> = format!("{}/{name}", me.agent).into();
             (chat.beside(&beside).chat, SideChatRef { name: beside, heard: None })
         });
@@ -260,7 +261,7 @@ impl AgentTool {
         let (employer, purse) = (ParentRun::from(&*me), Arc::clone(&me.purse));
         let (carving, due) = (me.cx.kept.get::<AllocatedCalls>(), due(&me, &agent.tools, cx, call));
         let (depth, agent, call) = (me.cx.depth + 1, Arc::clone(&self.agent), call.id.clone());
-        // As where the work of others is done for it: nothing in it holds the one that calls.
+        // The spawned task does not keep the calling run alive.
         let work = me.tasks.spawn(async move {
             let (chat, beside) = kept.unzip();
             let _turn = match &chat {
@@ -301,7 +302,7 @@ impl AgentTool {
         me.place.wait_for(work).await.unwrap_or_else(|_| Err(Fault::other("the run crashed")))
     }
 
-    /// What the one that calls reads of an answer.
+    /// Returns the result of the call for the calling agent.
     fn told(&self, RunAnswer { message, ending, .. }: RunAnswer) -> Result<ToolOutput, Fault> {
         let said = message.parts.into_iter().filter_map(|part| match part {
             Part::Text(text) => Some(ToolResultContent::Text(text)),
@@ -329,40 +330,40 @@ fn task_schema() -> Value {
     json!({"type": "object", "properties": {"task": {"type": "string", "description": about}}, "required": ["task"]})
 }
 
-/// What came of a call whose work had returned before the one that calls was interrupted.
+/// Returns the result of a call whose agent had returned before the calling run was interrupted.
 fn returned(me: &RunState, past: &DelegationState) -> Option<Result<RunAnswer, Fault>> {
     let ((entry, _), log) = (past.returned.as_ref()?, me.log.as_ref()?);
     let run = past.runs.last().and_then(|run| log.journal.run(*run)).filter(|run| run.ended.is_some());
     Some(match run {
         Some(run) => came_to(&run),
-        // It had failed before it began.
+        // The agent had failed before its run began.
         None => Err(Fault::other(entry.error.clone().unwrap_or_else(|| "its answer is lost".into()))),
     })
 }
 
-/// The share that a call had before the one that calls was interrupted.
+/// Restores the budget allocation that a call had before the calling run was interrupted.
 fn again(purse: &Arc<BudgetAccount>, given: &DelegatedTask, past: &DelegationState) -> BudgetAllocation {
     let carved = RestoredAllocation { bounds: given.bounds, time: None, start: Instant::now(), spent: past.spent };
     purse.carve_exactly(&[carved]).pop().expect("one share was asked for")
 }
 
-/// The calls of the last reply whose shares were carved. Kept of a run.
+/// The calls of the last reply whose budget was allocated. Stored per run.
 #[derive(Default)]
 struct AllocatedCalls(Mutex<HashSet<String>>);
 
 impl AllocatedCalls {
-    /// An equal share for each of the calls that are `due`, of which this is one.
+    /// Allocates an equal share for each of the `due` calls without one, and returns the share of this call.
     fn share(&self, purse: &Arc<BudgetAccount>, call: &str, due: Vec<String>) -> BudgetAllocation {
         let mut carved = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         carved.retain(|before| due.contains(before));
         let count = due.iter().filter(|call| !carved.contains(*call)).count();
         carved.insert(call.to_owned());
-        // What the others get is carved when they begin; until then it goes back.
+        // The other calls allocate theirs when they begin; until then the budget returns to the account.
         purse.carve(&vec![Budget::default(); count.max(1)]).swap_remove(0)
     }
 }
 
-/// The calls of the same reply that are runs of agents, but for those that had begun before it was interrupted.
+/// Returns the calls of the same reply that run agents, without those that had begun before an interruption.
 fn due(me: &RunState, tools: &ToolBox, cx: &ToolCx, call: &ToolCall) -> Vec<String> {
     let is_agent = |name: &str| tools.iter().any(|tool| tool.spec().name == name && tool.runs_agents());
     let reply = cx.chat.iter().rev().find(|entry| entry.message.tool_calls().any(|there| there.id == call.id));
@@ -371,7 +372,7 @@ fn due(me: &RunState, tools: &ToolBox, cx: &ToolCx, call: &ToolCall) -> Vec<Stri
     due.map(|there| there.id.clone()).collect()
 }
 
-/// Which call of this tool it is in its conversation, from 1 on.
+/// Returns the number of this call among the calls of this tool in its conversation, from 1 on.
 fn number(cx: &ToolCx, call: &ToolCall) -> usize {
     let calls = cx.chat.iter().flat_map(|entry| entry.message.tool_calls()).filter(|there| there.name == call.name);
     let before = calls.take_while(|there| there.id != call.id).count();
@@ -388,12 +389,12 @@ impl Tool for AgentTool {
         &self.origin
     }
 
-    /// What bounds it is the budget.
+    /// The budget bounds the run, not the time limit of a tool.
     fn time_limit(&self) -> Duration {
         limits::DELEGATION_TIME
     }
 
-    /// A call that was interrupted goes on where it was.
+    /// An interrupted call continues where it was.
     fn is_repeatable(&self) -> bool {
         true
     }

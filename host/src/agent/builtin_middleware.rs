@@ -1,4 +1,4 @@
-//! Middleware in Rust, for those who build on the library.
+//! Built-in middleware, for users of the library.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use async_trait::async_trait;
 use super::{AfterRunDecision, BeforeRunDecision, RunMiddleware, RunOutcome};
 use crate::{chat::Message, error::Fault, event::RunCx};
 
-/// Rejects answers. A run that failed is not looked at, and neither is one that hands over: what it tells the next agent is
-/// no answer. [`OutputGuardrail::with_hand_overs`] looks at that too.
+/// A middleware that rejects answers. It ignores failed runs, and handoffs, whose message to the next agent is no answer.
+/// [`OutputGuardrail::with_hand_overs`] includes handoffs.
 ///
 /// ```
 /// use std::{sync::Arc, time::Duration};
 /// use shelly_host::{
-///     agent::{Agent, Logger, OutputGuardrail, RunError, Timeout},
+///     agent::{Agent, LoggingMiddleware, OutputGuardrail, RunError, TimeoutMiddleware},
 ///     chat::{Chat, Message},
 ///     error::Fault,
 ///     event::RunCx,
@@ -29,8 +29,8 @@ use crate::{chat::Message, error::Fault, event::RunCx};
 /// });
 /// let model = ScriptedCompleter::new([ScriptedCompleter::text("CONFIDENTIAL: 42")]);
 /// let agent = Agent::new("assistant", "Be helpful.", Arc::new(model))
-///     .with_middleware(Logger) // the outermost
-///     .with_middleware(Timeout(Duration::from_secs(60)))
+///     .with_middleware(LoggingMiddleware) // the outermost
+///     .with_middleware(TimeoutMiddleware(Duration::from_secs(60)))
 ///     .with_middleware(guardrail);
 /// let outcome = agent.run(&RunCx::new("assistant"), &Chat::new(), vec![Message::user("What is it?")]).await;
 /// assert!(matches!(outcome, Err(RunError::Rejected { .. })));
@@ -44,20 +44,19 @@ pub struct OutputGuardrail<F> {
 }
 
 impl<F: Fn(&Message) -> Result<(), Fault> + Send + Sync> OutputGuardrail<F> {
-    /// An answer for which `check` fails is rejected with that failure.
+    /// Creates a guardrail that rejects an answer with the failure of `check`.
     pub fn new(name: impl Into<String>, check: F) -> Self {
         Self { name: name.into(), check, attempts: 0, hand_overs: false }
     }
 
-    /// Before it is rejected, the agent is told why and tries again so often. Bound:
+    /// Sets the number of times that the agent is told the reason and tries again before the answer is rejected. Bound:
     /// [`limits::MIDDLEWARE_RETRIES`](crate::limits::MIDDLEWARE_RETRIES).
     pub fn with_retries(mut self, attempts: u32) -> Self {
         self.attempts = attempts;
         self
     }
 
-    /// Checks also what the agent tells another one that goes on in its place, for a check of what must not be said to
-    /// anybody.
+    /// Includes handoff messages in the check, for content that must not reach any agent.
     pub fn with_hand_overs(mut self) -> Self {
         self.hand_overs = true;
         self
@@ -90,14 +89,14 @@ impl<F: Fn(&Message) -> Result<(), Fault> + Send + Sync> RunMiddleware for Outpu
     }
 }
 
-/// Rejects tasks before a model sees them.
+/// A middleware that rejects tasks before a model sees them.
 pub struct InputGuardrail<F> {
     name: String,
     check: F,
 }
 
 impl<F: Fn(&[Message]) -> Result<(), Fault> + Send + Sync> InputGuardrail<F> {
-    /// A task for which `check` fails is rejected with that failure.
+    /// Creates a guardrail that rejects a task with the failure of `check`.
     pub fn new(name: impl Into<String>, check: F) -> Self {
         Self { name: name.into(), check }
     }
@@ -125,7 +124,7 @@ impl<F: Fn(&[Message]) -> Result<(), Fault> + Send + Sync> RunMiddleware for Inp
     }
 }
 
-/// Ends what takes too long: each attempt has this much wall time.
+/// A middleware that limits the wall time of each attempt.
 pub struct TimeoutMiddleware(pub Duration);
 
 #[async_trait]
@@ -151,8 +150,8 @@ impl RunMiddleware for TimeoutMiddleware {
     }
 }
 
-/// A panic of what it stands around is a failure for those around it, which they can answer. Without one it ends the run,
-/// and nothing else.
+/// A middleware that turns a panic of the run inside into a failure for the middleware around it, which can replace it.
+/// Without this middleware a panic ends the run, and nothing else.
 pub struct RecoveryMiddleware;
 
 #[async_trait]
@@ -181,7 +180,7 @@ impl RunMiddleware for RecoveryMiddleware {
 /// The target under which [`LoggingMiddleware`] writes.
 pub const LOGGER_TARGET: &str = "shelly_host::runs";
 
-/// Writes the beginning and the end of each attempt to the log of the program, through `tracing`.
+/// A middleware that logs the beginning and the end of each attempt through `tracing`.
 pub struct LoggingMiddleware;
 
 #[async_trait]

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::tool::ToolConcurrency;
 
-/// Returns, for each call of a reply, the calls before it that end before it begins, by their positions.
+/// Returns, for each call of a reply, the positions of the earlier calls that must end before it begins.
 fn dependencies(calls: &[ToolConcurrency]) -> Vec<Vec<usize>> {
     let before = |(at, call): (usize, &ToolConcurrency)| {
         calls[..at].iter().enumerate().filter(|(_, earlier)| call.waits_for(earlier)).map(|(at, _)| at).collect()
@@ -14,7 +14,7 @@ fn dependencies(calls: &[ToolConcurrency]) -> Vec<Vec<usize>> {
 
 /// The calls of one reply that have not begun, by their positions.
 ///
-/// A call depends only on calls that stand before it: the first call that has not ended never waits for another one.
+/// A call depends only on earlier calls, so the first call that has not ended never waits for another one.
 pub(super) struct CallSchedule {
     /// For each call, the number of calls that it still waits for.
     open: Vec<usize>,
@@ -24,7 +24,7 @@ pub(super) struct CallSchedule {
 }
 
 impl CallSchedule {
-    /// The calls of a reply, in its order.
+    /// Creates the schedule for the calls of a reply, in its order.
     pub fn new(calls: &[ToolConcurrency]) -> Self {
         let dependencies = dependencies(calls);
         let mut waiting = vec![Vec::new(); calls.len()];
@@ -41,7 +41,7 @@ impl CallSchedule {
         self.ready.pop_first()
     }
 
-    /// Notes that a call has ended, whatever came of it: those that waited for it alone can begin.
+    /// Notes that a call has ended, with any outcome: calls that waited only for it can begin.
     pub fn end(&mut self, call: usize) {
         for later in std::mem::take(&mut self.waiting[call]) {
             self.open[later] -= 1;
@@ -86,7 +86,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the order in which calls end, each begins once, after those that it waits for, and as early as it may.
+        /// Each call begins once, after those that it waits for, and as early as possible, in whichever order the calls
+        /// end.
         #[test]
         fn every_call_begins_once_its_dependencies_ended(
             calls in prop::collection::vec(concurrency(), 0..24),

@@ -1,4 +1,4 @@
-//! One request to the model: within the budget, watched, and paid for.
+//! One request to the model: within the budget, observed, and paid for.
 
 use std::{
     future::Future,
@@ -30,14 +30,14 @@ use crate::{
     tool::ToolBox,
 };
 
-/// A reply of the model, and what it took.
+/// A reply of the model, with its cost and duration.
 pub(crate) struct ModelReply {
     pub completion: Completion,
     pub cost: Usd,
     pub took: Duration,
 }
 
-/// A reply as it is told of.
+/// The facts of a reply for its event.
 #[derive(Clone)]
 pub(crate) struct ModelReplySummary {
     pub model: String,
@@ -64,7 +64,7 @@ impl AgentRun<'_> {
             let tokens = request.tokens();
             cx.events.emit(Event::ModelStarted { agent: cx.agent.clone(), iteration, tokens }).await;
         }
-        // What a middleware may still replace must not be seen before it did.
+        // A reply that a middleware may still replace must not be shown before.
         let shown = watched && !self.shell.may_replace_answers() && !agent.may_replace_replies();
         let started = Instant::now();
         let asked = ask(&self.me, agent, ModelRequest { model: None, request, shown }, &mut self.usage);
@@ -76,7 +76,7 @@ impl AgentRun<'_> {
         Ok(ModelReply { completion, cost, took })
     }
 
-    /// Tells of a reply.
+    /// Emits the event of a reply.
     pub(crate) async fn tell_reply(&self, replied: ModelReplySummary, iteration: u32) {
         let cx = &self.me.cx;
         if cx.events.is_watched() {
@@ -87,7 +87,7 @@ impl AgentRun<'_> {
         }
     }
 
-    /// Why a reply was cut off: where the budget did it, it is no fault of the model.
+    /// Returns the error for a reply that was cut off: if the budget cut it, the model is not to blame.
     pub(crate) fn why_cut(&self) -> RunError {
         let request = CompletionRequest::new(self.chat.snapshot(), self.work.tools.specs());
         let price = self.work.agent.completer.info().price.as_ref();
@@ -95,17 +95,17 @@ impl AgentRun<'_> {
     }
 }
 
-/// A question to a model.
+/// A request to a model.
 pub(crate) struct ModelRequest {
-    /// A model's name in the config; none: the agent's own.
+    /// The name of a model in the config; `None`: the agent's own model.
     pub model: Option<String>,
     pub request: CompletionRequest,
-    /// Whether pieces of the reply may be seen as they come.
+    /// Set if parts of the reply may be shown as they arrive.
     pub shown: bool,
 }
 
-/// Asks a model through all that stands around requests, and pays for whatever was asked: the reply, and what it cost. What
-/// was used is added to `usage`.
+/// Sends a request through all middleware around requests, and pays for every reply. Returns the reply and its cost. The
+/// usage is added to `usage`.
 pub(crate) async fn ask(
     me: &RunState,
     agent: &Agent,
@@ -118,10 +118,10 @@ pub(crate) async fn ask(
     }
 }
 
-/// Sends a request. A reply that breaks off in its middle, for a reason that may pass, is asked for again: what is tried again
-/// before a reply has begun costs nothing and is the model's own matter, but what a broken one has cost is paid here, and the
-/// next attempt may only cost what is left. A refusal that names the schema of a tool has it asked again without that tool,
-/// which is left out for the rest of the run.
+/// Sends a request. A reply that breaks off in the middle, for a transient reason, is requested again. Retries before a
+/// reply has begun cost nothing and are left to the [`Completer`]; but the cost of a broken reply is paid here, and the
+/// next attempt may only cost what is left. If a vendor refuses the schema of a tool, the request is repeated without that
+/// tool, which is left out for the rest of the run.
 #[expect(
     clippy::manual_async_fn,
     reason = "an `async fn` has room for its arguments twice, and every agent at work pays for it"
@@ -159,8 +159,8 @@ pub(crate) fn send<'a>(
     }
 }
 
-/// The pauses before a broken reply is asked for again: as long as those before requests that failed, and no more of them than
-/// the model's own `retries` allow.
+/// Returns the pauses before a broken reply is requested again: as long as those before failed requests are repeated, and
+/// no more of them than the model's own `retries` allow.
 fn pauses(info: &ModelInfo) -> CompletionBackoff {
     let most = info.retries.map_or(limits::BROKEN_REPLIES, |retries| retries.min(limits::BROKEN_REPLIES));
     let drawn = ExponentialBuilder::new()
@@ -175,7 +175,7 @@ fn pauses(info: &ModelInfo) -> CompletionBackoff {
 struct CompletionBackoff(ExponentialBackoff);
 
 impl CompletionBackoff {
-    /// The next pause, if there is one; the server asks for `asked`.
+    /// Returns the next pause, if there is one. `asked` is the pause that the server requested.
     fn next(&mut self, asked: Option<Duration>) -> Option<Duration> {
         let asked = asked.unwrap_or_default();
         let drawn = self.0.next()?;
@@ -183,7 +183,7 @@ impl CompletionBackoff {
     }
 }
 
-/// Sends one request, as far as the budget goes, and pays for it whatever becomes of it.
+/// Sends one request within the budget, and pays for it in any case.
 async fn attempt(
     me: &RunState,
     completer: &dyn Completer,
@@ -200,7 +200,7 @@ async fn attempt(
     let sink = DeltaSink::new(watcher.clone());
     let completion = completer.complete(&me.cx, &request, &sink).await;
     let completion = completion.map_err(|fault| window_check::refused(completer.info(), &request, fault))?;
-    // What the reply says counts, whatever was told before.
+    // The usage in the reply overrides earlier reports.
     watcher.used(completion.usage);
     bill.is_wasted = false;
     let cost = bill.cost();
@@ -208,7 +208,7 @@ async fn attempt(
 }
 
 impl Agent {
-    /// The model of this name; none: its own.
+    /// Returns the model of this name; `None`: the agent's own.
     fn model(&self, name: Option<&str>) -> Result<&dyn Completer, RunError> {
         match name.filter(|name| *name != self.completer.info().name) {
             None => Ok(&*self.completer),
@@ -219,7 +219,7 @@ impl Agent {
         }
     }
 
-    /// Whether one who may send requests to these may send one to this.
+    /// Checks that a request may be sent to the model `name` if the models `granted` are allowed.
     pub(crate) fn check_model(&self, name: &str, granted: &NameSet) -> Result<(), Fault> {
         let own = &self.completer.info().name;
         if name == own || granted.contains(name) && self.models.contains_key(name) {
@@ -233,19 +233,19 @@ impl Agent {
         Err(Fault::Denied { message })
     }
 
-    /// Whether something around its requests may put other words in place of a reply.
+    /// Returns `true` if a middleware around its requests may replace a reply.
     fn may_replace_replies(&self) -> bool {
         self.model_middleware.iter().any(|middleware| middleware.may_replace())
     }
 }
 
-/// Paid when it goes away: a reply that was cut off has cost what was told of it until then.
+/// Charges the budget when dropped. A reply that was cut off costs the usage that was reported until then.
 struct CompletionCostGuard<'a> {
     me: &'a RunState,
     price: Option<Price>,
     usage: &'a mut Usage,
     watcher: Arc<DeltaForwarder>,
-    /// Whether no reply came of it.
+    /// Set if the request led to no reply.
     is_wasted: bool,
 }
 
@@ -270,12 +270,12 @@ impl Drop for CompletionCostGuard<'_> {
     }
 }
 
-/// Does `work` unless the time of the budget ends before.
+/// Runs `work` until the time of the budget ends.
 pub(crate) fn in_time<T>(
     purse: &BudgetAccount,
     work: impl Future<Output = T>,
 ) -> impl Future<Output = Result<T, RunError>> {
-    // Not `async`: that would have room for the work twice, and every agent at work pays for it.
+    // Not `async`: an async function would hold the work twice, and every running agent pays for that.
     match purse.deadline() {
         None => Either::Left(work.map(Ok)),
         Some(deadline) => Either::Right(
@@ -285,7 +285,7 @@ pub(crate) fn in_time<T>(
     }
 }
 
-/// Tells of the pieces of a reply, where they may be seen, and remembers what they cost.
+/// Emits events for the parts of a reply, if they may be shown, and keeps the reported usage.
 struct DeltaForwarder {
     cx: RunCx,
     shown: bool,
@@ -298,7 +298,7 @@ impl DeltaForwarder {
         Self { cx: cx.clone(), shown, usage: Mutex::default(), begun: AtomicBool::new(false) }
     }
 
-    /// Whether some of the reply has come.
+    /// Returns `true` if part of the reply has arrived.
     fn has_begun(&self) -> bool {
         self.begun.load(Ordering::Relaxed)
     }

@@ -5,8 +5,8 @@ use std::{
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// An agent's place among those that work at once. While it waits for others it has none: so an agent that may work only
-/// once can be delegated to by those that it delegated to, and nobody waits for ever.
+/// The permit of an agent that works, out of a bounded number. An agent that waits for others holds none. So an agent that
+/// may work only once can be started by the agents that it started, without a deadlock.
 #[derive(Debug, Default)]
 pub(crate) struct ConcurrencyPermit {
     of: Vec<Arc<Semaphore>>,
@@ -16,30 +16,30 @@ pub(crate) struct ConcurrencyPermit {
 #[derive(Debug, Default)]
 struct HeldPermits {
     permits: Vec<OwnedSemaphorePermit>,
-    /// For how many things it waits.
+    /// The number of things that it waits for.
     away: usize,
 }
 
 impl ConcurrencyPermit {
-    /// For an agent that a person started: there is always one.
+    /// Returns a permit without a bound, for an agent that a person started.
     pub fn free() -> Self {
         Self::default()
     }
 
-    /// Waits for a place in each of these.
+    /// Waits for a permit of each semaphore.
     pub async fn take(of: Vec<Arc<Semaphore>>) -> Self {
         let place = Self { of, held: Mutex::default() };
         place.enter().await;
         place
     }
 
-    /// Waits for `work`, which is done by others, without the place; [`enter`](Self::enter) takes it again.
+    /// Releases the permit and waits for `work`, which others do; [`enter`](Self::enter) takes the permit again.
     pub async fn wait_for<T>(&self, work: impl Future<Output = T>) -> T {
         let _away = self.leave();
         work.await
     }
 
-    /// Waits for the place; at once if it is held, or something else is still waited for.
+    /// Waits for the permit; returns at once if it is held, or while something else is waited for.
     pub async fn enter(&self) {
         let is_free = |held: &HeldPermits| held.away == 0 && held.permits.is_empty();
         if self.of.is_empty() || !is_free(&self.held()) {
@@ -62,7 +62,7 @@ impl ConcurrencyPermit {
     async fn permits(&self) -> Vec<OwnedSemaphorePermit> {
         let mut permits = Vec::with_capacity(self.of.len());
         for places in &self.of {
-            // They are never closed.
+            // The semaphores are never closed.
             permits.extend(Arc::clone(places).acquire_owned().await);
         }
         permits
@@ -73,7 +73,7 @@ impl ConcurrencyPermit {
     }
 }
 
-/// One thing that is waited for. Whoever stops waiting, in whichever way, is no longer away for it.
+/// A wait for something. Dropping it ends the wait, also if it is cancelled.
 struct PermitReleaseGuard<'a>(&'a ConcurrencyPermit);
 
 impl Drop for PermitReleaseGuard<'_> {

@@ -23,40 +23,41 @@ use crate::{
     tool::ToolBox,
 };
 
-/// Looks at the agent's chat once per turn of its loop and answers with changes to it: a pure step, whose state the
+/// An effect: looks at the agent's chat once per turn and answers with changes to it. It is a pure step whose state the
 /// host keeps.
 #[async_trait]
 pub trait Effect: Send + Sync {
-    /// Its name, for people.
+    /// Returns its name, for people.
     fn name(&self) -> &str;
 
-    /// When it wants to be called.
+    /// Returns the phases in which it is called.
     fn phases(&self) -> &[EffectPhase];
 
-    /// What it is trusted with.
+    /// Returns the powers that it was granted.
     fn powers(&self) -> &Powers;
 
-    /// The models of the config that it may ask, beside the agent's own.
+    /// Returns the models of the config that it may ask, in addition to the agent's own.
     fn models(&self) -> &NameSet {
         &NO_MODELS
     }
 
-    /// Whether the run goes on if it fails.
+    /// Returns the consequence of a failure for the run.
     fn on_failure(&self) -> OnFailure {
         OnFailure::Stop
     }
 
-    /// Names what it was set to, the same in every process. What it remembered when it was set to something else it is not
-    /// given back. None: there is nothing to set.
+    /// Returns an identifier of its parameters that is the same in every process. State that was saved under other
+    /// parameters is not restored. `None` if the effect has no parameters.
     fn setup(&self) -> Option<&str> {
         None
     }
 
-    /// Looks and answers. `chat` stands still during the call; `tools` are the agent's before any are hidden; `state` is what the last call returned, empty at first.
+    /// Looks at the chat and answers. `chat` does not change during the call; `tools` are the agent's before any are
+    /// hidden; `state` is what the last call returned, empty at first.
     ///
     /// # Errors
     ///
-    /// A [`Fault`] if it could not do its work; [`Effect::on_failure`] says what that means for the run.
+    /// Returns a [`Fault`] if it could not do its work; [`Effect::on_failure`] decides what that means for the run.
     async fn eval(
         &self,
         cx: &RunCx,
@@ -69,13 +70,13 @@ pub trait Effect: Send + Sync {
 
 static NO_MODELS: LazyLock<NameSet> = LazyLock::new(NameSet::default);
 
-/// An effect that is a closure: it sees the conversation and answers with edits, which need the powers that it is given.
+/// An effect made from a closure that sees the conversation and answers with edits, within the powers that it is given.
 ///
 /// ```
-/// use shelly_host::{agent::{Edit, EffectFn, Phase}, capability::Power};
+/// use shelly_host::{agent::{EffectEdit, EffectFn, EffectPhase}, capability::Power};
 ///
-/// let hurry = EffectFn::new("hurry", Phase::BeforeModel, [Power::Note], |moment, _chat| {
-///     Ok(if moment.iteration == 10 { vec![Edit::Note("Hurry up.".into())] } else { vec![] })
+/// let hurry = EffectFn::new("hurry", EffectPhase::BeforeModel, [Power::Note], |moment, _chat| {
+///     Ok(if moment.iteration == 10 { vec![EffectEdit::Note("Hurry up.".into())] } else { vec![] })
 /// });
 /// ```
 pub struct EffectFn<F> {
@@ -86,7 +87,7 @@ pub struct EffectFn<F> {
 }
 
 impl<F: Fn(&EffectInput, &ChatSnapshot) -> Result<Vec<EffectEdit>, Fault> + Send + Sync> EffectFn<F> {
-    /// Calls `eval` once a turn, in this phase.
+    /// Creates an effect that calls `eval` once a turn, in this phase.
     pub fn new(name: impl Into<String>, phase: EffectPhase, powers: impl IntoIterator<Item = Power>, eval: F) -> Self {
         Self { name: name.into(), phases: [phase], powers: powers.into_iter().collect(), eval }
     }
@@ -119,31 +120,31 @@ impl<F: Fn(&EffectInput, &ChatSnapshot) -> Result<Vec<EffectEdit>, Fault> + Send
     }
 }
 
-/// Where in its turn the agent is.
+/// The point in the agent's turn at which effects are called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EffectPhase {
     /// The next request is about to be built; every call has its result.
     BeforeModel,
-    /// The reply is in the chat; its calls have not run yet. One that [says nothing](Message::says_nothing) does not come
-    /// there.
+    /// The reply is in the chat and its calls have not run yet. A reply that [says nothing](Message::says_nothing) is not
+    /// added to the chat.
     AfterModel,
 }
 
-/// What an effect is told unasked.
+/// The facts that an effect receives with every call.
 #[derive(Debug, Clone)]
 pub struct EffectInput {
-    /// Where in the turn.
+    /// The phase of the turn.
     pub phase: EffectPhase,
-    /// Turns before this one.
+    /// The number of turns before this one.
     pub iteration: u32,
-    /// Estimate of the next request: chat and tools.
+    /// The estimated tokens of the next request: chat and tools.
     pub request_tokens: u64,
-    /// What the model can take, if that is known.
+    /// The context window of the model, in tokens, if it is known.
     pub context_window: Option<u64>,
-    /// Of the last completion of this run.
+    /// Usage of the last completion of this run.
     pub last_usage: Option<Usage>,
-    /// Of this agent in this run.
+    /// Usage of this agent in this run.
     pub run_usage: Usage,
     /// Time that this run has waited for the model.
     pub model_time: Duration,
@@ -153,27 +154,27 @@ pub struct EffectInput {
     pub reply: Option<Result<Completion, Fault>>,
 }
 
-/// One change.
+/// One change to the conversation or to the run.
 #[derive(Debug, Clone)]
 #[allow(missing_docs, reason = "the fields are the facts in the sentence above them")]
 pub enum EffectEdit {
     /// Adds a user message; after the results if calls are open.
     Note(String),
-    /// Changes what a tool said.
+    /// Replaces the result of a tool call.
     ReplaceResult { call_id: String, content: Vec<ToolResultContent> },
     /// Replaces or removes messages.
     Replace(MessageReplacement),
-    /// Hides tools until the effect is called again before a model's turn. Where a tool comes later, the effect is called
-    /// before a model is shown it, whatever its [`Wake`] says.
+    /// Hides tools until the effect is next called before the model is asked. When a tool is added later, the effect is
+    /// called before a model is shown that tool, regardless of its [`Wake`].
     HideTools(Vec<String>),
     /// Ends the run as failed.
     Stop { code: String, message: String },
-    /// A change that this host does not know.
+    /// An edit that this host does not know.
     Unknown(String),
 }
 
 impl EffectEdit {
-    /// Its name in events.
+    /// Returns its name in events.
     fn name(&self) -> &'static str {
         match self {
             Self::Note(_) => "note",
@@ -185,12 +186,12 @@ impl EffectEdit {
         }
     }
 
-    /// What it takes to be made.
+    /// Returns the powers that the edit requires.
     fn needs(&self) -> &'static [Power] {
         match self {
             Self::Note(_) => &[Power::Note],
             Self::ReplaceResult { .. } => &[Power::EditResults],
-            // What an effect may not see is blank to it, and it would write the blanks back.
+            // Parts that an effect may not see are blank to it, and it would write the blanks back.
             Self::Replace(_) => &[Power::Rewrite, Power::SeeMessages, Power::SeeArguments, Power::SeeResults],
             Self::HideTools(_) => &[Power::HideTools],
             Self::Stop { .. } => &[Power::Stop],
@@ -199,36 +200,36 @@ impl EffectEdit {
     }
 }
 
-/// A question to the agent's model. Its tools are the effect's: the host runs none of them.
+/// A question to a model. Its tools belong to the effect: the host runs none of them.
 #[derive(Debug, Clone)]
 pub struct ModelQuery {
-    /// A model's name in the config; none: the agent's own.
+    /// The name of a model in the config; `None`: the agent's own model.
     pub model: Option<String>,
-    /// The question.
+    /// The request.
     pub request: CompletionRequest,
 }
 
-/// What to do.
+/// The action that an effect returns.
 #[derive(Debug, Clone)]
 pub enum EffectAction {
-    /// These changes, in most calls none.
+    /// Apply these edits; in most calls there are none.
     Edits(Vec<EffectEdit>),
-    /// Ask a model, then call again.
+    /// Ask a model, then call the effect again.
     AskModel(Box<ModelQuery>),
 }
 
-/// Until when an effect has nothing to do; the first of these that holds wakes it. None at all: not again in this run. One that
-/// may hide tools is woken by a tool that it has not seen, too.
+/// The conditions that wake an effect; the first one that holds does. Without any condition, the effect is not called again
+/// in this run. An effect that may hide tools is also woken by a tool that it has not seen.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Wake {
-    /// From this iteration on.
+    /// Wakes from this iteration on.
     pub iteration: Option<u32>,
-    /// Once the next request is estimated at so many tokens.
+    /// Wakes when the next request is estimated at this many tokens.
     pub request_tokens: Option<u64>,
-    /// Once the run has used so many tokens.
+    /// Wakes when the run has used this many tokens.
     pub run_tokens: Option<u64>,
-    /// Once the run has waited so long for the model.
+    /// Wakes when the run has waited this long for the model.
     pub model_time: Option<Duration>,
 }
 
@@ -244,15 +245,15 @@ impl Wake {
 /// The answer of an effect.
 #[derive(Debug, Clone)]
 pub struct EffectStep {
-    /// For the next call.
+    /// The state for the next call.
     pub state: Vec<u8>,
-    /// What to do.
+    /// The action to take.
     pub action: EffectAction,
-    /// When to be called next; none: in the next of its phases.
+    /// The conditions for the next call; `None`: the next of its phases.
     pub wake: Option<Wake>,
 }
 
-/// What a pure step wants remembered, if the host keeps so much.
+/// Returns the state of an effect or middleware, or a [`Fault`] if it is larger than [`limits::STATE_BYTES`].
 pub(crate) fn bounded_state(state: Vec<u8>) -> Result<Vec<u8>, Fault> {
     if state.len() > limits::STATE_BYTES {
         let message = format!("its state has {} bytes, at most {} are kept", state.len(), limits::STATE_BYTES);
@@ -261,7 +262,7 @@ pub(crate) fn bounded_state(state: Vec<u8>) -> Result<Vec<u8>, Fault> {
     Ok(state)
 }
 
-/// Asks a model for a pure step that may ask these beside the agent's own.
+/// Asks a model for an effect or middleware that may ask the models `granted` and the agent's own.
 pub(crate) async fn ask_for(
     me: &RunState,
     agent: &Agent,
@@ -272,25 +273,25 @@ pub(crate) async fn ask_for(
     if let Some(model) = &model {
         agent.check_model(model, granted)?;
     }
-    // A conversation as it is seen after a reply has calls without results.
+    // A conversation as seen after a reply has calls without results.
     request.messages.check().map_err(|error| Fault::invalid(format!("it cannot be asked: {error}")))?;
     let asked = ModelRequest { model, request, shown: false };
     completion::ask(me, agent, asked, usage).await.map_err(|error| error.as_fault())
 }
 
-/// The effects of one run, with the memory that the host keeps for them.
+/// The effects of one run, with the state that the host keeps for them.
 pub(crate) struct Effects<'a> {
     pub(super) running: Vec<RunningEffect<'a>>,
-    /// What models told effects in this phase before the run was interrupted.
+    /// The answers that models gave to effects in this phase before the run was interrupted.
     pub(super) told: VecDeque<EffectModelReply>,
 }
 
-/// What a model told an effect.
+/// The answer that a model gave to an effect.
 #[derive(Debug)]
 pub(crate) struct EffectModelReply {
-    /// The effect's place.
+    /// The position of the effect in the list.
     pub at: usize,
-    /// Its name; empty where it was not written down.
+    /// The name of the effect; empty in older journals.
     pub name: String,
     pub completion: Completion,
 }
@@ -301,7 +302,7 @@ impl EffectModelReply {
     }
 }
 
-/// What effects act on.
+/// The agent and the conversation that effects act on.
 #[derive(Clone, Copy)]
 pub(crate) struct EffectTarget<'a> {
     pub me: &'a RunState,
@@ -310,24 +311,24 @@ pub(crate) struct EffectTarget<'a> {
     pub tools: &'a Arc<[Arc<ToolSpec>]>,
 }
 
-/// Which effects are called.
+/// The selection of effects to call.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EffectSelection {
-    /// Those that are due.
+    /// The effects that are due.
     Due,
-    /// Those that may hide tools and have not seen all of them.
+    /// The effects that may hide tools and have not seen all of them.
     WithNewTools,
 }
 
-/// One of them, and what it remembers.
+/// One effect with its state.
 pub(crate) struct RunningEffect<'a> {
     pub(super) effect: &'a dyn Effect,
     pub(super) state: Vec<u8>,
     pub(super) wake: Option<Wake>,
     pub(super) hidden: Vec<String>,
-    /// The names of the agent's tools when it last looked; kept of one that may hide tools.
+    /// The names of the agent's tools when the effect last looked; only for an effect that may hide tools.
     pub(super) seen: Option<BTreeSet<String>>,
-    /// Whether its memory is another one than was written down.
+    /// Set if the memory differs from the last recorded one.
     pub(super) changed: bool,
 }
 
@@ -340,22 +341,22 @@ impl<'a> Effects<'a> {
         Self { running: effects.iter().map(start).collect(), told: VecDeque::new() }
     }
 
-    /// Returns the tools that a model may see and call now: without those that an effect hides, and without those that came
-    /// after one that may hide tools has looked. It looks before the next turn.
+    /// Returns the tools that a model may see and call now: without those that an effect hides, and without those that were
+    /// added after an effect that may hide tools has looked. Such an effect looks again before the next turn.
     pub fn visible_tools(&self, tools: &ToolBox) -> ToolBox {
         let hidden = self.running.iter().flat_map(|running| running.hidden.iter().cloned());
         self.without_new(tools, hidden.collect(), |running| running.seen.is_some())
     }
 
-    /// Ends the sleep of every effect: what it waits for may have come without a change that it knows of.
+    /// Wakes every effect: a condition that it waits for may have been met by a change that it does not know of.
     pub fn wake(&mut self) {
         for running in &mut self.running {
             running.changed |= running.wake.take().is_some();
         }
     }
 
-    /// Returns the tools whose calls may run in a turn that was interrupted, where `hidden` were not shown then. An effect
-    /// that has never looked came into the config, or was changed there, since.
+    /// Returns the tools whose calls may run in a turn that was interrupted. `hidden` are the tools that the model was not
+    /// shown in that turn. An effect that has never looked was added to the config, or changed there, since then.
     pub fn visible_in_resumed_turn(&self, tools: &ToolBox, hidden: Vec<String>) -> ToolBox {
         let looks_before = |running: &RunningEffect<'_>| running.effect.phases().contains(&EffectPhase::BeforeModel);
         self.without_new(tools, hidden, |running| running.seen.is_some() || looks_before(running))
@@ -373,12 +374,12 @@ impl<'a> Effects<'a> {
         tools.without(&hidden)
     }
 
-    /// Returns `true` if one that may hide tools has not seen all of these.
+    /// Returns `true` if an effect that may hide tools has not seen all of these.
     pub fn has_new_tools(&self, tools: &ToolBox) -> bool {
         self.running.iter().any(|running| running.has_new(tools.names()))
     }
 
-    /// Calls these effects, in order, and makes their changes. Usage of models that effects asked is added to `usage`.
+    /// Calls the selected effects in order and applies their edits. Usage of models that effects asked is added to `usage`.
     pub async fn eval(
         &mut self,
         agent: EffectTarget<'_>,
@@ -399,7 +400,7 @@ impl<'a> Effects<'a> {
                 Ok(edits) if edits.is_empty() && running.hidden.is_empty() => {}
                 Ok(edits) => {
                     running.apply(agent, moment, edits).await?;
-                    // The next one sees the conversation as this one has left it.
+                    // The next effect sees the conversation as this one has left it.
                     moment.request_tokens =
                         CompletionRequest::new(agent.chat.snapshot(), Arc::clone(agent.tools)).tokens();
                 }
@@ -422,7 +423,7 @@ impl RunningEffect<'_> {
         self.effect.powers().contains(&Power::HideTools)
     }
 
-    /// Returns those of these names that it has not seen; none if it may not hide tools.
+    /// Returns the names that the effect has not seen; none if it may not hide tools.
     fn new_among<'n>(&self, names: impl Iterator<Item = &'n str>) -> impl Iterator<Item = &'n str> {
         let may_hide = self.may_hide();
         names.filter(move |name| may_hide && self.seen.as_ref().is_none_or(|seen| !seen.contains(*name)))
@@ -432,7 +433,7 @@ impl RunningEffect<'_> {
         self.new_among(names).next().is_some()
     }
 
-    /// It has looked at an agent with these tools.
+    /// Notes that the effect has looked at an agent with these tools.
     fn see(&mut self, tools: &[Arc<ToolSpec>]) {
         let is_same = |seen: &BTreeSet<String>| {
             seen.len() == tools.len() && tools.iter().all(|tool| seen.contains(tool.name.as_str()))
@@ -443,7 +444,7 @@ impl RunningEffect<'_> {
         }
     }
 
-    /// One step, with as many questions to a model as it asks.
+    /// Performs one step, which may ask a model at most [`limits::ASKS_IN_A_ROW`] times.
     async fn step(
         &mut self,
         agent: EffectTarget<'_>,
@@ -500,7 +501,7 @@ impl RunningEffect<'_> {
         ask_for(agent.me, agent.of, self.effect.models(), ask, usage).await
     }
 
-    /// Makes the changes, in order; one that is not allowed or not valid is reported, the others are made.
+    /// Applies the edits in order. An edit that is not allowed or not valid is reported and skipped.
     async fn apply(
         &mut self,
         agent: EffectTarget<'_>,
@@ -522,7 +523,7 @@ impl RunningEffect<'_> {
                     Event::EffectEdited { agent: agent.me.cx.agent.clone(), effect: effect.into(), edit: name }
                 }
                 Err(mut reason) => {
-                    // It may quote what the effect said.
+                    // The reason may quote text of the effect.
                     reason.truncate(reason.floor_char_boundary(limits::ERROR_BYTES));
                     Event::EffectRefused { agent: agent.me.cx.agent.clone(), effect: effect.into(), edit: name, reason }
                 }
@@ -532,7 +533,7 @@ impl RunningEffect<'_> {
         Ok(())
     }
 
-    /// Makes one change. `noted`: the bytes of the notes of this step, this one included afterwards.
+    /// Applies one edit. `noted` counts the bytes of the notes of this step, and includes this one afterwards.
     fn make(&mut self, chat: &Chat, edit: EffectEdit, noted: &mut usize) -> Result<EffectEditOutcome, String> {
         if let Some(power) = edit.needs().iter().find(|power| !self.effect.powers().contains(power)) {
             return Err(format!("the power `{power}` was not granted"));

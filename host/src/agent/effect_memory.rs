@@ -1,4 +1,4 @@
-//! What effects remember from run to run of one task.
+//! Saves the memory of effects in the journal and restores it when their run is resumed.
 
 use std::collections::VecDeque;
 
@@ -8,10 +8,10 @@ use super::{
 };
 
 impl Effects<'_> {
-    /// Gives them back what they remembered when their run was interrupted; `told` is what models had told them in the
-    /// phase in which they were. There may be others now, in another order: those that stand where they stood come first,
-    /// then each of a name that has nothing yet. What is of none that is there, or of one that was set to something else, is
-    /// left out.
+    /// Restores the memory that effects had when their run was interrupted. `told` holds the answers that models had given
+    /// them in that phase. The list of effects may have changed since: effects at their old position come first, then each
+    /// memory goes to an effect of its name that has none yet. Memory is dropped if no effect has its name, or if that
+    /// effect's parameters changed.
     pub fn restore(&mut self, mut memories: Vec<EffectMemory>, told: VecDeque<EffectModelReply>) {
         self.told = told;
         let mut is_back = vec![false; self.running.len()];
@@ -27,7 +27,7 @@ impl Effects<'_> {
             let free = |at: &usize| fits(*at, &memory) && !is_back[*at];
             let at = Some(memory.at).filter(free).or_else(|| (0..effects.len()).find(free));
             let Some(at) = at else {
-                // What it asked then it need not ask now.
+                // Answers to questions of an effect whose memory is dropped are not needed.
                 self.told.retain(|told| !told.is_for(memory.at, &memory.name));
                 continue;
             };
@@ -38,7 +38,7 @@ impl Effects<'_> {
         }
     }
 
-    /// The memory of those whose memory has changed since this was last asked.
+    /// Returns the memory of each effect whose memory has changed since the last call.
     pub fn memories(&mut self) -> Vec<EffectMemory> {
         self.told.clear();
         let memory = |(at, running): (usize, &mut RunningEffect<'_>)| {
@@ -86,7 +86,7 @@ mod tests {
             (&["a", "b"], &["b", "a"], &["b1", "a0"]),
             (&["a", "b"], &["x", "b"], &["", "b1"]),
             (&["x", "a"], &["a"], &["a1"]),
-            // Of two of one name, none takes what is the other's.
+            // Of two effects with one name, each gets back its own memory.
             (&["a", "a"], &["a"], &["a0"]),
             (&["a", "x", "a"], &["a", "a"], &["a0", "a2"]),
             (&["x", "a", "a"], &["a", "a"], &["a2", "a1"]),
@@ -101,7 +101,7 @@ mod tests {
         }
     }
 
-    /// An effect of one name that can be set.
+    /// An effect with settable parameters.
     struct Set(Option<&'static str>);
 
     #[async_trait]
@@ -141,7 +141,7 @@ mod tests {
         for (before, now, hidden) in [
             (&[Some("1")][..], &[Some("1")][..], &["0"][..]),
             (&[Some("1")], &[Some("2")], &[""]),
-            // As older versions wrote it.
+            // Older versions wrote no parameters.
             (&[None], &[Some("2")], &["0"]),
             (&[Some("1")], &[None], &[""]),
             (&[Some("1"), Some("2")], &[Some("2"), Some("1")], &["1", "0"]),

@@ -6,38 +6,38 @@ use crate::{
     limits,
 };
 
-/// Why a run has no answer.
+/// The reason why a run has no answer.
 #[derive(Debug, Clone, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields are the facts in the sentence above them")]
 pub enum RunError {
-    /// The model could not be asked.
+    /// The request to the model failed.
     #[error("the model could not be asked")]
     Model(#[source] Fault),
-    /// The loop came to its bound.
+    /// The run reached its maximum number of turns.
     #[error("no answer after {count} {unit}", count = .0, unit = if *.0 == 1 { "turn" } else { "turns" })]
     MaxIterations(u32),
-    /// What the run may spend is spent.
+    /// The budget of the run is spent.
     #[error("{0}")]
     Budget(BudgetExhausted),
-    /// A request is more than its model can take.
+    /// A request is larger than the context window of its model.
     #[error(transparent)]
     Window(Box<WindowExceeded>),
-    /// The conversation holds as much as one may.
+    /// The conversation reached [`limits::CHAT_BYTES`].
     #[error("the conversation holds {} MiB, and there is no answer", limits::CHAT_BYTES >> 20)]
     ChatFull,
-    /// The conversations of the run hold as many bytes together as they may.
+    /// The conversations of the run together reached their maximum number of bytes.
     #[error(
         "the conversations of this run hold more than the {0} bytes that they may together, and there is no answer; raise \
          `runs.chat_bytes` in the config"
     )]
     ConversationsFull(usize),
-    /// A message of the input cannot stand in a conversation.
+    /// A message of the input is not allowed in a conversation.
     #[error("the input cannot be put into the conversation")]
     Input(#[source] ChatEditError),
-    /// The reply was cut at the longest length that the model or the config allows.
+    /// The reply was cut at the maximum length that the model or the config allows.
     #[error("the model's reply was cut off before its end")]
     Cut,
-    /// The reply has neither text nor calls: that is no answer.
+    /// The reply has neither text nor calls, which is no answer.
     #[error("the model answered with nothing")]
     Empty,
     /// The model or its vendor declined to answer.
@@ -67,7 +67,7 @@ pub enum RunError {
         #[source]
         fault: Fault,
     },
-    /// What decides who works in a team failed, or came to its bound.
+    /// The coordinator of a team failed, or reached its bound.
     #[error("the coordinator `{name}` failed")]
     Coordinator {
         name: String,
@@ -81,19 +81,19 @@ pub enum RunError {
         #[source]
         fault: Fault,
     },
-    /// What happens cannot be written down any more: nothing goes on that could not be resumed.
+    /// The journal cannot be written any more. The run stops, since later work could not be resumed.
     #[error("the session cannot be written down any more")]
     Unrecorded(#[source] JournalWriteError),
-    /// Somebody cancelled it.
+    /// The run was cancelled.
     #[error("the run was cancelled")]
     Cancelled,
-    /// Something that the run is made of crashed; nothing else is affected.
+    /// Code inside the run panicked; nothing else is affected.
     #[error("the run crashed: {0}")]
     Crashed(String),
 }
 
 impl RunError {
-    /// What kind of failure it is: only a model that could not be asked is the provider's.
+    /// Returns the kind of the failure. Only a failed request to the model counts as the provider's.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Model(_) => ErrorKind::Provider,
@@ -102,7 +102,7 @@ impl RunError {
         }
     }
 
-    /// Whether a bound on turns, spending or time ended it, and not something that went wrong.
+    /// Returns `true` if a bound on turns, spending, time or the size of all conversations ended the run.
     pub fn is_exhausted(&self) -> bool {
         match self {
             Self::Member { fault, .. } | Self::Coordinator { fault, .. } => matches!(fault, Fault::Exhausted { .. }),
@@ -110,7 +110,7 @@ impl RunError {
         }
     }
 
-    /// The failure as a middleware is told of it.
+    /// Returns the failure in the form that middleware receives.
     pub(super) fn as_fault(&self) -> Fault {
         match self {
             Self::Model(fault) | Self::Rejected { fault, .. } => fault.clone(),
@@ -128,7 +128,7 @@ impl RunError {
         }
     }
 
-    /// What went wrong in one line, with its cause.
+    /// Returns the failure with its cause, in one line.
     pub fn in_full(&self) -> String {
         match std::error::Error::source(self) {
             Some(cause) => format!("{self}: {cause}"),

@@ -8,23 +8,23 @@ use crate::{
     event::{Event, RunCx},
 };
 
-/// What the plugins of an agent have got and what they have not, told once: when it runs for the first time.
+/// The capabilities that the plugins of an agent were granted or denied. They are reported once, when the agent runs first.
 #[derive(Debug, Default)]
 pub struct GrantDecisions {
-    /// Of each capability that one of them wants.
+    /// The decision on each requested capability.
     pub decisions: Vec<CapabilityDecision>,
-    /// What a person should know of it.
+    /// Notices for a person.
     pub notices: Vec<String>,
     told: AtomicBool,
 }
 
 impl GrantDecisions {
-    /// These, not told yet.
+    /// Creates decisions that were not reported yet.
     pub fn new(decisions: Vec<CapabilityDecision>, notices: Vec<String>) -> Self {
         Self { decisions, notices, told: AtomicBool::new(false) }
     }
 
-    /// Tells whoever watches the run, unless somebody was told; also by what words of the agent are `withheld`.
+    /// Emits the events, once. Also reports which middleware has `withheld` the agent's replies.
     pub(super) async fn tell(&self, agent: &Arc<str>, withheld: Vec<String>, cx: &RunCx) {
         if self.told.swap(true, Ordering::Relaxed) {
             return;

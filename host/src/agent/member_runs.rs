@@ -1,4 +1,4 @@
-//! The work of the members of a team in one step, side by side.
+//! The runs of the team members in one step, side by side.
 
 use std::sync::Arc;
 
@@ -18,41 +18,41 @@ use crate::{
     tool::ToolBox,
 };
 
-/// A member that is to work.
+/// The work of one member.
 pub(crate) struct MemberRun {
     pub runner: Arc<dyn Runner>,
     /// Its name in the team.
     pub member: Arc<str>,
-    /// In which conversation.
+    /// The conversation to work in.
     pub chat: Chat,
-    /// How that goes with the one that the team shares; none: it is that one.
+    /// The relation of this chat to the team's; `None` if it is the team's chat.
     pub beside: Option<SideChatRef>,
-    /// What is new to it.
+    /// The messages that are new to this member.
     pub input: Vec<Message>,
-    /// Tools that it has beside its own.
+    /// Tools that it has in addition to its own.
     pub tools: ToolBox,
-    /// What all members of the team are told.
+    /// The instructions for all members of the team.
     pub instructions: Arc<str>,
-    /// How often it may fail before that counts.
+    /// The number of failures that are followed by another attempt.
     pub retries: u32,
 }
 
-/// What stands for a call in the name of a member's work.
+/// Returns the id that takes the place of a call id for the work of a step.
 fn call_of(step: u32) -> String {
     format!("step-{step}")
 }
 
-/// What may be spent on the members of a step, and what is known of their work from before the team was interrupted.
+/// The budget allocations for the members of a step, with the state of their work from before the team was interrupted.
 pub(crate) struct MemberAllocations(Vec<(BudgetAllocation, DelegationState)>);
 
 impl MemberAllocations {
-    /// An equal share for each of these many.
+    /// Allocates an equal share for each of `count` members.
     pub fn new(me: &RunState, count: usize) -> Self {
         let shares = me.purse.share_out(count);
         Self(shares.into_iter().map(|share| (share, DelegationState::default())).collect())
     }
 
-    /// Those of a step that had begun when the team was interrupted.
+    /// Restores the allocations of a step that had begun when the team was interrupted.
     pub fn of_the_past(me: &RunState, step: u32, chosen: &[ChosenMember]) -> Self {
         let past = |task| {
             let log = me.log.as_ref()?;
@@ -63,37 +63,37 @@ impl MemberAllocations {
             bounds: chosen.bounds,
             time: None,
             start: Instant::now(),
-            // What has returned is counted already.
+            // The cost of returned work is counted already.
             spent: if past.returned.is_some() { Default::default() } else { past.spent },
         });
         let shares = me.purse.carve_exactly(&carved.collect::<Vec<_>>());
         Self(shares.into_iter().zip(pasts).collect())
     }
 
-    /// How much each is.
+    /// Returns the bounds of each allocation.
     pub fn bounds(&self) -> impl Iterator<Item = AllocationBounds> {
         self.0.iter().map(|(share, _)| share.bounds())
     }
 
-    /// Whether this one has begun its work before the team was interrupted: then it has heard what it hears.
+    /// Returns `true` if this member began its work before the team was interrupted: then it has its input already.
     pub fn has_begun(&self, at: usize) -> bool {
         self.0.get(at).is_some_and(|(_, past)| !past.runs.is_empty())
     }
 }
 
-/// What a member's work came to; the failure, where it was stopped because of another one's.
+/// The result of a member's work.
 pub(crate) type MemberResult = Result<RunAnswer, MemberFailure>;
 
-/// Why a member has no reply.
+/// The reason why a member has no reply.
 #[derive(Debug)]
 pub(crate) enum MemberFailure {
-    /// Another one has failed.
+    /// Another member has failed.
     Stopped,
-    /// It has failed itself.
+    /// The member itself has failed.
     Of(Fault),
 }
 
-/// Sets members to work side by side. What each came to comes in the order of the jobs; `stop` ends them all.
+/// Starts the members side by side. The handles are in the order of `jobs`; `stop` ends them all.
 pub(crate) fn begin(
     me: &Arc<RunState>,
     step: u32,
@@ -110,7 +110,7 @@ pub(crate) fn begin(
             employer: ParentRun::from(&**me),
             call: call_of(step),
             task: at,
-            // As many of one agent work at once as may, whoever started them.
+            // The bound of an agent holds across all runs that started it.
             places: me.crew.as_ref().and_then(|crew| crew.registry.places(runner.name())),
             runner,
             instance,

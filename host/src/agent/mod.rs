@@ -1,6 +1,6 @@
-//! The agent: a model, its tools and what stands around them, in a loop until there is an answer.
+//! An agent: a model, its tools and its middleware, in a loop that runs until there is an answer.
 //!
-//! [`Agent::run`] goes through the run middlewares (`runner.rs`), outermost first, into the loop (`react.rs`), and back.
+//! [`Agent::run`] passes through the run middleware (`run.rs`), outermost first, into the loop (`agent_loop.rs`), and back.
 
 #[expect(clippy::module_inception, reason = "the type that the room is named after")]
 mod agent;

@@ -1,4 +1,4 @@
-//! What stands around requests to a model, outermost first.
+//! The middleware chain around requests to a model, outermost first.
 
 use std::sync::{Arc, OnceLock};
 
@@ -18,7 +18,7 @@ use crate::{
     model::{Completion, CompletionRequest, ModelMiddleware, ModelRequestAttempt, ReplyVerdict, RequestVerdict, Usage},
 };
 
-/// Asks a model through the chain.
+/// Sends a request through the chain.
 pub(super) async fn ask(
     me: &RunState,
     agent: &Agent,
@@ -37,17 +37,17 @@ struct ModelMiddlewareChain<'a> {
     agent: &'a Agent,
     shown: bool,
     usage: &'a mut Usage,
-    /// Requests that were sent.
+    /// The number of requests sent.
     sent: u32,
     pauses: MiddlewarePauses,
 }
 
-/// A request, and where it goes.
+/// A request and the model that it goes to.
 #[derive(Clone)]
 struct RoutedRequest {
     model: String,
     request: CompletionRequest,
-    /// Of the request, once somebody has asked for it: all who see the same request share it.
+    /// The digest of the request, computed on first use and shared by everything that sees the same request.
     digest: Arc<OnceLock<String>>,
 }
 
@@ -58,7 +58,7 @@ impl RoutedRequest {
 }
 
 impl ModelMiddlewareChain<'_> {
-    /// The request as the middleware at `level` gets it; beyond the last one is the model.
+    /// Passes the request to the middleware at `level`; beyond the last one is the model.
     fn through(&mut self, level: usize, going: RoutedRequest) -> BoxFuture<'_, Result<(Completion, Usd), RunError>> {
         let agent = self.agent;
         let Some(middleware) = agent.model_middleware.get(level) else {
@@ -100,7 +100,7 @@ impl ModelMiddlewareChain<'_> {
             loop {
                 let reply = self.through(level + 1, going.clone()).await;
                 if matches!(reply, Err(RunError::Budget(_))) {
-                    // No words stand in for what cannot be paid any more.
+                    // No reply may replace a failure of the budget.
                     return reply;
                 }
                 let paid = WastedReplyGuard::of(self.me, &reply);
@@ -115,7 +115,7 @@ impl ModelMiddlewareChain<'_> {
                     }
                     ReplyVerdict::Replace(completion) => {
                         acted(cx, name, "replace-reply").await;
-                        // What it says is its own, what was used is not.
+                        // The text is the middleware's, the usage is the model's.
                         paid.keep();
                         let (usage, cost) =
                             reply.map_or_else(|_| Default::default(), |(asked, cost)| (asked.usage, cost));
@@ -169,8 +169,8 @@ impl ModelMiddlewareChain<'_> {
     }
 }
 
-/// What a reply took that is on its way out. If it does not get there, whatever holds it back, it was asked in vain, and
-/// has been paid for.
+/// The cost of a reply that is on its way out. If the reply is dropped for any reason, its cost is recorded as wasted,
+/// since it has been paid.
 struct WastedReplyGuard<'a> {
     me: &'a RunState,
     of: Option<(Usage, Usd)>,
@@ -209,7 +209,7 @@ mod tests {
         model::ScriptedCompleter,
     };
 
-    /// Always wants another attempt, after this time.
+    /// A middleware that always requests another attempt, after this pause.
     struct Again(NameSet, Duration);
 
     #[async_trait]

@@ -1,4 +1,4 @@
-//! The model of a run, for tools whose makers want it to reply to them.
+//! Completions by the model of a run, for tools that request them.
 
 use tokio::sync::Mutex;
 
@@ -14,34 +14,35 @@ use crate::{
     model::{Completion, CompletionRequest, Usage},
 };
 
-/// Kept of a run: held by whoever is replied to.
+/// The lock of a run that serializes such requests.
 #[derive(Default)]
 struct SamplingLock(Mutex<()>);
 
-/// Has the model of the agent whose run this is reply to `request`, through all that stands around its requests and within
-/// its budget, which pays for it. Nothing of it comes into the conversation. Dropping the future cancels it.
+/// Requests a completion from the model of the agent whose run this is, through all middleware around its requests and
+/// within its budget, which pays for it. Nothing of it is added to the conversation. Dropping the future cancels the
+/// request.
 ///
 /// # Errors
 ///
-/// A [`Fault`]: no agent works in this run, its budget is used up, the model could not be asked.
+/// Returns a [`Fault`] if no agent works in this run, its budget is used up, or the request to the model failed.
 pub async fn sample(cx: &RunCx, request: CompletionRequest) -> Result<Completion, Fault> {
     let found = caller_context::of(cx);
     let CallerContext { me, agent, .. } =
         found.ok_or_else(|| Fault::other("no agent works here whose model could be asked"))?;
     request.messages.check().map_err(|error| Fault::invalid(format!("it cannot be asked: {error}")))?;
-    // What a reply may cost is what is left: one after the other, or many at once would each have all of it.
+    // A reply may cost all that is left of the budget, so the requests run one after the other.
     let turn = cx.kept.get::<SamplingLock>();
     let _turn = turn.0.lock().await;
     let mut used = SamplingUsageGuard { me: &me, usage: Usage::default() };
     let asked = completion::ask(&me, &agent, ModelRequest { model: None, request, shown: false }, &mut used.usage);
     let asked = in_time(&me.purse, asked).await;
     let (completion, cost) = asked.and_then(|asked| asked).map_err(|error| error.as_fault())?;
-    // What was used in vain is written down by whoever pays for it.
+    // The payer records the usage of failed requests.
     me.write(|| JournalRecord::Wasted { usage: completion.usage, cost });
     Ok(completion)
 }
 
-/// Counted for the run when it goes away, also if nobody waits for the reply any more.
+/// Adds the usage to the run when dropped, also if nobody waits for the reply any more.
 struct SamplingUsageGuard<'a> {
     me: &'a RunState,
     usage: Usage,
@@ -102,17 +103,17 @@ mod tests {
         assert_eq!(answer.message.text_content(), "done");
         assert_eq!(answer.usage, answer.account.own.usage, "all three are counted, and paid");
         assert!(!format!("{:?}", chat.snapshot().iter().collect::<Vec<_>>()).contains("this one"));
-        // A budget that is used up by the first reply has none left for it.
+        // The first reply uses up the budget.
         let agent = Agent::new("ada", "", Arc::new(model())).with_tool(thinking());
         let agent = agent.with_budget(Budget { tokens: Some(1), ..Budget::default() });
         let failed = agent.run(&RunCx::new("ada"), &Chat::new(), vec![Message::user("go")]).await;
         assert!(failed.is_err(), "{failed:?}");
-        // Where no agent works there is no model.
+        // Without an agent there is no model.
         let fault = sample(&RunCx::new("ada"), question()).await.unwrap_err();
         assert!(fault.to_string().contains("no agent works here"), "{fault}");
     }
 
-    /// A model that takes its time, and how many replies it was at when it was at most of them.
+    /// A slow model that counts the most replies it was working on at once.
     struct Slow(ScriptedCompleter, AtomicU32, AtomicU32);
 
     #[async_trait]
@@ -150,7 +151,7 @@ mod tests {
         assert_eq!((model.0.requests().len(), model.2.load(Ordering::Relaxed)), (5, 1));
     }
 
-    /// One tool, and a second one from the first call on.
+    /// A source with one tool, and a second one from the first call on.
     #[derive(Default)]
     struct Growing {
         calls: Arc<AtomicU32>,

@@ -1,12 +1,12 @@
-//! The system prompt, in tagged sections: what never changes first and what changes most last, so that a vendor's cache
-//! keeps as much of it as can be.
+//! Builds the system prompt in tagged sections. Stable sections come first and changing ones last, so that the vendor's
+//! cache keeps as much as possible.
 
 use std::fmt::Write;
 
 use super::{Agent, InteractionMode, delegate::RunState};
 use crate::tool::ToolBox;
 
-/// Builds it. A section that does not apply, or has no content, is left out.
+/// Builds the prompt. A section that does not apply, or is empty, is left out.
 pub(super) fn system_prompt(agent: &Agent, me: &RunState, tools: &ToolBox) -> String {
     let mut prompt = String::with_capacity(USUAL_BYTES + agent.instructions.len() + agent.context.len());
     let mut section = |tag: &str, text: &str| {
@@ -41,12 +41,12 @@ pub(super) fn system_prompt(agent: &Agent, me: &RunState, tools: &ToolBox) -> St
     section("skills", &inline_skills(agent));
     section("available_skills", &skills_on_demand(agent));
     section("available_agents", &others(agent, me));
-    // It is kept as long as the conversation.
+    // The prompt lives as long as the conversation.
     prompt.shrink_to_fit();
     prompt
 }
 
-/// Room for all but what an agent's maker wrote.
+/// Room for everything but the agent's instructions and context.
 const USUAL_BYTES: usize = 4_096;
 
 fn identity(agent: &Agent) -> String {

@@ -24,14 +24,14 @@ struct ReadResultArgs {
     limit: Option<usize>,
 }
 
-/// What stands around the place that was looked for.
+/// The number of characters shown before the text that was found.
 const BEFORE_FOUND: usize = 200;
 
-/// Room for what is said around a page.
+/// Room for the text around a page.
 const HEADER_CHARS: usize = 500;
 
-/// Reads on in results that were cut: the host keeps them beside the conversation. A page takes no more of the model's window
-/// than a result may.
+/// Creates the tool that reads the rest of cut results, which the host keeps outside the conversation. A page takes no more
+/// of the model's window than a result may.
 pub(super) fn read_result(window: &ContextWindow) -> Arc<dyn Tool> {
     static SPEC: LazyLock<Arc<ToolSpec>> = LazyLock::new(|| {
         spec::<ReadResultArgs>(
@@ -50,7 +50,7 @@ pub(super) fn read_result(window: &ContextWindow) -> Arc<dyn Tool> {
     Arc::new(tool.with_concurrency(ToolConcurrency::Independent))
 }
 
-/// A page of at most so many bytes.
+/// Returns a page of at most this many bytes.
 fn page(cx: &ToolCx, args: &ReadResultArgs, most_bytes: usize) -> Result<String, Fault> {
     let call = cut(&args.call, 100);
     let Some(text) = cx.chat.kept_result(&args.call) else {
@@ -147,7 +147,7 @@ mod tests {
         }
     }
 
-    /// Takes the number out of results, wherever in them it stands.
+    /// A middleware that redacts the number in results, at any position.
     struct Redacts;
 
     #[async_trait]
@@ -229,7 +229,7 @@ mod tests {
         let offered: Vec<_> =
             model.requests().iter().map(|request| request.tools.iter().any(|tool| tool.name == READ_RESULT)).collect();
         assert_eq!(offered, [false, true, true, true, true], "it is offered once there is something to read");
-        // As it is written down and read again.
+        // As recorded and read back.
         let again = Chat::restore(chat.record()).unwrap();
         assert_eq!(again.snapshot().kept_result("c1"), chat.snapshot().kept_result("c1"));
     }

@@ -1,17 +1,17 @@
-//! A tool whose schema the model's vendor refuses.
+//! Finds the tool whose schema the model's vendor refuses.
 
 use std::sync::Arc;
 
 use crate::{chat::ToolSpec, error::Fault};
 
-/// Words before the number of a tool in what vendors say of a request, the most exact first.
+/// Text before the index of a tool in vendors' error messages, the most specific first.
 const NUMBERED: [&str; 3] = ["function_declarations[", "tools[", "tools."];
-/// Words without which a complaint is of something else than a schema.
+/// Words of which one must be in the message of a refused schema.
 const SCHEMA: [&str; 3] = ["schema", "parameters", "properties"];
 const QUOTES: [char; 3] = ['\'', '"', '`'];
 
-/// Returns the tool whose schema a refusal is about, if it names it or its number. The first of these that is there counts, since
-/// what follows may quote words of the schema that are names of other tools:
+/// Returns the tool whose schema a refusal is about, if the refusal gives its name or its index. The first form that
+/// matches counts, since the text after it may quote words of the schema that are names of other tools:
 ///
 /// | vendor | says |
 /// |---|---|
@@ -28,7 +28,7 @@ pub fn refused_tool(fault: &Fault, tools: &[Arc<ToolSpec>]) -> Option<Arc<ToolSp
     named_first(&lower, tools).or_else(by_number).or_else(|| quoted(message, &lower, tools)).cloned()
 }
 
-/// The tool whose name stands right behind the words with which OpenAI begins.
+/// Returns the tool whose name follows the first words of OpenAI's message.
 fn named_first<'a>(lower: &str, tools: &'a [Arc<ToolSpec>]) -> Option<&'a Arc<ToolSpec>> {
     let (_, rest) = lower.split_once("invalid schema for function ")?;
     let rest = rest.trim_start_matches(QUOTES);
@@ -36,7 +36,7 @@ fn named_first<'a>(lower: &str, tools: &'a [Arc<ToolSpec>]) -> Option<&'a Arc<To
     tools.iter().find(|tool| tool.name.to_lowercase() == name)
 }
 
-/// The tool of the longest name that stands in quotes, where the refusal speaks of tools.
+/// Returns the tool with the longest quoted name, if the refusal is about tools.
 fn quoted<'a>(message: &str, lower: &str, tools: &'a [Arc<ToolSpec>]) -> Option<&'a Arc<ToolSpec>> {
     let is_quoted =
         |tool: &&Arc<ToolSpec>| QUOTES.iter().any(|quote| message.contains(&format!("{quote}{}{quote}", tool.name)));
@@ -92,7 +92,7 @@ mod tests {
                 Some("git__log"),
             ),
             ("Invalid 'tools[2].function.parameters': expected an object", Some("git__log")),
-            // Of a tool, but not of its schema; of no tool that was sent; of something else.
+            // A tool but not its schema; no tool that was sent; something else.
             ("tools.0.custom.name: String should match pattern", None),
             ("tools.9.custom.input_schema: JSON schema is invalid", None),
             ("Invalid schema for response_format 'reply': schema must be an object", None),

@@ -12,54 +12,55 @@ use tokio::sync::Semaphore;
 use super::{Runner, delegate::cut};
 use crate::{capability::Ceiling, limits};
 
-/// Makes a fresh agent for each task that is delegated to it. It may do no more than the ceiling allows.
+/// Makes a fresh agent for each task that is delegated to it. The agent may do no more than the ceiling allows.
 pub type AgentFactory = Arc<dyn Fn(&Ceiling) -> Result<Arc<dyn Runner>, AgentRefusal> + Send + Sync>;
 
-/// Why there is no such agent under a ceiling, for the operator: the model that asked for it is not told.
+/// The reason why an agent cannot be made under a ceiling, for the operator: the model that asked for it is not told.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct AgentRefusal(pub String);
 
-/// What others are told of an agent.
+/// The description of an agent that other agents read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct AgentEntry {
-    /// Its name.
+    /// The name of the agent.
     pub name: Arc<str>,
-    /// What it is good for.
+    /// The purpose of the agent.
     pub description: Arc<str>,
-    /// Words for what it can do.
+    /// Keywords for its abilities.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub skills: Vec<String>,
-    /// What asking it costs, roughly.
+    /// The approximate cost of asking it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimated_cost: Option<CostTier>,
-    /// How many of it may work at once, as members of teams too, at least 1; none: as many as there are places.
+    /// The maximum number of its instances that work at once, as team members too, at least 1; `None`: only the group
+    /// bounds it.
     #[serde(skip)]
     pub max_concurrency: Option<u32>,
 }
 
 impl AgentEntry {
-    /// An agent with a name and a description.
+    /// Creates an entry with a name and a description.
     pub fn new(name: impl Into<Arc<str>>, description: impl Into<Arc<str>>) -> Self {
         let (name, description) = (name.into(), description.into());
         Self { name, description, skills: Vec::new(), estimated_cost: None, max_concurrency: None }
     }
 }
 
-/// What asking an agent costs, roughly.
+/// The approximate cost of asking an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CostTier {
-    /// A little.
+    /// Low cost.
     Cheap,
-    /// Some.
+    /// Medium cost.
     Medium,
-    /// A lot.
+    /// High cost.
     Expensive,
 }
 
 impl CostTier {
-    /// The word for it.
+    /// Returns the word for this tier.
     pub fn word(self) -> &'static str {
         match self {
             Self::Cheap => "cheap",
@@ -69,14 +70,14 @@ impl CostTier {
     }
 }
 
-/// Who there is to delegate to. Clones are the same registry.
+/// The agents to which tasks can be delegated. Clones share one registry.
 ///
 /// ```
 /// use std::sync::Arc;
-/// use shelly_host::{agent::{Agent, Entry, Registry}, capability::Ceiling, model::ScriptedCompleter};
+/// use shelly_host::{agent::{Agent, AgentEntry, AgentRegistry}, capability::Ceiling, model::ScriptedCompleter};
 ///
-/// let registry = Registry::new();
-/// registry.register(Entry::new("writer", "Writes summaries"), || {
+/// let registry = AgentRegistry::new();
+/// registry.register(AgentEntry::new("writer", "Writes summaries"), || {
 ///     Agent::new("writer", "Write clearly.", Arc::new(ScriptedCompleter::new([])))
 /// });
 /// assert_eq!(registry.list(&Ceiling::default())[0].name.as_ref(), "writer");
@@ -90,7 +91,7 @@ struct RegisteredAgent {
     entry: AgentEntry,
     factory: AgentFactory,
     places: Option<Arc<Semaphore>>,
-    /// How many instances have been named.
+    /// The number of instances that were named.
     named: Arc<AtomicU32>,
 }
 
@@ -101,18 +102,19 @@ pub(super) struct SpawnedAgent {
 }
 
 impl AgentRegistry {
-    /// Nobody.
+    /// Creates an empty registry.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds an agent that is the same whoever starts it: one without plugins, or whose plugins may do what they may for
-    /// anybody. One of the same name is replaced; its instances go on, and numbers go on counting.
+    /// Adds an agent that is the same under every ceiling: one without plugins, or whose plugins may do the same for every
+    /// caller. An agent of the same name is replaced; its instances continue, and their numbers keep counting.
     pub fn register<R: Runner + 'static>(&self, entry: AgentEntry, factory: impl Fn() -> R + Send + Sync + 'static) {
         self.register_under(entry, move |_| Ok(factory()));
     }
 
-    /// Adds an agent that is made to fit the ceiling of whoever starts it; else as [`AgentRegistry::register`].
+    /// Adds an agent that is made to fit the ceiling of the agent that starts it; otherwise like
+    /// [`AgentRegistry::register`].
     pub fn register_under<R: Runner + 'static>(
         &self,
         entry: AgentEntry,
@@ -126,29 +128,29 @@ impl AgentRegistry {
         agents.insert(name, RegisteredAgent { entry, factory, places, named });
     }
 
-    /// Everyone who may be started under this ceiling, sorted by name.
+    /// Returns all agents that may be started under this ceiling, sorted by name.
     pub fn list(&self, ceiling: &Ceiling) -> Vec<AgentEntry> {
         let agents = self.agents.read().unwrap_or_else(PoisonError::into_inner);
         let admitted = agents.values().filter(|registered| ceiling.admits(&registered.entry.name));
         admitted.map(|registered| registered.entry.clone()).collect()
     }
 
-    /// Everyone but this one who may be started under this ceiling, sorted by name.
+    /// Returns all agents but this one that may be started under this ceiling, sorted by name.
     pub fn others(&self, agent: &str, ceiling: &Ceiling) -> Vec<AgentEntry> {
         self.list(ceiling).into_iter().filter(|entry| !is_same_name(&entry.name, agent)).collect()
     }
 
-    /// A fresh agent of this name under this ceiling, whatever its factory calls it. None if there is none that the ceiling
-    /// admits.
+    /// Makes a fresh agent of this name under this ceiling, and gives it this name. Returns `None` if the ceiling admits no
+    /// such agent.
     ///
     /// # Errors
     ///
-    /// [`AgentRefusal`]: it cannot do without what the ceiling takes away.
+    /// [`AgentRefusal`] if the ceiling takes away something that the agent needs.
     pub fn spawn(&self, name: &str, ceiling: &Ceiling) -> Option<Result<Arc<dyn Runner>, AgentRefusal>> {
         self.make(name, ceiling).map(|made| made.map(|spawned| spawned.runner))
     }
 
-    /// The one place where agents that others start are made: no way leads past the ceiling.
+    /// Makes an agent that another agent starts. No other code does, so that nothing bypasses the ceiling.
     pub(super) fn make(&self, name: &str, ceiling: &Ceiling) -> Option<Result<SpawnedAgent, AgentRefusal>> {
         let (name, factory, places) = self
             .look(name, |there| (Arc::clone(&there.entry.name), Arc::clone(&there.factory), there.places.clone()))
@@ -157,17 +159,18 @@ impl AgentRegistry {
         Some(factory(ceiling).map(|runner| SpawnedAgent { runner: entered(runner), places }))
     }
 
-    /// The places of those of this name that work at once; none: there are as many as there is room for, or no such agent.
+    /// Returns the permits that bound how many instances of this agent work at once; `None` without a bound or without such
+    /// an agent.
     pub(super) fn places(&self, name: &str) -> Option<Arc<Semaphore>> {
         self.look(name, |there| there.places.clone()).flatten()
     }
 
-    /// The next number for an instance of this name, from 1 on; 0 if there is no such agent.
+    /// Returns the next instance number of this agent, from 1 on; 0 if there is no such agent.
     pub fn next_id(&self, name: &str) -> u32 {
         self.look(name, |there| there.named.fetch_add(1, Ordering::Relaxed).saturating_add(1)).unwrap_or(0)
     }
 
-    /// Numbers for instances of this name go on after `last` at least, which were given before. Does nothing if there is
+    /// Ensures that instance numbers of this agent continue after `last`, which was given before. Does nothing if there is
     /// no such agent.
     pub fn resume_ids(&self, name: &str, last: u32) {
         self.look(name, |there| there.named.fetch_max(last, Ordering::Relaxed));
@@ -178,12 +181,12 @@ impl AgentRegistry {
     }
 }
 
-/// Returns `true` if two names are one agent's: a model does not care for case.
+/// Returns `true` if two names mean the same agent. Letter case does not matter, since models mix it up.
 pub(super) fn is_same_name(one: &str, other: &str) -> bool {
     one.to_lowercase() == other.to_lowercase()
 }
 
-/// Says that there is no agent of this name, and who there is.
+/// Returns the message that there is no agent of this name, with the agents that there are.
 pub(super) fn no_agent(name: &str, there: &[AgentEntry]) -> String {
     let mut name = name.to_owned();
     cut(&mut name, limits::NAME_SHOWN_CHARS);
@@ -253,7 +256,7 @@ mod tests {
         assert_eq!([registry.next_id("ada"), registry.next_id("ada"), registry.next_id("bob")], [1, 2, 1]);
         registry.register(AgentEntry::new("ada", "again"), || agent("ada"));
         assert_eq!((registry.next_id("ada"), registry.next_id("eve")), (3, 0));
-        // As they were before.
+        // Earlier numbers do not set the counter back.
         for (name, last, next) in [("bob", 7, 8), ("bob", 3, 9), ("ada", u32::MAX - 1, u32::MAX), ("eve", 5, 0)] {
             registry.resume_ids(name, last);
             assert_eq!(registry.next_id(name), next, "{name} {last}");

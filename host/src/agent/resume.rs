@@ -1,4 +1,4 @@
-//! What it takes to go on: what a run writes down of itself, and how it takes up what an interrupted one has written.
+//! Resumes an interrupted run of an agent from its recorded state.
 
 use tokio::time::Instant;
 
@@ -9,7 +9,7 @@ use super::{
 use crate::chat::Message;
 
 impl AgentRun<'_> {
-    /// Goes back to where it was when it was interrupted. What it is to be given then.
+    /// Restores the state that the run was interrupted in. Returns the input with which it continues.
     pub(super) fn restore(&mut self, past: RecordedRun, input: Vec<Message>) -> Vec<Message> {
         (self.iterations, self.usage, self.work.last_usage) = (past.iterations, past.usage, past.last_usage);
         self.started = Instant::now().checked_sub(past.elapsed).unwrap_or_else(Instant::now);

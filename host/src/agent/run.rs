@@ -1,4 +1,4 @@
-//! One run of whatever runs: through the middleware around it to its work, and back; told of, and written down.
+//! Drives one run of an agent or team: middleware, attempts, events, journal.
 
 use std::{
     any::Any,
@@ -29,29 +29,29 @@ use crate::{
     model::{ModelMiddleware, Usage},
 };
 
-/// What a run is of, as far as everything around its work must know it.
+/// The properties of an agent or team that the code around its work needs.
 #[derive(Clone, Copy)]
 pub(crate) struct RunnerInfo<'a> {
     pub name: &'a Arc<str>,
-    /// What to show before its name.
+    /// The text that is shown before its name.
     pub prefix: &'a Arc<str>,
-    /// Its model, for people; empty if it has none.
+    /// The name of its model, for people; empty if it has none.
     pub model: &'a str,
-    /// What stands around its runs, outermost first.
+    /// The middleware around its runs, outermost first.
     pub middleware: &'a [Arc<dyn RunMiddleware>],
-    /// What stands around its requests to a model, outermost first.
+    /// The middleware around its requests to a model, outermost first.
     pub model_middleware: &'a [Arc<dyn ModelMiddleware>],
-    /// What its plugins have got.
+    /// The capabilities that its plugins were granted or denied.
     pub grants: Option<&'a GrantDecisions>,
 }
 
 impl RunnerInfo<'_> {
-    /// Whether something around its runs may put another message in place of the answer.
+    /// Returns `true` if a middleware around its runs may replace the answer.
     pub fn may_replace_answers(&self) -> bool {
         may_replace_answers(self.middleware)
     }
 
-    /// The names of those because of which its words are not shown before they are whole.
+    /// Returns the names of the middleware that withhold its replies until they are complete.
     fn withheld_by(&self) -> Vec<String> {
         let around_runs = self.middleware.iter().filter(|one| one.may_replace()).map(|one| one.name());
         let around_requests = self.model_middleware.iter().filter(|one| one.may_replace()).map(|one| one.name());
@@ -59,38 +59,39 @@ impl RunnerInfo<'_> {
     }
 }
 
-/// What goes on inside a run.
+/// The work inside a run: the loop of an agent, or the steps of a team.
 pub(crate) trait RunLoop<'a>: Send + Sized {
-    /// One attempt at an answer: adds the input and works. What was begun goes on from the attempt before; one that was
-    /// interrupted goes on where it was.
+    /// Makes one attempt at an answer: adds the input and works. Turns, effects and time continue from the previous
+    /// attempt. An interrupted attempt continues where it was.
     fn attempt<'r>(run: &'r mut Run<'a, Self>, input: Vec<Message>) -> BoxFuture<'r, Result<Message, RunError>>;
 
-    /// Whether there is anything left to read a message with.
+    /// Returns `true` if a turn or step is left in which a message could be read.
     fn has_turns(run: &Run<'a, Self>) -> bool;
 }
 
-/// One run, all its attempts together: what it works on and what it has spent.
+/// One run with all its attempts: the state of its work and what it has spent.
 pub(crate) struct Run<'a, W: RunLoop<'a>> {
     pub shell: RunnerInfo<'a>,
     pub me: Arc<RunState>,
     pub chat: &'a Chat,
     pub work: W,
     pub started: Instant,
-    /// Turns of a loop, steps of a team.
+    /// Turns of an agent, steps of a team.
     pub iterations: u32,
     pub usage: Usage,
     pub ending: RunEnding,
-    /// The results that stand in records of their own since the conversation was last written down: their bytes as messages.
+    /// The results that were recorded separately since the last record of the conversation: their size as messages, in
+    /// bytes, by call id.
     pub recorded: HashMap<String, usize>,
-    /// The middleware that had let it pass before it was interrupted, outermost first.
+    /// The middleware that had let the run pass before it was interrupted, outermost first.
     pub passed: VecDeque<PassedMiddleware>,
-    /// The pauses that middlewares have asked for before the answer that is worked on.
+    /// The remaining time for pauses that middleware requests before the current answer.
     pauses: MiddlewarePauses,
-    /// What it was given to do, cut for display; none where that stands in its conversation alone.
+    /// The task, cut for display; `None` if only the conversation holds it.
     task: Option<String>,
-    /// The newest message that was told of.
+    /// The newest message for which an event was emitted.
     told: Option<u64>,
-    /// Whether its beginning was told and its end was not.
+    /// Set after `RunStarted` was emitted and until `RunFinished` is.
     begun: bool,
 }
 
@@ -117,7 +118,7 @@ impl<'a, W: RunLoop<'a>> Run<'a, W> {
         }
     }
 
-    /// Sees that its conversation, and those of all agents of the run together, hold no more than they may.
+    /// Checks that the conversation of this run, and those of all agents together, are within their bounds.
     ///
     /// # Errors
     ///
@@ -132,17 +133,17 @@ impl<'a, W: RunLoop<'a>> Run<'a, W> {
         }
     }
 
-    /// What stands in its conversation now is known.
+    /// Marks every message that the conversation holds now as already reported.
     pub fn tell_from_here(&mut self) {
         self.told = self.chat.snapshot().last().map(|entry| entry.id);
     }
 
-    /// It was given this to do, before it was interrupted if it was.
+    /// Sets the task for display, from the input or from the interrupted run.
     pub fn given(&mut self, input: &[Message], past: Option<&RecordedRun>) {
         self.task = task_of(input).or_else(|| past.and_then(|past| past.task.clone()));
     }
 
-    /// From its beginning to its end.
+    /// Performs the run from start to end.
     pub async fn through(&mut self, input: Vec<Message>) -> Result<RunAnswer, RunError> {
         let me = Arc::clone(&self.me);
         self.tell_start().await;
@@ -155,7 +156,7 @@ impl<'a, W: RunLoop<'a>> Run<'a, W> {
         };
         me.dismiss().await;
         for message in me.badge.inbox.close() {
-            // It came too late to be read; whoever reads on finds it.
+            // It came too late for this run; the next run in this conversation finds it.
             let _ = self.chat.append(message);
         }
         let reply = self.write_end(reply).await;
@@ -165,7 +166,7 @@ impl<'a, W: RunLoop<'a>> Run<'a, W> {
         Ok(RunAnswer { message: reply?, ending, iterations, usage, account: me.purse.spent() })
     }
 
-    /// Until there is an answer and nobody has sent a message since that there is a turn left for.
+    /// Repeats the work until there is an answer and no unread message for which a turn is left.
     async fn until_done(&mut self, mut input: Vec<Message>) -> Result<Message, RunError> {
         loop {
             self.ending = RunEnding::Answered;
@@ -187,7 +188,7 @@ impl<'a, W: RunLoop<'a>> Run<'a, W> {
         }
     }
 
-    /// The run as the middleware at `level` sees it; beyond the last one is the loop.
+    /// Runs the work as the middleware at `level` sees it; beyond the last middleware is the loop.
     fn through_middleware(&mut self, level: usize, input: Vec<Message>) -> BoxFuture<'_, Result<Message, RunError>> {
         let Some(middleware) = self.shell.middleware.get(level) else {
             self.passed.clear();
@@ -198,7 +199,7 @@ impl<'a, W: RunLoop<'a>> Run<'a, W> {
             let (name, then) = (middleware.name(), middleware.on_failure());
             let rejected = |fault| RunError::Rejected { by: name.into(), fault };
             let acted = async |action| acted(&cx, name, action).await;
-            // There may be others now than when it was interrupted: each has what is its own.
+            // The list of middleware may have changed since the interruption: each gets back only its own state.
             let was_here = self.passed.iter().position(|passed| passed.middleware == name);
             let was_here = was_here.and_then(|at| self.passed.remove(at));
             let mut input = input;
@@ -207,7 +208,7 @@ impl<'a, W: RunLoop<'a>> Run<'a, W> {
                 Some(passed) => (passed.state, passed.attempt),
                 None => {
                     let decision = middleware.before(&cx, &input).await.and_then(BeforeRunDecision::bounded);
-                    // One that failed is passed over as if it had let the run pass.
+                    // A failed middleware that is skipped counts as one that let the run pass.
                     let pass = || BeforeRunDecision::Proceed { input: None, state: Vec::new() };
                     let (replaced, state) = match stop_if_failed(&cx, name, then, decision, pass).await? {
                         BeforeRunDecision::Proceed { input, state } => (input, state),
@@ -244,10 +245,10 @@ impl<'a, W: RunLoop<'a>> Run<'a, W> {
                     }),
                 };
                 if reply.is_err() {
-                    // What was rejected or failed has no effect, whatever stands in its place.
+                    // A control action of a rejected or failed attempt has no effect, whatever replaces its answer.
                     self.ending = RunEnding::Answered;
                 }
-                // What is said to whoever goes on is no answer, and is not to be judged as one.
+                // A report to the next agent is no answer, and middleware must not judge it as one.
                 let told = reply.as_ref().map_err(RunError::as_fault).cloned();
                 let told = told.map(|message| message.with_ending(self.ending.word()));
                 let outcome =
@@ -286,7 +287,7 @@ impl<'a, W: RunLoop<'a>> Run<'a, W> {
         })
     }
 
-    /// Writes down that it begins.
+    /// Writes the beginning of the run to the journal.
     pub fn write_beginning(&self, errand: Option<DelegationId>, input: &[Message], prompt: &str) {
         self.me.write(|| {
             let continues = self.me.log.as_ref().and_then(|log| log.continues);
@@ -295,7 +296,7 @@ impl<'a, W: RunLoop<'a>> Run<'a, W> {
                 instance: self.me.cx.agent.clone(),
                 model: self.shell.model.to_owned(),
                 depth: self.me.cx.depth,
-                // Whoever delegated a task gives it again.
+                // A delegating run repeats the task when it is resumed.
                 input: if self.me.works_for.assignment().is_none() { input.to_vec() } else { Vec::new() },
                 errand,
                 continues,
@@ -309,7 +310,7 @@ impl<'a, W: RunLoop<'a>> Run<'a, W> {
         });
     }
 
-    /// Writes down how it ended, and waits until that is kept where somebody waits for its answer outside.
+    /// Writes the end of the run to the journal. For a run that a person started, waits until that record is on disk.
     pub async fn write_end(&mut self, reply: Result<Message, RunError>) -> Result<Message, RunError> {
         let me = Arc::clone(&self.me);
         let mark = me.write(|| {
@@ -323,8 +324,8 @@ impl<'a, W: RunLoop<'a>> Run<'a, W> {
         reply
     }
 
-    /// What has changed in the conversation since it was last written down. Results that stand in a record of their own are
-    /// only named.
+    /// Returns the changes of the conversation since the last call. Results that have a record of their own are only
+    /// referenced.
     pub fn changes(&mut self) -> Vec<ChatChange> {
         let answered = |change: &ChatChange| {
             let ChatChange::Added(ChatEntryRecord { id, group: Some(group), message, .. }) = change else {
@@ -366,7 +367,7 @@ impl<'a, W: RunLoop<'a>> Run<'a, W> {
         }
     }
 
-    /// Tells of the messages that came into the chat since it was last asked.
+    /// Emits an event for each message that came into the chat since the last call.
     pub async fn tell_messages(&mut self) {
         for event in self.new_messages() {
             self.me.cx.events.emit(event).await;
@@ -419,7 +420,7 @@ impl<'a, W: RunLoop<'a>> Run<'a, W> {
 }
 
 impl<'a, W: RunLoop<'a>> Drop for Run<'a, W> {
-    /// A run that is dropped is cancelled, and whoever watches is told if nothing else is in the way.
+    /// Emits the last events of a cancelled run, as far as the event queue takes them at once.
     fn drop(&mut self) {
         if self.begun {
             let last = self.new_messages().into_iter().chain(self.end(Some(&RunError::Cancelled)));
@@ -438,7 +439,7 @@ pub(super) fn task_of<'m>(
     Some(task)
 }
 
-/// The same, with a panic as a failure.
+/// Turns a panic of `inner` into a [`RunError::Crashed`].
 fn recovered<'a>(inner: BoxFuture<'a, Result<Message, RunError>>) -> BoxFuture<'a, Result<Message, RunError>> {
     let contained = AssertUnwindSafe(inner).catch_unwind();
     Box::pin(contained.map(|reply| reply.unwrap_or_else(|panic| Err(RunError::Crashed(said(&*panic))))))
@@ -462,7 +463,7 @@ impl AfterRunDecision {
     }
 }
 
-/// What a panic said.
+/// Returns the message of a panic.
 fn said(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
     let mut text = text.unwrap_or("it did not say why").to_owned();

@@ -3,11 +3,11 @@ use crate::limits;
 /// Bounds on what the agents of one run, or of the runs of one session, take together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunLimits {
-    /// Agents that may work from the beginning to the end, whoever starts them and however deep.
+    /// The number of agents that may work over the whole time, whichever agent starts them and at any depth.
     pub agents: usize,
-    /// Agents that work at once; others wait for a place. One that waits for others needs none.
+    /// The number of agents that work at once; others wait for a permit. An agent that waits for others needs none.
     pub working_agents: usize,
-    /// Bytes of all their conversations together.
+    /// The number of bytes of all their conversations together.
     pub chat_bytes: usize,
 }
 
@@ -22,7 +22,7 @@ impl Default for RunLimits {
 }
 
 impl RunLimits {
-    /// The same, none of them more than a config can name, or so little that nothing would go on.
+    /// Returns these limits, each clamped between 1 and the most that a config can name.
     pub(super) fn within_ceilings(self) -> Self {
         Self {
             agents: self.agents.clamp(1, limits::AGENTS_PER_RUN_CEILING),

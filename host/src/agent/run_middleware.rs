@@ -12,42 +12,41 @@ use crate::{
     model::Usage,
 };
 
-/// Stands around a whole run of an agent: a pair of pure steps, with bytes handed from the first to the second.
+/// Middleware around whole runs of an agent or team: a pair of pure steps, with state passed from the first to the second.
 #[async_trait]
 pub trait RunMiddleware: Send + Sync {
-    /// Its name, for people.
+    /// Returns its name, for people.
     fn name(&self) -> &str;
 
-    /// How long what it stands around may take, each attempt by itself; none: as long as it likes.
+    /// Returns the time limit of the run inside, for each attempt; `None`: no limit.
     fn time_limit(&self) -> Option<Duration> {
         None
     }
 
-    /// Whether a panic of what it stands around is told to it, and to those around it, as a failure. Elsewhere it ends the
-    /// run.
+    /// Returns `true` if a panic of the run inside becomes a failure for this middleware and those around it. Otherwise a
+    /// panic ends the run.
     fn recovers(&self) -> bool {
         false
     }
 
-    /// Whether it may put another message in place of the answer. While one may, nobody is shown what is said before it
-    /// has passed.
+    /// Returns `true` if it may replace the answer. Then nobody is shown a message before the middleware has passed it.
     fn may_replace(&self) -> bool {
         true
     }
 
-    /// Whether a run goes on if it fails.
+    /// Returns the consequence of its failure for the run.
     fn on_failure(&self) -> OnFailure {
         OnFailure::Stop
     }
 
-    /// Before a run. `input` is what is new: the task, not the chat.
+    /// Runs before a run. `input` holds the new messages: the task, not the chat.
     ///
     /// # Errors
     ///
-    /// A [`Fault`] if it could not do its work; [`RunMiddleware::on_failure`] says what that means for the run.
+    /// Returns a [`Fault`] if it could not do its work; [`RunMiddleware::on_failure`] decides what that means for the run.
     async fn before(&self, cx: &RunCx, input: &[Message]) -> Result<BeforeRunDecision, Fault>;
 
-    /// After a run, and after each further attempt.
+    /// Runs after a run, and after each further attempt.
     ///
     /// # Errors
     ///
@@ -55,11 +54,11 @@ pub trait RunMiddleware: Send + Sync {
     async fn after(&self, cx: &RunCx, outcome: &RunOutcome, state: Vec<u8>) -> Result<AfterRunDecision, Fault>;
 }
 
-/// What to do with a run that has not begun.
+/// The decision about a run that has not begun.
 #[derive(Debug, Clone)]
 #[allow(missing_docs, reason = "the fields are the facts in the sentence above them")]
 pub enum BeforeRunDecision {
-    /// Run, with `input` in place of the input if there is one; `state` is for `after`.
+    /// Run, with `input` in place of the original input if it is set; `state` is passed to `after`.
     Proceed { input: Option<Vec<Message>>, state: Vec<u8> },
     /// Do not run: this is the answer.
     Answer(Message),
@@ -67,57 +66,57 @@ pub enum BeforeRunDecision {
     Reject(Fault),
 }
 
-/// How a run ended.
+/// The outcome of an attempt.
 #[derive(Debug, Clone)]
 pub struct RunOutcome {
-    /// The final message, or why there is none. Of a run that handed over it is what the next agent is told, and of one that
-    /// reported the end of its task that report.
+    /// The final message, or the failure. If the agent handed over, it is the message for the next agent; if the agent
+    /// reported the end of its task, it is that report.
     pub reply: Result<Message, Fault>,
-    /// Of this attempt.
+    /// The usage of this attempt.
     pub usage: Usage,
-    /// How long this attempt took.
+    /// The duration of this attempt.
     pub duration: Duration,
-    /// Attempts before this one that this middleware asked to repeat.
+    /// The number of earlier attempts that this middleware rejected with a retry.
     pub attempt: u32,
 }
 
 impl RunOutcome {
-    /// Returns `true` if the agent wants another one to go on: the reply is what that one is told, and no answer.
+    /// Returns `true` if the agent hands over: then the reply is the message for the next agent, and no answer.
     pub fn is_hand_over(&self) -> bool {
         self.reply.as_ref().is_ok_and(|reply| reply.ending() == Some(HANDED_OVER))
     }
 }
 
-/// The word for [`Ending::HandedOver`](super::RunEnding::HandedOver), for those around a run.
+/// The word for [`RunEnding::HandedOver`](super::RunEnding::HandedOver) that middleware sees.
 pub(super) const HANDED_OVER: &str = "handed-over";
 
-/// Returns `true` if one of these may put another message in place of an answer, or hold it back.
+/// Returns `true` if one of these may replace or withhold an answer.
 pub(crate) fn may_replace_answers(around: &[Arc<dyn RunMiddleware>]) -> bool {
     around.iter().any(|middleware| middleware.may_replace())
 }
 
-/// What to do with a run that has ended.
+/// The decision about a run that has ended.
 #[derive(Debug, Clone)]
 #[allow(missing_docs, reason = "the fields are the facts in the sentence above them")]
 pub enum AfterRunDecision {
-    /// Leave it.
+    /// Accept the outcome.
     Accept,
-    /// This instead.
+    /// Replace it with this message.
     Replace(Message),
     /// Fail.
     Reject(Fault),
-    /// Again, on the chat as it is now, after `delay` and with `feedback` as a user message; without one the agent is told
+    /// Run again on the chat as it is now, after `delay`. `feedback` becomes a user message; without it the agent is told
     /// to go on.
     Retry { feedback: Option<String>, delay: Duration, state: Vec<u8> },
 }
 
-/// Tells that a middleware did something other than let pass.
+/// Emits the event that a middleware intervened.
 pub(super) async fn acted(cx: &RunCx, middleware: &str, action: &'static str) {
     let (agent, middleware) = (cx.agent.clone(), middleware.into());
     cx.events.emit(Event::MiddlewareActed { agent, middleware, action, tool: None, reason: None }).await;
 }
 
-/// The pauses before further attempts that middlewares have asked for, those before one reply or one answer together.
+/// The remaining time for pauses before further attempts, shared by all middleware around one reply or one answer.
 #[derive(Debug)]
 pub(super) struct MiddlewarePauses {
     left: Duration,
@@ -130,8 +129,8 @@ impl Default for MiddlewarePauses {
 }
 
 impl MiddlewarePauses {
-    /// Takes the next pause out of what is left, and tells of the attempt that follows it: how long the pause is, and what
-    /// the middleware asked for where that is longer. `deadline` is that of the run.
+    /// Returns the next pause, cut to the time that is left, and emits an event for the attempt: the length of the pause,
+    /// and the requested length if that is longer. `deadline` is that of the run.
     pub(super) async fn take(
         &mut self,
         cx: &RunCx,
@@ -152,19 +151,19 @@ impl MiddlewarePauses {
     }
 }
 
-/// The same of a call of `tool`, with the reason if it was denied.
+/// Emits the event that a middleware intervened in a call of `tool`, with the reason if the call was denied.
 pub(super) async fn acted_on(cx: &RunCx, middleware: &str, action: &'static str, tool: &str, reason: Option<&str>) {
     let (agent, middleware) = (cx.agent.clone(), middleware.into());
     let (tool, reason) = (Some(tool.to_owned()), reason.map(bounded));
     cx.events.emit(Event::MiddlewareActed { agent, middleware, action, tool, reason }).await;
 }
 
-/// A reason that a plugin may have given.
+/// Returns a reason, which a plugin may have given, with bounded length.
 fn bounded(reason: &str) -> String {
     reason[..reason.floor_char_boundary(limits::ERROR_BYTES)].to_owned()
 }
 
-/// What a middleware came to: none if it failed and it is gone on without it. That it failed is told.
+/// Returns `None` if the middleware failed and `on_failure` is `skip`; emits `MiddlewareFailed`.
 pub(super) async fn unless_failed<T>(
     cx: &RunCx,
     name: &str,
@@ -181,7 +180,7 @@ pub(super) async fn unless_failed<T>(
     if skipped { Ok(None) } else { Err(fault) }
 }
 
-/// The same where the run ends with it, and there is something to go on with.
+/// Returns `instead` if the middleware failed and `on_failure` is `skip`; any other failure ends the run.
 pub(super) async fn stop_if_failed<T>(
     cx: &RunCx,
     name: &str,
@@ -198,7 +197,7 @@ mod tests {
     use super::*;
     use crate::{agent::Agent, chat::Chat, model::ScriptedCompleter};
 
-    /// Always wants another attempt, after the longest time that there is.
+    /// A middleware that always requests another attempt, after the longest possible pause.
     struct Again;
 
     #[async_trait]

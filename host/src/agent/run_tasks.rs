@@ -2,27 +2,27 @@ use std::future::Future;
 
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
-/// The tasks that work for a run, and for those that it delegates to. Letting go of one only asks it to stop: a run has
-/// not ended before they are gone.
+/// The tasks that work for a run and for its sub-runs. Dropping a handle only asks its task to stop, so a run has not ended
+/// before its tasks are gone.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RunTasks {
     own: TaskTracker,
-    /// Those of the runs above, which wait for these too.
+    /// The trackers of the parent runs, which wait for these tasks too.
     above: Vec<TaskTracker>,
 }
 
 impl RunTasks {
-    /// For a run below.
+    /// Returns the tasks of a sub-run.
     pub fn below(&self) -> Self {
         let above = self.above.iter().chain([&self.own]).cloned().collect();
         Self { own: TaskTracker::new(), above }
     }
 
-    /// A task that is stopped when its handle goes away.
+    /// Spawns a task that is stopped when its handle is dropped.
     pub fn spawn<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> AbortOnDropHandle<T> {
         let tokens: Vec<_> = self.above.iter().chain([&self.own]).map(TaskTracker::token).collect();
-        // One value, so that the work goes away first also where it never began; in a box, since it would stand in the task
-        // twice.
+        // One value, so that the work is dropped before the tokens even if it never began. Boxed, since the task would
+        // otherwise hold it twice.
         let tracked = (Box::pin(work), tokens);
         AbortOnDropHandle::new(tokio::spawn(async move {
             let (work, _tokens) = tracked;
@@ -30,7 +30,7 @@ impl RunTasks {
         }))
     }
 
-    /// Waits until all are gone. There must be nobody left who spawns.
+    /// Waits until all tasks are gone. Nothing may spawn tasks any more.
     pub async fn gone(&self) {
         self.own.close();
         self.own.wait().await;

@@ -20,35 +20,35 @@ use crate::{
     tool::{CompletionStatus, TaskCompletion, TaskHandoff, ToolBox},
 };
 
-/// Whatever works on a conversation until there is an answer: an [`Agent`], or a [`Team`](crate::team::Team) of such. They
-/// nest in any order.
+/// Anything that works on a conversation until there is an answer: an [`Agent`], or a [`Team`](crate::team::Team) of
+/// runners. They nest in any order.
 ///
-/// Whatever it is, a run of it goes through the middleware around it, spends from one budget, is told in events, written
-/// down, and goes on where it was interrupted.
+/// Every run passes through the runner's middleware, spends from one budget, emits events, is written to the journal, and
+/// can be resumed after an interruption.
 pub trait Runner: Send + Sync {
-    /// Its name, by which others know it.
+    /// Returns the name by which other agents know it.
     fn name(&self) -> &Arc<str>;
 
-    /// What it is good for, for people and for other agents.
+    /// Returns its purpose, as shown to people and to other agents.
     fn description(&self) -> &Arc<str>;
 
-    /// What one run may spend, all that work for it included.
+    /// Returns the budget of one run, including everything that works for that run.
     fn budget(&self) -> &Budget;
 
-    /// What those that it starts may not exceed.
+    /// Returns the upper bound on what the agents that it starts may do.
     fn delegable(&self) -> &Ceiling;
 
-    /// Those it works with; none: it works alone.
+    /// Returns the agents that it works with; `None` if it works alone.
     fn crew(&self) -> Option<&Arc<AgentGroup>>;
 
-    /// The same under another name and with no more than this to spend.
+    /// Returns the same runner under another name and with at most this budget.
     fn as_entered(&self, name: Arc<str>, budget: &Budget) -> Arc<dyn Runner>;
 
-    /// Returns `true` if something around its runs may put another message in place of what it says: until that has passed,
-    /// nobody is shown it.
+    /// Returns `true` if a middleware around its runs may replace its messages. Nobody is shown a message before it has
+    /// passed such a middleware.
     fn may_replace_answers(&self) -> bool;
 
-    /// The run itself; [`Runner::run`] and whoever starts others begin it.
+    /// Performs the run itself. [`Runner::run`] and the code that starts sub-runs call it.
     #[doc(hidden)]
     fn work<'a>(
         &'a self,
@@ -57,12 +57,12 @@ pub trait Runner: Send + Sync {
         input: Vec<Message>,
     ) -> BoxFuture<'a, Result<RunAnswer, RunError>>;
 
-    /// Works on `input` in `chat` until there is an answer. Dropping the future cancels the run and all that work for it;
-    /// the chat stays valid.
+    /// Works on `input` in `chat` until there is an answer. Dropping the future cancels the run and everything that works
+    /// for it; the chat stays valid.
     ///
     /// # Errors
     ///
-    /// [`RunError`]; the chat stays valid and holds what was done.
+    /// Returns a [`RunError`]. The chat stays valid and holds the work done so far.
     fn run<'a>(
         &'a self,
         cx: &'a RunCx,
@@ -73,7 +73,8 @@ pub trait Runner: Send + Sync {
         Box::pin(async move { self.run_on(cx, chat, input, &purse).await })
     }
 
-    /// The same, spending from `purse`: for runs that share one budget. What [`Runner::budget`] says is not looked at.
+    /// Runs like [`Runner::run`], but spends from `purse`, for runs that share one budget. [`Runner::budget`] is not
+    /// consulted.
     ///
     /// # Errors
     ///
@@ -92,11 +93,11 @@ pub trait Runner: Send + Sync {
         })
     }
 
-    /// Goes on with the run that a person started in the session of the [crew](AgentGroup::resuming) and that has not ended, in
-    /// `chat`, its conversation. What was done is not done again; `more` is what it is told before its next turn. None if all
-    /// runs have ended: then [`Runner::run`] goes on with the conversation.
+    /// Resumes the unfinished run that a person started in the session of the [group](AgentGroup::resuming), in `chat`, its
+    /// conversation. Completed work is not repeated. The run reads `more` before its next turn. Returns `None` if all runs
+    /// have ended: then [`Runner::run`] continues the conversation.
     ///
-    /// What it has spent counts for the budget, and the time that it was at work.
+    /// Earlier spending and the time that the run was at work count against the budget.
     ///
     /// # Errors
     ///
@@ -125,35 +126,35 @@ pub trait Runner: Send + Sync {
     }
 }
 
-/// What a run came to.
+/// The outcome of a run that did not fail.
 #[derive(Debug, Clone)]
 pub struct RunAnswer {
-    /// The final message: the answer, or what the agent reported when it ended its task or handed it over.
+    /// The final message: the answer, or the report with which the agent ended its task or handed it over.
     pub message: Message,
-    /// How it ended.
+    /// The way in which the run ended.
     pub ending: RunEnding,
-    /// Turns of the loop, all attempts together.
+    /// Turns of an agent or steps of a team, over all attempts.
     pub iterations: u32,
-    /// Tokens of all completions of this agent, those that its effects asked for included.
+    /// Tokens of all completions of this agent, including those that its effects asked for.
     pub usage: Usage,
-    /// All that was spent: by this agent, and by those that it delegated to.
+    /// Everything that was spent: by this agent, and by the agents that worked for it.
     pub account: BudgetBreakdown,
 }
 
-/// How a run ended that did not fail.
+/// The way in which a successful run ended.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum RunEnding {
-    /// With a reply that calls no tool.
+    /// The last reply calls no tool.
     #[default]
     Answered,
-    /// The agent said that its task has ended.
+    /// The agent reported that its task has ended.
     Completed(TaskCompletion),
-    /// The agent wants another one to go on.
+    /// The agent asked for another agent to continue.
     HandedOver(TaskHandoff),
 }
 
 impl RunEnding {
-    /// The word for it, for those around the run; none for an answer.
+    /// Returns the word for this ending that middleware sees; `None` for an answer.
     pub(super) fn word(&self) -> Option<&'static str> {
         Some(match self {
             Self::Answered => return None,
@@ -163,7 +164,7 @@ impl RunEnding {
         })
     }
 
-    /// All that the agent says to whoever gets its task back.
+    /// Returns the full report to the agent that gets the task back.
     pub(super) fn report(&self) -> String {
         match self {
             Self::Answered => String::new(),
@@ -172,7 +173,7 @@ impl RunEnding {
         }
     }
 
-    /// Says it as middleware left it: if that changed anything, in its words alone.
+    /// Takes over the report as middleware left it. If middleware changed it, only the changed text remains.
     pub(super) fn report_as(&mut self, message: &Message) {
         let text = message.text_content();
         if text == self.report() {
@@ -227,43 +228,43 @@ impl<R: Runner + ?Sized> Runner for Arc<R> {
     }
 }
 
-/// What a run is begun with.
+/// The parameters of a run.
 pub struct RunParams {
     pub(crate) cx: RunCx,
     pub(crate) crew: Option<Arc<AgentGroup>>,
     pub(crate) purse: Arc<BudgetAccount>,
-    /// What it was started under.
+    /// The upper bound on what the agents that this run starts may do.
     pub(crate) ceiling: Ceiling,
     pub(crate) badge: AgentHandle,
     pub(crate) place: ConcurrencyPermit,
     pub(crate) tasks: RunTasks,
     pub(crate) works_for: RunOrigin,
-    /// Tools that it has in this run beside its own.
+    /// Tools that the runner has in this run in addition to its own.
     pub(crate) more_tools: ToolBox,
-    /// What all members of the team are told in which it works, and of the teams around that.
+    /// The instructions for all members of the team in which it works, and of the teams around that team.
     pub(crate) team_instructions: Arc<str>,
-    /// Where what happens is written down, if it is.
+    /// The journal of the run, if there is one.
     pub(crate) log: Option<RunJournal>,
-    /// What it does there for whom it works.
+    /// The delegated task that it works on for its parent run.
     pub(crate) errand: Option<DelegationId>,
-    /// What it was when it was interrupted; none for one that begins.
+    /// The state in which the run was interrupted; `None` for a new run.
     pub(crate) past: Option<Box<RecordedRun>>,
 }
 
-/// For whom a run works.
+/// The party for which a run works.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum RunOrigin {
-    /// The person who started it.
+    /// The person who started the run.
     #[default]
     Person,
-    /// The agent that delegated to it.
+    /// The agent that delegated a task to it.
     Delegator(Arc<DelegationContext>),
-    /// Whoever called it as a member, or as a tool: the instance name.
+    /// The parent that runs it as a team member or calls it as a tool, by instance name.
     Member(Arc<str>),
 }
 
 impl RunOrigin {
-    /// What it was given by the agent that delegated to it.
+    /// Returns the context that the delegating agent gave.
     pub fn assignment(&self) -> Option<&Arc<DelegationContext>> {
         match self {
             Self::Delegator(assignment) => Some(assignment),
@@ -271,7 +272,7 @@ impl RunOrigin {
         }
     }
 
-    /// The instance name of whom it works for; none for a person.
+    /// Returns the instance name of the parent; `None` if a person started the run.
     pub fn parent(&self) -> Option<&Arc<str>> {
         match self {
             Self::Person => None,
@@ -282,7 +283,7 @@ impl RunOrigin {
 }
 
 impl RunParams {
-    /// Of a run of a person.
+    /// Returns the parameters of a run that a person starts.
     pub(super) fn of_a_person(
         crew: Option<&Arc<AgentGroup>>,
         cx: &RunCx,
@@ -357,7 +358,7 @@ impl Runner for Agent {
 }
 
 impl Agent {
-    /// As [`Runner::run`]. The system prompt is put in front of the chat, or brought up to date.
+    /// Runs the agent like [`Runner::run`]. Puts the system prompt in front of the chat, or updates it.
     ///
     /// # Errors
     ///
@@ -366,7 +367,7 @@ impl Agent {
         Runner::run(self, cx, chat, input).await
     }
 
-    /// As [`Runner::run_on`].
+    /// Runs the agent like [`Runner::run_on`].
     ///
     /// # Errors
     ///
@@ -381,7 +382,7 @@ impl Agent {
         Runner::run_on(self, cx, chat, input, purse).await
     }
 
-    /// As [`Runner::resume`].
+    /// Resumes the agent like [`Runner::resume`].
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! The work of another one for a run, as a member of a team or as a tool: as many runs as it takes.
+//! The work of a team member, or of an agent that is called as a tool, for its parent run: as many runs as it needs.
 
 use std::sync::Arc;
 
@@ -21,7 +21,8 @@ use crate::{
     tool::ToolBox,
 };
 
-/// What a run gives those that work for it. Nothing of it holds the run: when that goes away, so do they.
+/// The part of a run that its sub-runs need. It does not keep the parent run alive: when the parent is dropped, its
+/// sub-runs are cancelled.
 #[derive(Clone)]
 pub(super) struct ParentRun {
     pub cx: RunCx,
@@ -43,40 +44,40 @@ impl From<&RunState> for ParentRun {
     }
 }
 
-/// What somebody is to do for a run.
+/// Work that a runner does for a parent run, with its retries.
 pub(super) struct SubRun {
     pub employer: ParentRun,
-    /// What it is there: a name that no other work of that run has.
+    /// The name of this work, unique within the parent run.
     pub call: String,
     pub task: usize,
     pub runner: Arc<dyn Runner>,
-    /// What whoever it works for calls it.
+    /// The name by which the parent run refers to this agent.
     pub name: Arc<str>,
-    /// Its instance name.
+    /// The instance name of this agent.
     pub instance: Arc<str>,
     pub depth: u32,
-    /// In which conversation; none: in one of its own, with which nobody goes on.
+    /// The conversation to work in; `None`: a new one that no later run continues.
     pub chat: Option<Chat>,
-    /// How that goes with the one of whom it works for; none: it is that one, or its own.
+    /// The relation of this chat to the parent's chat; `None` if it is the parent's chat or a new one.
     pub beside: Option<SideChatRef>,
-    /// What is new to it.
+    /// The messages that are new to this agent.
     pub input: Vec<Message>,
-    /// Tools that it has beside its own.
+    /// Tools that it has in addition to its own.
     pub tools: ToolBox,
-    /// What all members of its team are told; nothing for one that is in none.
+    /// The instructions for all members of its team; empty outside a team.
     pub team_instructions: Arc<str>,
-    /// How often it may fail before that counts.
+    /// The number of failures that are followed by another attempt.
     pub retries: u32,
-    /// Places that it takes one of, beside those of the crew.
+    /// A semaphore from which it takes a permit, in addition to that of the group.
     pub places: Option<Arc<Semaphore>>,
-    /// What may be spent on it.
+    /// The budget allocation of this work.
     pub share: BudgetAllocation,
-    /// What is known of it from before the run that it works for was interrupted.
+    /// The state from before the parent run was interrupted.
     pub past: DelegationState,
 }
 
 impl SubRun {
-    /// Has it work until it has an answer, or has failed once too often.
+    /// Works until there is an answer, or until the retries are used up.
     pub async fn done(mut self) -> Result<RunAnswer, Fault> {
         let mut input = std::mem::take(&mut self.input);
         let mut attempt = 0;
@@ -84,7 +85,7 @@ impl SubRun {
             let before = self.before(attempt as usize);
             let done = self.attempt(std::mem::take(&mut input), before).await;
             match done {
-                // What is used up is so also the next time.
+                // An exhausted budget or bound stays exhausted at the next attempt.
                 Err(fault) if attempt < self.retries && !matches!(fault, Fault::Exhausted { .. }) => attempt += 1,
                 done => break done,
             }
@@ -101,7 +102,7 @@ impl SubRun {
         done
     }
 
-    /// The run that was this attempt before the one that it works for was interrupted.
+    /// Returns the recorded run of this attempt from before the parent run was interrupted.
     fn before(&self, attempt: usize) -> Option<(u64, Box<RecordedRun>)> {
         let run = *self.past.runs.get(attempt)?;
         self.employer.log.as_ref()?.journal.run(run).map(|past| (run, past))
@@ -153,11 +154,11 @@ impl SubRun {
         });
         let answer = self.runner.work(start, &chat, input).await;
         let _ = own.settle();
-        // In the words that it has when it is read of where it was written down.
+        // The same words as those read back from the journal.
         answer.map_err(|error| error.as_fault().saying(error.in_full()))
     }
 
-    /// The conversation in which it works now.
+    /// Returns the conversation for this attempt.
     fn conversation(&self, past: Option<&RecordedRun>) -> Result<Chat, Fault> {
         let log = self.employer.log.as_ref();
         let chat = match (&self.chat, past, log) {
@@ -169,14 +170,14 @@ impl SubRun {
             (None, ..) => Chat::new(),
         };
         if past.is_none() {
-            // A run before it may have been cut off in the middle of its calls, and nobody goes on with that.
+            // An earlier run may have been cut off in the middle of its calls, and nobody continues it.
             chat.reopen().abandon("the run that made it was cut off");
         }
         Ok(chat)
     }
 }
 
-/// What a run came to that had ended when the one that it worked for was interrupted.
+/// Returns the result of a run that had ended before its parent run was interrupted.
 pub(super) fn came_to(past: &RecordedRun) -> Result<RunAnswer, Fault> {
     let (ended, account) = past.ended.clone().ok_or_else(|| Fault::other("it has not ended"))?;
     ended.into_answer(account).map_err(|((message, exhausted), _)| match exhausted {

@@ -25,8 +25,8 @@ use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use tokio::time::Instant;
 
 impl Agent {
-    /// Makes one call of a tool outside of any run, as a run of it alone would: through what stands around the agent's
-    /// calls, within its budget. Never fails: whatever goes wrong is in the result. Dropping the future cancels the call.
+    /// Makes one tool call outside of any run: through the middleware around the agent's calls, and within a budget of its
+    /// own. Never fails: any error is in the result. Dropping the future cancels the call.
     pub async fn call(&self, cx: &RunCx, call: &ToolCall) -> ToolResult {
         let purse = BudgetAccount::new(&self.budget, Instant::now());
         let start = RunParams::of_a_person(self.crew.as_ref(), cx, &purse, None);
@@ -48,8 +48,8 @@ impl Agent {
 }
 
 impl AgentRun<'_> {
-    /// Runs the calls of a reply, side by side as far as their [concurrency](ToolConcurrency) allows, and answers them in the order
-    /// of the reply. A call that fails does not keep those after it from running.
+    /// Runs the calls of a reply, side by side as far as their [concurrency](ToolConcurrency) allows, and answers them in
+    /// the order of the reply. A failed call does not stop those after it.
     pub(super) async fn run_calls(
         &mut self,
         cx: &ToolCx,
@@ -78,11 +78,11 @@ impl AgentRun<'_> {
                         let (me, around, tools, cx) = &*shared;
                         dispatch(me, around, tools, cx, &call, before).await
                     };
-                    // Spawned when its turn has come, so that no more than that many run.
+                    // Spawned when its turn has come, so that no more than the allowed number run.
                     me.tasks.spawn(work).map(move |ended| (at, ended.unwrap_or_else(|_| crashed(me, &calls[at]))))
                 };
                 let concurrency: Vec<_> = calls.iter().map(|call| tools.concurrency(&call.name)).collect();
-                // Boxed, so that a run with one call at a time has no room for it.
+                // Boxed to keep a run with one call at a time small.
                 Box::pin(in_time(&self.me.purse, in_order(&concurrency, begin))).await
             }
         };
@@ -118,8 +118,8 @@ impl AgentRun<'_> {
     }
 }
 
-/// Begins each call of a reply when those have ended that it waits for, up to [`limits::PARALLEL_TOOL_CALLS`] at once, and
-/// gives what came of all, in the order of the calls. A call that waits takes no place.
+/// Begins each call of a reply when the calls that it waits for have ended, up to [`limits::PARALLEL_TOOL_CALLS`] at once.
+/// Returns the outcomes in the order of the calls. A waiting call does not count as running.
 async fn in_order<T, F>(calls: &[ToolConcurrency], mut begin: impl FnMut(usize) -> F) -> Vec<T>
 where
     F: Future<Output = (usize, T)>,
@@ -157,8 +157,8 @@ impl From<RunControl> for RunEnding {
     }
 }
 
-/// One call, if the budget allows it, and the text of its result where the model is shown only the beginning. `before` is
-/// what is known of it from before the run was interrupted.
+/// Makes one call within the budget. Also returns the whole text of its result if the model is shown only the beginning.
+/// `before` is the recorded state of the call from before the run was interrupted.
 async fn dispatch(
     me: &Arc<RunState>,
     around: &[Arc<dyn ToolMiddleware>],
@@ -170,7 +170,7 @@ async fn dispatch(
     if let Some((result, control)) = before.as_mut().and_then(|before| before.ended.take()) {
         return (DispatchOutcome { result, control, took: Duration::ZERO }, None);
     }
-    // Whatever is left of the budget, and whatever would be decided about it now, it may have been made.
+    // The call may have been made, whatever is left of the budget and whatever middleware would decide now.
     let is_again = before.as_ref().is_some_and(|before| before.began);
     let interrupted = before.and_then(|before| before.why_not_again(tools.can_repeat(&call.name)));
     let (mut dispatched, counted) = match interrupted {
@@ -189,7 +189,8 @@ async fn dispatch(
     (dispatched, whole)
 }
 
-/// Makes a call through what stands around calls; and whether it counts for the budget. `is_again`: as in [`make`].
+/// Makes a call through the middleware around calls, and returns whether it counts for the budget. `is_again`: see
+/// [`make`].
 async fn make_through(
     me: &Arc<RunState>,
     around: &[Arc<dyn ToolMiddleware>],
@@ -204,7 +205,7 @@ async fn make_through(
     }
 }
 
-/// Makes a call, if the budget allows it; and whether it counts for that. `is_again`: it had begun when the host was
+/// Makes a call within the budget, and returns whether it counts for that. `is_again`: the call had begun when the host was
 /// interrupted.
 pub(super) async fn make(
     me: &Arc<RunState>,
@@ -222,7 +223,7 @@ pub(super) async fn make(
 }
 
 impl RecordedToolCall {
-    /// Why a call that was interrupted is not simply made again.
+    /// Returns the reason why an interrupted call is not simply repeated.
     fn why_not_again(&self, can_repeat: bool) -> Option<Fault> {
         match self {
             Self { changed: true, .. } => Some(Fault::other(INTERRUPTED_AFTER)),
@@ -232,24 +233,24 @@ impl RecordedToolCall {
     }
 }
 
-/// What a model is told of a call that would end its turn where one before it has.
+/// The text for the model in place of a second call in one reply that would end its turn.
 const TOO_LATE: &str =
     "another call of the same reply, before this one, has ended your turn already: this one did nothing";
 
-/// The text that a model is shown for a call in which the host itself failed.
+/// The text for the model if the host itself failed during a call.
 const CRASHED: &str =
     "The host failed during this call. It is not known whether it took effect: look before you call it again.";
 
-/// What a model is told of a call that may have been made.
+/// The text for the model if an interrupted call may have been made.
 const INTERRUPTED: &str = "The host was interrupted during this call. It is not known whether it took effect: look before \
                            you call it again.";
 
-/// The same where it is known that it took effect.
+/// The text for the model if an interrupted call is known to have taken effect.
 const INTERRUPTED_AFTER: &str =
     "The host was interrupted during this call. It took effect, but what it answered is lost.";
 
-/// Writes down that a call is about to be made, and waits until that is kept: if the host is interrupted now, it must be
-/// known that the call may have been made.
+/// Returns the hook that records that a call is about to be made, and waits until the record is on disk. After an
+/// interruption it must be known that the call may have been made.
 fn begin(me: &Arc<RunState>, call: &ToolCall) -> CallStartHook {
     let (me, id, tool) = (Arc::clone(me), call.id.clone(), call.name.clone());
     CallStartHook::new(move || {
@@ -276,7 +277,7 @@ mod tests {
         tool::{ToolCallDecision, ToolCallVerdict, ToolTarget, function},
     };
 
-    /// Lets nobody call `danger`, and marks all results.
+    /// A middleware that denies calls of `danger` and marks all results.
     struct Guard;
 
     #[async_trait]
@@ -307,7 +308,7 @@ mod tests {
     #[derive(Deserialize, JsonSchema)]
     struct NoArgs {}
 
-    /// Panics at calls of `danger`.
+    /// A middleware that panics at calls of `danger`.
     struct Panics;
 
     #[async_trait]
@@ -369,7 +370,7 @@ mod tests {
         ] {
             let agent = agent.clone().with_budget(budget);
             let call = ToolCall { id: "c1".into(), name: name.into(), arguments: "{}".into(), meta: vec![] };
-            // Each call has the budget for itself.
+            // Each call has its own budget.
             for _ in 0..2 {
                 let result = agent.call(&RunCx::new("ada"), &call).await;
                 let text = result.text();

@@ -1,4 +1,4 @@
-//! What stands around tool calls, outermost first.
+//! The middleware chain around tool calls, outermost first.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use crate::{
     tool::{DispatchOutcome, ToolBox, ToolCallDecision, ToolCallVerdict, ToolCx, ToolMiddleware, ToolTarget, kept},
 };
 
-/// Makes a call as far as all of them allow it; and whether it counts for the budget. A call that no tool gets goes round
-/// them: nothing is made. `is_again`: it had begun when the host was interrupted.
+/// Makes a call if all middleware allows it. Also returns whether the call counts for the budget. A call that reaches no
+/// tool bypasses the middleware. `is_again`: the call had begun when the host was interrupted.
 pub(super) async fn call(
     me: &Arc<RunState>,
     around: &[Arc<dyn ToolMiddleware>],
@@ -61,13 +61,13 @@ pub(super) async fn call(
     (dispatched, counted)
 }
 
-/// A call that the middleware `by` does not let through.
+/// Returns the result of a call that the middleware `by` denies.
 async fn denied(cx: &ToolCx, call: &ToolCall, by: &str, why: String) -> (DispatchOutcome, bool) {
     acted_on(&cx.run, by, "deny", &call.name, Some(&why)).await;
     (DispatchOutcome::refused(call, &Fault::Denied { message: why }), false)
 }
 
-/// What one decides; one that fails lets the call pass, or the call is denied.
+/// Returns the decision of a middleware. If it fails, `on_failure` decides whether the call passes or is denied.
 async fn decide(
     middleware: &dyn ToolMiddleware,
     cx: &ToolCx,
@@ -82,7 +82,8 @@ async fn decide(
     decision.map(|decision| decision.unwrap_or_else(pass)).map_err(denied)
 }
 
-/// Lets one change what a call came to; where it fails, nobody is shown what it has not seen, or it stays as it is.
+/// Lets a middleware change the result of a call. If it fails, `on_failure` decides whether the result stays or is
+/// withheld.
 async fn look_at(
     middleware: &dyn ToolMiddleware,
     cx: &ToolCx,

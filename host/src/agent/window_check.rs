@@ -1,4 +1,4 @@
-//! Requests that are more than their model can take.
+//! Handles requests that are larger than their model's window.
 
 use super::{
     RunError,
@@ -12,7 +12,7 @@ use crate::{
     model::{CompletionRequest, ModelInfo},
 };
 
-/// A request that was not sent, or was refused, because it is more than its model can take.
+/// A request that was not sent, or was refused, because it exceeds the model's window.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error(
     "the next request is estimated at {tokens} tokens, and the model `{}` can take {window}: {fixed} are instructions and \
@@ -22,15 +22,15 @@ use crate::{
 pub struct WindowExceeded {
     /// The model's name in the config.
     pub model: String,
-    /// Estimate of the request.
+    /// Estimated tokens of the request.
     pub tokens: u64,
     /// The model's window, in tokens.
     pub window: u64,
-    /// Of the request: the system prompt and the tools.
+    /// Tokens of the system prompt and the tools.
     pub fixed: u64,
-    /// Of the request: what has come since the model's newest reply, which is never shortened.
+    /// Tokens of the messages since the model's newest reply, which are never dropped.
     pub unread: u64,
-    /// The server's refusal, if it was asked; the window is learned from it.
+    /// The server's refusal, if the request was sent; the window is learned from it.
     #[source]
     pub refusal: Option<Fault>,
 }
@@ -46,13 +46,13 @@ impl WindowExceeded {
     }
 }
 
-/// Returns what has come since the model's newest reply, without the system prompt.
+/// Returns the messages since the model's newest reply, without the system prompt.
 fn unread(chat: &ChatSnapshot) -> Vec<&ChatEntry> {
     let since = chat.iter().rev().take_while(|entry| entry.message.role != Role::Assistant);
     since.filter(|entry| entry.message.role != Role::System).collect()
 }
 
-/// Refuses a request that is estimated beyond what the model is known to take.
+/// Refuses a request that is estimated beyond the model's known window.
 pub(super) fn check(info: &ModelInfo, request: &CompletionRequest) -> Result<(), RunError> {
     match info.context_window.tokens() {
         Some(window) if request.tokens() > window => {
@@ -62,8 +62,9 @@ pub(super) fn check(info: &ModelInfo, request: &CompletionRequest) -> Result<(),
     }
 }
 
-/// Turns a fault of a request into a failure of the run. If its message speaks of the context window, the window is learned from
-/// it and the failure is [`RunError::Window`]. `Invalid` and `Other` are looked at, too: provider plugins do not always say `TooLarge`.
+/// Turns a fault of a request into a failure of the run. If its message is about the context window, the window is learned
+/// from it and the failure is [`RunError::Window`]. `Invalid` and `Other` are examined too: provider plugins do not always
+/// use `TooLarge`.
 pub(super) fn refused(info: &ModelInfo, request: &CompletionRequest, fault: Fault) -> RunError {
     let (Fault::TooLarge { message } | Fault::Invalid { message } | Fault::Other { message }) = &fault else {
         return RunError::Model(fault);
@@ -75,8 +76,8 @@ pub(super) fn refused(info: &ModelInfo, request: &CompletionRequest, fault: Faul
 }
 
 impl AgentRun<'_> {
-    /// Shortens the conversation for a model that can take less than was known: unread results to their share of the window,
-    /// the rest as the effects do. Returns `true` if the request is smaller now.
+    /// Shortens the conversation for a model whose window is smaller than was known: unread results to their share of the
+    /// window, the rest by means of the effects. Returns `true` if the request is smaller now.
     pub(super) async fn shorten_for(&mut self, exceeded: &WindowExceeded, iteration: u32) -> Result<bool, RunError> {
         let before = self.request_tokens();
         self.cut_unread_results();
@@ -93,12 +94,12 @@ impl AgentRun<'_> {
         Ok(again)
     }
 
-    /// Estimate of the next request.
+    /// Returns the estimated tokens of the next request.
     fn request_tokens(&self) -> u64 {
         CompletionRequest::new(self.chat.snapshot(), self.work.tools.specs()).tokens()
     }
 
-    /// Cuts the results that the model has not read to their share of its window; the rest can be read on.
+    /// Cuts the results that the model has not read to their share of its window; the model can read the rest with a tool.
     fn cut_unread_results(&self) {
         let chat = self.chat.snapshot();
         let results: Vec<_> = unread(&chat).iter().flat_map(|entry| entry.message.tool_results().cloned()).collect();
@@ -106,7 +107,7 @@ impl AgentRun<'_> {
         let tools = self.work.tools.clone().for_calls(results.len(), window);
         for mut result in results {
             let Some(call) = call_of(&chat, &result) else { continue };
-            // One that was cut before is made whole and cut anew, so that what it says of the rest is right.
+            // A result that was cut before is restored and cut anew, so that its note about the rest is right.
             let kept = chat.kept_result(&result.call_id);
             if let Some(whole) = kept {
                 result.content.retain(|piece| matches!(piece, ToolResultContent::Media(_)));
@@ -116,13 +117,13 @@ impl AgentRun<'_> {
             if kept.is_none() {
                 self.chat.keep_result(&result.call_id, whole);
             }
-            // It stands in the conversation: it was found there.
+            // Cannot fail: the result was found in the conversation.
             let _ = self.chat.replace_result(&result.call_id, result.content);
         }
     }
 }
 
-/// The call that a result answers.
+/// Returns the call that a result answers.
 fn call_of<'a>(chat: &'a ChatSnapshot, result: &ToolResult) -> Option<&'a ToolCall> {
     let mut calls = chat.iter().rev().flat_map(|entry| entry.message.tool_calls());
     calls.find(|call| call.id == result.call_id)

@@ -1,4 +1,4 @@
-//! An agent with its plugins, and how it is made to fit the ceiling of whoever starts it.
+//! The blueprint of an agent, from which it is built under the ceiling of the agent that starts it.
 
 use std::{
     collections::HashMap,
@@ -36,9 +36,9 @@ use crate::{
     tool::Tool,
 };
 
-/// An agent but for its plugins, and those: enough to make it under any ceiling.
+/// An agent without its plugins, and the plugins: enough to build it under any ceiling.
 pub(super) struct AgentBlueprint {
-    /// With the tools of its toolboxes.
+    /// The agent with the tools of its toolboxes.
     pub agent: Agent,
     /// Its plugins in order.
     pub plugins: Vec<AttachedPlugin>,
@@ -46,23 +46,23 @@ pub(super) struct AgentBlueprint {
     pub servers: Vec<GrantedServer>,
     /// Its toolboxes that run programs.
     pub running: Vec<ProgramToolbox>,
-    /// Its tools that are agents, with these.
+    /// Its tools that run agents: the tool's name and the agent's name.
     pub calls: Vec<(String, String)>,
-    /// What bounds them beside whoever starts it.
+    /// The ceiling of its own config, which applies besides that of the agent that starts it.
     own_ceiling: Ceiling,
-    /// What its config lists as middleware, in order: one of the host, or, where there is none, the next plugin of that list.
+    /// Its middleware in the order of its config: one of the host, or `None` for the next plugin of that list.
     pub middleware: Vec<Option<HostMiddleware>>,
-    /// The tool with which it asks a person, if there is one who answers.
+    /// The tool with which it asks a person, if there is a person who answers.
     pub ask: Option<Arc<dyn Tool>>,
     pub skills: Vec<Skill>,
     pub root: PathBuf,
     pub desk: ApprovalBroker,
-    /// By whom tools are opened what they lack.
+    /// The context in which its tools ask for missing grants.
     keeper: EscalationContext,
-    /// What makes the changes that its tools propose.
+    /// Applies the file changes that its tools propose.
     changes: ChangeApplier,
-    /// Those that were made, by what they were made under, up to [`limits::OUTFITS_KEPT`]. There are as many as there are
-    /// chains of agents that start each other to different effect: a handful.
+    /// Cache of built agents by the ceilings that they were built under, up to [`limits::OUTFITS_KEPT`]. There is one for
+    /// each distinct chain of agents that start each other, which is a handful.
     made: Mutex<HashMap<Vec<Arc<str>>, Agent>>,
 }
 
@@ -70,22 +70,22 @@ pub(super) struct AgentBlueprint {
 #[derive(Clone)]
 pub(super) struct AttachedPlugin {
     pub plugin: Arc<Plugin>,
-    /// Whether a person is asked before each call of its tools.
+    /// Asks a person before each call of its tools.
     pub confirm: bool,
-    /// Only these of its tools; none: all.
+    /// The names of the tools to use; `None`: all.
     pub only: Option<Vec<String>>,
-    /// What becomes of changes of files that its tools propose.
+    /// Handling of file changes that its tools propose.
     pub changes: ChangesUse,
-    /// The list in which it stands.
+    /// The list of the config in which it stands.
     pub listed: PluginSection,
-    /// What the agent has of it by that.
+    /// The roles that this entry gives it.
     pub roles: PluginRoles,
-    /// Whether the host has added it by itself.
+    /// `true` if the host added it by default.
     pub is_default: bool,
 }
 
 impl AgentBlueprint {
-    /// What stands in the config of an agent beside its plugins.
+    /// Builds the blueprint from the parts of an agent's config other than its plugins.
     pub fn new(
         config: &AgentConfig,
         completer: Arc<dyn Completer>,
@@ -121,7 +121,7 @@ impl AgentBlueprint {
         }
     }
 
-    /// The agent as its config has it.
+    /// Builds the agent under its own ceiling only.
     ///
     /// # Errors
     ///
@@ -130,13 +130,13 @@ impl AgentBlueprint {
         self.equipped(self.plugins.clone(), &self.own_ceiling, Vec::new(), warnings)
     }
 
-    /// The agent under the ceiling of whoever starts it. A plugin that only has tools is left out if it cannot do with
-    /// what is left, and so is one that nobody has named; one that watches over the agent is not: then there is no such
-    /// agent.
+    /// Builds the agent under the ceiling of the agent that starts it. A plugin that only has tools is left out if its
+    /// remaining grants do not suffice, and so is a default plugin. If a plugin that watches over the agent loses a grant,
+    /// there is no agent.
     ///
     /// # Errors
     ///
-    /// [`AgentRefusal`], with the line of config that would help.
+    /// [`AgentRefusal`] with the line of config that would help.
     pub fn under(&self, ceiling: &Ceiling) -> Result<Agent, AgentRefusal> {
         let places = ceiling.places();
         if let Some(agent) = self.made.lock().unwrap_or_else(PoisonError::into_inner).get(&places) {
@@ -150,7 +150,7 @@ impl AgentBlueprint {
             let manifest = &plugin.package().manifest;
             match plugin.under(ceiling) {
                 Ok(narrowed) => {
-                    // Without its powers it would look on.
+                    // With less than its grants it would silently stop watching.
                     let (less, before) = (narrowed.grant(), plugin.grant());
                     let is_less = less.powers != before.powers
                         || less.models != before.models
@@ -190,7 +190,7 @@ impl AgentBlueprint {
         Ok(agent)
     }
 
-    /// With these plugins, and those of the servers that `ceiling` allows.
+    /// Builds the agent with these plugins, and with the servers and programs that `ceiling` allows.
     fn equipped(
         &self,
         plugins: Vec<AttachedPlugin>,
@@ -206,7 +206,7 @@ impl AgentBlueprint {
             let manifest = &worn.plugin.package().manifest;
             decisions.extend(worn.plugin.settings().decisions(manifest));
             if worn.listed == PluginSection::Middleware {
-                // Those of the host that stand before it.
+                // Middleware of the host that stands before this plugin.
                 own.by_ref().map_while(Option::as_ref).for_each(|own| add_own(&mut agent, own));
             }
             self.equip(&mut agent, worn, warnings)?;
@@ -245,17 +245,18 @@ impl AgentBlueprint {
             let of_it = |worn: &&AttachedPlugin| *worn.plugin.id() == *effect.name();
             plugins.iter().find(of_it).is_some_and(|worn| worn.plugin.package().manifest.shortens)
         };
-        // The others see the conversation as these have left it.
+        // Effects that shorten the conversation run first, so the others see the shortened one.
         agent.effects.sort_by_key(|effect| !shortens(effect));
         agent.grants = Arc::new(GrantDecisions::new(decisions, notices));
-        // Every agent can ask if somebody is there; the toolbox `ask` is the same tool.
+        // Every agent can ask if there is a person. The toolbox `ask` has the same tool, so a clash is expected.
         if let Some(ask) = &self.ask {
             let _ = agent.tools.register(Arc::clone(ask));
         }
         Ok(agent.with_skills(self.skills.clone(), &self.root))
     }
 
-    /// Drops the tools that are agents which may not be started. Another tool of the same name stays, or comes in its place.
+    /// Drops the tools that run agents which `ceiling` does not admit. A tool of the same name that runs no agent stays, and
+    /// a plugin's tool of that name can take the place of a dropped one.
     fn drop_barred(&self, agent: &mut Agent, ceiling: &Ceiling, notices: &mut Vec<String>) {
         for (tool, other) in self.calls.iter().filter(|(_, other)| !ceiling.admits(other)) {
             let is_agent = |there: &Arc<dyn Tool>| there.spec().name == *tool && there.runs_agents();
@@ -269,7 +270,7 @@ impl AgentBlueprint {
         }
     }
 
-    /// Gives an agent all that a plugin is.
+    /// Gives an agent the roles of a plugin: tools, effect, middleware.
     fn equip(&self, agent: &mut Agent, worn: &AttachedPlugin, warnings: &mut Vec<String>) -> Result<(), Report> {
         let AttachedPlugin { plugin, listed, roles, .. } = worn;
         let place = format!("agents.{}.{listed}", agent.name);
@@ -281,7 +282,7 @@ impl AgentBlueprint {
             agent.middleware.extend(PluginRunMiddleware::new(plugin).map(|around| Arc::new(around) as _));
             agent.model_middleware.extend(PluginModelMiddleware::new(plugin).map(|around| Arc::new(around) as _));
             if let Some(around) = PluginToolMiddleware::new(plugin) {
-                // Two of one plugin ask about different things under one name if their params differ.
+                // Two entries of one plugin with different params ask about different things under one name.
                 let digest = format!("{} {}", plugin.package().named_digest(), plugin.settings().params.get());
                 let asking = ApprovalMiddleware::new(Arc::new(around), self.desk.clone(), &*agent.name, digest);
                 *agent = agent.clone().with_tool_middleware(asking);
@@ -316,7 +317,7 @@ impl AgentBlueprint {
 }
 
 impl AgentBlueprint {
-    /// A tool of a plugin, with what makes the changes that it proposes.
+    /// Wraps a tool of a plugin so that the changes that it proposes are applied.
     fn changing(
         &self,
         tool: Arc<dyn Tool>,
@@ -338,7 +339,7 @@ impl AgentBlueprint {
     }
 }
 
-/// Puts a middleware of the host around an agent's runs, inside those that it has.
+/// Adds a middleware of the host around an agent's runs, inside the existing ones.
 fn add_own(agent: &mut Agent, own: &HostMiddleware) {
     let around: Arc<dyn RunMiddleware> = match own {
         HostMiddleware::Timeout(limit) => Arc::new(TimeoutMiddleware(*limit)),
@@ -365,8 +366,8 @@ fn options(config: &AgentConfig) -> AgentRunOptions {
     }
 }
 
-/// What an agent gives a plugin, with paths as they lead somewhere; with it what the person has approved for this project,
-/// if they may be asked for such.
+/// Returns the grant and the folder mounts of a plugin, with resolved paths. If the plugin may ask for folders or servers,
+/// the person's stored approvals for this project are included.
 pub(super) fn given(uses: &PluginUse, config: &Config) -> (Grant, Vec<FolderMount>) {
     let Config { approved, root, .. } = config;
     let resolve = |path: &Path| plugin::resolved(&root.join(path));
@@ -385,26 +386,26 @@ pub(super) fn given(uses: &PluginUse, config: &Config) -> (Grant, Vec<FolderMoun
     (grant, mounts)
 }
 
-/// What bounds all plugins of an agent.
+/// Returns the ceiling of all plugins of an agent.
 pub(super) fn own_ceiling(agent: &AgentConfig, root: &Path) -> Ceiling {
     let Some(grant) = &agent.ceiling else { return Ceiling::default() };
     let grant = Some(grant.grant(|path| plugin::resolved(&root.join(path))));
     Ceiling::of(format!("{}.use", agent.place()), CeilingBound { grant, ..CeilingBound::default() })
 }
 
-/// What an agent may pass on: as its config says, or what those that it may start use themselves.
+/// Returns the ceiling of what an agent may pass on: the one in its config, or all that the agents that it may start use.
 pub(super) fn delegable(agent: &AgentConfig, config: &Config) -> Ceiling {
     let (delegable, root) = (&agent.delegable, &config.root);
     let agents = delegable.agents.as_ref().map(|agents| agents.iter().cloned().collect());
     let (grant, openable) = match &delegable.grant {
-        // What is written down is all.
+        // An explicit grant is complete.
         Some(grant) => (Some(grant.grant(|path| plugin::resolved(&root.join(path)))), Grant::default()),
-        // Its members use what each of them is granted.
+        // Each member of a team uses its own grants.
         None if agent.list == RunnerSection::Teams => (None, Grant::default()),
         None => {
             let named = |other: &RunnerConfig<'_>| {
                 let name = &other.own().name;
-                // Its own too: one that it starts may start it in turn.
+                // The agent itself counts too: an agent that it starts may start it in turn.
                 *name == agent.name || delegable.agents.as_ref().is_none_or(|all| all.contains(name))
             };
             let all = config.runners().filter(named).flat_map(|who| config.needed_by(who));
@@ -419,7 +420,7 @@ pub(super) fn delegable(agent: &AgentConfig, config: &Config) -> Ceiling {
     Ceiling::of(format!("{}.delegable.grant", agent.place()), bound)
 }
 
-/// All that an agent's plugins may do together, and what a person may open to them.
+/// Returns the union of all grants of an agent's plugins, and the capabilities that a person may grant them at run time.
 fn used(agent: &AgentConfig, config: &Config) -> (Grant, Grant) {
     let uses = agent.all_plugins().map(|(_, _, uses)| given(uses, config).0);
     let servers = agent.toolboxes.iter().filter_map(ToolboxUse::server).map(|uses| uses.name.clone());

@@ -1,4 +1,4 @@
-//! Attachments of sessions as resources for MCP clients.
+//! Serves attachments of sessions as resources to MCP clients.
 
 use async_trait::async_trait;
 
@@ -9,14 +9,14 @@ use crate::{
     session::{SessionError, SessionStore, Sha256Digest},
 };
 
-/// The attachments of a project's newest sessions, as far as they are the person's own.
+/// The attachments of a project's newest sessions that were made by this person.
 pub(super) struct AttachmentArchive {
     pub store: SessionStore,
 }
 
 const TEMPLATE: &str = "shelly://session/{session}/attachment/{digest}";
 
-/// Where a resource is: which session, which attachment.
+/// The address of an attachment: its session and its digest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct AttachmentUri {
     session: String,
@@ -56,7 +56,7 @@ impl McpResourceProvider for AttachmentArchive {
     }
 }
 
-/// The disk is waited for elsewhere.
+/// Runs `work` on a thread that may block.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, SessionError> + Send + 'static,
 ) -> Result<T, Fault> {
@@ -75,7 +75,7 @@ fn list(store: &SessionStore, after: Option<&AttachmentUri>) -> Result<(Vec<McpR
             continue;
         }
         is_before = false;
-        // One that cannot be read, or is somebody else's, is passed over.
+        // A session that cannot be read, or is another person's, is skipped.
         let (Ok((header, _)), Ok(true)) = (session.content, store.is_marked(&id)) else { continue };
         let all = store.attachments(&id, limits::SESSION_FILES).unwrap_or_default();
         for (digest, size) in all {
@@ -96,7 +96,7 @@ fn list(store: &SessionStore, after: Option<&AttachmentUri>) -> Result<(Vec<McpR
 
 fn read(store: &SessionStore, place: &AttachmentUri) -> Result<Option<McpResourceContent>, SessionError> {
     let is_own = match store.is_own(&place.session) {
-        // The whole name, and not how it begins.
+        // Only the full name of a session is accepted, not a prefix.
         Ok(is_own) => is_own && store.resolve(&place.session)? == place.session,
         Err(SessionError::NotFound { .. } | SessionError::BadName { .. } | SessionError::Ambiguous { .. }) => false,
         Err(error) => return Err(error),
@@ -109,7 +109,7 @@ fn read(store: &SessionStore, place: &AttachmentUri) -> Result<Option<McpResourc
     Ok(bytes.map(|bytes| McpResourceContent { media_type: media_type(&bytes).into(), bytes: bytes.into() }))
 }
 
-/// What bytes are, by how they begin: nobody has written it down.
+/// Returns the media type of bytes by their beginning; it is not stored with them.
 fn media_type(bytes: &[u8]) -> &'static str {
     const KNOWN: [(&[u8], &str); 7] = [
         (b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -145,7 +145,7 @@ mod tests {
         SessionStore::new(Arc::new(DiskStorage), root.join("sessions"), options)
     }
 
-    /// A session with these attachments.
+    /// Creates a session with these attachments.
     fn session(store: &SessionStore, id: &str, all: &[Vec<u8>]) {
         let made = store
             .create(NewSession { id: Some(id.into()), title: format!("about {id}"), ..NewSession::default() })

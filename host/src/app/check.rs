@@ -22,25 +22,25 @@ use crate::{
     tool::ToolBox,
 };
 
-/// A config that can be used.
+/// The result of checking a config that can be used.
 #[derive(Debug, Clone)]
 pub struct AppCheck {
-    /// What holds.
+    /// The effective config.
     pub effective: EffectiveConfig,
-    /// What is not as it should be, though agents can run.
+    /// Problems that do not keep agents from running.
     pub warnings: Vec<String>,
 }
 
-/// A config that cannot be used.
+/// The result of checking a config that cannot be used.
 #[derive(Debug, Clone)]
 pub struct AppCheckFailure {
-    /// Why not; at least one.
+    /// The mistakes that make it unusable; at least one.
     pub mistakes: Vec<Report>,
-    /// What else is not as it should be.
+    /// Further problems.
     pub warnings: Vec<String>,
 }
 
-/// What is found on the way.
+/// Collects mistakes and warnings.
 #[derive(Default)]
 struct FindingCollector {
     mistakes: Vec<Report>,
@@ -48,7 +48,7 @@ struct FindingCollector {
 }
 
 impl FindingCollector {
-    /// Returns what `look` finds; notes its mistake, once, and returns `None` if there is one.
+    /// Returns the result of `look`. If that fails, records the mistake once and returns `None`.
     fn take<T>(&mut self, look: impl FnOnce(&mut Vec<String>) -> Result<T, Report>) -> Option<T> {
         match look(&mut self.warnings) {
             Ok(found) => Some(found),
@@ -62,7 +62,7 @@ impl FindingCollector {
     }
 }
 
-/// The guest memory of all plugins together, and where that comes from.
+/// Returns the guest memory of all plugins together in bytes, and the words for its source.
 fn guest_memory(config: &Config) -> (u64, &'static str) {
     let named = config.limits.total_memory_bytes.map(as_size);
     let (bytes, source) = PluginEngine::guest_memory_for(named, config.largest_memory_bytes());
@@ -80,12 +80,11 @@ fn guest_memory(config: &Config) -> (u64, &'static str) {
 }
 
 impl App {
-    /// Looks at all that can be told of every agent and model without asking a model and without running anything of a
-    /// plugin.
+    /// Checks every agent and model as far as possible without asking a model and without running plugin code.
     ///
     /// # Errors
     ///
-    /// All that is wrong, each as [`App::agent`] would end with it.
+    /// All mistakes, each as [`App::agent`] would report it.
     pub fn check(&self) -> Result<AppCheck, AppCheckFailure> {
         let mut told = FindingCollector::default();
         told.warnings.extend_from_slice(self.project.warnings());
@@ -106,7 +105,7 @@ impl App {
             guest_memory: Some(guest_memory(&config)),
             prices: config.providers.iter().map(|provider| self.price(provider)).collect(),
             agents: config.agents.iter().map(|agent| self.check_agent(agent, &config, &shared, &mut told)).collect(),
-            // What a team has as an agent has it; its members are looked at by themselves.
+            // Only the keys that a team shares with agents; its members are checked by themselves.
             teams: config.teams.iter().map(|team| self.check_agent(&team.own, &config, &shared, &mut told)).collect(),
         };
         let FindingCollector { mistakes, mut warnings } = told;
@@ -118,12 +117,12 @@ impl App {
         }
     }
 
-    /// Loads the plugins of every agent, team and model in their sandboxes, as a run would but without credentials, and
-    /// compares what their tools are with what the config says of them. Returns what is wrong, and what is not as it should be.
+    /// Loads the plugins of every agent, team and model in their sandboxes, as a run does but without credentials, and
+    /// compares their tools with the config. Returns the mistakes and the warnings.
     ///
     /// # Errors
     ///
-    /// A [`Report`] if the engine of plugins cannot be made. A plugin that cannot be loaded is among the mistakes.
+    /// A [`Report`] if the plugin engine cannot be started. A plugin that cannot be loaded is among the mistakes.
     pub async fn check_plugins(&self) -> Result<(Vec<Report>, Vec<String>), Report> {
         let engine = self.engine().await?;
         let used = self.config.everyone().flat_map(AgentConfig::all_plugins).map(|(_, id, _)| id);
@@ -160,7 +159,7 @@ impl App {
         Ok((told.mistakes, told.warnings))
     }
 
-    /// What a plugin can reach for an agent. It is linked and tried.
+    /// Certifies the capabilities that a plugin has for an agent. The plugin is linked and tried.
     ///
     /// # Errors
     ///
@@ -169,7 +168,7 @@ impl App {
         let has_it = |agent: &&AgentConfig| agent.all_plugins().any(|(_, has, _)| has == id);
         let agent = match agent {
             Some(name) => self.config.who(name)?.own(),
-            // Nobody was named: whoever has it.
+            // No agent is named: any agent that has the plugin will do.
             None => {
                 let entry = self.config.entry()?.own();
                 if has_it(&entry) { entry } else { self.config.everyone().find(has_it).unwrap_or(entry) }
@@ -185,11 +184,11 @@ impl App {
         Ok(Certificate::issue(self.engine().await?, package, &settings).await)
     }
 
-    /// The same for a model that is a plugin, by its name in the config.
+    /// Certifies a model that is a plugin, by its name in the config.
     ///
     /// # Errors
     ///
-    /// A [`Report`] if there is no such model, or it is no plugin.
+    /// A [`Report`] if there is no such model, or it is not a plugin.
     pub async fn certify_model(&self, name: &str) -> Result<Certificate, Report> {
         let is_plugin = |provider: &&ProviderConfig| provider.kind == ProviderKind::Plugin;
         let provider = self.config.provider(Some(name))?;
@@ -202,7 +201,7 @@ impl App {
         Ok(Certificate::issue(self.engine().await?, package, &settings).await)
     }
 
-    /// What an agent's ceilings name that is not there, or has no effect.
+    /// Returns warnings about ceilings that name missing folders or have no effect.
     fn ceilings_in_vain(&self, agent: &AgentConfig) -> Vec<String> {
         let (name, place) = (&agent.name, agent.place());
         let delegable = &agent.delegable;
@@ -213,7 +212,7 @@ impl App {
         let mut warnings: Vec<_> =
             missing.map(|(key, path)| format!("{place}.{key}.files: there is no folder {}", path.display())).collect();
         let is_set = delegable.grant.is_some() || delegable.agents.is_some() || delegable.budget != Budget::default();
-        // A team has its members.
+        // A team starts its members.
         let is_team = agent.list == RunnerSection::Teams;
         let starts_others = agent.options.max_delegation_depth > 0 || agent.options.max_handoffs > 0;
         let starts_others = starts_others || is_team || !agent.agent_tools.is_empty();
@@ -230,7 +229,7 @@ impl App {
         warnings
     }
 
-    /// In which order what stands around an agent's work is called.
+    /// Returns the order in which effects and middleware of an agent are called.
     fn order(&self, agent: &AgentConfig) -> StepOrder {
         let mut order = StepOrder::default();
         let mut own = agent.middleware.iter().map(|step| (step.kind.clone(), step.own().is_some())).peekable();
@@ -263,7 +262,7 @@ impl App {
         order
     }
 
-    /// Whether what somebody costs can be counted, if that is bounded, with those whom it needs.
+    /// Checks that the price of every model is known that a runner and those that it needs ask, if their cost is bounded.
     fn check_prices(&self, who: RunnerConfig<'_>, config: &Config) -> Result<(), Report> {
         let own = who.own();
         if own.bounds_usd().is_none() && own.delegable.budget.usd.is_none() {
@@ -280,7 +279,7 @@ impl App {
         Ok(())
     }
 
-    /// Whether the costs of an agent can be counted, if they are bounded.
+    /// Checks that the prices of an agent's own models are known if its cost is bounded.
     fn check_own_prices(&self, agent: &AgentConfig, config: &Config, warnings: &mut Vec<String>) -> Result<(), Report> {
         let Some(key) = agent.bounds_usd() else { return Ok(()) };
         let of_plugins = agent.all_plugins().flat_map(|(_, _, uses)| &uses.models);
@@ -325,10 +324,10 @@ impl App {
         let mut known = AgentRuntimeInfo::default();
         let mut tools = ToolBox::new();
         for toolbox in &agent.toolboxes {
-            // What a server has is known when it is asked.
+            // The tools of a server are known only once it is connected.
             let toolbox = match toolbox {
                 ToolboxUse::Own(toolbox) => toolbox,
-                // What its plugins have is known when they are tried.
+                // The tools of its plugins are known only once they are loaded.
                 ToolboxUse::Shipped(_) => {
                     known.toolboxes.push(Vec::new());
                     continue;

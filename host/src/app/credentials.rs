@@ -1,4 +1,4 @@
-//! Credentials that the host holds for plugins: looked up for who is granted one, and known to whoever writes down.
+//! Looks up credentials for the plugins that are granted them, and lists the secrets that must not be recorded.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use crate::{
 };
 
 impl App {
-    /// The credentials that a plugin has got, in the order of the config. One that is not there, or cannot be sent, is told
-    /// and left out.
+    /// Resolves the credentials that a plugin is granted, in the order of the config. One that is missing or cannot be
+    /// sent is left out with a warning.
     pub(super) async fn credentials(
         &self,
         settings: &PluginSettings,
@@ -46,8 +46,7 @@ impl App {
         there
     }
 
-    /// What is not as it should be with the credentials that a plugin has got, as far as that can be told without looking
-    /// them up.
+    /// Returns warnings about the credentials that a plugin is granted, as far as possible without looking them up.
     pub(super) fn doubts_of_credentials(&self, settings: &PluginSettings, manifest: &PluginManifest) -> Vec<String> {
         let (place, http) = (&settings.place, settings.granted(manifest).http);
         let mut doubts = Vec::new();
@@ -66,8 +65,8 @@ impl App {
         doubts
     }
 
-    /// Whether a credential that a plugin has got is not in the environment, in words for a person. It may be set where the
-    /// agent is run.
+    /// Returns warnings about granted credentials whose environment variable is not set. It may be set where the agent is
+    /// run.
     pub(super) fn unset_credentials(&self, settings: &PluginSettings, manifest: &PluginManifest) -> Vec<String> {
         let unset = |held: &&CredentialConfig| {
             held.env.as_ref().is_some_and(|name| (self.environment)(name).is_none_or(|value| value.trim().is_empty()))
@@ -79,7 +78,8 @@ impl App {
         self.granted_credentials(settings, manifest).filter(unset).map(told).collect()
     }
 
-    /// All that must not be written down of credentials, each with its name: as far as it is known without asking anybody.
+    /// Returns the secrets of all credentials with their names, as far as they are known without running a program or
+    /// reading a file.
     pub(super) fn secrets_of_credentials(&self) -> Vec<(String, Secret)> {
         let known = |held: &CredentialConfig| {
             let secret = self.keys.known(&self.source_of(held), &*self.environment);
@@ -170,7 +170,7 @@ credentials:
         }
     }
 
-    /// A plugin that asks for both, and is granted these.
+    /// Returns a plugin that asks for HTTP and credentials, and is granted these credentials.
     fn granted(names: &[&str]) -> (PluginSettings, PluginManifest) {
         let manifest =
             "id = \"p\"\ncomponent = \"p.wasm\"\nkinds = [\"tool\"]\nwants = {http = true, credentials = true}";

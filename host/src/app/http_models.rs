@@ -1,4 +1,4 @@
-//! Models behind HTTP APIs: where they are, who asks, through what, and how often.
+//! Models behind HTTP APIs: address, authentication, proxy and rate limit.
 
 use std::sync::{Arc, PoisonError};
 
@@ -43,7 +43,7 @@ impl App {
         let client = http_client(HttpClientConfig { proxy: proxy.transpose()?, no_proxy: Vec::new() })?;
         let limit = (provider.rate_limit != RateLimitConfig::default()).then(|| {
             let limit = ProviderRateLimiter::new(provider.rate_limit);
-            // Anthropic does not count what comes from its cache.
+            // Anthropic does not count tokens that come from its cache.
             Arc::new(if provider.api() == Some(WireApi::Messages) { limit.without_cache_reads() } else { limit })
         });
         let mut config = AdapterConfig {
@@ -93,14 +93,14 @@ impl App {
         Ok(batched)
     }
 
-    /// Waits until batches that nobody waits for any more are cancelled at their vendors: for when the program is about to
-    /// end. At most twice [`limits::BATCH_CANCEL_TIME`].
+    /// Waits until batches that nobody waits for any more are cancelled at their vendors, before the program ends. It
+    /// takes at most twice [`limits::BATCH_CANCEL_TIME`].
     pub async fn settled(&self) {
         let all = self.batched.lock().unwrap_or_else(PoisonError::into_inner).clone();
         join_all(all.iter().map(|batched| batched.settled())).await;
     }
 
-    /// The key of a model, from wherever the config or the vendor's habit has it.
+    /// Resolves the key of a model from its config, or from the vendor's usual variable.
     async fn key(
         &self,
         provider: &ProviderConfig,
@@ -128,7 +128,7 @@ impl App {
         Ok(Some(resolved.secret))
     }
 
-    /// Whether a server can be asked, as far as that can be told without asking it or running anything.
+    /// Checks whether a provider can be reached, as far as possible without sending a request or running a program.
     pub(super) fn check_server(&self, provider: &ProviderConfig, warnings: &mut Vec<String>) -> Result<(), Report> {
         let named = [
             ("api_key".to_owned(), provider.api_key.as_deref()),
@@ -147,7 +147,7 @@ impl App {
                 }
                 Ok(_) => {}
                 Err(report) if value.is_some_and(|value| value.contains("${}")) => return Err(report),
-                // It may be set where the agent is run.
+                // The variable may be set where the agent is run.
                 Err(report) => warnings.push(report.to_string()),
             }
         }
@@ -160,7 +160,7 @@ impl App {
     }
 }
 
-/// The model; if its server has not settled how much it takes, it is asked again once the model is loaded.
+/// Wraps a model whose server has not settled its context window, so that it is asked again once the model is loaded.
 pub(super) fn asked_again(
     model: Arc<dyn Completer>,
     probe: Option<WindowProbe>,
@@ -181,7 +181,7 @@ fn wrong(provider: &ProviderConfig, key: &str, fault: &Fault) -> Report {
         .cause(format!("providers.{}.{key}: {fault}", provider.name))
 }
 
-/// `place` is what names the base URL.
+/// Reports an unusable base URL; `place` is the config key or the variable that names it.
 pub(super) fn unusable(name: &str, place: &str, fault: &Fault) -> Report {
     Report::new(ErrorKind::Usage, format!("the model `{name}` cannot be used"))
         .cause(format!("{place}: {fault}"))

@@ -12,12 +12,12 @@ use crate::{
     net::HttpClient,
 };
 
-/// Logs in at an MCP server: a person in a browser, which is heard on this port of this machine, 0: on whichever is free.
-/// `show` is given the address to go to.
+/// Logs in at an MCP server in a browser. The redirect is received on this port of this machine; 0 selects a free one.
+/// `show` is given the address to open.
 ///
 /// # Errors
 ///
-/// A [`Report`] that says why nobody is logged in; a login that was there before has stayed.
+/// A [`Report`] with the reason; an earlier login is kept.
 pub async fn mcp_login(
     mut config: ServerConfig,
     port: u16,
@@ -35,7 +35,7 @@ pub async fn mcp_login(
     mcp::login(&config).await.map_err(|error| report(&error))
 }
 
-/// Forgets the login at an MCP server; whether there was one.
+/// Forgets the login at an MCP server. Returns `true` if there was one.
 ///
 /// # Errors
 ///
@@ -44,18 +44,18 @@ pub async fn mcp_logout(config: &ServerConfig) -> Result<bool, Report> {
     mcp::logout(config).await.map_err(|error| report(&error))
 }
 
-/// A server that nothing is known of but where it is, with logins that are kept there.
+/// Returns the configuration of a server of which only the URL is known; its logins are kept in `store`.
 ///
 /// # Errors
 ///
-/// A [`Report`] if there can be no way to it.
+/// A [`Report`] if no HTTP client can be built.
 pub fn mcp_server_at(url: Url, store: TokenStore) -> Result<ServerConfig, Report> {
     let client = HttpClient::new().map_err(|fault| Report::new(ErrorKind::Run, fault.to_string()))?;
     let (name, oauth) = (named_after(&url), Some(OAuthOptions::new(store)));
     Ok(ServerConfig::new(name, McpTarget::Http(McpHttpTarget { client, url, auth: None, headers: Vec::new(), oauth })))
 }
 
-/// A name for a server that has none: its host's.
+/// Derives a name for a server from its host.
 fn named_after(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default().to_ascii_lowercase();
     let letters = host.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' });

@@ -1,11 +1,17 @@
-//! The composition root: from a config and plugin directories to an agent that can run. The only room that knows every
-//! part: `models.rs` makes models, `servers.rs` those behind HTTP APIs, `credentials.rs` looks up what plugins are granted,
-//! `plugins.rs` says what each plugin of an agent is given, `outfit.rs` makes agents of their plugins, `opening.rs` gives
-//! these what they turn out to lack and a person opens, `teams.rs` makes teams of agents, `programs.rs` has programs run for them, `project.rs` reads the
-//! project's folder, `shared.rs` makes what agents share,
-//! `session.rs` has what they do written down, `mcp/` reaches MCP servers for them, at which `mcp_login.rs` logs people in,
-//! `trust.rs` tells what a person has not said yes to, `check.rs` looks at all of it without running any, `probe.rs` asks a
-//! model one question, `serving/` has all of it served to MCP clients, with what `archive.rs` finds in sessions.
+//! The composition root: builds agents that can run from a config and plugin directories. No other module knows all parts.
+//!
+//! - `models.rs` resolves models; `http_models.rs` builds those behind HTTP APIs.
+//! - `credentials.rs` looks up the credentials that plugins are granted; `plugins.rs` selects each plugin of an agent and
+//!   its grants.
+//! - `agent_blueprint.rs` builds agents from their plugins, and `runner_factory.rs` builds teams from agents.
+//! - `runtime_grants.rs` asks a person for capabilities that a tool turns out to lack during a run.
+//! - `programs.rs` provides programs to run, `project.rs` reads the project's folder, and `run_resources.rs` holds the
+//!   resources that the agents of a run share.
+//! - `run_session.rs` records runs as sessions.
+//! - `mcp/` connects agents to MCP servers; `mcp_login.rs` logs a person in to one.
+//! - `project_trust.rs` lists what a person has not consented to yet; `check.rs` checks everything without running it;
+//!   `probe.rs` sends a model one question.
+//! - `serving/` serves agents to MCP clients, and `archive.rs` serves the attachments of sessions.
 
 mod agent_blueprint;
 mod archive;
@@ -72,91 +78,92 @@ use crate::{
     trust::{TrustStore, UserKey},
 };
 
-/// Looks up a variable of the environment. The library does not read it itself.
+/// Looks up an environment variable. The library does not read the environment itself.
 pub type Environment = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
-/// Everything that agents are made of: config, plugins, the engine that runs them, the way to the network.
+/// Everything that agents are built from: the config, plugins, the engine that runs them, and access to the network.
 pub struct App {
     config: Config,
     catalog: PluginCatalog,
     plugin_dirs: Vec<PathBuf>,
-    /// Of them those that the command line names.
+    /// The plugin directories that the command line names; a part of `plugin_dirs`.
     named_dirs: Vec<PathBuf>,
-    /// Where those lie that need not be named.
+    /// Directories that are searched for plugins without being named.
     standard_dirs: Vec<PathBuf>,
-    /// Of them those in which plugins lie that come with the host, there or not.
+    /// The standard directories that hold the plugins that come with the host, whether or not they exist.
     shipped_dirs: Vec<PathBuf>,
-    /// Of these all but the project's own.
+    /// The standard directories without the project's own.
     installed_dirs: Vec<PathBuf>,
-    /// The one that the command line names as a model, once it was looked for.
+    /// The plugin that the command line names as a model, once it was looked for.
     named_model: OnceLock<PluginCatalog>,
     project: ProjectFolder,
     prices: PriceTable,
-    /// Where agents ask.
+    /// The broker to which agents send their questions.
     desk: ApprovalBroker,
-    /// Finds components valid before they are looked into, and compiles them for the engine.
+    /// Validates components before they are inspected, and compiles them for the engine.
     compiler: Arc<ComponentCompiler>,
-    /// Started for the first plugin: a run without plugins needs none of what it reserves.
+    /// Started for the first plugin: a run without plugins needs none of the memory that it reserves.
     engine: OnceCell<Arc<PluginEngine>>,
     environment: Environment,
-    /// Keys of models from files and programs.
+    /// Keys of models that come from files and programs.
     keys: Keyring,
-    /// Models whose requests become batches.
+    /// Models whose requests are sent in batches.
     batched: Mutex<Vec<Arc<BatchedCompleter>>>,
-    /// By which sessions are known to be the person's.
+    /// The key that marks the sessions of this person.
     own: UserKey,
-    /// Programs that the config names.
+    /// The programs that the config names.
     programs: AllowedPrograms,
-    /// MCP servers that are in use.
+    /// The MCP servers in use.
     clients: Arc<mcp::McpClientPool>,
-    /// What the person has approved of MCP servers.
+    /// The person's approvals of MCP servers.
     trust: TrustStore,
-    /// Whether in this run all of what they offer is.
+    /// Approves everything that MCP servers offer in this run.
     approves_all: bool,
-    /// Where logins at them are kept; none: nobody logs in.
+    /// The store of logins at MCP servers; `None`: nobody logs in.
     logins: Option<TokenStore>,
 }
 
-/// An agent that can run, and what a person should know of how it came to be.
+/// A runner that is ready to run, with the notices for the person.
 pub struct PreparedRun {
-    /// Who runs: an agent, or a team.
+    /// The agent or team to run.
     pub entrant: EntryRunner,
-    /// Where it stands in the config, for hints: `agents.lead`.
+    /// Its position in the config, for hints: `agents.lead`.
     pub place: String,
-    /// Those it works with, itself among them.
+    /// The group of agents that it works with, including itself.
     pub crew: Arc<AgentGroup>,
-    /// What was chosen without being told to.
+    /// Choices that the host made without being told to.
     pub notes: Vec<String>,
-    /// What is not as it should be, though the agent can run.
+    /// Problems that do not keep the agent from running.
     pub warnings: Vec<String>,
-    /// Where its model comes from, for hints: `providers.local in the config`, `OPENAI_API_KEY is set`.
+    /// The source of its model, for hints: `providers.local in the config`, `OPENAI_API_KEY is set`.
     pub model_source: String,
-    /// Its model: a team's is that of its coordinator, or, where that asks none, of its first member.
+    /// Its model. For a team it is the model of its coordinator, or that of its first member if the coordinator asks none.
     pub model: ModelInfo,
-    /// Whether its model is behind a plugin: hints are of what that may do then.
+    /// `true` if its model is a plugin; hints then name the plugin's grants.
     pub model_is_plugin: bool,
-    /// Where what it does is written down, if it is.
+    /// The session in which the run is recorded, if it is.
     pub session: Option<RunSession>,
 }
 
-/// What a person should know before a run.
+/// Notices for a person before a run.
 #[derive(Default)]
 struct StartupNotices {
     notes: Vec<String>,
     warnings: Vec<String>,
 }
 
-/// The name of the agent that runs where no config names one.
+/// The name of the agent that runs if the config names none.
 pub const DEFAULT_AGENT: &str = "assistant";
 
 impl App {
-    /// An app of this config, with the plugins of its directories, of those that are named, and of the project's
-    /// `.shelly/plugins` and the standard ones those that the config asks for. Components are compiled as `compiling` says:
-    /// where that is `Some(directory)`, in this process, and the code is kept there. Agents ask at `desk`.
+    /// Builds an app with the plugins of its directories, and with those plugins of the project's `.shelly/plugins` and
+    /// the standard directories that the config asks for. `compiling` selects where components are compiled; if it is
+    /// `Some(directory)`, that is in this process, and the code is cached in the directory. Agents send their questions to
+    /// `desk`.
     ///
     /// # Errors
     ///
-    /// A [`Report`] if a plugin directory is none, or what lies in the project's folder `.shelly` cannot be used.
+    /// A [`Report`] if a plugin directory does not exist, or the project's folder `.shelly` cannot be used.
     pub fn new(
         mut config: Config,
         plugins: impl Into<PluginDirs>,
@@ -211,44 +218,45 @@ impl App {
         })
     }
 
-    /// The same on the engine, with the servers and in the places for programs that another one has.
+    /// Replaces the engine, the MCP connections and the slots for programs by those of another app.
     fn with_engine_of(mut self, other: &Self) -> Self {
         let places = other.programs.ground().places.clone();
         self.programs = programs::programs(&self.config, &self.environment, places);
         (self.engine, self.clients) = (other.engine.clone(), Arc::clone(&other.clients));
-        // What it compiles is for that engine.
+        // The compiler belongs to the engine that it compiles for.
         self.compiler = Arc::clone(&other.compiler);
         self.catalog.set_compiler(&self.compiler);
         self
     }
 
-    /// The same for the person who has this key: sessions that it marks are gone on with unasked. Without it none is.
+    /// Sets the key of the person: sessions that it marks are resumed without a question. Without a key every session is
+    /// asked about.
     pub fn with_own_key(mut self, own: UserKey) -> Self {
         self.own = own;
         self
     }
 
-    /// The same with what this person has approved of MCP servers; without it each is met for the first time. `approves_all`:
-    /// whatever they offer now is approved as long as this lives.
+    /// Sets the person's approvals of MCP servers; without them each server is met for the first time. With
+    /// `approves_all`, everything that the servers offer is approved as long as this app lives.
     pub fn with_approvals(mut self, trust: TrustStore, approves_all: bool) -> Self {
         (self.trust, self.approves_all) = (trust, approves_all);
         self
     }
 
-    /// The same with logins at MCP servers that are kept there.
+    /// Sets the store of logins at MCP servers.
     pub fn with_logins(mut self, logins: Option<TokenStore>) -> Self {
         self.logins = logins;
         self
     }
 
-    /// The agent or team of this name with the model of this name; without names those of the config. A config without
-    /// agents has one, [`DEFAULT_AGENT`], with every plugin that needs no grant; one without models uses one that is found.
-    /// If it, or a member of it, may delegate, the others of the config are made too; `model` holds for all of them. What
-    /// they do is written down as `recording` says.
+    /// Builds the agent or team `name` with the model `model`; each defaults to that of the config. A config without
+    /// agents has one, [`DEFAULT_AGENT`], with every plugin that needs no grant; a config without models uses one that is
+    /// discovered. If the runner or one of its members may delegate, the other agents of the config are built too. `model`
+    /// applies to all of them. The run is recorded as `recording` says.
     ///
     /// # Errors
     ///
-    /// A [`Report`]: no such agent or model, a plugin that it needs cannot be loaded, the session cannot be used.
+    /// A [`Report`]: no such agent or model, a required plugin cannot be loaded, or the session cannot be used.
     pub async fn agent(
         &self,
         name: Option<&str>,
@@ -278,7 +286,8 @@ impl App {
         let (made, made_model) = makers.make(who, &mut notices).await?;
         let entrant = made.whole(&mut Vec::new())?;
         let crew = shared.crew().with_limits(self.config.runs.limits());
-        // One that may work only so often at once is known also where nobody starts it: its places are those of its members.
+        // A runner with a limit on concurrent runs is registered even if nobody can start it: its permits count for its
+        // members.
         let is_known = |inner: &&RunnerConfig<'_>| {
             starts_others || called.contains(&inner.name()) || inner.own().max_concurrency > 0
         };
@@ -292,7 +301,7 @@ impl App {
                     crew.registry.register_under(entry(other.own()), move |ceiling| made.under(ceiling));
                     all.push(other);
                 }
-                // The one that was asked for can work without it.
+                // The requested runner can work without this one.
                 Err(report) => {
                     let (word, name) = (other.own().word(), other.name().escape_debug());
                     notices.warnings.push(format!("{word} `{name}` is left out: {report}"));
@@ -310,7 +319,7 @@ impl App {
         Ok(PreparedRun { entrant, place, crew, notes, warnings, model, model_source, model_is_plugin, session })
     }
 
-    /// Those whom a run of this one needs, itself among them, and the others whom it may start.
+    /// Returns the runners that a run of `who` needs, including itself, and the others that it may start.
     fn runners_with<'a>(&'a self, who: RunnerConfig<'a>) -> (Vec<RunnerConfig<'a>>, Vec<RunnerConfig<'a>>) {
         let all = self.config.needed_by(who);
         let starts_others = all.iter().any(|who| who.own().options.max_delegation_depth > 0);
@@ -319,17 +328,17 @@ impl App {
         (all, others)
     }
 
-    /// Has the plugins of a run validated and compiled before they are asked for one by one: several at once, and such that
-    /// dropping the future ends the processes that do it. What is wrong with a plugin is told where it is needed.
+    /// Validates and compiles the plugins of a run before they are used one by one. Several are compiled at once, and
+    /// dropping the future ends the compiling processes. Mistakes in a plugin are reported where it is needed.
     ///
     /// # Errors
     ///
-    /// A [`Report`]: there is no such agent.
+    /// A [`Report`] if there is no such agent.
     async fn open_plugins(&self, name: Option<&str>, model: Option<&str>) -> Result<(), Report> {
         let default;
         let who = match self.is_default(name) {
             true => {
-                // Nothing but its component says what one without a manifest is.
+                // The kinds of a plugin without a manifest are known only from its component.
                 let lone = self.catalog.iter().filter(|(_, plugin)| plugin.written_manifest().is_none());
                 self.catalog.open(lone.map(|(id, _)| id), CompileStep::Compile).await;
                 default = self.default_agent(&mut Vec::new());
@@ -350,27 +359,27 @@ impl App {
         Ok(())
     }
 
-    /// The id of the plugin that the model of this name is, or the first model of the config.
+    /// Returns the id of the plugin behind the model `name`, or behind the first model of the config.
     fn model_plugin<'a>(&'a self, name: Option<&'a str>) -> Option<&'a str> {
         match self.config.provider(name) {
             Ok(provider) => provider?.plugin.as_deref(),
-            // A plugin that no config names can be named as a model.
+            // A plugin that the config does not name can be named as a model.
             Err(_) => name,
         }
     }
 
-    /// Has all plugins validated that are loaded into the app, as [`App::check`] needs them: in time and memory that are
-    /// bounded, and such that dropping the future ends the processes that do it.
+    /// Validates all plugins that are loaded into the app, as [`App::check`] needs them. Time and memory are bounded, and
+    /// dropping the future ends the validating processes.
     pub async fn validate_plugins(&self) {
         self.catalog.open(self.catalog.iter().map(|(id, _)| id), CompileStep::Validate).await;
     }
 
-    /// Whether the one of this name is the one that a config without agents has.
+    /// Returns `true` if `name` selects the default agent of a config without agents.
     fn is_default(&self, name: Option<&str>) -> bool {
         self.config.agents.is_empty() && name.is_none_or(|name| name == DEFAULT_AGENT)
     }
 
-    /// What an agent is made of, and its model.
+    /// Builds the blueprint of an agent, and resolves its model.
     async fn make(
         &self,
         config: &AgentConfig,
@@ -393,7 +402,7 @@ impl App {
         Ok((outfit, model))
     }
 
-    /// What an agent is made of, around a model that is there.
+    /// Builds the blueprint of an agent around a resolved model.
     async fn dress(
         &self,
         config: &AgentConfig,
@@ -408,10 +417,10 @@ impl App {
             let place = format!("{}.toolboxes", config.place());
             let toolbox = match toolbox {
                 ToolboxUse::Own(toolbox) => toolbox,
-                // They are among its plugins.
+                // Its plugins are among the agent's plugins.
                 ToolboxUse::Shipped(_) => continue,
                 ToolboxUse::Server(uses) => {
-                    // One that was not reached was told of.
+                    // An unreachable server was reported before.
                     outfit.servers.extend(shared.servers.of(uses));
                     continue;
                 }
@@ -423,7 +432,7 @@ impl App {
             let tools = shared.tools(&config.name, toolbox)?;
             extend(&mut outfit.agent.tools, tools, &place, &mut notices.warnings);
         }
-        // Either all of its effects are the host's choice or none is.
+        // The effects are either all the host's defaults or all from the config.
         let has_defaults = config.effects.iter().flatten().any(|step| step.is_default);
         for (listed, id, uses) in config.all_plugins() {
             if let Some(warning) = self.vain_entry(config, listed, id) {
@@ -437,7 +446,7 @@ impl App {
                     let roles = config.roles(listed, id);
                     outfit.plugins.push(AttachedPlugin { plugin, confirm, changes, only, listed, roles, is_default });
                 }
-                // Nobody named it: it was taken because it is there.
+                // The config does not name the plugin; it was included because it is installed.
                 Err(report) if self.config.agents.is_empty() => {
                     notices.warnings.push(format!("plugin `{id}` is left out: {report}"));
                 }
@@ -451,19 +460,19 @@ impl App {
         Ok(outfit)
     }
 
-    /// Gives an agent those that it has as tools.
+    /// Gives an agent its tools that run other agents.
     fn add_agent_tools(&self, config: &AgentConfig, outfit: &mut AgentBlueprint, notices: &mut StartupNotices) {
         let place = format!("agents.{}.agent_tools", config.name);
         for uses in &config.agent_tools {
             let about = self.config.who(&uses.agent).map_or("", |who| &who.own().description);
-            // What cannot be one was refused when the config was read.
+            // An invalid entry was refused when the config was read.
             let Ok(tool) = uses.tool(about) else { continue };
             outfit.calls.push((tool.name().to_owned(), uses.agent.clone()));
             extend(&mut outfit.agent.tools, ToolBox::new().with(tool), &place, &mut notices.warnings);
         }
     }
 
-    /// By whom the tools of an agent are opened what they lack.
+    /// Returns the context in which tools of an agent ask for missing grants.
     fn keeper(&self, agent: &AgentConfig) -> EscalationContext {
         EscalationContext {
             desk: self.desk.clone(),
@@ -475,9 +484,8 @@ impl App {
         }
     }
 
-    /// Of the effects that a config names, those that shorten a conversation, in words for whom its model's window is not
-    /// known: those that come with the host wait for a share of it. Of a plugin's model nothing is ever known that the config
-    /// does not say, and nobody has asked for effects that no file names.
+    /// Warns of effects that shorten a conversation only at a share of the model's context window, if that window is not
+    /// known. A plugin model never reports a window, so for one of those the host's default effects cause no warning.
     fn sleepers(&self, agent: &AgentConfig, model_is_plugin: bool) -> Option<String> {
         let is_sleeper = |id: &&str| self.catalog.get(id).and_then(Result::ok).is_some_and(|it| it.manifest.shortens);
         let steps = agent.effects.iter().flatten().filter(|step| !(step.is_default && model_is_plugin));
@@ -492,7 +500,8 @@ impl App {
         })
     }
 
-    /// Every plugin with tools that needs nothing, with nothing granted, and the effects that any agent has.
+    /// Builds the default agent: every plugin with tools that needs no grant, with nothing granted, and the default
+    /// effects.
     fn default_agent(&self, warnings: &mut Vec<String>) -> AgentConfig {
         let mut config = AgentConfig { name: DEFAULT_AGENT.into(), ..AgentConfig::default() };
         let mut left_out = Vec::new();
@@ -504,7 +513,7 @@ impl App {
                     continue;
                 }
             };
-            // A model, and what stands around an agent's work, are there for who names them.
+            // Models and middleware are used only if they are named.
             if !manifest.kinds.iter().any(|kind| kind.is_tools()) {
                 continue;
             }
@@ -517,7 +526,7 @@ impl App {
                 false => left_out.push(format!("{id} ({})", lines.join(", "))),
             }
         }
-        // Whoever names a directory wants what lies there.
+        // A person who names a directory expects its plugins to be used.
         if !left_out.is_empty() && !self.plugin_dirs.is_empty() {
             let plugins = left_out.join(", ");
             warnings.push(format!("plugins are left out that want what a config must grant to an agent: {plugins}"));
@@ -526,7 +535,7 @@ impl App {
         config
     }
 
-    /// The models to which plugins of an agent may send requests, beside its own.
+    /// Resolves the models to which plugins of an agent may send requests, besides its own.
     async fn other_models(
         &self,
         agent: &AgentConfig,
@@ -546,7 +555,7 @@ impl App {
         Ok(Arc::new(others))
     }
 
-    /// Returns what a person should know of compiled code, each thing once.
+    /// Takes the engine's warnings about compiled code; each is returned once.
     fn engine_warnings(&self) -> Vec<String> {
         self.engine.get().map(|engine| engine.take_warnings()).unwrap_or_default()
     }
@@ -556,7 +565,7 @@ impl App {
     }
 }
 
-/// The ids of plugins that a config asks for, or that are added where it names no effects.
+/// Returns the ids of plugins that a config asks for, including the default effects of agents that name none.
 fn asked_for(config: &Config) -> Vec<String> {
     let mut ids: Vec<_> = config.providers.iter().filter_map(|provider| provider.plugin.clone()).collect();
     if config.agents.is_empty() {
@@ -571,12 +580,12 @@ fn asked_for(config: &Config) -> Vec<String> {
     ids
 }
 
-/// Adds the tools of a plugin that `place` in the config lists: those of `only`, if it says so, but for those that could be
-/// taken for one of the host.
+/// Adds the tools of a plugin that `place` in the config lists, or only those named in `only`. A tool whose name could be
+/// taken for a tool of the host is left out with a warning.
 ///
 /// # Errors
 ///
-/// A [`Report`] if two of them have the same name.
+/// A [`Report`] if two tools of the plugin have the same name.
 fn add_plugin_tools(
     tools: &mut ToolBox,
     of_plugin: impl Iterator<Item = Arc<dyn Tool>>,
@@ -584,7 +593,7 @@ fn add_plugin_tools(
     place: &str,
     warnings: &mut Vec<String>,
 ) -> Result<(), Report> {
-    // The last two are there where there is somebody to ask, and skills to load.
+    // `ask_user` exists only if there is a person, and `load_skill` only if there are skills.
     let own = || RUN_TOOLS.into_iter().chain(["ask_user", "load_skill"]);
     let taken = |name: &str| own().find(|own| *own == name || looks_like(own, name));
     let mut free = ToolBox::new();
@@ -602,18 +611,18 @@ fn add_plugin_tools(
     Ok(())
 }
 
-/// Returns the plugin.toml of a plugin; nothing of its component is read.
+/// Returns the manifest file of a plugin without reading its component.
 fn written_manifest<'a>(catalog: &'a PluginCatalog, id: &str) -> Option<&'a PluginManifest> {
     catalog.entry(id).and_then(CatalogEntry::written_manifest)
 }
 
-/// Returns what a plugin that comes with the host asks for; `None` for any other.
+/// Returns the capabilities that a shipped plugin asks for; `None` for any other plugin.
 fn shipped_wants(catalog: &PluginCatalog, id: &str) -> Option<(RequestedCapabilities, KvScope)> {
     let plugin = catalog.entry(id).filter(|plugin| catalog.is_shipped(plugin))?;
     plugin.written_manifest().map(|manifest| (manifest.wants.clone(), manifest.kv))
 }
 
-/// Adds the tools that `place` in the config gives.
+/// Adds tools that `place` in the config gives, and warns of name clashes.
 fn extend(tools: &mut ToolBox, more: ToolBox, place: &str, warnings: &mut Vec<String>) {
     for clash in tools.extend(more) {
         warnings.push(format!("{place}: {clash}; the first one is used"));
@@ -629,7 +638,7 @@ fn no_price(config: &AgentConfig, model: &str) -> Report {
         .hint("name its price: providers: [{…, price: {input: 0.25, output: 2}}], in dollars per million tokens")
 }
 
-/// The engine with the stack that the config gives every plugin, and the memory that it gives all of them.
+/// Starts the engine with the stack size and the total guest memory of the config.
 fn start_engine(config: &Config, compiler: &Arc<ComponentCompiler>) -> Result<Arc<PluginEngine>, Report> {
     let stack_bytes = config.limits.stack_bytes.map_or(limits::PLUGIN_STACK_BYTES, as_size);
     let named = config.limits.total_memory_bytes.map(as_size);
@@ -637,7 +646,7 @@ fn start_engine(config: &Config, compiler: &Arc<ComponentCompiler>) -> Result<Ar
     PluginEngine::with_stack(Arc::clone(compiler), stack_bytes).map(|engine| Arc::new(engine.with_guest_memory(memory)))
 }
 
-/// What others are told of an agent.
+/// Returns the registry entry of an agent, as other agents see it.
 fn entry(config: &AgentConfig) -> AgentEntry {
     AgentEntry {
         skills: config.skills_tags.clone(),

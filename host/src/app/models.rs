@@ -1,4 +1,4 @@
-//! Models: those that the config names, and what is found where it names none.
+//! Models: those that the config names, and the one that is discovered if it names none.
 
 use std::{
     collections::HashMap,
@@ -25,10 +25,10 @@ use crate::{
     provider::{self, AdapterConfig, WindowProbe, WireOptions},
 };
 
-/// Models that have been made: agents that name the same one share it.
+/// The models that were built; agents that use the same one share it.
 pub(super) struct ModelCache {
     made: Mutex<HashMap<String, ResolvedModel>>,
-    /// What their plugins keep.
+    /// The key-value stores of their plugins.
     stores: KvStores,
 }
 
@@ -38,17 +38,18 @@ impl ModelCache {
     }
 }
 
-/// A model and where it comes from, for hints: `providers.local in the config`, `OPENAI_API_KEY is set`.
+/// A model and its source, for hints: `providers.local in the config`, `OPENAI_API_KEY is set`.
 #[derive(Clone)]
 pub(super) struct ResolvedModel {
     pub completer: Arc<dyn Completer>,
     pub source: String,
-    /// Whether it is behind a plugin.
+    /// `true` if the model is a plugin.
     pub is_plugin: bool,
 }
 
 impl App {
-    /// The model of an agent: the one named on the command line, the agent's, the config's first, or one that is found.
+    /// Returns the model of an agent: the one of the command line, the agent's, the first of the config, or a discovered
+    /// one.
     pub(super) async fn model(
         &self,
         agent: &AgentConfig,
@@ -82,7 +83,8 @@ impl App {
                 is_plugin,
             });
         }
-        // What is no model of the config may be a provider plugin or, where the config has no models, a vendor's model.
+        // A name that is no provider of the config may be a provider plugin or, if the config has no providers, a vendor's
+        // model.
         if let Some(id) = name
             && let Some(package) = self.installed(id)
             && let package = package.map_err(|error| error.report())?
@@ -131,8 +133,8 @@ impl App {
         report.hint(format!("set {keys}, start a local server such as Ollama, or {or}"))
     }
 
-    /// A plugin of this id: one that is loaded, else one that this person has installed. A project's own folder is not looked
-    /// into for what its config does not name.
+    /// Returns the plugin of this id: a loaded one, or one that the person has installed. The project's own plugin folder
+    /// is searched only for plugins that its config names.
     fn installed(&self, id: &str) -> Option<Result<&Arc<PluginPackage>, &PluginError>> {
         let find = || {
             let mut found = PluginCatalog::new(&self.compiler);
@@ -185,12 +187,12 @@ impl App {
         Ok(Arc::new(RateLimitedCompleter::new(model, Arc::new(ProviderRateLimiter::new(provider.rate_limit)))))
     }
 
-    /// The plugin of a provider of kind `plugin`, and what it is given.
+    /// Returns the package of a provider of kind `plugin`, and its settings.
     pub(super) fn provider_plugin(
         &self,
         provider: &ProviderConfig,
     ) -> Result<(PluginSettings, &Arc<PluginPackage>), Report> {
-        // A model serves every agent: it sees no agent's files, and no conversation but the one in its request.
+        // A model serves every agent: it sees no agent's files, and no conversation besides the one in its request.
         let user = format!("providers.{}", provider.name);
         let id = plugin_id(provider);
         let package = match self.installed(id) {
@@ -214,13 +216,13 @@ impl App {
         Ok((settings, package))
     }
 
-    /// What a model costs: as the config says, else as a price list does.
+    /// Returns the price of a model: that of the config, or that of a price list.
     pub(super) fn price(&self, provider: &ProviderConfig) -> Option<Price> {
         let kind = provider.kind.to_string();
         provider.price.or_else(|| self.prices.price(&kind, &model_name(provider)))
     }
 
-    /// Whether a model can be made of this, as far as that can be told without asking it or running a plugin.
+    /// Checks whether a model can be built from `provider`, as far as possible without a request or running a plugin.
     pub(super) fn check_provider(&self, provider: &ProviderConfig, warnings: &mut Vec<String>) -> Result<(), Report> {
         if provider.kind == ProviderKind::Plugin {
             let (settings, package) = self.provider_plugin(provider)?;
@@ -238,7 +240,7 @@ impl App {
     }
 }
 
-/// Refuses a provider plugin that a config would have to grant something.
+/// Refuses a provider plugin that needs a grant of the config.
 fn check_needs_nothing(id: &str, package: &PluginPackage) -> Result<(), Report> {
     let missing = Grant::default().missing(&package.manifest.wants);
     let lines: Vec<_> = missing.into_iter().map(|missing| format!("`{}`", missing.line)).collect();
@@ -256,7 +258,7 @@ fn plugin_id(provider: &ProviderConfig) -> &str {
     provider.plugin.as_deref().unwrap_or(&provider.name)
 }
 
-/// The vendor's name for a model.
+/// Returns the vendor's name for a model.
 pub(super) fn model_name(provider: &ProviderConfig) -> String {
     let name = provider.model.as_deref();
     name.unwrap_or(if provider.kind == ProviderKind::Plugin { plugin_id(provider) } else { "" }).to_owned()

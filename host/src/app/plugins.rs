@@ -1,4 +1,4 @@
-//! Plugins of agents: which package each is, and what its agent gives it.
+//! Plugins of agents: the package of each, and its grants and settings.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -20,7 +20,7 @@ use crate::{
 };
 
 impl App {
-    /// A plugin of an agent, ready to be called.
+    /// Loads a plugin of an agent.
     pub(super) async fn load(
         &self,
         agent: &AgentConfig,
@@ -40,7 +40,7 @@ impl App {
         Ok(Arc::new(plugin))
     }
 
-    /// Says that an entry of an agent's config gives it nothing, if all that its plugin is stands in more exact lists, too.
+    /// Warns if an entry of an agent's config has no effect, because more specific lists take all roles of its plugin.
     pub(super) fn vain_entry(&self, agent: &AgentConfig, listed: PluginSection, id: &str) -> Option<String> {
         let kinds = &self.catalog.get(id)?.ok()?.manifest.kinds;
         let roles = agent.roles(listed, id);
@@ -57,7 +57,7 @@ impl App {
         })
     }
 
-    /// A plugin of an agent, and what it is given.
+    /// Returns the package of an agent's plugin, and its settings.
     pub(super) fn plugin_of(
         &self,
         agent: &AgentConfig,
@@ -72,7 +72,7 @@ impl App {
                 (*kinds != [PluginKind::Coordinator], "plugin of an agent")
             }
             PluginSection::Effects => (kinds.contains(&PluginKind::Effect), "effect"),
-            // A team asks no model but for its coordinator, and calls no tool.
+            // A team asks no model except through its coordinator, and calls no tools.
             PluginSection::Middleware if agent.list == RunnerSection::Teams => {
                 (kinds.contains(&PluginKind::RunMiddleware), "run middleware")
             }
@@ -110,7 +110,7 @@ impl App {
         Ok((settings, package))
     }
 
-    /// The plugin of this id, which `place` in the config names.
+    /// Returns the plugin of this id, which `place` in the config names.
     pub(super) fn package(&self, place: &str, id: &str) -> Result<&Arc<PluginPackage>, Report> {
         match self.catalog.get(id) {
             Some(package) => package.map_err(PluginError::report),
@@ -142,7 +142,7 @@ impl App {
 }
 
 impl App {
-    /// That an agent has no default effects because they are not installed, in words.
+    /// Warns if an agent lacks the default effects because they are not installed.
     pub(super) fn missing_effects(&self, agent: &AgentConfig) -> Option<String> {
         let package = |id: &String| self.catalog.get(id).and_then(Result::ok);
         let is_kept_short = agent.plugins.keys().filter_map(package).any(|package| package.manifest.shortens);
@@ -163,8 +163,8 @@ impl App {
         })
     }
 
-    /// That a plugin of the person's own stands in for one that comes with the host, in words. One in a directory that was
-    /// named is meant.
+    /// Warns if a plugin in a standard directory replaces one that comes with the host. A plugin in a named directory does
+    /// so on purpose.
     pub(super) fn stands_in(&self, package: &PluginPackage) -> Option<String> {
         let id = &*package.manifest.id;
         let is_own = SHIPPED_PLUGINS.contains(&id)
@@ -184,18 +184,18 @@ impl App {
     }
 }
 
-/// The tools that a toolbox names of its plugins; none: all.
+/// Returns the tools that a toolbox selects from its plugins; `None`: all.
 pub(super) fn only_of(agent: &AgentConfig, listed: PluginSection, id: &str) -> Option<Vec<String>> {
     shipped_with(agent, id).filter(|_| listed == PluginSection::Toolboxes)?.tools.clone()
 }
 
-/// The toolbox of an agent that a plugin is of.
+/// Returns the toolbox of an agent that contains this plugin.
 fn shipped_with<'a>(agent: &'a AgentConfig, id: &str) -> Option<&'a ShippedToolboxUse> {
     agent.toolboxes.iter().filter_map(ToolboxUse::shipped).find(|uses| uses.plugins.contains_key(id))
 }
 
-/// Refuses tools that a toolbox names and none of its plugins has. `plugins` are those of the agent, with the list in which
-/// each stands.
+/// Refuses a tool name of a toolbox that none of its plugins has. `plugins` are those of the agent, each with the list in
+/// which it stands.
 pub(super) fn check_only<'a>(
     agent: &AgentConfig,
     plugins: impl Iterator<Item = (PluginSection, &'a Plugin)> + Clone,
@@ -214,7 +214,7 @@ pub(super) fn check_only<'a>(
     Ok(())
 }
 
-/// Refuses params that a plugin does not know, if it says which it does.
+/// Refuses params that a plugin does not know, if its manifest lists the ones it knows.
 pub(super) fn check_params(
     package: &PluginPackage,
     params: &IndexMap<String, Value>,
@@ -230,7 +230,7 @@ pub(super) fn check_params(
     }
 }
 
-/// What the calls of a plugin may take, as its config says it.
+/// Returns the limits of a plugin's calls from its config.
 pub(super) fn plugin_limits(config: &LimitsConfig) -> Limits {
     let default = Limits::default();
     let count = |says: Option<u64>, default| says.map_or(default, |says| u32::try_from(says).unwrap_or(u32::MAX));

@@ -1,4 +1,4 @@
-//! One tiny real request to a model, to see that it can be asked.
+//! Sends one tiny real request to a model, to see whether it answers.
 
 use std::{
     sync::Arc,
@@ -17,38 +17,38 @@ use crate::{
     plugin::CompileStep,
 };
 
-/// What is asked. Any answer will do.
+/// The question; any answer will do.
 const QUESTION: &str = "This is a test of the connection. Answer with the one word: ready";
 
-/// What came of asking a model.
+/// The result of probing a model.
 pub struct ModelProbe {
-    /// Its name in the config, or the vendor's where no config names one.
+    /// The model's name in the config, or the vendor's name if no config names it.
     pub name: String,
-    /// The vendor's name for it.
+    /// The vendor's name for the model.
     pub model: String,
-    /// Where it comes from, for hints.
+    /// The source of the model, for hints.
     pub source: String,
-    /// Whether it is behind a plugin.
+    /// `true` if the model is a plugin.
     pub is_plugin: bool,
-    /// What a person should know of how it came to be.
+    /// Notices about how the model was set up.
     pub warnings: Vec<String>,
-    /// The answer and what it cost, if that is known.
+    /// The answer and its cost, if that is known.
     pub answer: Result<(Completion, Option<Usd>), Fault>,
-    /// From the question to the end of the answer.
+    /// The time from the question to the end of the answer.
     pub took: Duration,
 }
 
 impl App {
-    /// The names of the models of the config, in order.
+    /// Returns the names of the config's models, in order.
     pub fn model_names(&self) -> impl Iterator<Item = &str> {
         self.config.providers.iter().map(|provider| provider.name.as_str())
     }
 
-    /// Asks a model one tiny question; without a name the one that a run would use.
+    /// Asks a model one tiny question; `None` selects the model that a run would use.
     ///
     /// # Errors
     ///
-    /// A [`Report`] if no request can be made: there is no such model, or something of its config is missing.
+    /// A [`Report`] if no request can be made: there is no such model, or a part of its config is missing.
     pub async fn probe(&self, name: Option<&str>) -> Result<ModelProbe, Report> {
         self.catalog.open(self.model_plugin(name), CompileStep::Compile).await;
         let mut notices = StartupNotices::default();

@@ -1,4 +1,4 @@
-//! Programs for agents: those that the config names, and the toolboxes `exec` and `git`.
+//! Programs for agents: those of the config, and the toolboxes `exec` and `git`.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::{
     tool::ToolBox,
 };
 
-/// The programs of a config, on the ground of its project.
+/// Builds the allowed programs of a config, to be run in its project.
 pub(super) fn programs(config: &Config, environment: &Environment, places: ProcessSlots) -> AllowedPrograms {
     let inherited = |name: &str| Some((name.to_owned(), environment(name)?));
     let ground = ExecContext {
@@ -37,13 +37,13 @@ pub(super) fn programs(config: &Config, environment: &Environment, places: Proce
     AllowedPrograms::new(ground, entries.collect::<Vec<_>>())
 }
 
-/// The programs that the toolboxes of an agent run, as a grant names them.
+/// Returns the programs that the toolboxes of an agent run, as grants name them.
 pub(super) fn of_toolboxes(agent: &AgentConfig) -> NameSet {
     let uses = agent.toolboxes.iter().filter_map(ToolboxUse::own).filter_map(of_toolbox);
     uses.fold(NameSet::default(), |all, one| all.join(&one))
 }
 
-/// None: it runs none.
+/// Returns the programs that a toolbox runs; `None` if it runs none.
 fn of_toolbox(uses: &HostToolboxUse) -> Option<NameSet> {
     match (uses.name, &uses.programs) {
         (HostToolbox::Exec, Some(names)) => Some(names.iter().cloned().collect()),
@@ -63,14 +63,14 @@ pub(super) struct ProgramToolbox {
 }
 
 impl App {
-    /// Programs of the config that are not there, in words.
+    /// Returns warnings about programs of the config that cannot be found.
     pub(super) fn missing_programs(&self) -> impl Iterator<Item = String> {
         self.programs
             .missing()
             .map(|(name, why)| format!("programs.{}: {why}; calls of it will fail", name.escape_debug()))
     }
 
-    /// None: this toolbox runs none.
+    /// Returns the toolbox if it runs programs.
     pub(super) fn running(&self, uses: &HostToolboxUse) -> Option<ProgramToolbox> {
         of_toolbox(uses)?;
         let ground = self.programs.ground().clone();
@@ -86,17 +86,17 @@ impl App {
 }
 
 impl ProgramToolbox {
-    /// Its name.
+    /// Returns the toolbox's name.
     pub fn name(&self) -> &'static str {
         self.uses.name.name()
     }
 
-    /// Its tools under a ceiling, and what of it that allows, with the rule that says so. Without anything that it may run
-    /// it has none. `place` is where the config gives it.
+    /// Returns the tools that a ceiling leaves, and a decision with its rule for each program. If no program is allowed
+    /// there are no tools. `place` is the toolbox's position in the config.
     ///
     /// # Errors
     ///
-    /// A [`Report`] if the config names a tool of it that there is not.
+    /// A [`Report`] if the config selects a tool that the toolbox does not have.
     pub fn under(
         &self,
         agent: &str,

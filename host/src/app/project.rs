@@ -1,4 +1,4 @@
-//! The project's folder: skills, context, prices, where notes and reflections are.
+//! The project's folder: skills, context, prices, and the places of notes and reflections.
 
 use std::{borrow::Cow, fs, io, path::PathBuf, sync::Arc};
 
@@ -16,14 +16,14 @@ use crate::{
     trust::InstructionFile,
 };
 
-/// What lies in `.shelly`, read once. Without that folder there is nothing of it.
+/// The content of `.shelly`, read once. Without that folder everything is empty.
 #[derive(Clone)]
 pub(super) struct ProjectFolder {
     layout: ProjectLayout,
     is_there: bool,
     skills: Arc<[Skill]>,
     context: Arc<str>,
-    /// The files that agents are given as instructions, as they were read.
+    /// The files that agents are given as instructions, with the content that was read.
     instructions: Arc<[InstructionFile]>,
     warnings: Vec<String>,
 }
@@ -56,7 +56,7 @@ impl ProjectFolder {
         let ProjectContext { text, mut warnings, files } = ProjectContext::read(&layout, &options);
         let instructions =
             files.into_iter().chain(skills.iter().map(|skill| instructions_of(skill, &layout))).collect();
-        // Who has written none has not said anything that could be out of date.
+        // Without a context file there is nothing that could be out of date.
         if let Staleness::Stale { reason } = staleness(&layout)
             && layout.context().exists()
         {
@@ -65,8 +65,8 @@ impl ProjectFolder {
         Ok(Self { layout, is_there, skills: skills.into(), context: text.into(), instructions, warnings })
     }
 
-    /// The files that agents are given as instructions, as they were read: what they say stands in a system prompt, or is loaded
-    /// as a skill.
+    /// Returns the files that agents are given as instructions, with the content that was read. That content stands in a
+    /// system prompt, or is loaded as a skill.
     pub fn instructions(&self) -> &[InstructionFile] {
         &self.instructions
     }
@@ -76,17 +76,17 @@ impl ProjectFolder {
         self.is_there
     }
 
-    /// What is not as it should be.
+    /// Returns the warnings that reading the folder caused.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// What every agent is told of the project.
+    /// Returns the context that every agent is given in its system prompt.
     pub fn context(&self) -> Arc<str> {
         Arc::clone(&self.context)
     }
 
-    /// The skills that the config gives an agent: all if it names none.
+    /// Returns the skills of an agent: those that its config names, or all.
     pub fn skills(&self, agent: &AgentConfig) -> Result<Vec<Skill>, Report> {
         let Some(names) = &agent.skills else { return Ok(self.skills.to_vec()) };
         let find = |name: &String| {
@@ -99,7 +99,7 @@ impl ProjectFolder {
         names.iter().map(find).collect()
     }
 
-    /// List prices, and the project's own.
+    /// Returns the list prices, overridden by the project's own.
     pub fn prices(&self) -> Result<PriceTable, Report> {
         let mut prices = PriceTable::list_prices();
         let path = self.layout.pricing();
@@ -119,7 +119,7 @@ impl ProjectFolder {
         Ok(prices)
     }
 
-    /// What plugins keep, in `.shelly/local/kv`; the folder is made when something is.
+    /// Returns the key-value stores of plugins, in `.shelly/local/kv`. The folder is created with the first value.
     pub fn stores(&self) -> KvStores {
         let layout = self.layout.clone();
         KvStores::on_disk(move || {
@@ -128,8 +128,8 @@ impl ProjectFolder {
         })
     }
 
-    /// What the person has approved for this project; nothing where that cannot be read, which whoever reads it for more than
-    /// its names is told. What is no folder, and no server of the public Internet, is passed over.
+    /// Returns the person's approvals for this project, or none if they cannot be read; that error is reported where they
+    /// are needed in full. Entries that are no folder, or no server of the public Internet, are skipped.
     pub fn approved(&self) -> ProjectApprovals {
         let ProjectPermissions { fs_directories, trusted_domains, .. } =
             ProjectPermissions::load(&self.layout).unwrap_or_default();
@@ -139,27 +139,27 @@ impl ProjectFolder {
         ProjectApprovals { folders: folders.collect(), servers }
     }
 
-    /// Where notes are kept.
+    /// Returns the path of the notes.
     pub fn notes(&self) -> PathBuf {
         self.layout.notes()
     }
 
-    /// What was learned from failures, if there is a place for it.
+    /// Returns the store of reflections on failures, if the project has a folder for it.
     pub fn reflections(&self) -> Option<ReflectionStore> {
         self.is_there.then(|| ReflectionStore::new(self.layout.reflections()))
     }
 }
 
-/// Returns the files that agents of the project of this config are given as instructions.
+/// Returns the files that agents of this config's project are given as instructions.
 ///
 /// # Errors
 ///
-/// A [`Report`]: the folder `.shelly` cannot be used, or a skill in it has a mistake.
+/// A [`Report`] if the folder `.shelly` cannot be used, or a skill in it has a mistake.
 pub(crate) fn instruction_files(config: &Config) -> Result<Vec<InstructionFile>, Report> {
     ProjectFolder::read(config).map(|project| project.instructions.to_vec())
 }
 
-/// A skill as an instruction file: all that a model is told of it.
+/// Returns a skill as an instruction file with the whole text that a model is given.
 fn instructions_of(skill: &Skill, layout: &ProjectLayout) -> InstructionFile {
     let Skill { name, description, content, dir } = skill;
     let root = layout.root().canonicalize().unwrap_or_else(|_| layout.root().to_owned());
@@ -169,13 +169,12 @@ fn instructions_of(skill: &Skill, layout: &ProjectLayout) -> InstructionFile {
     InstructionFile::new(path, format!("name: {name}\n{head}\n{content}"))
 }
 
-/// The server that an entry of `trusted_domains` stands for: one without a scheme is encrypted.
+/// Returns the server of an entry in `trusted_domains`; without a scheme it is HTTPS.
 fn server_of(domain: &str) -> Cow<'_, str> {
     if domain.contains("://") { domain.into() } else { format!("https://{domain}").into() }
 }
 
-/// The entry of `trusted_domains` that stands for a server: where it is the usual one its name alone, as other programs write
-/// it too.
+/// Returns the entry of `trusted_domains` for a server. HTTPS is left out, as other programs write it.
 pub(super) fn domain_of(server: &str) -> &str {
     server.strip_prefix("https://").unwrap_or(server)
 }

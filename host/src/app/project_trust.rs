@@ -1,4 +1,4 @@
-//! What a person trusts: what a project's own files name, and tools of it, for good.
+//! The person's consent: to what a project's own files name, and permanently trusted tools.
 
 use std::{path::Path, sync::Arc};
 
@@ -18,28 +18,28 @@ use crate::{
     },
 };
 
-/// How the files of a project stand with the person: what they name, and what of it the person has said yes to.
+/// The facts that a project's files name, and those of them that the person has consented to.
 #[derive(Debug, Clone)]
 pub struct ProjectTrustStatus {
     layout: ProjectLayout,
     store: TrustStore,
-    /// None: the person has named the config, and so has said yes to it.
+    /// `None`: the person has named the config, and so has consented to it.
     config: Option<TrustFacts>,
     permissions: ProjectPermissions,
     before: ProjectTrust,
     new: TrustFacts,
-    /// The files that agents are given as instructions; `None` where the project has no folder for what agents are told.
+    /// The files that agents are given as instructions; `None` if the project has no folder for them.
     instructions: Option<Vec<InstructionFile>>,
-    /// Those of them that the person has seen; `None` where that was never kept.
+    /// The instruction files that the person has seen; `None` if none were ever stored.
     seen: Option<SeenInstructions>,
-    /// What lines of the permissions stand for that the person has not written.
+    /// Tools of permission lines that the person has not written.
     brought: Vec<TrustedTool>,
 }
 
 impl App {
-    /// How the project stands with the person whose answers are in `store`. If the command line names the config, or a
-    /// plugin directory, it is that person's; permissions that lie in the project need not be. Where nothing is to be
-    /// trusted the store is not looked at.
+    /// Compares the project with the consent in `store`. If the command line names the config or a plugin directory, that
+    /// is the person's consent; permissions in the project are compared in any case. If nothing needs consent, only the
+    /// instruction files that the person has seen are read from the store.
     ///
     /// # Errors
     ///
@@ -61,7 +61,8 @@ impl App {
             false => store.of(&self.config.root).map_err(|error| error.report())?,
         };
         if !before.permissions.without(&allowed).is_empty() {
-            // Taken out by hand: it does not come back by another hand. Where that cannot be kept now it is later.
+            // A line that was removed by hand must not return unnoticed. If this cannot be stored now, a later run does
+            // it.
             let _ = store.change(&self.config.root, |answered| forget_revoked(&layout, answered));
         }
         let mut new = config.as_ref().map(|facts| facts.without(&before.facts)).unwrap_or_default();
@@ -74,8 +75,8 @@ impl App {
             Some(_) => store.seen_instructions(&self.config.root).map_err(|error| error.report())?,
             None => None,
         };
-        // Where a project is used for the first time its instructions are a part of what is asked about, and nothing to ask
-        // about alone: they are text like any other file that an agent reads.
+        // When a project is used for the first time, its instructions are listed along with other facts, but are no reason
+        // to ask: they are text like any other file that an agent reads.
         if !new.is_empty() || seen.is_some() {
             let is_seen = |file: &&InstructionFile| seen.as_ref().is_some_and(|seen| seen.has(file));
             let unseen: Vec<_> = instructions.iter().flatten().filter(|file| !is_seen(file)).collect();
@@ -85,15 +86,15 @@ impl App {
         Ok(ProjectTrustStatus { layout, store, config, permissions, before, new, instructions, seen, brought })
     }
 
-    /// The plugins that the config brings and that agents or models have, as far as can be told without looking into a
-    /// component: nobody has said yes to that.
+    /// Returns the plugins that the config brings and that agents or models use, as far as they are known without opening
+    /// a component, which needs consent first.
     fn plugin_facts(&self) -> TrustFacts {
         let config = &self.config;
         let mut used: Vec<_> = config.everyone().flat_map(AgentConfig::all_plugins).map(|(_, id, _)| id).collect();
         used.extend(config.providers.iter().filter_map(|provider| provider.plugin.as_deref()));
-        // Where the config names none, those that are there can be had.
+        // If the config names no models or no agents, any plugin in its directories can be used.
         used.extend(self.catalog.iter().filter_map(|(id, plugin)| {
-            // A component alone may be of any kind.
+            // The kinds of a component without a manifest are unknown.
             let kinds = plugin.written_manifest().map(|manifest| &manifest.kinds);
             let as_model =
                 config.providers.is_empty() && kinds.is_none_or(|kinds| kinds.contains(&PluginKind::Provider));
@@ -112,7 +113,7 @@ impl App {
                 return None;
             }
             let (id, folder, digest) = (quoted(id), quoted_path(&folder), plugin.sealed()?.digest.named());
-            // What it asks for stands beside its code, and decides what it gets of what it is granted.
+            // The requested capabilities are in the manifest beside the component, and decide which grants it receives.
             let wants = plugin.written_manifest().map(|manifest| {
                 let lines = Grant::default().missing(&manifest.wants).into_iter().map(|wanted| quoted(&wanted.line));
                 lines.collect::<Vec<_>>().join(", ")
@@ -130,9 +131,9 @@ impl App {
             .collect()
     }
 
-    /// What watches over an agent, all in one line: to take something out of it is a change to be asked about.
+    /// Returns one line with all plugins that watch over an agent, so that removing one is a change to ask about.
     fn watched_over(&self, agent: &AgentConfig) -> Option<String> {
-        // A component alone that is listed among plugins is not looked into: it may be tools.
+        // A component without a manifest under `plugins` is not opened: it may have only tools.
         let watches = |(listed, id): &(PluginSection, &str)| {
             let as_what_it_is = matches!(listed, PluginSection::Plugins | PluginSection::Toolboxes);
             self.catalog.entry(id).is_some_and(|plugin| match plugin.written_manifest() {
@@ -148,13 +149,13 @@ impl App {
             .then(|| format!("the {} {} is watched over by {by}", agent.word(), quoted(&agent.name)))
     }
 
-    /// SHA-256 of a plugin as it is now.
+    /// Returns the SHA-256 digest of a plugin as it is now.
     pub(super) fn digest(&self, id: &str) -> Option<String> {
         Some(self.catalog.entry(id)?.sealed()?.digest.named())
     }
 
-    /// The tools that a line `ORIGIN/NAME` stands for today, one for each agent that has the plugin. None: a name without
-    /// an origin, as other programs write it, could be anybody's tool.
+    /// Returns the tools that a line `ORIGIN/NAME` means at present, one for each agent that has the plugin. A name
+    /// without an origin, as other programs write it, means none, since it could be any tool.
     fn tools_of(&self, line: &str) -> Vec<TrustedTool> {
         let Some((origin, name)) = line.split_once('/') else { return Vec::new() };
         let Some(digest) = self.digest(origin).or_else(|| self.digest_of_tool(origin, name)) else { return Vec::new() };
@@ -175,11 +176,12 @@ impl App {
 }
 
 impl ProjectTrustStatus {
-    /// What the project's config names; nothing if the person has named the config.
+    /// Returns the facts that need consent: those of the config, unless the person has named it, and those of the
+    /// permissions.
     pub fn facts(&self) -> TrustFacts {
         let mut facts = self.config.clone().unwrap_or_default();
         facts.extend(permission_facts(&self.permissions));
-        // Instructions that the person has seen are not worth a line.
+        // Instruction files that the person has seen are left out.
         facts.extend(self.new.clone());
         facts
     }
@@ -195,39 +197,39 @@ impl ProjectTrustStatus {
         changed.map(difference).collect()
     }
 
-    /// Keeps which instruction files there are, if that was never kept in this project: later ones are compared with them. Where
-    /// it cannot be kept, they are the first ones again in the next run.
+    /// Stores the instruction files as seen if none were ever stored for this project; later ones are compared with them.
+    /// If they cannot be stored, the next run tries again.
     pub fn keep_first_instructions(&self, is_used: bool) {
         if let (true, None, Some(instructions)) = (is_used, &self.seen, &self.instructions) {
             let _ = self.store.keep_instructions(self.layout.root(), instructions);
         }
     }
 
-    /// What the person has not said yes to.
+    /// Returns the facts that the person has not consented to.
     pub fn new_facts(&self) -> &TrustFacts {
         &self.new
     }
 
-    /// What the person has said yes to and is not named any more.
+    /// Returns the facts that the person has consented to and that are no longer named.
     pub fn gone(&self) -> TrustFacts {
         self.config.as_ref().map(|facts| self.before.facts.without(facts)).unwrap_or_default()
     }
 
-    /// Whether there is nothing that the person has not said yes to.
+    /// Returns `true` if the person has consented to all facts.
     pub fn is_trusted(&self) -> bool {
         self.new.is_empty()
     }
 
-    /// Whether something in this project was trusted before.
+    /// Returns `true` if anything in this project was trusted before.
     pub fn was_trusted(&self) -> bool {
         self.before != ProjectTrust::default()
     }
 
-    /// Keeps that the person has said yes to all of it.
+    /// Stores the person's consent to all facts.
     ///
     /// # Errors
     ///
-    /// A [`Report`] if it cannot be kept.
+    /// A [`Report`] if it cannot be stored.
     pub fn keep(&self) -> Result<(), Report> {
         let kept = self.store.change(self.layout.root(), |answered| {
             if let Some(facts) = &self.config {
@@ -240,12 +242,13 @@ impl ProjectTrustStatus {
         kept.and_then(|()| self.instructions.as_ref().map_or(Ok(()), seen)).map_err(|error| error.report())
     }
 
-    /// What may be done without asking once all of it is trusted, and kept in `.shelly/local/permissions.json` and in the
-    /// store from now on. What is trusted where there is no folder `.shelly/local` is forgotten.
+    /// Returns the subjects that are trusted without a question once all facts are trusted. Subjects that are trusted
+    /// later are stored in `.shelly/local/permissions.json` and in the store, or forgotten if there is no folder
+    /// `.shelly/local`.
     ///
     /// # Errors
     ///
-    /// A [`Report`] if there are more than a person can look over.
+    /// A [`Report`] if there are more subjects than a person can review.
     pub fn trusted(&self) -> Result<TrustedSubjects, Report> {
         let is_there = |tool: &&TrustedTool| self.permissions.trusted_tools.contains(&line(tool));
         let tools = self.before.tools.iter().filter(is_there).chain(&self.brought);
@@ -260,18 +263,18 @@ impl ProjectTrustStatus {
     }
 }
 
-/// Where it is kept.
+/// Stores trusted subjects for a project.
 struct ProjectTrustWriter {
     layout: ProjectLayout,
     store: TrustStore,
 }
 
-/// What is added to the permissions.
+/// Adds an entry to the permissions.
 type PermissionsEdit = Box<dyn Fn(&mut ProjectPermissions)>;
 
 impl TrustPersistence for ProjectTrustWriter {
     fn keep(&self, subject: &PermissionSubject) -> Result<(), Fault> {
-        // Nothing of this project is kept: neither is this.
+        // A project without this folder stores no permissions at all.
         if !self.layout.local().is_dir() {
             return Ok(());
         }
@@ -297,11 +300,11 @@ impl TrustPersistence for ProjectTrustWriter {
             }
             PermissionSubject::Program { name } => command(name),
             PermissionSubject::GitReading => command(GIT_READING.into()),
-            // What a topic holds for, its plugin alone says: that is trusted as long as this process runs.
+            // The plugin alone knows the scope of a topic. It is trusted as long as this process runs.
             PermissionSubject::Topic { .. } | PermissionSubject::Change { .. } => return Ok(()),
         };
         let mut written = Ok(());
-        // Both at once: a line without an answer would be taken for somebody else's.
+        // Both are written together: a line without consent in the store would count as somebody else's.
         let kept = self.store.change(self.layout.root(), |answered| {
             written = ProjectPermissions::change(&self.layout, &allow);
             if written.is_ok() {
@@ -314,10 +317,10 @@ impl TrustPersistence for ProjectTrustWriter {
     }
 }
 
-/// What stands among the programs for reading the repository with git. No program is called so.
+/// The entry among trusted commands for reading the repository with git. No program can have this name.
 const GIT_READING: &str = "git (reading)";
 
-/// What a line of the programs stands for.
+/// Returns the subject of an entry among the trusted commands.
 fn of_command(command: &str) -> PermissionSubject {
     match command {
         GIT_READING => PermissionSubject::GitReading,
@@ -332,21 +335,21 @@ fn command_fact(command: &str) -> (RiskLevel, String) {
     }
 }
 
-/// Adds one more to a list.
+/// Adds an entry to a list if it is missing.
 fn add<T: PartialEq + Clone>(list: &mut Vec<T>, one: &T) {
     if !list.contains(one) {
         list.push(one.clone());
     }
 }
 
-/// Takes the place of what was trusted of an earlier one.
+/// Adds a trusted tool, and removes an earlier version of it.
 fn insert(answered: &mut ProjectTrust, tool: &TrustedTool) {
     let is_same = |known: &TrustedTool| (&known.agent, line(known)) == (&tool.agent, line(tool));
     answered.tools.retain(|known| !is_same(known));
     answered.tools.push(tool.clone());
 }
 
-/// Forgets the answers to lines that do not stand in the permissions any more.
+/// Removes consent to lines that no longer stand in the permissions.
 fn forget_revoked(layout: &ProjectLayout, answered: &mut ProjectTrust) {
     let Ok(permissions) = ProjectPermissions::load(layout) else { return };
     let allowed = permission_facts(&permissions);
@@ -354,9 +357,9 @@ fn forget_revoked(layout: &ProjectLayout, answered: &mut ProjectTrust) {
     answered.tools.retain(|tool| permissions.trusted_tools.contains(&line(tool)));
 }
 
-/// What permissions allow, one line each. All of their keys are told.
+/// Returns the facts of permissions, one line each, for all of their keys.
 fn permission_facts(permissions: &ProjectPermissions) -> TrustFacts {
-    // What another version keeps there does nothing in this one.
+    // Keys of another version have no effect in this one.
     let ProjectPermissions { fs_directories, trusted_commands, trusted_domains, trusted_tools, other: _ } = permissions;
     let command = |name: &String| command_fact(name);
     let folders = fs_directories.iter().map(|path| folder_fact(path));
@@ -365,7 +368,7 @@ fn permission_facts(permissions: &ProjectPermissions) -> TrustFacts {
     folders.chain(commands).chain(domains).chain(trusted_tools.iter().map(|line| tool_fact(line))).collect()
 }
 
-/// The lines of instruction files: one each, or one for all of them where they are too many to be looked over.
+/// Returns one line for each instruction file, or one for all of them if they are too many to review.
 fn instruction_facts(files: &[&InstructionFile]) -> TrustFacts {
     match files {
         [first, _, ..] if files.len() > limits::FACTS_SHOWN / 2 => {
@@ -391,7 +394,7 @@ fn tool_fact(line: &str) -> (RiskLevel, String) {
     (RiskLevel::Changes, format!("permissions: the tool {} may be called without asking you", quoted(line)))
 }
 
-/// A tool as it stands in the permissions, for other programs too.
+/// Returns the line for a tool in the permissions, in the form that other programs read, too.
 fn line(tool: &TrustedTool) -> String {
     format!("{}/{}", tool.origin, tool.name)
 }
@@ -412,7 +415,7 @@ mod tests {
         event::RunCx,
     };
 
-    /// A project, and the person's store beside it.
+    /// A project and the person's store.
     struct World {
         folder: tempfile::TempDir,
     }
@@ -469,7 +472,7 @@ mod tests {
         assert_eq!(lines(&other.gone()), lines(first.new_facts()));
         other.keep().unwrap();
         assert!(!world.standing(ONE, false).unwrap().is_trusted(), "what was before is not any more");
-        // Another project with the same words in it.
+        // Another project with the same config.
         fs::rename(world.layout().root(), world.folder.path().join("moved")).unwrap();
         fs::create_dir(world.layout().root()).unwrap();
         fs::rename(world.folder.path().join("moved"), world.layout().root().join("below")).unwrap();
@@ -517,7 +520,7 @@ mod tests {
         );
         fs::remove_file(world.layout().root().join("CLAUDE.md")).unwrap();
         assert!(world.standing("", false).unwrap().is_trusted(), "less is said");
-        // Where something else is asked about in a new project, they are a part of that.
+        // In a new project with other facts to ask about, the instructions are listed with those.
         world.store().forget(world.layout().root()).unwrap();
         let asked = world.standing(ONE, false).unwrap();
         assert_eq!(asked.new_facts().len(), 3, "{:?}", lines(asked.new_facts()));
@@ -556,7 +559,7 @@ mod tests {
         world.standing(ONE, true).unwrap().keep().unwrap();
         assert!(world.standing("", true).unwrap().is_trusted());
         assert!(!world.standing(ONE, false).unwrap().is_trusted(), "nobody was asked about that");
-        // What was taken out is not trusted when it comes back.
+        // A removed line is not trusted when it comes back.
         world.allow("{}");
         assert!(world.standing("", true).unwrap().is_trusted());
         world.allow(r#"{"fs_directories": ["/x"]}"#);
@@ -564,7 +567,7 @@ mod tests {
         world.allow(r#"{"fs_directories": ["/x"], "trusted_tools": ["p/b"]}"#);
         let again = world.standing("", true).unwrap();
         assert!(again.new_facts().lines().any(|line| line.contains("`p/b`")), "{again:?}");
-        // Where they once stood.
+        // Permissions at their former path need consent, too.
         fs::rename(world.layout().permissions(), world.layout().legacy_permissions()).unwrap();
         assert!(!world.standing("", true).unwrap().is_trusted());
     }
@@ -576,7 +579,7 @@ mod tests {
         fs::write(world.layout().legacy_permissions(), old).unwrap();
         let first = world.standing("", true).unwrap();
         first.keep().unwrap();
-        // Two processes, of which the second does not know what the first one keeps.
+        // Two processes; the second does not know what the first one stores.
         for name in ["a", "c"] {
             let desk = ApprovalBroker::new(HeadlessPolicy::Never, first.trusted().unwrap());
             let mut inbox = desk.attend().unwrap();
@@ -606,12 +609,12 @@ mod tests {
         assert_eq!(kept.trusted_tools, ["fetch", "p/b", "p/a", "p/c"]);
         assert_eq!(kept.trusted_commands, ["git"]);
         assert!(kept.other.contains_key("later"));
-        // Another one of the same name takes its place.
+        // A tool of the same name with another digest replaces the trusted one.
         ProjectTrustWriter { layout: world.layout(), store: world.store() }.keep(&of(&agent, "new bytes")).unwrap();
         let (of_old, of_new) = (of(&agent, &digest), of(&agent, "new bytes"));
         let now = world.standing("", true).unwrap().trusted().unwrap();
         assert!(now.contains(&of_new) && !now.contains(&of_old), "{origin}/{name}");
-        // Taken out of the permissions by hand.
+        // The line is removed from the permissions by hand.
         world.allow(r#"{"trusted_tools": ["p/c"]}"#);
         let now = world.standing("", true).unwrap().trusted().unwrap();
         assert!(now.contains(&tool("c")) && !now.contains(&of_new));
@@ -640,7 +643,7 @@ mod tests {
         assert!(again.is_trusted(), "the person wrote it here: {again:?}");
         let trusted = again.trusted().unwrap();
         assert!(trusted.contains(&git) && trusted.contains(&reading));
-        // What another project says is asked about first.
+        // The permissions of another project need consent first.
         world.allow(r#"{"trusted_commands": ["git", "rm", "git (reading)"]}"#);
         let brought = world.standing("", true).unwrap();
         assert_eq!(lines(brought.new_facts()), ["permissions: the program `rm` may be run"]);
@@ -668,7 +671,7 @@ mod tests {
             assert_eq!(fs::read_to_string(world.layout().permissions()).unwrap(), text);
         }
         assert_eq!(world.store().of(world.layout().root()).unwrap(), ProjectTrust::default());
-        // More than a person can look over.
+        // More entries than a person can review.
         let subjects = 0..=limits::TRUSTED_SUBJECTS;
         let names: Vec<_> = subjects.map(|at| format!("t{at}")).collect();
         let allowed: Vec<_> = names.iter().map(|name| format!("p/{name}")).collect();

@@ -1,4 +1,4 @@
-//! What the agents of one run share: blackboards, the task board, notes, the desk where they ask.
+//! Resources that the agents of one run share: blackboards, the task board, notes, and the approval broker.
 
 use std::{
     collections::HashMap,
@@ -21,11 +21,11 @@ use crate::{
 pub(super) struct RunResources {
     project: ProjectFolder,
     desk: ApprovalBroker,
-    /// What plugins keep.
+    /// The key-value stores of plugins.
     pub stores: KvStores,
-    /// What makes the changes that tools propose.
+    /// Applies the file changes that tools propose.
     pub changes: ChangeApplier,
-    /// MCP servers that were reached.
+    /// The MCP servers that were reached.
     pub servers: GrantedServers,
     board: TaskBoard,
     blackboards: Mutex<HashMap<String, Blackboard>>,
@@ -38,12 +38,12 @@ impl RunResources {
         Self { project: project.clone(), desk: desk.clone(), stores, changes, servers, board, blackboards }
     }
 
-    /// The same with the MCP servers that were reached.
+    /// Sets the MCP servers that were reached.
     pub fn with_servers(self, servers: GrantedServers) -> Self {
         Self { servers, ..self }
     }
 
-    /// A crew of nobody yet.
+    /// Returns a new agent group without agents.
     pub fn crew(&self) -> AgentGroup {
         let crew = AgentGroup::new(AgentRegistry::new()).with_board(self.board.clone());
         match self.project.reflections() {
@@ -52,12 +52,12 @@ impl RunResources {
         }
     }
 
-    /// The tool with which an agent asks a person, if there is one who answers.
+    /// Returns the tool with which an agent asks a person, if there is a person who answers.
     pub fn ask(&self) -> Option<Arc<dyn Tool>> {
         self.desk.is_attended().then(|| Arc::new(builtin::ask_user(self.desk.clone())) as Arc<dyn Tool>)
     }
 
-    /// Makes what agents share what it was. What nobody uses any more is named.
+    /// Restores the shared state from a journal. Returns warnings about blackboards that no agent uses any more.
     pub fn restore(&self, past: &JournalState) -> Result<Vec<String>, StateRestoreError> {
         self.board.restore(past.tasks().iter().cloned())?;
         let blackboards = self.blackboards.lock().unwrap_or_else(PoisonError::into_inner);
@@ -71,20 +71,20 @@ impl RunResources {
         Ok(unused)
     }
 
-    /// Has the changes of what agents share written down, if what this crew does is.
+    /// Records changes of the shared state in the journal of `crew`, if it has one.
     pub fn record(&self, crew: &AgentGroup) {
         let blackboards = self.blackboards.lock().unwrap_or_else(PoisonError::into_inner);
         blackboards.iter().for_each(|(namespace, blackboard)| crew.record_blackboard(namespace, blackboard));
     }
 
-    /// The tools of a toolbox as an agent uses it.
+    /// Returns the tools of a toolbox for an agent.
     pub fn tools(&self, agent: &str, uses: &HostToolboxUse) -> Result<ToolBox, Report> {
         let wrong = |what: String| Report::new(ErrorKind::Usage, format!("agents.{agent}.toolboxes: {what}"));
         let tools = match uses.name {
             HostToolbox::Ask => ToolBox::new().with(builtin::ask_user(self.desk.clone())),
             HostToolbox::Tasks => task_tools(&self.board),
             HostToolbox::Notes => note_tools(&NoteStore::new(self.project.notes())),
-            // Those depend on who starts the agent: see `programs.rs`.
+            // These tools depend on the agent's ceiling; `programs.rs` builds them.
             HostToolbox::Exec | HostToolbox::Git => ToolBox::new(),
             HostToolbox::State => {
                 let ns = uses.ns.as_deref().unwrap_or(config::DEFAULT_NAMESPACE);
@@ -98,7 +98,7 @@ impl RunResources {
     }
 }
 
-/// Of the tools of a toolbox those that an agent is to have.
+/// Returns the tools that the config selects from a toolbox.
 pub(super) fn chosen(agent: &str, uses: &HostToolboxUse, tools: ToolBox) -> Result<ToolBox, Report> {
     let Some(only) = &uses.tools else { return Ok(tools) };
     let (chosen, unknown) = tools.only(only);

@@ -1,4 +1,4 @@
-//! Sessions: where the runs of an agent are written down, and from where they go on.
+//! Sessions: recording the runs of an agent, and resuming them.
 
 use std::{
     path::{Path, PathBuf},
@@ -28,55 +28,55 @@ use crate::{
     trust::UserKey,
 };
 
-/// Whether and where a run is written down.
+/// The session in which a run is recorded, if any.
 #[derive(Debug, Clone, Default)]
 pub enum Recording {
-    /// Nowhere.
+    /// The run is not recorded.
     #[default]
     Off,
-    /// In a new session.
+    /// A new session.
     New {
-        /// Its name; made up if there is none.
+        /// Its name; `None`: the host chooses one.
         id: Option<String>,
-        /// What it is about.
+        /// Its title.
         title: String,
-        /// The session whose tasks and answers it is told of.
+        /// The session whose tasks and answers the agent is told of.
         follows: Option<String>,
-        /// What the command line names.
+        /// The options of the command line.
         options: LaunchOptions,
     },
-    /// In a session that is there.
+    /// An existing session.
     Existing {
-        /// Its name, or how that begins.
+        /// Its name, or the beginning of it.
         id: String,
-        /// Whether a damaged one is used up to the damage.
+        /// Uses a damaged session up to the damage; otherwise damage is an error.
         up_to_damage: bool,
-        /// Whether the person has said that it may be gone on with though [somebody else](SessionStore::is_own) may have made it:
-        /// what is pending in it is done.
+        /// `true` if the person has consented to resume it although [somebody else](SessionStore::is_own) may have made it.
+        /// Its pending tool calls are then made.
         is_trusted: bool,
     },
 }
 
-/// A session that runs are written down in.
+/// A session in which runs are recorded.
 pub struct RunSession {
     /// Its journal.
     pub journal: Arc<session::Session>,
     /// The person's conversation.
     pub chat: Chat,
-    /// Whether a run was interrupted, which [`Runner::resume`](crate::agent::Runner::resume) goes on with.
+    /// `true` if a run was interrupted; [`Runner::resume`](crate::agent::Runner::resume) continues it.
     pub is_unfinished: bool,
-    /// Whether the last run has ended without an answer.
+    /// `true` if the last run ended without an answer.
     pub has_failed: bool,
-    /// What has changed since it was last gone on with.
+    /// Changes of its agents, plugins and model since it was last used.
     pub changed: Vec<String>,
-    /// What was left out.
+    /// Warnings from opening it.
     pub warnings: Vec<String>,
-    /// What the session that it follows was about, for the agent.
+    /// A summary, for the agent, of the session that it follows.
     pub summary: Option<String>,
 }
 
 impl RunSession {
-    /// Has what is decided, and the values that plugins are given, written down too: they happen where nobody knows of a
+    /// Records decisions, and the values that plugins are given, from events: the code that emits them does not know the
     /// session.
     pub fn listen(&self, events: &EventSink) {
         let journal = Arc::clone(&self.journal);
@@ -102,17 +102,17 @@ impl RunSession {
 }
 
 impl App {
-    /// Returns the credentials that are known by now: none of them is written down, printed or told to a client.
+    /// Returns the credentials that are known by now. None of them is recorded, printed or sent to a client.
     pub fn secrets(&self) -> Secrets {
         let variables = provider::key_variables();
         let found = variables.filter_map(|name| Some((name.to_owned(), (self.environment)(name)?)));
-        // One that cannot be read is told of where it is needed.
+        // A credential that cannot be read is reported where it is needed.
         let configured = self.config.providers.iter().flat_map(|provider| {
             let named = |key: String, value: Option<&str>| {
                 let value = provider.expand(&key, value, &*self.environment).ok()??;
                 Some((format!("providers.{}.{key}", provider.name), value))
             };
-            // A header without a variable is no secret as a rule, and may be a word that stands everywhere.
+            // A header without a variable is usually no secret, and may be a common word.
             let headers = provider.headers.iter().filter(|(_, value)| value.contains("${"));
             let headers = headers.filter_map(|(name, value)| named(format!("headers.{name}"), Some(value)));
             let proxy = named("proxy".into(), provider.proxy.as_deref());
@@ -134,7 +134,7 @@ impl App {
         Secrets::new(found.chain(configured).chain(read).chain(held))
     }
 
-    /// The sessions of this project.
+    /// Returns the session store of this project.
     pub fn sessions(&self) -> SessionStore {
         let config::SessionsConfig { max_bytes, max_total_bytes, .. } = self.config.sessions;
         let or = |bytes: u64, default| if bytes == 0 { default } else { bytes };
@@ -149,7 +149,7 @@ impl App {
         store(&self.config.root, options)
     }
 
-    /// Has what a crew does written down, and takes up what was written down before.
+    /// Attaches a session to an agent group, and restores what was recorded before.
     pub(super) fn record(
         &self,
         recording: Recording,
@@ -182,7 +182,7 @@ impl App {
         Ok((crew, Some(session)))
     }
 
-    /// In a new session.
+    /// Creates a new session.
     fn begin(
         &self,
         new: NewSession,
@@ -196,7 +196,7 @@ impl App {
         let follows = new.follows.map(|id| store.resolve(&id)).transpose().map_err(report)?;
         let summary = follows.as_ref().map(|id| store.recall(id)).transpose().map_err(report)?;
         let journal = match store.create(NewSession { follows, ..new }) {
-            // Another process has made it meanwhile.
+            // Another process has created it in the meantime.
             Err(SessionError::Exists { id, .. }) => {
                 let opening = SessionOpenOptions { up_to_damage: false, parts, must_be_own: true };
                 return self.go_on(&id, opening, made, crew, shared);
@@ -219,7 +219,7 @@ impl App {
         Ok((crew, session))
     }
 
-    /// In one that is there.
+    /// Opens an existing session.
     fn go_on(
         &self,
         id: &str,
@@ -250,7 +250,7 @@ impl App {
         Ok((crew, RunSession { journal, chat, is_unfinished, has_failed, changed, warnings, summary: None }))
     }
 
-    /// What agents are made of, so that a change of it can be told.
+    /// Returns the digests of the parts that agents are built from, to detect changes.
     fn parts(&self, model: &ModelInfo, made: &[RunnerConfig<'_>]) -> Vec<SessionPart> {
         let part = |kind, name: &str, content: &[u8]| SessionPart {
             kind,
@@ -280,16 +280,16 @@ impl App {
 }
 
 impl App {
-    /// What makes the changes that tools propose. No tool changes what this app goes by.
+    /// Returns the applier of file changes that tools propose. It protects the files that this app depends on.
     pub(super) fn changes(&self) -> ChangeApplier {
         let layout = ProjectLayout::new(files::resolved(&self.config.root.join(".")));
-        // Where a config is looked for, there or not, and where plugins are.
+        // The places where a config or a plugin may be, whether or not they exist.
         let configs = [layout.config(), layout.root().join("shelly.yaml"), layout.local()];
         let named = self.config.file.iter().chain(&self.plugin_dirs).map(|path| files::resolved(path));
         let told = self.project.instructions().iter().map(|file| files::resolved(&layout.root().join(&file.path)));
         let (config, store) = (self.config.clone(), self.trust.clone());
-        // What a person saw wholly in a question need not be shown once more. Where nothing was kept of this project the next
-        // run begins with what is there.
+        // A file that a person saw in full in a question need not be shown again. If nothing was stored for this project
+        // yet, the next run stores its present files.
         let keep_seen = move |files: &[PathBuf]| {
             let is_kept = store.seen_instructions(&config.root).is_ok_and(|seen| seen.is_some());
             let Ok(project) = (if is_kept { ProjectFolder::read(&config) } else { return }) else { return };
@@ -300,14 +300,14 @@ impl App {
         ChangeApplier::new(named.chain(configs), told, self.own.clone()).on_seen(keep_seen)
     }
 
-    /// Takes back changes of files in the middle of which a process of this project was ended, and tells of it.
+    /// Rolls back file changes that a crashed process of this project left incomplete, and returns messages about them.
     pub(super) fn recover_changes(&self) -> Vec<String> {
         recovered(&self.sessions(), &self.own)
     }
 }
 
-/// What a session of this store has changed in files, to be undone by the person who has this key, and what there is to tell
-/// of changes that were interrupted.
+/// Returns the file changes of a session, which the person with this key can undo, and messages about interrupted changes
+/// that were rolled back.
 pub fn changed(store: &SessionStore, session: &str, own: UserKey) -> (ChangeHistory, Vec<String>) {
     let told = recovered(store, &own);
     (ChangeHistory::new(under_way(store), &store.folder().join(session), own), told)
@@ -317,12 +317,12 @@ fn recovered(store: &SessionStore, own: &UserKey) -> Vec<String> {
     change::recover(&under_way(store), own, |session| ChangeApplier::folder_in(&store.folder().join(session)))
 }
 
-/// Where changes are written down that are under way: beside the sessions.
+/// Returns the folder of the records of unfinished changes, beside the sessions.
 fn under_way(store: &SessionStore) -> PathBuf {
     store.folder().with_file_name("changes")
 }
 
-/// The sessions of the project in this folder, to be looked at, by the person who has this key.
+/// Returns the session store of the project in this folder, for reading, by the person with this key.
 pub fn sessions(root: &Path, own: UserKey) -> SessionStore {
     store(
         root,
@@ -334,13 +334,13 @@ fn store(root: &Path, options: session::SessionStoreOptions) -> SessionStore {
     SessionStore::new(Arc::new(DiskStorage), ProjectLayout::new(root).sessions(), options)
 }
 
-/// Adds how to do without a session that cannot be made.
+/// Adds a hint on running without a session.
 fn or_write_nothing(report: Report) -> Report {
     let hint = report.hint.clone().map(|hint| format!("{hint}; or "));
     report.hint(format!("{}write nothing down with --no-session", hint.unwrap_or_default()))
 }
 
-/// What is not as it was, in words.
+/// Describes the differences between two lists of parts.
 fn changes(before: &[SessionPart], now: &[SessionPart]) -> Vec<String> {
     let named = |part: &SessionPart| format!("{} `{}`", part.kind.word(), part.name);
     let find = |parts: &[SessionPart], part: &SessionPart| {

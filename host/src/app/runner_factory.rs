@@ -1,4 +1,4 @@
-//! Teams, and whatever else can run: from what its members are made of to a runner under any ceiling.
+//! Builds runners, agents and teams, from the blueprints of their members, under any ceiling.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-/// Somebody who can run.
+/// The agent or team that a run starts with.
 pub enum EntryRunner {
     /// An agent.
     Agent(Box<Agent>),
@@ -27,7 +27,7 @@ pub enum EntryRunner {
 }
 
 impl EntryRunner {
-    /// It, to be run.
+    /// Returns it as a [`Runner`].
     pub fn runner(&self) -> &dyn Runner {
         match self {
             Self::Agent(agent) => &**agent,
@@ -35,7 +35,7 @@ impl EntryRunner {
         }
     }
 
-    /// The agent, if it is one.
+    /// Returns the agent, if it is one.
     pub fn agent(&self) -> Option<&Agent> {
         match self {
             Self::Agent(agent) => Some(agent),
@@ -43,7 +43,7 @@ impl EntryRunner {
         }
     }
 
-    /// The same with those it works with.
+    /// Attaches the agent group that it works with.
     pub(super) fn with_crew(self, crew: &Arc<AgentGroup>) -> Self {
         match self {
             Self::Agent(agent) => {
@@ -62,28 +62,28 @@ impl EntryRunner {
     }
 }
 
-/// What somebody who can run is made of: enough to make it under any ceiling.
+/// The blueprint of an agent or a team, from which it can be built under any ceiling.
 #[derive(Clone)]
 pub(super) enum RunnerBlueprint {
     Agent(Arc<AgentBlueprint>),
     Team(Arc<TeamBlueprint>),
 }
 
-/// What a team is made of.
+/// The blueprint of a team.
 pub(super) struct TeamBlueprint {
-    /// What it has as an agent has it: the model, middleware and ceilings.
+    /// The settings that it shares with agents: the model, middleware and ceilings.
     own: AgentBlueprint,
     config: TeamConfig,
-    /// In order; what each is, in the team and by itself.
+    /// Its members in order, each with its use in the team and its own blueprint.
     members: Vec<(MemberUse, RunnerBlueprint)>,
 }
 
 impl RunnerBlueprint {
-    /// It as its config has it.
+    /// Builds the runner under its own ceilings only.
     ///
     /// # Errors
     ///
-    /// A [`Report`] if it cannot be made, under what its own team leaves it.
+    /// A [`Report`] if it cannot be built, or a team's ceiling leaves a member too little.
     pub fn whole(&self, warnings: &mut Vec<String>) -> Result<EntryRunner, Report> {
         match self {
             Self::Agent(outfit) => outfit.agent(warnings).map(|agent| EntryRunner::Agent(Box::new(agent))),
@@ -99,11 +99,11 @@ impl RunnerBlueprint {
         }
     }
 
-    /// It under the ceiling of whoever starts it.
+    /// Builds the runner under the ceiling of the agent that starts it.
     ///
     /// # Errors
     ///
-    /// [`AgentRefusal`], with the line of config that would help.
+    /// [`AgentRefusal`] with the line of config that would help.
     pub fn under(&self, ceiling: &Ceiling) -> Result<Arc<dyn Runner>, AgentRefusal> {
         Ok(match self {
             Self::Agent(outfit) => EntryRunner::Agent(Box::new(outfit.under(ceiling)?)),
@@ -117,7 +117,7 @@ impl RunnerBlueprint {
         .into_runner())
     }
 
-    /// What it has as an agent has it.
+    /// Returns the settings that agents and teams share.
     fn own(&self) -> &AgentBlueprint {
         match self {
             Self::Agent(outfit) => outfit,
@@ -127,7 +127,7 @@ impl RunnerBlueprint {
 }
 
 impl TeamBlueprint {
-    /// The team around what it has as an agent has it, its members under this ceiling.
+    /// Builds the team around its shared settings, with its members under this ceiling.
     fn team(&self, own: Agent, plugin: &Option<Arc<Plugin>>, ceiling: &Ceiling) -> Result<Team, AgentRefusal> {
         let (coordinator, meeting) = self.coordinator(plugin)?;
         let mut team = Team {
@@ -162,7 +162,7 @@ impl TeamBlueprint {
         Ok(team)
     }
 
-    /// What decides, and in which conversations its members work.
+    /// Returns the coordinator, and the mode of the members' conversations.
     fn coordinator(&self, plugin: &Option<Arc<Plugin>>) -> Result<(Arc<dyn Coordinator>, TeamChatMode), AgentRefusal> {
         let of_plugin = || {
             let plugin = plugin.as_ref().and_then(PluginCoordinator::new);
@@ -200,7 +200,7 @@ impl TeamBlueprint {
     }
 }
 
-/// How members meet that hand over to each other.
+/// Returns the mode of conversations for members that hand over to each other.
 fn meeting(chats: HandOffChats) -> TeamChatMode {
     match chats {
         HandOffChats::Shared => TeamChatMode::SharedHandOver,
@@ -208,7 +208,7 @@ fn meeting(chats: HandOffChats) -> TeamChatMode {
     }
 }
 
-/// Makes whoever can run, each once.
+/// Builds agents and teams, each once.
 pub(super) struct RunnerFactory<'a> {
     pub app: &'a App,
     /// The model that the command line names, for all of them.
@@ -223,8 +223,8 @@ impl<'a> RunnerFactory<'a> {
         Self { app, model, models, shared, made: HashMap::new() }
     }
 
-    /// One who can run, with all whom it needs, and the model that it asks itself. What is wrong with any of them is found
-    /// now, and not when it is started.
+    /// Builds a runner with everything that it needs, and resolves its own model. Mistakes in any of them are found now,
+    /// and not when it is started.
     pub async fn make(
         &mut self,
         who: RunnerConfig<'_>,
@@ -239,7 +239,7 @@ impl<'a> RunnerFactory<'a> {
                 made.0.whole(&mut notices.warnings)?;
                 self.made.insert(inner.name().to_owned(), made);
                 if let Err(report) = self.check_prices(inner, inner.own()) {
-                    // Nor is it there for others.
+                    // A runner that was refused must not be used by others either.
                     self.made.remove(inner.name());
                     return Err(report);
                 }
@@ -248,7 +248,7 @@ impl<'a> RunnerFactory<'a> {
         Ok(self.made[who.name()].clone())
     }
 
-    /// The same of one whose costs count for the budget of `by`.
+    /// Does the same as [`Self::make`], for a runner whose cost counts for the budget of `by`.
     pub async fn make_priced(
         &mut self,
         who: RunnerConfig<'_>,
@@ -260,18 +260,18 @@ impl<'a> RunnerFactory<'a> {
         Ok(made)
     }
 
-    /// One that is made.
+    /// Returns a runner that was built.
     pub fn made(&self, name: &str) -> RunnerBlueprint {
         self.made[name].0.clone()
     }
 
-    /// Whether what one costs, with those whom it needs, can be counted, if `by` bounds that.
+    /// Checks that the prices of a runner and of those that it needs are known, if `by` bounds their cost.
     fn check_prices(&self, who: RunnerConfig<'_>, by: &AgentConfig) -> Result<(), Report> {
         if by.bounds_usd().is_none() && by.delegable.budget.usd.is_none() {
             return Ok(());
         }
         let needed = self.app.config.needed_by(who);
-        // What is bounded may be what those cost alone that it starts.
+        // The bound may apply only to the agents that `by` starts.
         let counts = |inner: &&RunnerConfig<'_>| by.bounds_usd().is_some() || inner.name() != by.name;
         let agents = needed.iter().filter(counts).map(|inner| &self.made[inner.name()].0.own().agent);
         let mut models = agents.flat_map(|agent| agent.models.values().chain([&agent.completer]));
@@ -290,7 +290,7 @@ impl<'a> RunnerFactory<'a> {
         Ok((RunnerBlueprint::Agent(Arc::new(outfit)), model))
     }
 
-    /// A team whose members are made.
+    /// Builds a team whose members are built.
     async fn team(
         &self,
         config: &TeamConfig,
@@ -301,7 +301,7 @@ impl<'a> RunnerFactory<'a> {
         let own = &config.own;
         let model = match config.asks() {
             true => self.app.model(own, self.model, self.models, notices).await?,
-            // It is only told of.
+            // The model is only named in messages.
             false => self.made[&config.members[0].agent].1.clone(),
         };
         let mut outfit = self.app.dress(own, Arc::clone(&model.completer), self.shared, notices).await?;
@@ -311,13 +311,13 @@ impl<'a> RunnerFactory<'a> {
 }
 
 impl AgentBlueprint {
-    /// The plugin that decides for a team, if one does.
+    /// Returns the plugin that coordinates a team, if there is one.
     fn whole_coordinator(&self) -> Option<Arc<Plugin>> {
         let worn = self.plugins.iter().find(|worn| worn.listed == PluginSection::Coordinator)?;
         Some(Arc::clone(&worn.plugin))
     }
 
-    /// The same under a ceiling.
+    /// Returns that plugin under a ceiling.
     fn coordinator_under(&self, ceiling: &Ceiling) -> Result<Option<Arc<Plugin>>, AgentRefusal> {
         let whole = self.whole_coordinator();
         let narrowed = whole.map(|plugin| plugin.under(ceiling)).transpose();

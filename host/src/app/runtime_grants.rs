@@ -1,5 +1,5 @@
-//! What a tool of a plugin turns out to lack while it works, a person may open to it: a folder to read, a server. Never more
-//! than the ceilings of its agent leave, and nothing that holds keys.
+//! Asks a person for a capability that a tool of a plugin turns out to lack during a call: a folder to read, or a server.
+//! The ceilings of the agent always apply, and folders that hold keys are never offered.
 
 use std::{
     fs, io,
@@ -23,27 +23,27 @@ use crate::{
     tool::{Tool, ToolConcurrency, ToolCx, ToolNeed, ToolOutput},
 };
 
-/// What the tools of one agent can be opened by, and what is known of the machine for that.
+/// The means to ask for missing grants for one agent's tools, and the folders of the machine that matter for that.
 #[derive(Clone)]
 pub(super) struct EscalationContext {
     pub desk: ApprovalBroker,
-    /// The agent, by its name in the config.
+    /// The name of the agent in the config.
     pub agent: Arc<str>,
     /// The project's folder.
     pub root: PathBuf,
-    /// The person's own folder, if it is known.
+    /// The person's home folder, if it is known.
     pub home: Option<PathBuf>,
-    /// MCP servers that are told of the folders that are approved for good.
+    /// MCP servers, which are told of the folders that are approved permanently.
     pub roots: Arc<Roots>,
-    /// What was opened to this agent, by whichever of its plugins.
+    /// The grants that this agent received at run time, through any of its plugins.
     pub opened: Arc<RuntimeGrants>,
 }
 
-/// What a person has opened to an agent while it works, or while this program does if that is longer: its runs share it.
+/// Grants that a person has given to an agent at run time. All runs that are built from one blueprint share them.
 #[derive(Default)]
 pub(super) struct RuntimeGrants {
     things: Mutex<RuntimeGrantSet>,
-    /// One question at a time: who waits finds the answer.
+    /// Held while a person is asked, so that there is one question at a time; others that wait then find the answer.
     asking: AsyncMutex<()>,
 }
 
@@ -51,7 +51,7 @@ pub(super) struct RuntimeGrants {
 struct RuntimeGrantSet {
     grant: Grant,
     mounts: Vec<FolderMount>,
-    /// How many were opened.
+    /// The number of grants.
     count: usize,
 }
 
@@ -61,30 +61,31 @@ impl RuntimeGrants {
     }
 }
 
-/// A plugin of an agent, as wide as it was opened by now.
+/// A plugin of an agent with its run-time grants.
 pub(super) struct GrantPrompter {
     plugin: Arc<Plugin>,
     keeper: EscalationContext,
-    /// After so many things were opened.
+    /// The number of run-time grants, and the plugin with those grants.
     wide: Mutex<(usize, Arc<Plugin>)>,
 }
 
-/// A tool of a plugin that says what it lacks: somebody is asked, and the call is made again.
+/// A tool of a plugin that reports what it lacks: a person is asked, and the call is repeated.
 pub(super) struct EscalatingTool {
     door: Arc<GrantPrompter>,
     tool: Arc<dyn Tool>,
 }
 
-/// Something that may be opened.
+/// A capability to ask for.
 struct EscalationRequest {
     grant: Grant,
     subject: PermissionSubject,
-    /// The folder that it is, as the plugin names it.
+    /// The folder, under the path by which the plugin names it.
     mount: Option<FolderMount>,
 }
 
 impl GrantPrompter {
-    /// The tools of a plugin, each of which asks for what it lacks. Functions that know nothing of us never say so.
+    /// Returns the tools of a plugin, wrapped to ask for what they lack. Tools of kind `functions` cannot report a lack
+    /// and are not wrapped.
     pub fn tools(plugin: &Arc<Plugin>, keeper: EscalationContext) -> impl Iterator<Item = Arc<dyn Tool>> {
         let wide = Mutex::new((0, Arc::clone(plugin)));
         let door = Arc::new(Self { plugin: Arc::clone(plugin), keeper, wide });
@@ -95,7 +96,7 @@ impl GrantPrompter {
         })
     }
 
-    /// The plugin with all that is open to it now.
+    /// Returns the plugin with all grants that its agent has by now.
     fn plugin(&self) -> Result<Arc<Plugin>, Fault> {
         let (count, grant, mounts) = {
             let things = self.keeper.opened.things();
@@ -103,7 +104,7 @@ impl GrantPrompter {
         };
         let mut wide = self.wide.lock().unwrap_or_else(PoisonError::into_inner);
         if wide.0 != count {
-            // One that has gone is not there any more, and the others are.
+            // A folder that no longer exists is left out, so that the others can still be mounted.
             let mounts: Vec<_> = mounts.into_iter().filter(|mount| mount.path.is_dir()).collect();
             let plugin = self.plugin.with_opened(&grant, &mounts).map_err(|error| Fault::other(error.to_string()))?;
             *wide = (count, plugin);
@@ -111,7 +112,8 @@ impl GrantPrompter {
         Ok(Arc::clone(&wide.1))
     }
 
-    /// Opens what a call with `used` lacked, if it may be. False if something was opened meanwhile, which may be that.
+    /// Asks for what a call with `used` lacked. Returns `false` if another grant was given in the meantime, which may
+    /// suffice.
     async fn open(&self, cx: &ToolCx, tool: &str, need: &ToolNeed, used: &Arc<Plugin>) -> Result<bool, Fault> {
         let (settings, opened) = (used.settings(), &self.keeper.opened);
         let (asked_for, line) = match need {
@@ -142,12 +144,12 @@ impl GrantPrompter {
         }
         let _asking = opened.asking.lock().await;
         let now = self.plugin()?;
-        // Another call was answered in the meantime.
+        // Another call's question was answered in the meantime.
         if !Arc::ptr_eq(&now, used) {
             return Ok(false);
         }
         if now.grant().covers(&wanted.grant) {
-            // A folder that it has, by another name.
+            // The plugin has the folder under another path.
             return match &wanted.mount {
                 Some(mount) if !now.settings().mounts.contains(mount) => self.add(wanted).map(|()| true),
                 _ => Err(Fault::other(format!(
@@ -197,13 +199,13 @@ impl GrantPrompter {
         Ok(())
     }
 
-    /// Tells whoever watches what was decided.
+    /// Emits the decision as an event.
     async fn told(&self, cx: &ToolCx, capability: String, allowed: bool, rule: &str) {
         let (agent, plugin) = (Arc::clone(&cx.run.agent), self.plugin.id().into());
         cx.run.events.emit(Event::CapabilityDecided { agent, plugin, capability, allowed, rule: rule.into() }).await;
     }
 
-    /// What is meant: a folder by the place that its path leads to, a server of the public Internet.
+    /// Resolves a need: a folder by its real path, or a server of the public Internet.
     async fn wanted(&self, need: &ToolNeed) -> Result<EscalationRequest, Fault> {
         match need {
             ToolNeed::Server(url) => {
@@ -239,7 +241,7 @@ impl GrantPrompter {
         }
     }
 
-    /// Why nobody is asked for a folder.
+    /// Returns the reason why this folder is never offered to a person; `None` if it may be.
     fn never(&self, path: &Path) -> Option<&'static str> {
         let EscalationContext { root, home, .. } = &self.keeper;
         let home = home.as_ref().and_then(|home| home.canonicalize().ok());
@@ -261,12 +263,12 @@ impl GrantPrompter {
         }
     }
 
-    /// What a person is shown: all of the name first, which may be long.
+    /// Returns the text of the question. The full name comes first, since it may be long.
     fn detail(&self, tool: &str, need: &ToolNeed, wanted: &EscalationRequest) -> String {
         let EscalationContext { agent, root, .. } = &self.keeper;
         let plugin = self.plugin.id();
         let mut lines = vec![match &wanted.subject {
-            // No part of a name stands in a line of its own, as if it were said by us.
+            // No part of a name may stand on a line of its own, where it would look like text of the host.
             PermissionSubject::Folder { path } => legible(&path.to_string_lossy()),
             PermissionSubject::Server { url } => url.clone(),
             other => other.to_string(),
@@ -306,7 +308,8 @@ fn declined(need: &ToolNeed, ruling: PermissionDecision) -> String {
     }
 }
 
-/// The folder at an absolute path, or around the file there: as it is named, and where it is.
+/// Returns the folder at an absolute path, or the one that contains the file there: the path as it was named, and its real
+/// path.
 fn folder(named: &Path) -> io::Result<(String, PathBuf)> {
     let wrong = |what| Err(io::Error::new(io::ErrorKind::InvalidInput, what));
     if !named.is_absolute() || named.components().any(|part| part == Component::ParentDir) {
@@ -320,20 +323,20 @@ fn folder(named: &Path) -> io::Result<(String, PathBuf)> {
     if !fs::metadata(&path)?.is_dir() {
         return wrong("it is no folder");
     }
-    // What stands in permissions is text.
+    // Permissions are stored as text.
     match (named.to_str(), path.to_str()) {
         (Some(named), Some(_)) => Ok((named.to_owned(), path)),
         _ => wrong("its name is no UTF-8 text"),
     }
 }
 
-/// Folders in which programs keep keys, whoever's they are.
+/// Names of folders in which programs keep keys.
 const KEY_FOLDERS: [&str; 7] = [".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".password-store"];
 
-/// In the person's own folder: the keys and answers of this program. All that is above it is theirs, too.
+/// Below the person's home: the keys and consents of this program. The folders above it are refused as well.
 const OWN: &str = ".local/state/shelly-host";
 
-/// Folders that hold no files of anybody.
+/// Folders that hold no files of a person.
 const SYSTEM: [&str; 4] = ["/proc", "/sys", "/dev", "/run"];
 
 #[async_trait]
@@ -346,7 +349,7 @@ impl Tool for EscalatingTool {
         self.tool.origin()
     }
 
-    /// The tool's own for each time that it is called, with [`limits::QUESTION_TIME`] between them.
+    /// Sums the tool's own limit for each attempt and [`limits::QUESTION_TIME`] for each question between them.
     fn time_limit(&self) -> Duration {
         (limits::QUESTION_TIME + self.tool.time_limit()) * (limits::NEEDS_PER_CALL as u32 + 1)
     }
@@ -385,7 +388,7 @@ impl Tool for EscalatingTool {
         loop {
             let plugin = self.door.plugin()?;
             let tool = PluginTool::new(&plugin, self.spec());
-            // The time that a person takes is not the tool's.
+            // The time that a person takes does not count for the tool.
             let outcome = timeout(limit, tool.call(cx, call)).await;
             let outcome =
                 outcome.map_err(|_| Fault::Timeout { message: format!("it took longer than {}", seconds(limit)) })?;
@@ -394,7 +397,8 @@ impl Tool for EscalatingTool {
                     let message = format!("it lacks more than {lacked} things for one call: ask for less at once");
                     return Err(Fault::Other { message });
                 }
-                // What another call had opened meanwhile counts as nothing, and comes to an end: so much can be opened.
+                // A grant that another call received does not count. The loop still ends, because the number of grants is
+                // bounded.
                 ToolOutput::Needs(need) => {
                     lacked += usize::from(self.door.open(cx, &self.spec().name, &need, &plugin).await?);
                 }

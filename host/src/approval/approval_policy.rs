@@ -3,31 +3,31 @@ use std::{collections::HashSet, fmt, sync::Arc};
 use super::PermissionSubject;
 use crate::{error::Fault, limits};
 
-/// What is decided while no front end attends the desk. An open question has no answer then, whatever the policy: nobody
-/// is there to choose.
+/// The decision on permissions while no front end attends the broker. An open question gets no answer then, whatever the
+/// policy.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum HeadlessPolicy {
-    /// No permission is given, not even for what is trusted.
+    /// Grants no permission, not even for trusted subjects.
     #[default]
     Never,
-    /// A permission is given for what is trusted, and for nothing else.
+    /// Grants a permission for trusted subjects only.
     Granted,
-    /// Every permission is given, once.
+    /// Grants every permission, once.
     All,
 }
 
-/// Keeps what a person trusts beyond this process. Called for each new subject, without a lock; it may block as long as
+/// Stores trusted subjects beyond this process. Called for each new subject, without a lock; it may block as long as
 /// writing a small file takes.
 pub trait TrustPersistence: Send + Sync {
-    /// Keeps one more subject.
+    /// Stores one more subject.
     ///
     /// # Errors
     ///
-    /// A [`Fault`], which the person who trusted it is told. It stays trusted in this process.
+    /// A [`Fault`], which is reported to the person who trusted the subject. It stays trusted in this process.
     fn keep(&self, subject: &PermissionSubject) -> Result<(), Fault>;
 }
 
-/// What may be done without asking, at most [`limits::TRUSTED_SUBJECTS`].
+/// The subjects that need no question, at most [`limits::TRUSTED_SUBJECTS`].
 #[derive(Clone, Default)]
 pub struct TrustedSubjects {
     subjects: HashSet<PermissionSubject>,
@@ -35,7 +35,7 @@ pub struct TrustedSubjects {
 }
 
 impl TrustedSubjects {
-    /// These subjects. What is trusted later is forgotten with the desk.
+    /// Returns a set of these subjects. Subjects trusted later are forgotten with the broker.
     ///
     /// # Errors
     ///
@@ -53,12 +53,12 @@ impl TrustedSubjects {
         Ok(trusted)
     }
 
-    /// The same, and `keeper` is told what is trusted later.
+    /// Stores subjects that are trusted later with `keeper`.
     pub fn kept_by(self, keeper: Arc<dyn TrustPersistence>) -> Self {
         Self { keeper: Some(keeper), ..self }
     }
 
-    /// Whether this may be done without asking.
+    /// Returns `true` if the subject needs no question.
     pub fn contains(&self, subject: &PermissionSubject) -> bool {
         let is_above = |trusted: &PermissionSubject| match (trusted, subject) {
             (PermissionSubject::Folder { path: above }, PermissionSubject::Folder { path }) => path.starts_with(above),
@@ -68,7 +68,7 @@ impl TrustedSubjects {
         !subject.is_always_asked() && is_there()
     }
 
-    /// Whether there is room for it, or it is there.
+    /// Returns `true` if the subject can be added, or is there already.
     pub(super) fn takes(&self, subject: &PermissionSubject) -> bool {
         self.subjects.len() < limits::TRUSTED_SUBJECTS || self.subjects.contains(&*subject.as_trusted())
     }

@@ -19,21 +19,21 @@ use crate::{
     limits,
 };
 
-/// Where agents ask. Clones are the same desk.
+/// Puts the questions of agents to a person. Clones share one broker.
 #[derive(Clone)]
 pub struct ApprovalBroker(Arc<BrokerCloseGuard>);
 
-/// Whether something may be done, and who says so.
+/// The decision on a permission, and its origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PermissionDecision {
-    /// Whether it may.
+    /// The verdict.
     pub verdict: Verdict,
-    /// Who says so.
+    /// The origin of the verdict: person, trust or policy.
     pub by: AnsweredBy,
 }
 
 impl ApprovalBroker {
-    /// A desk that nobody attends yet.
+    /// Returns a broker that no front end attends yet.
     pub fn new(policy: HeadlessPolicy, trusted: TrustedSubjects) -> Self {
         let state = BrokerState { attended: false, closed: false, last_id: 0, open: BTreeMap::new(), trusted };
         Self(Arc::new(BrokerCloseGuard(Arc::new(BrokerShared {
@@ -44,12 +44,12 @@ impl ApprovalBroker {
         }))))
     }
 
-    /// What may be done without asking from now on.
+    /// Replaces the trusted subjects.
     pub fn trust(&self, trusted: TrustedSubjects) {
         self.0.0.state().trusted = trusted;
     }
 
-    /// Lets a front end attend the desk: from now on a person is asked. None if another attends it.
+    /// Attaches a front end: from now on a person is asked. Returns `None` if another front end attends.
     pub fn attend(&self) -> Option<ApprovalInbox> {
         let shared = &self.0.0;
         let mut state = shared.state();
@@ -60,22 +60,22 @@ impl ApprovalBroker {
         Some(ApprovalInbox { shared: Arc::clone(shared) })
     }
 
-    /// Whether a front end attends it.
+    /// Returns `true` if a front end attends.
     pub fn is_attended(&self) -> bool {
         self.0.0.state().attended
     }
 
-    /// Whether this was trusted.
+    /// Returns `true` if the subject is trusted.
     pub fn trusts(&self, subject: &PermissionSubject) -> bool {
         self.0.0.state().trusted.contains(subject)
     }
 
-    /// Asks a person. None: nobody is there to answer. Dropping the future withdraws the question.
+    /// Asks a person. Returns `None` if no front end attends. Dropping the future withdraws the question.
     ///
     /// # Errors
     ///
-    /// [`Fault::Invalid`] and [`Fault::TooLarge`] for what cannot be asked, [`Fault::Denied`] if the person does not want
-    /// to answer, [`Fault::Timeout`] after [`limits::QUESTION_TIME`].
+    /// [`Fault::Invalid`] and [`Fault::TooLarge`] for a question that cannot be asked, [`Fault::Denied`] if the person
+    /// declines to answer, [`Fault::Timeout`] after [`limits::QUESTION_TIME`].
     pub async fn ask(&self, cx: &RunCx, question: OpenQuestion) -> Result<Option<OpenQuestionAnswer>, Fault> {
         question.check()?;
         match self.put(cx, QuestionKind::Open(question)).await?.0 {
@@ -89,7 +89,7 @@ impl ApprovalBroker {
         }
     }
 
-    /// Asks whether something may be done, with what exactly it is this time. Dropping the future withdraws the question.
+    /// Asks for a permission; `detail` is what exactly would be done this time. Dropping the future withdraws the question.
     ///
     /// # Errors
     ///
@@ -157,7 +157,7 @@ impl fmt::Debug for ApprovalBroker {
     }
 }
 
-/// What all clones of a desk hold together: without it nobody can ask any more.
+/// Owned by all clones of a broker together; its drop closes the inbox.
 struct BrokerCloseGuard(Arc<BrokerShared>);
 
 impl Drop for BrokerCloseGuard {
@@ -167,36 +167,37 @@ impl Drop for BrokerCloseGuard {
     }
 }
 
-/// What the desk and its inbox share.
+/// State shared by the broker and its inbox.
 pub(super) struct BrokerShared {
     policy: HeadlessPolicy,
-    /// One for each question that may be open.
+    /// One permit for each question that may be open.
     places: Arc<Semaphore>,
-    /// Something was opened or closed.
+    /// Notified when a question is opened or closed.
     pub(super) changed: Notify,
     state: Mutex<BrokerState>,
 }
 
 pub(super) struct BrokerState {
     pub(super) attended: bool,
-    /// Whether there is no desk any more.
+    /// `true` once all clones of the broker are dropped.
     pub(super) closed: bool,
     last_id: u64,
-    /// In the order in which they were asked.
+    /// The open questions, in the order in which they were asked.
     pub(super) open: BTreeMap<u64, UnansweredQuestion>,
     pub(super) trusted: TrustedSubjects,
 }
 
-/// A question that a person has not answered yet. Those who wait hold the receivers; if it is dropped they ask again.
+/// A question that a person has not answered yet. Waiting callers hold the receivers of `answer`; if the question is
+/// dropped, they ask again.
 pub(super) struct UnansweredQuestion {
     pub(super) question: Arc<Question>,
-    /// Whether the front end has it.
+    /// `true` if the front end has it.
     pub(super) is_shown: bool,
     pub(super) answer: watch::Sender<Option<QuestionOutcome>>,
     _place: OwnedSemaphorePermit,
 }
 
-/// What came of a question.
+/// The outcome of a question.
 #[derive(Debug, Clone)]
 pub(super) enum QuestionOutcome {
     Answer(OpenQuestionAnswer),
@@ -218,16 +219,16 @@ impl QuestionOutcome {
     }
 }
 
-/// What is to be done next about a question.
+/// The next step for a question.
 enum QuestionStep {
-    /// No person is needed.
+    /// A rule decides; no person is needed.
     Ruled {
         id: u64,
         given: QuestionOutcome,
         by: AnsweredBy,
     },
     Waits(AnswerWaiter),
-    /// As many as may be are open, or it was not looked yet.
+    /// The maximum of open questions is reached: a permit must be awaited.
     NeedsPlace,
 }
 
@@ -236,13 +237,13 @@ impl BrokerShared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks for a rule, joins the same question, or opens it in `place`.
+    /// Applies a rule, joins the same question, or opens a new one with the permit `place`.
     fn step(self: &Arc<Self>, cx: &RunCx, kind: &QuestionKind, place: Option<OwnedSemaphorePermit>) -> QuestionStep {
         let mut state = self.state();
         if let Some((given, by)) = state.rule(self.policy, kind) {
             return QuestionStep::Ruled { id: state.next_id(), given, by };
         }
-        // Behind another run may be another person.
+        // Another run may belong to another person.
         let is_same = |open: &UnansweredQuestion| open.question.run == cx.run && open.question.kind.is_same(kind);
         if let Some((id, open)) = state.open.iter().find(|(_, open)| is_same(open)) {
             let answer = open.answer.subscribe();
@@ -270,7 +271,7 @@ impl BrokerState {
         self.last_id
     }
 
-    /// What holds without asking a person.
+    /// Returns the outcome if no person needs to be asked.
     fn rule(&self, policy: HeadlessPolicy, kind: &QuestionKind) -> Option<(QuestionOutcome, AnsweredBy)> {
         let QuestionKind::Permission { subject, .. } = kind else {
             return (!self.attended).then_some((QuestionOutcome::Nobody, AnsweredBy::Policy));
@@ -287,28 +288,28 @@ impl BrokerState {
     }
 }
 
-/// How the question that is shown stands to one who waits.
+/// The relation of a waiting caller to the details that are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WaiterRole {
-    /// It is the same for all who wait.
+    /// The details do not matter: the answer is the same for all.
     Any,
-    /// It shows what this one wants: a yes is for this one.
+    /// The details of this caller are shown: a yes is for this one.
     First,
-    /// It shows what another one wants.
+    /// The details of another caller are shown.
     Further,
 }
 
-/// Somebody who waits for the answer to an open question.
+/// A caller that waits for the answer to an open question.
 struct AnswerWaiter {
     id: u64,
     part: WaiterRole,
-    /// None once it has let go.
+    /// `None` once the waiter is being dropped.
     answer: Option<watch::Receiver<Option<QuestionOutcome>>>,
     shared: Arc<BrokerShared>,
 }
 
 impl AnswerWaiter {
-    /// None: it was withdrawn, or what was given is not for this one.
+    /// Returns the outcome; `None` if the question was withdrawn or the outcome is not for this caller.
     async fn given(&mut self) -> Option<QuestionOutcome> {
         let given = self.answer.as_mut()?.wait_for(Option::is_some).await.ok()?.clone()?;
         match given {
@@ -321,10 +322,10 @@ impl AnswerWaiter {
 impl Drop for AnswerWaiter {
     fn drop(&mut self) {
         let mut state = self.shared.state();
-        // While the desk is locked: of two who let go at once one is the last.
+        // Under the lock: of two waiters that are dropped at once, one is the last.
         drop(self.answer.take());
         let Some(open) = state.open.get(&self.id) else { return };
-        // Nobody may be allowed what was shown of somebody else.
+        // Withdrawn even if others wait: a yes to details that were shown for this call must not allow another.
         if self.part == WaiterRole::First || open.answer.receiver_count() == 0 {
             state.open.remove(&self.id);
             drop(state);

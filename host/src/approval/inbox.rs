@@ -6,7 +6,8 @@ use super::{
 };
 use crate::{error::Fault, limits};
 
-/// The side of the desk where a person sits. When it is dropped the headless policy decides what is open.
+/// A front end's end of an [`ApprovalBroker`](super::ApprovalBroker). Dropping it leaves the open questions to the headless
+/// policy.
 pub struct ApprovalInbox {
     pub(super) shared: Arc<BrokerShared>,
 }
@@ -14,45 +15,45 @@ pub struct ApprovalInbox {
 /// A question for a person.
 #[derive(Debug, Clone)]
 pub struct InboxQuestion {
-    /// Names it in the answer. No two questions of a desk have the same.
+    /// The id for the answer, unique in its broker.
     pub id: u64,
-    /// What is asked, and by whom.
+    /// The question, with the agent and run that asked.
     pub question: Arc<Question>,
 }
 
-/// An answer was not taken. Unless it says otherwise the question is still open.
+/// An answer that was not accepted. Unless stated otherwise, the question is still open.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields are the facts in the sentence above them")]
 pub enum AnswerError {
-    /// There never was such a question, or it was answered or withdrawn.
+    /// The id was never used, or its question was answered or withdrawn.
     #[error("question {id} is not open: it was answered or withdrawn, or never asked")]
     NotOpen { id: u64 },
-    /// An open question was given a verdict, or a permission an answer.
+    /// An open question got a verdict, or a permission question an answer.
     #[error("question {id} wants {wants}")]
     WrongKind { id: u64, wants: &'static str },
-    /// There is no such option.
+    /// An unknown option was chosen.
     #[error("question {id} has no option `{label}`")]
     NoOption { id: u64, label: String },
-    /// None was chosen, or too many.
+    /// No option was chosen, or too many.
     #[error("question {id}: {chosen} options were chosen, it must be 1 to {most}")]
     Selections { id: u64, chosen: usize, most: usize },
-    /// The answer says nothing.
+    /// The answer is empty.
     #[error("the answer to question {id} is empty")]
     Empty { id: u64 },
     /// The answer is too long.
     #[error("the answer to question {id} has {bytes} bytes, at most {} are taken", limits::ANSWER_BYTES)]
     TooLong { id: u64, bytes: usize },
-    /// No more can be trusted.
+    /// The maximum number of trusted subjects is reached.
     #[error("{} things are trusted already, no more can be: say yes or no", limits::TRUSTED_SUBJECTS)]
     TrustIsFull,
-    /// The trust was given, and the question is closed; but it will be forgotten.
+    /// The subject is trusted and the question closed, but the trust could not be stored beyond this process.
     #[error("it is trusted until this ends, but that could not be kept: {0}")]
     NotKept(Fault),
 }
 
 impl ApprovalInbox {
-    /// The next question, in the order in which they were asked. None once nobody can ask any more. Nothing is lost if
-    /// the future is dropped.
+    /// Returns the next question, in the order in which they were asked; `None` once the broker is gone. Dropping the
+    /// future loses no question.
     pub async fn next(&mut self) -> Option<InboxQuestion> {
         loop {
             let changed = self.shared.changed.notified();
@@ -64,7 +65,7 @@ impl ApprovalInbox {
         }
     }
 
-    /// A question that was not handed out yet, and whether there will be no more.
+    /// Returns a question that was not handed out yet, and `true` if the broker is gone.
     fn unseen(&self) -> (Option<InboxQuestion>, bool) {
         let mut state = self.shared.state();
         let closed = state.closed;
@@ -75,7 +76,7 @@ impl ApprovalInbox {
         (unseen, closed)
     }
 
-    /// Waits until the question is not open any more.
+    /// Waits until the question is no longer open.
     pub async fn closed(&self, id: u64) {
         loop {
             let changed = self.shared.changed.notified();
@@ -86,11 +87,11 @@ impl ApprovalInbox {
         }
     }
 
-    /// Answers an open question, for all who wait for it.
+    /// Answers an open question, for all waiting callers.
     ///
     /// # Errors
     ///
-    /// [`AnswerError`].
+    /// An [`AnswerError`].
     pub fn answer(&self, id: u64, answer: OpenQuestionAnswer) -> Result<(), AnswerError> {
         self.close(id, |_, question| match &question.kind {
             QuestionKind::Open(open) => Ok(QuestionOutcome::Answer(checked(id, open, answer)?)),
@@ -98,13 +99,13 @@ impl ApprovalInbox {
         })
     }
 
-    /// Decides a permission. A [`Verdict::Yes`] is for who asked first, the others ask again; to
-    /// [`GitReading`](PermissionSubject::GitReading) it is for all. A [`Verdict::Trust`] is kept before anybody who waits hears of
-    /// it: what is done under it is never done by a program that forgets it.
+    /// Decides a permission question. A [`Verdict::Yes`] is for the call whose details were shown, and the others ask
+    /// again; for [`GitReading`](PermissionSubject::GitReading) it is for all. A [`Verdict::Trust`] is stored before any
+    /// waiting caller learns of it, so that nothing is done under a trust that the program then forgets.
     ///
     /// # Errors
     ///
-    /// [`AnswerError`].
+    /// An [`AnswerError`].
     pub fn decide(&self, id: u64, verdict: Verdict) -> Result<(), AnswerError> {
         let kept = match verdict {
             Verdict::Trust => self.keep_trust(id)?.map_err(AnswerError::NotKept),
@@ -120,8 +121,8 @@ impl ApprovalInbox {
         kept
     }
 
-    /// Keeps the trust in what a question is about. The outer error says that it cannot be trusted at all; the inner one
-    /// that it could not be written.
+    /// Stores the trust in a question's subject. The outer error says that the subject cannot be trusted at all; the inner
+    /// one that it could not be written.
     fn keep_trust(&self, id: u64) -> Result<Result<(), Fault>, AnswerError> {
         let (keeper, subject) = {
             let state = self.shared.state();
@@ -135,7 +136,7 @@ impl ApprovalInbox {
         Ok(keeper.map_or(Ok(()), |keeper| keeper.keep(&subject)))
     }
 
-    /// Says that the person does not want to answer, to all who wait for it. Of a permission that is a no.
+    /// Declines to answer, for all waiting callers. For a permission question this is a no.
     ///
     /// # Errors
     ///
@@ -144,7 +145,7 @@ impl ApprovalInbox {
         self.close(id, |_, _| Ok(QuestionOutcome::Declined))
     }
 
-    /// Gives what `give` makes of the question and closes it; an error of it leaves the question open.
+    /// Closes the question with the outcome of `give`; on an error the question stays open.
     fn close(
         &self,
         id: u64,
@@ -169,7 +170,7 @@ impl Drop for ApprovalInbox {
     fn drop(&mut self) {
         let mut state = self.shared.state();
         state.attended = false;
-        // Whoever waits asks again, and finds the policy.
+        // The waiting callers ask again and get the decision of the policy.
         state.open.clear();
     }
 }
@@ -180,7 +181,7 @@ impl fmt::Debug for ApprovalInbox {
     }
 }
 
-/// What a permission is asked for.
+/// Returns the subject of a permission question.
 fn permission(id: u64, question: &Question) -> Result<&PermissionSubject, AnswerError> {
     match &question.kind {
         QuestionKind::Permission { subject, .. } => Ok(subject),
@@ -188,7 +189,7 @@ fn permission(id: u64, question: &Question) -> Result<&PermissionSubject, Answer
     }
 }
 
-/// The answer if the question can be answered so; what was chosen in the order of the options.
+/// Checks an answer; returns the chosen labels in the order of the options.
 fn checked(id: u64, question: &OpenQuestion, answer: OpenQuestionAnswer) -> Result<OpenQuestionAnswer, AnswerError> {
     match answer {
         OpenQuestionAnswer::Text(text) if text.trim().is_empty() => Err(AnswerError::Empty { id }),

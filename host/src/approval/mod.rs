@@ -1,12 +1,12 @@
-//! Who may say yes: the one place for every question that a person may have to answer.
+//! Approvals: the one place for every question that a person may have to answer.
 //!
-//! Whoever needs a person goes to the [`ApprovalBroker`]. A front end attends it through an [`ApprovalInbox`]; without one the headless
-//! [`HeadlessPolicy`] decides. What a person [trusts](TrustedSubjects) is not asked again while a front end attends, nor under
-//! [`HeadlessPolicy::Granted`].
+//! An agent that needs a person asks the [`ApprovalBroker`]. A front end attends the broker through an [`ApprovalInbox`];
+//! without one the [`HeadlessPolicy`] decides. A person is not asked again about what they [trust](TrustedSubjects) while a
+//! front end attends, nor under [`HeadlessPolicy::Granted`].
 //!
-//! The same question from many callers of one run is asked once. Answers to open questions, [`Verdict::Trust`] and
-//! [`Verdict::No`] hold for all who wait; [`Verdict::Yes`] holds for the one call whose details were shown, and the others
-//! ask again. A question is never dropped while somebody waits for it, and it is withdrawn when nobody does.
+//! Callers of one run that ask the same question share one question. Answers to open questions, [`Verdict::Trust`] and
+//! [`Verdict::No`] hold for all waiting callers. [`Verdict::Yes`] holds for the one call whose details were shown; the
+//! others ask again. A question is never dropped while a caller waits for it, and it is withdrawn when none does.
 
 mod approval_policy;
 mod broker;

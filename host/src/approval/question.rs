@@ -4,29 +4,29 @@ use serde::Serialize;
 
 use crate::{error::Fault, limits};
 
-/// Something that a person may have to answer.
+/// A question that a person may have to answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Question {
-    /// What is asked.
+    /// The content of the question.
     pub kind: QuestionKind,
     /// The instance name of the agent that asked first.
     pub from: Arc<str>,
-    /// The run that it asked in.
+    /// The run in which it asked.
     pub run: Arc<str>,
 }
 
-/// What is asked.
+/// The content of a question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum QuestionKind {
-    /// An agent wants to know something. Same question, same answer.
+    /// An agent wants to know something. Questions with the same words share one answer.
     Open(OpenQuestion),
-    /// An agent wants to do something. Same question: same subject, whatever the details.
+    /// An agent wants to do something. Questions with the same subject share one answer, whatever the details.
     Permission {
-        /// What it is about: what can be trusted from now on.
+        /// The subject, which can be trusted from now on.
         subject: PermissionSubject,
-        /// What exactly it would do this time, at most [`limits::PERMISSION_DETAIL_CHARS`] characters, of changes
-        /// [`limits::CHANGE_DETAIL_CHARS`], and a mark.
+        /// The details of this call, at most [`limits::PERMISSION_DETAIL_CHARS`] characters, of changes
+        /// [`limits::CHANGE_DETAIL_CHARS`], and a mark if they were cut.
         detail: String,
     },
 }
@@ -34,89 +34,89 @@ pub enum QuestionKind {
 /// A question in an agent's words.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize)]
 pub struct OpenQuestion {
-    /// What is asked, at most [`limits::QUESTION_BYTES`].
+    /// The text of the question, at most [`limits::QUESTION_BYTES`].
     pub text: String,
-    /// What it is about, in a word or two; may be empty. At most [`limits::QUESTION_LABEL_BYTES`].
+    /// The topic in a word or two; may be empty. At most [`limits::QUESTION_LABEL_BYTES`].
     pub header: String,
-    /// What there is to choose from, at most [`limits::QUESTION_OPTIONS`]. Without any the answer is free text; with
-    /// them it may be.
+    /// The options, at most [`limits::QUESTION_OPTIONS`]. Without options the answer is free text; with options it may be
+    /// free text too.
     pub options: Vec<QuestionOption>,
-    /// Whether more than one may be chosen.
+    /// `true` if more than one option may be chosen.
     pub multi_select: bool,
-    /// How many may be chosen where several may; without it, all.
+    /// The maximum number of chosen options if `multi_select` is set; `None`: all.
     pub max_selections: Option<usize>,
 }
 
 /// One of the options of a question.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 pub struct QuestionOption {
-    /// What is chosen; no two of a question are the same. At most [`limits::QUESTION_LABEL_BYTES`].
+    /// The label, unique in its question. At most [`limits::QUESTION_LABEL_BYTES`].
     pub label: String,
-    /// What choosing it means; may be empty. At most [`limits::OPTION_DESCRIPTION_BYTES`].
+    /// The meaning of the option; may be empty. At most [`limits::OPTION_DESCRIPTION_BYTES`].
     pub description: String,
 }
 
-/// What a permission is about.
+/// The subject of a permission.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum PermissionSubject {
-    /// Calls of one tool by one agent: another one may have been granted more, and a plugin that was replaced is not what
-    /// was looked at.
+    /// Calls of one tool by one agent. Trust does not extend to another agent, which may have been granted more, nor to
+    /// another version of the plugin, which the person has not seen.
     Tool {
-        /// The agent, by its name in the config: whichever of its instances calls.
+        /// The agent's name in the config, for all of its instances.
         agent: String,
-        /// Who made it: a plugin's id, or `host`.
+        /// The owner of the tool: a plugin's id, or `host`.
         origin: String,
-        /// Its name.
+        /// The name of the tool.
         name: String,
         /// SHA-256 of the plugin's component; empty for a tool of the host.
         digest: String,
     },
-    /// Calls about which a middleware asks, as far as it says that they are of one topic. What is trusted of it is forgotten
-    /// with the desk: what a topic is, the plugin alone says.
+    /// Calls that a middleware asks about, as far as it says that they have one topic. Trust in a topic is forgotten with
+    /// the broker, since the plugin alone says what a topic covers.
     Topic {
-        /// The agent, by its name in the config.
+        /// The agent's name in the config.
         agent: String,
-        /// Who asks: a plugin's id.
+        /// The plugin that asks, by its id.
         origin: String,
-        /// What the answer holds for, in its words.
+        /// The topic, in the plugin's words.
         topic: String,
         /// SHA-256 of the plugin's component.
         digest: String,
     },
-    /// Running a program with whatever arguments, for every agent of the project.
+    /// Running a program with any arguments, for every agent of the project.
     Program {
-        /// Its name, or, of one that is not looked for in the folders of `PATH`, its path.
+        /// The name of the program; its path, if it is not looked up in the folders of `PATH`.
         name: String,
     },
-    /// Reading the project's repository with git, which changes nothing: one yes is for all who wait for it.
+    /// Reading the project's repository with git, which changes nothing. One yes is for all waiting callers.
     GitReading,
-    /// Reading a folder with all below it, by the tools of one agent as long as it works. It is trusted for all agents to
-    /// which the config lets a person open folders, and with it the folders below it.
+    /// Reading a folder with all below it, by the tools of one agent as long as it runs. Trust extends to all agents whose
+    /// config lets a person grant folders, and to the folders below it.
     Folder {
-        /// Absolute, without links and `..`.
+        /// The absolute path, without links and `..`.
         path: PathBuf,
     },
-    /// Requests to a server, alike.
+    /// GET and HEAD requests to a server, granted in the same way as a folder.
     Server {
-        /// Scheme, host and port, as a URL has them.
+        /// The scheme, host and port, as in a URL.
         url: String,
     },
-    /// Changes of files that one tool of one agent proposes. What is trusted of it is every change that this tool proposes
-    /// to this agent, as long as the desk is there, but for those that are [asked about in any
+    /// Changes of files that one tool of one agent proposes. Trust extends to every change that this tool proposes to this
+    /// agent, until the broker is dropped, except for changes that are [asked about in any
     /// case](crate::builtin::FileChangeTool).
     Change {
-        /// The agent, by its name in the config.
+        /// The agent's name in the config.
         agent: String,
-        /// Who made the tool: a plugin's id, or `host`.
+        /// The owner of the tool: a plugin's id, or `host`.
         origin: String,
         /// The tool's name.
         name: String,
         /// SHA-256 of the plugin's component; empty for a tool of the host.
         digest: String,
-        /// Tells these changes from all others.
+        /// An identifier of these changes, different from that of all others.
         content: String,
-        /// Whether they are asked about though such changes are trusted: something about them is remarkable.
+        /// `true` if a person is asked about these changes even if the tool is trusted.
         always_asked: bool,
     },
 }
@@ -126,24 +126,24 @@ pub enum PermissionSubject {
 pub enum OpenQuestionAnswer {
     /// In the person's own words, at most [`limits::ANSWER_BYTES`].
     Text(String),
-    /// The labels of what was chosen, in the order of the options; at least one.
+    /// The labels of the chosen options, in the order of the options; at least one.
     Chosen(Vec<String>),
 }
 
-/// The answer to a permission.
+/// The answer to a permission question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// This once.
+    /// Allowed this once.
     Yes,
-    /// Now and from now on.
+    /// Allowed now and from now on.
     Trust,
-    /// No.
+    /// Denied.
     No,
 }
 
 impl OpenQuestion {
-    /// How many options may be chosen.
+    /// Returns the maximum number of options that may be chosen.
     pub fn most_selections(&self) -> usize {
         match self.multi_select {
             true => self.max_selections.unwrap_or(self.options.len()),
@@ -151,7 +151,7 @@ impl OpenQuestion {
         }
     }
 
-    /// Refuses what cannot be asked.
+    /// Checks that the question can be asked.
     pub(super) fn check(&self) -> Result<(), Fault> {
         let too_large = |what: &str, most: usize| {
             Err(Fault::TooLarge { message: format!("{what} has more than {most} bytes: make it shorter") })
@@ -201,7 +201,7 @@ impl OpenQuestion {
 }
 
 impl PermissionSubject {
-    /// What is trusted where this is: of changes all that the tool proposes.
+    /// Returns the subject that is stored as trusted: for changes, one that stands for all changes of the tool.
     pub(super) fn as_trusted(&self) -> Cow<'_, Self> {
         match self {
             Self::Change { agent, origin, name, digest, .. } => Cow::Owned(Self::Change {
@@ -216,12 +216,12 @@ impl PermissionSubject {
         }
     }
 
-    /// Whether a person is asked though it is trusted.
+    /// Returns `true` if a person is asked even if the subject is trusted.
     pub(super) fn is_always_asked(&self) -> bool {
         matches!(self, Self::Change { always_asked: true, .. })
     }
 
-    /// Characters of the details that a person is shown.
+    /// Returns the maximum characters of the details that a person is shown.
     fn detail_chars(&self) -> usize {
         match self {
             Self::Change { .. } => limits::CHANGE_DETAIL_CHARS,
@@ -229,7 +229,7 @@ impl PermissionSubject {
         }
     }
 
-    /// Refuses a name that nobody could read.
+    /// Checks that the name is short enough to be read.
     pub(super) fn check(&self) -> Result<(), Fault> {
         let (what, bytes, most) = match self {
             Self::Tool { origin, name, .. }
@@ -237,7 +237,7 @@ impl PermissionSubject {
             | Self::Change { origin, name, .. } => {
                 ("a tool", origin.len().max(name.len()), limits::QUESTION_LABEL_BYTES)
             }
-            // All of it is shown among the details.
+            // The whole path is shown among the details.
             Self::Folder { path } => ("a folder", path.as_os_str().len(), limits::PERMISSION_DETAIL_CHARS / 2),
             Self::Program { name } => ("a program", name.len(), limits::QUESTION_LABEL_BYTES),
             Self::GitReading => return Ok(()),
@@ -250,13 +250,13 @@ impl PermissionSubject {
         Ok(())
     }
 
-    /// Whether a yes to one who asks is a yes to all who ask it with them: it does not depend on the details.
+    /// Returns `true` if a yes does not depend on the details, and so holds for all waiting callers.
     pub(super) fn is_for_all(&self) -> bool {
         matches!(self, Self::GitReading)
     }
 }
 
-/// As what is wanted: `call the tool `x` of `y``.
+/// Formats the subject as the action that is asked for: `call the tool `x` of `y``.
 impl fmt::Display for PermissionSubject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -272,7 +272,7 @@ impl fmt::Display for PermissionSubject {
 }
 
 impl QuestionKind {
-    /// Whether one answer serves both: the same words, or the same subject.
+    /// Returns `true` if one answer serves both: they have the same words or the same subject.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Open(one), Self::Open(two)) => one == two,
@@ -281,7 +281,7 @@ impl QuestionKind {
         }
     }
 
-    /// Whether one yes is for all who ask it.
+    /// Returns `true` if one yes holds for all waiting callers.
     pub(super) fn is_for_all(&self) -> bool {
         match self {
             Self::Open(_) => true,
@@ -289,7 +289,7 @@ impl QuestionKind {
         }
     }
 
-    /// The question in a line of at most [`limits::QUESTION_SUMMARY_CHARS`] characters.
+    /// Returns the question in one line of at most [`limits::QUESTION_SUMMARY_CHARS`] characters.
     pub(super) fn summary(&self) -> String {
         match self {
             Self::Open(open) => cut(&open.text, limits::QUESTION_SUMMARY_CHARS).0,
@@ -298,7 +298,7 @@ impl QuestionKind {
     }
 }
 
-/// What a person is shown of the details of a permission.
+/// Returns the details of a permission as a person is shown them.
 pub(super) fn shown_detail(subject: &PermissionSubject, detail: &str) -> String {
     match cut(detail, subject.detail_chars()) {
         (whole, 0) => whole,
@@ -306,7 +306,7 @@ pub(super) fn shown_detail(subject: &PermissionSubject, detail: &str) -> String 
     }
 }
 
-/// At most `chars` characters of a text, and how many were cut away.
+/// Returns at most `chars` characters of a text, and the number of characters that were cut.
 fn cut(text: &str, chars: usize) -> (String, usize) {
     match text.char_indices().nth(chars) {
         Some((end, _)) => (format!("{}…", &text[..end]), text[end..].chars().count()),

@@ -1,4 +1,4 @@
-//! Many callers at one desk. A question is put when its future has been polled once.
+//! Many callers of one broker. A question is opened when its future is polled for the first time.
 
 use std::{
     pin::pin,
@@ -62,7 +62,7 @@ async fn the_same_question_is_asked_once_and_the_answer_is_shared() {
     assert!(poll!(pin!(inbox.next())).is_pending(), "there are two questions, not three");
     inbox.answer(asked.id, text("so")).unwrap();
     assert_eq!(future::join(one, two).await, (Ok(Some(text("so"))), Ok(Some(text("so")))));
-    // What cannot be answered is an error for all who asked it.
+    // A decline is an error for all callers of the question.
     let mut third = pin!(desk.ask(&ada, open("where?")));
     assert!(poll!(third.as_mut()).is_pending());
     inbox.decline(where_to.id).unwrap();
@@ -92,7 +92,7 @@ async fn a_yes_is_for_the_one_call_that_was_shown() {
     let asked = inbox.next().await.unwrap();
     assert_eq!(detail(&asked), "two");
     assert!(poll!(pin!(inbox.next())).is_pending());
-    // Whose call is shown goes away: a yes to it would be for a call that nobody saw.
+    // The caller whose details are shown goes away: a yes would be for a call that was never shown.
     drop(calls.remove(0));
     assert_eq!(inbox.decide(asked.id, Verdict::Yes), Err(AnswerError::NotOpen { id: asked.id }));
     for call in &mut calls {
@@ -117,7 +117,7 @@ async fn a_yes_that_depends_on_no_detail_is_for_all_who_wait() {
             assert!(poll!(call).is_pending());
         }
         let asked = inbox.next().await.unwrap();
-        // Whoever asked first goes away: the others still wait for it.
+        // The first caller goes away: the others still wait.
         drop(calls.remove(0));
         inbox.decide(asked.id, verdict).unwrap();
         assert_eq!(future::join_all(calls).await, [by_person(verdict), by_person(verdict)]);
@@ -172,7 +172,7 @@ async fn what_is_trusted_is_not_asked_again_and_is_kept() {
     assert_eq!(*keeper.0.lock().unwrap(), [tool("t"), tool("full")]);
 }
 
-/// Otherwise a program that ends right after the call would have forgotten what the person said.
+/// Otherwise a program that ends right after the call could forget the trust.
 #[tokio::test]
 async fn trust_is_kept_before_anybody_acts_on_it() {
     #[derive(Default)]
@@ -231,7 +231,7 @@ async fn a_question_that_nobody_waits_for_is_withdrawn() {
     drop(two);
     closed.await;
     assert_eq!(inbox.answer(asked.id, text("so")), Err(AnswerError::NotOpen { id: asked.id }));
-    // One that was not handed out yet is never seen.
+    // A question withdrawn before it was handed out is never seen.
     let mut unseen = Box::pin(desk.ask(&cx, open("unseen?")));
     assert!(poll!(&mut unseen).is_pending());
     drop(unseen);
@@ -259,7 +259,7 @@ async fn without_a_front_end_the_policy_decides() {
             );
         }
         assert_eq!(desk.ask(&cx, open("why?")).await, Ok(None), "{policy:?}");
-        // The same for what is open when the front end goes away.
+        // Questions that are open when the front end goes away are decided in the same way.
         let mut inbox = desk.attend().unwrap();
         assert!(desk.attend().is_none(), "one front end at a time");
         let mut seen = pin!(desk.ask(&cx, open("why?")));
@@ -289,7 +289,7 @@ async fn nothing_is_dropped_under_a_flood() {
         asked.push(inbox.next().await.unwrap());
     }
     assert!(poll!(pin!(inbox.next())).is_pending(), "no more than that are open at once");
-    // The same as one that is open needs no place of its own.
+    // A question that is open already needs no further permit.
     let mut same = pin!(desk.ask(&cx, open("0")));
     assert!(poll!(same.as_mut()).is_pending());
     let person = async {

@@ -64,14 +64,14 @@ impl ConfigCommand {
     }
 }
 
-/// Plugins are loaded, too.
+/// Options for loading plugins during the check.
 #[derive(Clone, Copy)]
 struct PluginLoadOptions {
-    /// The command line says that they may be.
+    /// The command line gives consent to load them.
     is_trusted: bool,
 }
 
-/// What was found: what holds, if the config can be used, and what is wrong.
+/// The results of a check: the effective config if it can be used, and the mistakes and warnings.
 #[derive(Default)]
 struct ConfigFindings {
     checked: Option<(ProjectTrustStatus, EffectiveConfig)>,
@@ -80,7 +80,7 @@ struct ConfigFindings {
 }
 
 impl ConfigFindings {
-    /// Looks at a config, and at all that it names as far as that can be told with the mistakes that it has.
+    /// Checks a config, and everything that it names as far as its mistakes allow.
     fn of(path: &Path, is_named: bool, plugins: &[PathBuf], loading: Option<PluginLoadOptions>) -> Self {
         let (config, mut mistakes) = match File::read_all(path) {
             Ok(config) => (config, Vec::new()),
@@ -110,7 +110,7 @@ impl ConfigFindings {
                 Self { checked: Some((standing, effective)), ..findings }
             }
             Err(AppCheckFailure { mistakes: more, warnings }) => {
-                // What a name leads to is looked for here too; of the file's own mistakes the file stands behind it.
+                // Unknown names are found by both checks; the report of the file check also has its position.
                 let is_new = |report: &Report| !mistakes.iter().any(|known| known.message.starts_with(&report.message));
                 let more: Vec<_> = more.into_iter().filter(is_new).collect();
                 mistakes.extend(more);
@@ -119,7 +119,7 @@ impl ConfigFindings {
         }
     }
 
-    /// Loads every plugin, unless the person says no to what the project's files name, and adds what is wrong with them.
+    /// Loads every plugin, unless the person refuses consent to the project's files, and adds the mistakes found.
     fn load_plugins(&mut self, app: &App, standing: &ProjectTrustStatus, loading: PluginLoadOptions) {
         let loading = async {
             trust::admitted(standing, loading.is_trusted, ask::is_attended()).await?;
@@ -134,7 +134,7 @@ impl ConfigFindings {
         }
     }
 
-    /// `ok`, or how much of what.
+    /// Returns `ok`, or the numbers of errors and warnings.
     fn verdict(&self) -> String {
         let count = |of: usize, what: &str| (of > 0).then(|| count(of as u64, what, &format!("{what}s")));
         let counted = [count(self.mistakes.len(), "error"), count(self.warnings.len(), "warning")];
@@ -147,7 +147,7 @@ impl ConfigFindings {
     }
 }
 
-/// Prints what was found. Returns the exit code.
+/// Checks a config and prints the results. Returns the exit code.
 fn check(
     config: Option<PathBuf>,
     plugins: &[PathBuf],
@@ -161,7 +161,7 @@ fn check(
             .hint("write one with shelly-host init, or name one with --config")
     })?;
     let mut findings = ConfigFindings::of(&path, is_named, plugins, loading);
-    // Whatever is wrong, it is the config that names it.
+    // Every mistake is one of the config, so the exit code is that of wrong usage.
     findings.mistakes.iter_mut().for_each(|report| report.kind = ErrorKind::Usage);
     let shown = name(&path.display().to_string());
     let code = match findings.mistakes.first() {

@@ -126,13 +126,13 @@ impl ConformanceArgs {
         let results = match played? {
             Ok(results) => results,
             Err(code) => {
-                // What is at work goes, and with it the folders that were made for it.
+                // Ends running attacks, so that their folders are removed.
                 runtime.shutdown_timeout(limits::CANCEL_GRACE);
                 render::tell("cancelled\n");
                 return Ok(code);
             }
         };
-        // A thread that waits for what never comes must not keep the process.
+        // A blocked thread must not keep the process alive.
         runtime.shutdown_background();
         print(&match self.output {
             ConformanceFormat::Text => table(&results),
@@ -143,14 +143,14 @@ impl ConformanceArgs {
     }
 }
 
-/// The runtime that attacks are played in.
+/// Builds the runtime in which attacks run.
 fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
-    // Threads that were lent must be gone before they are counted.
+    // Idle pool threads must end before threads are counted.
     builder.enable_all().thread_keep_alive(limits::CONFORMANCE_PAUSE).build()
 }
 
-/// Plays the one attack of a folder, and writes the lines that the suite reads.
+/// Runs the single attack of a folder, and writes the lines that the suite reads.
 fn play(folder: &Path, show: conformance::EventFormatter) -> Result<u8, Report> {
     let runtime = runtime().map_err(|error| Report::new(ErrorKind::Bug, "cannot start").cause(error))?;
     let mut printed = Ok(());
@@ -159,26 +159,26 @@ fn play(folder: &Path, show: conformance::EventFormatter) -> Result<u8, Report> 
             printed = print(line);
         }
     }));
-    // A thread that waits for what never comes must not keep the process.
+    // A blocked thread must not keep the process alive.
     runtime.shutdown_background();
     played.and(printed).map(|()| 0)
 }
 
-/// Shows how many attacks were played, on one line, where somebody looks at it.
+/// Shows the number of attacks that were played, on one line, if standard error is a terminal.
 fn count(done: usize, all: usize) {
     if std::io::stderr().is_terminal() {
         render::tell(&format!("\r{done} of {all} attacks played"));
     }
 }
 
-/// Takes that line away.
+/// Clears that line.
 fn count_no_more() {
     if std::io::stderr().is_terminal() {
         render::tell("\r\x1b[K");
     }
 }
 
-/// The line without the colours that the host itself gives it.
+/// Removes the colours that the host adds to a line.
 fn without_colours(line: &str) -> String {
     render::COLOURS.iter().fold(line.to_owned(), |line, colour| line.replace(colour, ""))
 }
@@ -245,7 +245,7 @@ fn amount(value: u64, unit: &str) -> String {
     }
 }
 
-/// Why an attack did not pass.
+/// Returns the reasons why an attack did not pass.
 fn why(row: &AttackResult) -> Vec<String> {
     let mut why = row.escapes.clone();
     if row.status == AttackStatus::Unexpected {
@@ -259,7 +259,7 @@ fn why(row: &AttackResult) -> Vec<String> {
     why
 }
 
-/// Writes the time and memory that the host took for an attack, as properties of its case.
+/// Writes the time and memory that the host used for an attack, as properties of its test case.
 fn properties(writer: &mut Writer<Vec<u8>>, host: &HostUsage) -> std::io::Result<()> {
     let millis = |time: std::time::Duration| Some(time.as_millis().to_string());
     let bytes = |bytes: Option<u64>| bytes.map(|bytes| bytes.to_string());
@@ -277,7 +277,7 @@ fn properties(writer: &mut Writer<Vec<u8>>, host: &HostUsage) -> std::io::Result
     Ok(())
 }
 
-/// One test suite with a case for each attack and one for each thing that is measured.
+/// Writes one test suite with a case for each attack and one for each measured value.
 fn junit(results: &ConformanceReport) -> Result<String, Report> {
     let failed = |error| Report::new(ErrorKind::Bug, "the report cannot be written").cause(error);
     let wrong = results.attacks.iter().filter(|row| row.status != AttackStatus::Passed).count();

@@ -33,10 +33,10 @@ pub struct IndexArgs {
     with: CommonRunArgs,
 }
 
-/// The agent that renews the index where none is named.
+/// The agent that renews the index if none is named.
 const INDEXER: &str = "indexer";
 
-/// What it is given to do.
+/// The task of that agent.
 const TASK: &str = "Renew what agents are told of this project: .shelly/context.md, and .shelly/knowledge where that has \
                     files. Look at what is there now, compare it with the project as it is, and write it anew; keep what \
                     is still true. Then say in a few lines what you have changed.";
@@ -53,7 +53,7 @@ impl IndexArgs {
     }
 }
 
-/// The config that is named or found. Nothing is told of it: whoever acts on it does that.
+/// Reads the config that is named or found, without a message: the command that uses it prints one.
 fn config(named: Option<&PathBuf>) -> Result<Config, Report> {
     let path = named.cloned().or_else(|| super::usual(Path::new("")));
     path.map_or_else(|| Ok(Config::default()), |path| Config::read(&path))
@@ -63,7 +63,7 @@ fn layout(config: &Config) -> ProjectLayout {
     ProjectLayout::new(&config.root)
 }
 
-/// Says how the index stands. Returns the exit code.
+/// Prints whether the index is up to date. Returns the exit code.
 fn tell(staleness: &Staleness, output: RunOutputFormat) -> u8 {
     let (code, reason) = match staleness {
         Staleness::Fresh => (0, None),
@@ -81,7 +81,7 @@ fn tell(staleness: &Staleness, output: RunOutputFormat) -> u8 {
     render::print(&text).map_or_else(|report| render::failed(&report, RunOutputFormat::Text), |()| code)
 }
 
-/// Runs the agent. Returns the exit code: that of the run, or that of a failed one where the index is out of date still.
+/// Runs the indexing agent. Returns the exit code of the run, or that of a failed run if the index is still out of date.
 fn renew(with: CommonRunArgs, config: &Config) -> Result<u8, Report> {
     let name = with.agent().unwrap_or(INDEXER).to_owned();
     if !config.everyone().any(|agent: &AgentConfig| agent.name == name) {

@@ -39,11 +39,11 @@ pub struct InitArgs {
     list: bool,
 }
 
-/// What a project can begin with.
+/// A template of a project.
 struct ProjectTemplate {
     name: &'static str,
     about: &'static str,
-    /// Files by their path below `.shelly`, folders by `/`.
+    /// Files by their path below `.shelly`, with `/` between folders.
     files: &'static [(&'static str, &'static str)],
 }
 
@@ -57,7 +57,7 @@ macro_rules! template {
     };
 }
 
-/// The first is the default.
+/// The templates; the first is the default.
 const TEMPLATES: [ProjectTemplate; 3] = [
     template!(
         "assistant",
@@ -86,7 +86,7 @@ impl InitArgs {
         printed.map_or_else(|report| render::failed(&report, RunOutputFormat::Text), |()| 0)
     }
 
-    /// What was found before is not any more.
+    /// Warns of a config that was found before and is now hidden by the new one.
     fn warn_of_hidden(&self) {
         let hidden = self.dir.join(BESIDE);
         if is_there(&hidden) {
@@ -98,7 +98,7 @@ impl InitArgs {
         }
     }
 
-    /// Writes the template. Returns what it did and what comes next.
+    /// Writes the template. Returns a summary of the written files and the next steps.
     fn write(&self) -> Result<String, Report> {
         let template = TEMPLATES.iter().find(|template| template.name == self.template);
         let template = template.ok_or_else(|| {
@@ -108,7 +108,7 @@ impl InitArgs {
         let keys = key_variables_in_words("or");
         let files = template.files.iter().map(|(path, text)| (layout.dir().join(path), text.replace("{keys}", &keys)));
         let files: Vec<_> = files.map(|(path, text)| (is_there(&path), path, text)).collect();
-        // All or nothing: half of one template and half of another fit together badly.
+        // All or nothing: parts of two templates do not fit together.
         let in_the_way: Vec<_> = files.iter().filter(|(is_there, ..)| *is_there).map(|(_, path, _)| path).collect();
         if !self.force && !in_the_way.is_empty() {
             let report = Report::new(ErrorKind::Usage, "there are files that this would replace; nothing was written");
@@ -152,15 +152,15 @@ impl InitArgs {
     }
 }
 
-/// Keeps that the person has said yes to what the config names that was just written, and to the instructions for agents among
-/// the files `written`, and to nothing else that lies in the project. Where that cannot be kept a run asks.
+/// Stores the user's consent to the config that was just written, and to the instruction files among `written`; nothing
+/// else in the project is covered. If it cannot be stored, a run asks.
 fn trust_config(layout: &ProjectLayout, store: &TrustStore, written: &[PathBuf]) {
     let Ok(config) = Config::read(&layout.config()) else { return };
     let facts = config.facts();
     if !facts.is_empty() {
         let _ = store.change(layout.root(), |answered| answered.facts.extend(facts));
     }
-    // Where none were ever kept, the first run keeps what is there then.
+    // If no instruction files were ever stored, the first run stores them.
     if let (Ok(Some(_)), Ok(files)) = (store.seen_instructions(layout.root()), instruction_files(&config)) {
         let is_written = |file: &InstructionFile| written.contains(&layout.root().join(&file.path));
         let files: Vec<_> = files.into_iter().filter(is_written).collect();
@@ -180,7 +180,7 @@ fn is_there(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
 
-/// Writes a file that is not there, with the folders that it needs below `.shelly`.
+/// Creates a file that must not exist, with the missing folders above it.
 fn create(path: &Path, text: &str) -> std::io::Result<()> {
     let missing: Vec<_> = path.ancestors().skip(1).take_while(|folder| !is_there(folder)).collect();
     for folder in missing.into_iter().rev() {
@@ -192,7 +192,7 @@ fn create(path: &Path, text: &str) -> std::io::Result<()> {
     }
 }
 
-/// A path as part of a line of ours, without a `./` that says nothing.
+/// Formats a path for a message, without a leading `./`.
 fn shown(path: &Path) -> String {
     name(&path.strip_prefix(".").unwrap_or(path).display().to_string())
 }
@@ -218,12 +218,12 @@ mod tests {
             assert!(key_variables().all(|key| written.contains(key)) && !written.contains("{keys}"), "{written}");
             let config = Config::read(&layout.config()).unwrap_or_else(|report| panic!("{report}"));
             assert!(config.entry_agent.is_some(), "{}", template.name);
-            // Whoever begins is not asked about what we wrote, unless it reads the project's files.
+            // A new user is not asked about the template, unless its agents read the project's files.
             let reads = template.name == "project-indexer";
             let is_of_toolbox = |fact: &str| ["`filesystem`", "`search`"].iter().any(|id| fact.contains(id));
             assert!(reads != config.facts().is_empty(), "{}", template.name);
             assert!(config.facts().lines().all(is_of_toolbox), "{}", template.name);
-            // Nobody has been given plugins yet.
+            // No plugins are granted yet.
             assert!(config.plugin_dirs.is_empty() && config.agents.iter().all(|agent| agent.plugins.is_empty()));
         }
     }

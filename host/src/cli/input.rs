@@ -1,4 +1,4 @@
-//! What standard input holds: the task itself where the command line says `-`, else material for the task.
+//! Reads standard input: the task itself if the command line says `-`, otherwise material for the task.
 
 use std::{
     ffi::OsStr,
@@ -27,14 +27,14 @@ pub enum StdinMode {
     Never,
 }
 
-/// How to keep standard input out of a run.
+/// Hint on how to keep standard input out of a run.
 const LEAVE_OUT: &str = "leave it out with --stdin never or </dev/null";
 
-/// Returns the task: what the command line says, or all of standard input for `-`.
+/// Returns the task: the argument, or all of standard input for `-`.
 ///
 /// # Errors
 ///
-/// A [`Report`]: it cannot be read, or it is empty, too long or not text.
+/// A [`Report`] if the task cannot be read, or is empty, too long or not text.
 pub fn task(given: &OsStr) -> Result<String, Report> {
     let bytes = if given == "-" {
         if io::stdin().is_terminal() {
@@ -45,7 +45,7 @@ pub fn task(given: &OsStr) -> Result<String, Report> {
     } else {
         given.as_encoded_bytes().to_vec()
     };
-    // Before its text is looked at: what is too long was cut, maybe in the middle of a character.
+    // Checked before decoding: a task that is too long was cut, perhaps within a character.
     if bytes.len() > limits::TASK_BYTES {
         return Err(usage(&format!("the task has more than {} bytes", limits::TASK_BYTES))
             .hint("put it into a file and grant the agent a plugin that reads files"));
@@ -60,11 +60,11 @@ pub fn task(given: &OsStr) -> Result<String, Report> {
     Ok(task)
 }
 
-/// Returns the text on standard input, if there is any; blank input is none.
+/// Returns the text on standard input, if there is any; blank input counts as none.
 ///
 /// # Errors
 ///
-/// A [`Report`]: it cannot be read, or it is too long or not text.
+/// A [`Report`] if the input cannot be read, or is too long or not text.
 pub fn beside_task(when: StdinMode) -> Result<Option<String>, Report> {
     let bytes = match (when, stdin_kind()) {
         (StdinMode::Never, _) | (StdinMode::Auto, StdinKind::Other) => return Ok(None),
@@ -95,7 +95,7 @@ pub fn beside_task(when: StdinMode) -> Result<Option<String>, Report> {
     Ok(Some(text))
 }
 
-/// Returns the task with the text of standard input below it, between marks that the text does not hold.
+/// Returns the task followed by the text of standard input, between marks that do not occur in the text.
 pub fn with_input(task: &str, input: &str) -> String {
     const MARK: &str = "standard_input";
     let mark = match input.contains(MARK) {
@@ -109,7 +109,7 @@ pub fn with_input(task: &str, input: &str) -> String {
     )
 }
 
-/// Refuses input that no task goes with.
+/// Refuses standard input that comes without a task.
 pub fn refuse_without_task(input: Option<&str>) -> Result<(), Report> {
     match input {
         None => Ok(()),
@@ -122,18 +122,18 @@ fn usage(message: &str) -> Report {
     Report::new(ErrorKind::Usage, message)
 }
 
-/// Reads to the end, or to one byte more than `most`.
+/// Reads to the end, or at most one byte more than `most`.
 fn read_bounded(stdin: &mut StdinLock<'_>, most: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     stdin.take(most as u64 + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// Reads a pipe to its end if its first byte, or its end, comes within [`limits::STDIN_WAIT`]; else warns and returns
+/// Reads a pipe to its end if its first byte or its end comes within [`limits::STDIN_WAIT`]; otherwise warns and returns
 /// nothing.
 fn read_if_it_speaks() -> io::Result<Vec<u8>> {
     let (tell_begun, begun) = mpsc::sync_channel(1);
-    // Where nothing comes the thread waits on; it ends with the process, and nobody else reads standard input then.
+    // If nothing comes, the thread waits until the process ends; nothing else reads standard input then.
     let reader = thread::Builder::new().name("stdin".into()).spawn(move || {
         let mut stdin = io::stdin().lock();
         let first = stdin.fill_buf().map(|_| ());
@@ -151,10 +151,10 @@ fn read_if_it_speaks() -> io::Result<Vec<u8>> {
     reader.join().unwrap_or_else(|_| Err(io::Error::other("the thread that reads it crashed")))
 }
 
-/// What standard input is, as far as it matters for waiting.
+/// The kind of standard input, which decides how long to wait for it.
 enum StdinKind {
     File,
-    /// A pipe or a socket: whoever holds its other end may never close it.
+    /// A pipe or a socket, whose other end may never be closed.
     Pipe,
     /// A terminal, /dev/null, another device.
     Other,

@@ -1,4 +1,4 @@
-//! What the command line named when a session began, so that whoever resumes it need not name it again.
+//! Remembers the options with which a session began, so that they need not be repeated to resume it.
 
 use std::{
     io,
@@ -21,7 +21,7 @@ use crate::{
     session::{LaunchOptions, SessionStore},
 };
 
-/// Options of the command line that choose what a run is made of.
+/// The options of the command line that select a run's config, plugins and model.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LaunchFlags {
     pub config: Option<PathBuf>,
@@ -30,8 +30,8 @@ pub struct LaunchFlags {
 }
 
 impl LaunchFlags {
-    /// As a session keeps it whose project is in the folder `root`. Paths that are no text are not kept, nor is what is
-    /// beside them: half of a command line is another one.
+    /// Returns the options as a session in the project folder `root` stores them. If a path is not UTF-8, no option is
+    /// stored, since a partial command line would have another meaning.
     pub fn to_options(&self, root: &Path) -> LaunchOptions {
         let Self { config, plugins, model } = self;
         let kept = |path: &PathBuf| kept_path(path, root);
@@ -45,7 +45,7 @@ impl LaunchFlags {
         LaunchOptions { config, plugins, model: model.clone() }
     }
 
-    /// Adds what a session keeps, where nothing else was named. A model is one of its config.
+    /// Adds the stored options where none were given. A stored model belongs to the stored config.
     fn add(&mut self, options: &LaunchOptions, root: &Path) -> Self {
         let mut added = Self::default();
         if self.config.is_none() {
@@ -63,12 +63,12 @@ impl LaunchFlags {
         added
     }
 
-    /// Adds what the session `given` was begun with, where nothing else was named, and says so. What a session names that
-    /// was not made here by this person is left out: it may have come with the project.
+    /// Adds the options with which the session `given` began, where none were given, and prints them. Options of a session
+    /// that this user did not make here are left out: it may have come with the project.
     ///
     /// # Errors
     ///
-    /// A [`Report`] if the mark of the session cannot be checked. A session that cannot be read is told of where it is opened.
+    /// A [`Report`] if the session's mark cannot be checked. A session that cannot be read is reported where it is opened.
     pub fn recall(&mut self, given: &str, is_whole_name: bool) -> Result<(), Report> {
         let Ok(here) = std::env::current_dir() else { return Ok(()) };
         let (store, located) = match &self.config {
@@ -95,7 +95,7 @@ impl LaunchFlags {
             }
             return Ok(());
         }
-        // Of a release that did not keep them.
+        // A session of an earlier release has no stored options.
         if options.config.is_none() {
             options.config = located.as_ref().and_then(|config| kept_path(config, &root).ok());
         }
@@ -112,16 +112,16 @@ impl LaunchFlags {
     }
 }
 
-/// A path relative to `root` if it is below it, else absolute.
+/// Returns a path relative to `root` if it lies below, and an absolute one otherwise.
 fn kept_path(path: &Path, root: &Path) -> io::Result<String> {
-    // That of no config is the folder that the program is in.
+    // An empty root, which belongs to no config, means the current directory.
     let root = if root.as_os_str().is_empty() { Path::new(".") } else { root };
     let (path, root) = (std::path::absolute(path)?, std::path::absolute(root)?);
     let kept = path.strip_prefix(&root).unwrap_or(&path);
     kept.to_str().map(str::to_owned).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
-/// A path as a person would type it here.
+/// Returns a path as a person would type it here.
 fn shown_path(path: &Path) -> PathBuf {
     let below = std::env::current_dir().ok().and_then(|here| path.strip_prefix(here).ok().map(Path::to_owned));
     below.filter(|path| !path.as_os_str().is_empty()).unwrap_or_else(|| path.to_owned())
@@ -131,8 +131,9 @@ fn store(root: &Path) -> SessionStore {
     app::sessions(root, trust::own_key())
 }
 
-/// Returns the store with the session `given`: this folder's, or that of a config with which a session was begun here,
-/// together with that config. `last` is the newest of all of them. Where it is nowhere, it is this folder's.
+/// Returns the store that contains the session `given`: that of the current folder, or that of a config with which a
+/// session was begun here, together with that config. `last` is the newest session of all of them. If no store has it,
+/// returns the current folder's.
 pub fn locate(given: &str) -> (SessionStore, Option<PathBuf>) {
     let here = (store(Path::new(".")), None);
     let others = configs_begun_here().into_iter().filter_map(|config| {
@@ -160,7 +161,7 @@ pub fn locate(given: &str) -> (SessionStore, Option<PathBuf>) {
     others.find(has_it).unwrap_or(here)
 }
 
-/// For each folder the configs of other folders with which sessions were begun there, the newest last.
+/// The configs of other folders with which sessions were begun in each folder, the newest last.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct SessionConfigHistory {
     folders: Vec<FolderConfigs>,
@@ -179,7 +180,7 @@ impl SessionConfigHistory {
         text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
     }
 
-    /// Makes the config the newest of the folder, and the folder the newest of all. Returns `false` if both were.
+    /// Makes the config the newest of the folder, and the folder the newest of all. Returns `false` if both already were.
     fn add(&mut self, folder: &str, config: &str) -> bool {
         let is_newest = self
             .folders
@@ -202,7 +203,7 @@ impl SessionConfigHistory {
     }
 }
 
-/// The file of them, and this folder.
+/// Returns the path of the history file, and the current folder.
 fn begun_sessions() -> Option<(PathBuf, String)> {
     let here = std::env::current_dir().ok()?.canonicalize().ok()?;
     Some((trust::kept("sessions.json")?, here.to_str()?.to_owned()))
@@ -215,8 +216,8 @@ pub fn configs_begun_here() -> Vec<PathBuf> {
     begun.map_or(Vec::new(), |begun| begun.configs.iter().rev().map(|config| shown_path(Path::new(config))).collect())
 }
 
-/// Keeps that a session was begun here with a config of another folder. It is a convenience: where it cannot be kept, the
-/// config is named again.
+/// Stores that a session was begun here with a config of another folder. Errors are ignored: without the entry, the user
+/// names the config again.
 pub fn keep_config_begun_here(config: &Path) {
     let Some((path, here)) = begun_sessions() else { return };
     let (Ok(root), Ok(config)) = (Config::root_of(config), std::path::absolute(config)) else { return };

@@ -1,4 +1,5 @@
-//! The command line: one file a subcommand. Only here: the terminal, the environment, the process.
+//! The command line, with one file for each subcommand. Only this module uses the terminal, the environment and the
+//! process.
 
 mod ask;
 mod config;
@@ -96,17 +97,17 @@ Exit codes:
    70  a bug of ours
   130  cancelled with Ctrl-C; 143 with SIGTERM, 129 because the terminal went away";
 
-/// Runs the command that the process was called with as [`main`] does, but for compiling, which this process does itself:
-/// where instructions are counted, a process that is not counted sees another processor, and makes code for that one.
+/// Runs the command of the process like [`main`], but compiles components in this process. A tool that counts instructions
+/// needs this: a child process that is not counted sees another CPU, and would compile for that one.
 #[doc(hidden)]
 pub fn main_that_compiles_here() -> ExitCode {
     COMPILES_HERE.store(true, Ordering::Relaxed);
     main()
 }
 
-/// Runs the command that the process was called with.
+/// Runs the command with which the process was called.
 pub fn main() -> ExitCode {
-    // Before anything else is started: it must have one thread, and it is not for people.
+    // The worker must start before everything else: it needs a single thread, and people do not call it.
     if let Some(worker) = CompileWorker::from_args(std::env::args_os().skip(1)) {
         return match worker.run(&mut std::io::stdin(), &mut std::io::stdout(), || std::process::exit(1)) {
             Ok(()) => ExitCode::SUCCESS,
@@ -115,7 +116,7 @@ pub fn main() -> ExitCode {
     }
     signals::watch();
     log_to_stderr();
-    // What is contained says so itself; what is not comes out below.
+    // A contained panic is reported where it is contained; any other is reported below.
     panic::set_hook(Box::new(|info| tracing::error!("{info}")));
     let code = panic::catch_unwind(AssertUnwindSafe(|| match Cli::try_parse() {
         Ok(cli) => execute(cli.command),
@@ -141,7 +142,7 @@ pub fn main() -> ExitCode {
     ExitCode::from(code.unwrap_or_else(failed))
 }
 
-/// The machine-readable output that the command line asks for, as far as can be told if it is wrong.
+/// Returns the machine-readable format that the command line asks for, as far as a wrong command line tells.
 fn wanted_output() -> Option<RunOutputFormat> {
     let arguments: Vec<_> = std::env::args_os().skip(1).take_while(|argument| argument != "--").collect();
     let value = |at: usize| match arguments[at].to_str()?.strip_prefix("--output")? {
@@ -155,7 +156,7 @@ fn wanted_output() -> Option<RunOutputFormat> {
     })
 }
 
-/// A second word after a task is most often the rest of the task.
+/// Suggests quotes for a second word after a task, which is usually the rest of the task.
 fn suggest_quotes(error: &mut clap::Error) {
     let is_run = std::env::args_os().nth(1).is_some_and(|argument| argument == "run");
     if let (ClapKind::UnknownArgument, Some(ContextValue::String(word))) =
@@ -197,7 +198,7 @@ fn bug(panic: &(dyn Any + Send)) -> Report {
         .hint("please report it, with the command and the config if you can")
 }
 
-/// The runtime of commands that wait for single things.
+/// The runtime for commands that wait for single operations.
 struct CommandRuntime(tokio::runtime::Runtime);
 
 fn runtime() -> Result<CommandRuntime, Report> {
@@ -206,7 +207,7 @@ fn runtime() -> Result<CommandRuntime, Report> {
 }
 
 impl CommandRuntime {
-    /// Waits for `work`. At a signal it is dropped, and with it the programs that it has started, and the process ends.
+    /// Waits for `work`. A signal drops it, and with it the programs that it has started, and ends the process.
     fn block_on<T>(&self, work: impl Future<Output = T>) -> T {
         let interrupt = signals::ended();
         let done = self.0.block_on(async {
@@ -220,7 +221,7 @@ impl CommandRuntime {
     }
 }
 
-/// Our own log, off unless `SHELLY_LOG` asks for it; but for what a config asks for with the middleware `logger`.
+/// Sets up the log, which is off unless `SHELLY_LOG` enables it. The middleware `logger` always logs.
 fn log_to_stderr() {
     let filter = std::env::var("SHELLY_LOG").unwrap_or_else(|_| format!("off,{}=info", crate::agent::LOGGER_TARGET));
     let filter = tracing_subscriber::EnvFilter::new(filter);
@@ -233,18 +234,18 @@ fn environment() -> Environment {
     Arc::new(|name| std::env::var(name).ok())
 }
 
-/// The config that is named, or that is found in its usual places; an empty one otherwise.
+/// Reads the config that is named, or that is found in a usual place; otherwise returns an empty one.
 fn config(named: Option<&PathBuf>) -> Result<Config, Report> {
     config_path(named.cloned()).map_or_else(|| Ok(Config::default()), |path| Config::read(&path))
 }
 
-/// Where a config is looked for beside its project's files; one in the folder `.shelly` comes first.
+/// The name of a config beside its project's files; one in the folder `.shelly` has priority.
 const BESIDE: &str = "shelly.yaml";
 
-/// Where the config is that is named, or that is found in its usual places.
+/// Returns the path of the config that is named, or that is found in a usual place.
 fn config_path(named: Option<PathBuf>) -> Option<PathBuf> {
     named.or_else(|| {
-        // It was not asked for by name, and it may lie in somebody else's project.
+        // The user did not name the config, and it may lie in another person's project, so its path is shown.
         let found = usual(Path::new("")).inspect(|path| render::tell(&format!("config {}\n", path.display())));
         if found.is_none()
             && let Some(link) = USUAL.into_iter().map(Path::new).find(|path| path.is_file())
@@ -263,11 +264,11 @@ fn config_path(named: Option<PathBuf>) -> Option<PathBuf> {
     })
 }
 
-/// Where the config of a folder is looked for.
+/// The usual paths of a config, relative to its folder.
 const USUAL: [&str; 2] = [".shelly/config.yaml", BESIDE];
 
-/// The config of this folder. A link that leads out of the folder is passed over: it may be somebody else's, and point at
-/// any file that this person can read.
+/// Returns the config of a folder. A link that leads out of the folder is skipped: another person may have made it, and it
+/// may point at any file that this user can read.
 fn usual(folder: &Path) -> Option<PathBuf> {
     let is_inside = |path: &PathBuf| {
         let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
@@ -277,7 +278,7 @@ fn usual(folder: &Path) -> Option<PathBuf> {
     USUAL.map(|path| folder.join(path)).into_iter().find(is_inside)
 }
 
-/// The config of the nearest folder around the current one that has one.
+/// Returns the config of the nearest ancestor of the current directory that has one.
 fn above() -> Option<PathBuf> {
     let here = std::env::current_dir().ok()?;
     let around = here.ancestors().skip(1).scan(PathBuf::new(), |path, _| {
@@ -287,7 +288,7 @@ fn above() -> Option<PathBuf> {
     around.into_iter().find_map(|folder| usual(&folder))
 }
 
-/// Where plugins are looked for: where the command line says, in the person's own data, and beside the program.
+/// Returns the directories of plugins: those of the command line, of the user's own data, and beside the program.
 fn plugin_dirs(named: &[PathBuf]) -> PluginDirs {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let data = set("XDG_DATA_HOME").or_else(|| set("HOME").map(|home| home.join(".local/share")));
@@ -297,7 +298,7 @@ fn plugin_dirs(named: &[PathBuf]) -> PluginDirs {
         |program| {
             let folder = program.parent().unwrap_or(Path::new("/"));
             let mut shipped = vec![folder.join("plugins"), folder.join("..").join(INSTALLED)];
-            // Where cargo has built it, its plugins lie one level up.
+            // In a cargo build the plugins lie one level up.
             if folder.ends_with("debug") || folder.ends_with("release") {
                 shipped.push(folder.join("../plugins"));
             }
@@ -308,10 +309,10 @@ fn plugin_dirs(named: &[PathBuf]) -> PluginDirs {
     PluginDirs { named: named.to_vec(), standard, shipped, offers_standard: named.is_empty() }
 }
 
-/// `true` if components are compiled by this process itself.
+/// Set if this process compiles components itself.
 static COMPILES_HERE: AtomicBool = AtomicBool::new(false);
 
-/// Returns the settings of the compiler: each component is compiled in a process of its own, and its code is kept between runs.
+/// Returns the compiler settings: each component is compiled in a process of its own, and the code is cached between runs.
 fn compiling() -> CompileConfig {
     let site = match COMPILES_HERE.load(Ordering::Relaxed) {
         true => CompileSite::InProcess,
@@ -320,7 +321,7 @@ fn compiling() -> CompileConfig {
     CompileConfig { cache: cache_directory(), site, ..CompileConfig::default() }
 }
 
-/// Where compiled code is kept between runs.
+/// Returns the cache directory of compiled code.
 fn cache_directory() -> Option<PathBuf> {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let base = set("SHELLY_CACHE_DIR").or_else(|| {

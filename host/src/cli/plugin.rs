@@ -113,20 +113,20 @@ impl PluginCommand {
     }
 }
 
-/// The plugins that are listed.
+/// Returns the catalog of plugins to list.
 fn catalog(config: Option<&PathBuf>, plugins: &[PathBuf]) -> Result<PluginCatalog, Report> {
     let config = super::config(config)?;
     let PluginDirs { named, standard, .. } = super::plugin_dirs(plugins);
     let directories = config.plugin_directories(&named);
     let mut catalog = PluginCatalog::scan(&directories, &Arc::new(super::compiling().into()))?;
-    // Where none is named: what a config could name by its id alone.
+    // Without a named directory it has the plugins that a config can name by their id alone.
     if directories.is_empty() {
         catalog.add_all(&[vec![config.root.join(".shelly/plugins")], standard].concat());
     }
     Ok(catalog)
 }
 
-/// Lists them. A plugin that cannot be used makes the exit code say so.
+/// Lists the plugins. Returns an exit code that is not 0 if one of them cannot be used.
 fn list(config: Option<&PathBuf>, plugins: &[PathBuf], output: CliOutputFormat) -> Result<u8, Report> {
     let catalog = catalog(config, plugins)?;
     if catalog.iter().next().is_none() {
@@ -148,7 +148,7 @@ fn list(config: Option<&PathBuf>, plugins: &[PathBuf], output: CliOutputFormat) 
                 Ok(package) => {
                     let manifest = &package.manifest;
                     let kinds: Vec<_> = manifest.kinds.iter().map(|kind| kind.name()).collect();
-                    // What a runtime imports whatever its program does is nothing that the plugin asks for.
+                    // Imports that a language runtime needs anyway are no request of the plugin.
                     let wanted = Grant::default().missing(&manifest.wants).into_iter();
                     let wanted = wanted.filter(|_| !manifest.wants_are_optional).map(|missing| missing.capability);
                     let wants: Vec<_> = wanted.chain(manifest.wasi.then(|| "wasi (powerless)".into())).collect();
@@ -175,7 +175,7 @@ fn list(config: Option<&PathBuf>, plugins: &[PathBuf], output: CliOutputFormat) 
     Ok(code)
 }
 
-/// The plugin at this path, or the one of this id among those that are listed.
+/// Returns the plugin at this path, or the one with this id in the catalog.
 async fn package(
     path: &Path,
     config: Option<&PathBuf>,
@@ -213,7 +213,7 @@ fn inspect(path: &Path, config: Option<&PathBuf>, plugins: &[PathBuf], output: C
         let engine = Arc::new(PluginEngine::with_stack(Arc::clone(&compiler), limits::PLUGIN_STACK_BYTES)?);
         let folder = resolved(&package.folder);
         let settings = PluginSettings {
-            // To link it; while it is asked for its tools only log and config work.
+            // The grant is only for linking: while the tools are queried, only log and config calls work.
             grant: Grant::all_of(&manifest.wants, folder.clone()),
             mounts: vec![FolderMount { path: folder, name: ".".into() }],
             ..PluginSettings::new("inspect", "inspect")
@@ -300,7 +300,7 @@ fn certify(
     let app = App::new(config, super::plugin_dirs(plugins), super::compiling(), super::environment(), desk)?;
     let standing = app.standing(&trust::store(), is_named)?;
     let certificate = super::runtime()?.block_on(async {
-        // What follows runs code of the plugin.
+        // Certifying runs code of the plugin.
         trust::admitted(&standing, is_trusted, ask::is_attended()).await?;
         match model {
             Some(model) => app.certify_model(model).await,
@@ -337,7 +337,7 @@ fn summary(package: &PluginPackage) -> serde_json::Value {
     })
 }
 
-/// The type of a property as a person says it; that it may be null is not said.
+/// Returns the type of a property in words, without null.
 fn type_name(schema: &serde_json::Value) -> String {
     use serde_json::Value;
     let names = |list: &[Value], named: &dyn Fn(&Value) -> String| {
@@ -352,7 +352,7 @@ fn type_name(schema: &serde_json::Value) -> String {
     }
 }
 
-/// So many bytes, for people.
+/// Formats a number of bytes for people.
 pub fn size(bytes: u64) -> String {
     match bytes {
         0..1024 => format!("{bytes} B"),

@@ -75,7 +75,7 @@ fn check(
         wanted.push(None);
     }
     super::runtime()?.block_on(async {
-        // The key goes to wherever the config says.
+        // The key is sent to the address that the config names.
         trust::admitted(&standing, is_trusted, ask::is_attended()).await?;
         let mut failed = None;
         for model in wanted {
@@ -93,7 +93,7 @@ fn check(
 
 type ProbeRendering = (String, serde_json::Value);
 
-/// What is said of a model, for people and as JSON, and how it failed if it did.
+/// Formats the result for people and as JSON, and returns the kind of the failure if there was one.
 fn told(wanted: Option<&str>, probed: Result<ModelProbe, Report>) -> (ProbeRendering, Option<ErrorKind>) {
     let failed = |model: &str, message: &str, hint: Option<&str>, kind| {
         let hint_line = hint.map_or(String::new(), |hint| format!("\n        hint: {}", one_line(hint, 500)));

@@ -1,4 +1,4 @@
-//! What the terminal shows. Whatever a guest, a model or a server says is escaped here.
+//! Formats output for the terminal. Text of guests, models and servers is escaped here.
 
 use std::{
     io::{ErrorKind, IsTerminal, Write},
@@ -35,15 +35,15 @@ pub enum RunOutputFormat {
     Events,
 }
 
-/// What a run came to.
+/// The result of a run.
 pub struct RunResult<'a> {
     pub agent: &'a str,
     pub model: &'a str,
     pub answer: &'a RunAnswer,
-    /// What each agent used.
+    /// The usage of each agent.
     pub agents: Ledger,
     pub duration: Duration,
-    /// Where it was written down.
+    /// The session in which the run was recorded.
     pub session: Option<&'a str>,
 }
 
@@ -67,7 +67,7 @@ pub fn answered(result: RunResult<'_>, output: RunOutputFormat) -> u8 {
         RunOutputFormat::Text => print_for_people(&text).inspect(|()| tell_cost(&result.agents)),
         RunOutputFormat::Json | RunOutputFormat::Events => print(&json_line(&value)),
     };
-    // An answer that did not arrive is no answer.
+    // An answer that could not be printed is a failure.
     let report = match (printed, result.session) {
         (Ok(()), _) => return 0,
         (Err(report), None) => report,
@@ -76,7 +76,8 @@ pub fn answered(result: RunResult<'_>, output: RunOutputFormat) -> u8 {
     failed(&report, RunOutputFormat::Text)
 }
 
-/// What was used, as JSON, one row or a list of them. Where tokens have cost nothing no price is known: `usd` is null.
+/// Returns usage as JSON, one row or a list of them. If tokens were used at no cost the price is unknown, and `usd` is
+/// null.
 pub fn used(what: &impl Serialize) -> Value {
     let mut value = json!(what);
     let rows = match &mut value {
@@ -92,7 +93,7 @@ pub fn used(what: &impl Serialize) -> Value {
     value
 }
 
-/// Says what a run has cost, where a price of a model is known.
+/// Prints the cost of a run, if the price of a model is known.
 fn tell_cost(agents: &Ledger) {
     let total = agents.total();
     if total.usd != Usd::ZERO {
@@ -100,7 +101,7 @@ fn tell_cost(agents: &Ledger) {
     }
 }
 
-/// What was used, for people.
+/// Formats a cost for people.
 pub fn cost(tally: &UsageTally) -> String {
     match tally.usd {
         Usd::ZERO if tally.usage.total() > 0 => "unknown".into(),
@@ -108,7 +109,7 @@ pub fn cost(tally: &UsageTally) -> String {
     }
 }
 
-/// The text of the answer; where it has none, what there is instead.
+/// Returns the text of the answer, or a list of its media if it has no text.
 fn shown_answer(message: &Message) -> String {
     let text = message.text_content();
     if !text.trim().is_empty() {
@@ -126,7 +127,7 @@ pub fn failed(report: &Report, output: RunOutputFormat) -> u8 {
     failed_after(report, &Ledger::new(), None, output)
 }
 
-/// Prints the failure of a run that has spent something, and may have been written down. Returns the exit code.
+/// Prints the failure of a run that has used something and may have been recorded. Returns the exit code.
 pub fn failed_after(report: &Report, agents: &Ledger, session: Option<&str>, output: RunOutputFormat) -> u8 {
     if output != RunOutputFormat::Text {
         let code = report.kind.exit_code();
@@ -146,12 +147,12 @@ pub fn failed_after(report: &Report, agents: &Ledger, session: Option<&str>, out
     report.kind.exit_code()
 }
 
-/// The line of JSON that a failure is on standard output.
+/// Prints a failure as a line of JSON on standard output.
 pub fn failed_as_json(report: &Report) {
     say(&failure(&json!(report), report.kind.exit_code(), &Ledger::new(), None));
 }
 
-/// Says how to go on with what is written down.
+/// Prints the command that resumes a session.
 pub fn go_on(arguments: &str) {
     tell(&format!("{DIM}go on with: shelly-host session resume {}{PLAIN}\n", escaped(arguments)));
 }
@@ -168,7 +169,7 @@ fn failure(error: &Value, code: u8, agents: &Ledger, session: Option<&str>) -> V
     value
 }
 
-/// Says that the run was cancelled, and ends with this exit code.
+/// Prints that the run was cancelled with this exit code.
 pub fn cancelled(code: u8, agents: &Ledger, session: Option<&str>, output: RunOutputFormat) {
     tell("cancelled\n");
     if output == RunOutputFormat::Text {
@@ -179,13 +180,13 @@ pub fn cancelled(code: u8, agents: &Ledger, session: Option<&str>, output: RunOu
     }
 }
 
-/// Shows how a run goes.
+/// Shows the progress of a run.
 pub struct ProgressDisplay {
     output: RunOutputFormat,
     verbose: bool,
-    /// What is told once the run has begun: the first event is that it has.
+    /// Warnings from before the run; they follow its first event, which must be that it has begun.
     held: Vec<Event>,
-    /// The models that say nothing.
+    /// The models that have not begun to reply.
     silences: SilentModels,
     pieces: ReplyRedactor,
 }
@@ -195,12 +196,12 @@ impl ProgressDisplay {
         Self { output, verbose, held: Vec::new(), silences: SilentModels::default(), pieces: ReplyRedactor::default() }
     }
 
-    /// Whether what it shows goes to the terminal that questions are put on.
+    /// Returns `true` if the output goes to the terminal on which questions are asked.
     pub fn shares_the_terminal(&self) -> bool {
         self.output != RunOutputFormat::Events || std::io::stdout().is_terminal()
     }
 
-    /// What was found before the run.
+    /// Shows the notices from before the run.
     pub fn notes(&mut self, prepared: &PreparedRun, session: Option<&RunSession>) {
         if let Some(session) = session {
             let goes_on = if session.is_unfinished { ": goes on where it was interrupted" } else { "" };
@@ -221,7 +222,7 @@ impl ProgressDisplay {
         }
     }
 
-    /// One event: a line of JSON on standard output, or a line for people on standard error.
+    /// Shows an event: a line of JSON on standard output, or a line for people on standard error.
     pub fn show(&mut self, event: &Event) {
         if self.output == RunOutputFormat::Events {
             for event in std::iter::once(event).chain(&std::mem::take(&mut self.held)) {
@@ -237,12 +238,12 @@ impl ProgressDisplay {
         }
     }
 
-    /// Waits until an agent has waited so long for its model that it is told.
+    /// Waits until an agent has waited for its model so long that a line is due.
     pub async fn silence(&self) {
         self.silences.next().await;
     }
 
-    /// Tells of the agents that have waited so long.
+    /// Prints a line for each agent whose wait is due.
     pub fn tell_silence(&mut self) {
         for (agent, waited) in self.silences.overdue() {
             let (agent, seconds) = (name(&agent), waited.as_secs_f64());
@@ -250,12 +251,12 @@ impl ProgressDisplay {
         }
     }
 
-    /// The line that it is for people; none if they are not shown it.
+    /// Returns the line for people; `None` if the event is not shown to them.
     pub fn line(&self, event: &Event) -> Option<String> {
         Some(match event {
             Event::RunStarted { agent, parent, prefix, model, task, .. } => {
                 let (prefix, agent) = (name(prefix), name(agent));
-                // A team has none.
+                // A team has no model.
                 let model = if model.is_empty() { String::new() } else { format!(" on {}", name(model)) };
                 match parent {
                     None => format!("{prefix} {BOLD}{agent}{PLAIN}{model}"),
@@ -266,7 +267,7 @@ impl ProgressDisplay {
                 }
             }
             Event::ModelStarted { .. } | Event::ModelDelta { .. } | Event::MessageAdded { .. } => return None,
-            // Nobody who reads these lines is shown pieces.
+            // These lines show no partial replies.
             Event::RepliesWithheld { .. } => return None,
             Event::ModelWaits { wait: ModelWait::BatchPolling | ModelWait::BatchCompleted, .. } if !self.verbose => {
                 return None;
@@ -425,7 +426,7 @@ impl ProgressDisplay {
                 let (agent, plugin, message) = (name(agent), name(plugin), one_line(message, 200));
                 format!("{DIM}{agent}     {plugin} {level}:{PLAIN} {message}")
             }
-            // A person has the question on the screen, with the answer.
+            // The question and its answer are on the screen already.
             Event::QuestionAsked { .. } | Event::QuestionAnswered { by: AnsweredBy::Person, .. } => return None,
             Event::QuestionAnswered { by: AnsweredBy::Trust, .. } if !self.verbose => return None,
             Event::QuestionAnswered { agent, question, outcome, by, .. } => {
@@ -459,10 +460,10 @@ pub const RED: &str = "\x1b[1;31m";
 pub const GREEN: &str = "\x1b[32m";
 pub const YELLOW: &str = "\x1b[33m";
 pub const PLAIN: &str = "\x1b[0m";
-/// All of them.
+/// All of these codes.
 pub const COLOURS: [&str; 6] = [BOLD, DIM, RED, GREEN, YELLOW, PLAIN];
 
-/// Prints to standard output. A reader that closes its end of a pipe wants no more: that is no error of ours.
+/// Prints to standard output. A closed pipe is no error: its reader wants no more.
 pub fn print(text: &str) -> Result<(), Report> {
     if stdout::was_closed() {
         return Err(not_printed("it was closed when the program was started"));
@@ -476,18 +477,18 @@ pub fn print(text: &str) -> Result<(), Report> {
     }
 }
 
-/// What was to be printed is lost.
+/// Reports that output was lost.
 pub fn not_printed(cause: impl std::fmt::Display) -> Report {
     let cause = without_number(&cause.to_string());
     Report::new(crate::error::ErrorKind::Run, "cannot write to standard output").cause(cause)
 }
 
-/// Prints what others wrote. A program that reads it gets the very bytes.
+/// Prints text of others: escaped on a terminal, and otherwise unchanged except for credentials.
 pub fn print_for_people(text: &str) -> Result<(), Report> {
     if std::io::stdout().is_terminal() { print(&escaped(text)) } else { print(&without_secrets(text)) }
 }
 
-/// Tells of what is not as it should be.
+/// Prints a warning.
 pub fn warn(message: &str) {
     tell(&format!("{}\n", warning(message)));
 }
@@ -496,12 +497,12 @@ fn warning(message: &str) -> String {
     format!("{YELLOW}warning:{PLAIN} {}", indented(&escaped(message)))
 }
 
-/// Prints a line of JSON on the way: what cannot be written now is told of when the result cannot be.
+/// Prints an intermediate line of JSON. A failure is ignored here, as printing the result fails too and is reported.
 fn say(value: &Value) {
     let _ = print(&json_line(value));
 }
 
-/// JSON in which nothing is left that a terminal acts on, and no credential.
+/// Returns a line of JSON without credentials and with characters escaped that act on a terminal.
 pub fn json_line(value: &impl Serialize) -> String {
     let line = json_without_secrets(serde_json::to_string(value).unwrap_or_default());
     replaced(line, acts_on_terminal, |c| format!("\\u{:04x}", u32::from(c)))
@@ -520,14 +521,14 @@ fn time(duration: Duration) -> String {
     }
 }
 
-/// A text of many lines without anything else that a terminal would act on, and without credentials.
+/// Removes credentials from a text of many lines, and escapes all other characters that act on a terminal.
 pub fn escaped(text: &str) -> String {
     let text = without_secrets(text);
     let acts = |c: char| acts_on_terminal(c) && c != '\n' && c != '\t';
     replaced(text, acts, |c| c.escape_unicode().to_string())
 }
 
-/// The text with an escape in place of each character that is `unsafe_to_show`.
+/// Replaces each character that is `unsafe_to_show` by an escape.
 fn replaced(text: String, unsafe_to_show: impl Fn(char) -> bool, escape: impl Fn(char) -> String) -> String {
     if !text.contains(&unsafe_to_show) {
         return text;
@@ -535,12 +536,12 @@ fn replaced(text: String, unsafe_to_show: impl Fn(char) -> bool, escape: impl Fn
     text.chars().map(|c| if unsafe_to_show(c) { escape(c) } else { c.to_string() }).collect()
 }
 
-/// What somebody else named, as a part of a line of ours: it cannot begin a line of its own.
+/// Formats a name given by others as a part of a line: it cannot begin a line of its own.
 pub fn name(text: &str) -> String {
     one_line(text, 500)
 }
 
-/// The text on one line of at most `chars` characters.
+/// Returns the text on one line of at most `chars` characters.
 pub fn one_line(text: &str, chars: usize) -> String {
     let line: String = escaped(text).split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(chars) {
@@ -549,7 +550,7 @@ pub fn one_line(text: &str, chars: usize) -> String {
     }
 }
 
-/// Later lines of a text under the first.
+/// Indents the later lines of a text.
 fn indented(text: &str) -> String {
     text.trim_end().replace('\n', "\n         ")
 }

@@ -76,7 +76,7 @@ pub struct SessionResumeArgs {
     task: Option<OsString>,
 }
 
-/// What `run --help` says. The keys are those that are looked for.
+/// Returns the long help of `run`, with the environment variables that are searched for keys.
 fn about() -> String {
     let (keys, local) = (key_variables_in_words("or"), local_servers_in_words());
     format!(
@@ -127,7 +127,7 @@ pub struct CommonRunArgs {
 }
 
 impl CommonRunArgs {
-    /// What of it a session keeps.
+    /// Returns the options that a session stores.
     fn named(&self) -> LaunchFlags {
         LaunchFlags { config: self.config.clone(), plugins: self.plugins.clone(), model: self.model.clone() }
     }
@@ -144,42 +144,42 @@ impl CommonRunArgs {
         self.output
     }
 
-    /// The same for this agent.
+    /// Selects the agent.
     pub fn for_agent(self, agent: String) -> Self {
         Self { agent: Some(agent), ..self }
     }
 }
 
-/// Gives an agent a task in a session of its own. Returns the exit code.
+/// Gives an agent a task in a new session. Returns the exit code.
 pub fn once(with: CommonRunArgs, task: OsString) -> u8 {
     RunInvocation { with, task: Some(task), place: SessionTarget::New { after: None } }.execute()
 }
 
-/// What is to be done, and where it is written down.
+/// A task, its options, and the session in which it is recorded.
 struct RunInvocation {
     with: CommonRunArgs,
     task: Option<OsString>,
     place: SessionTarget,
 }
 
-/// How a run ended that had a task and a config.
+/// The end of an invocation that got as far as preparing its run.
 struct FinishedInvocation {
     outcome: InvocationOutcome,
-    /// What each agent used.
+    /// The usage of each agent.
     agents: Ledger,
-    /// The session's name.
+    /// The name of the session.
     session: Option<String>,
 }
 
 enum InvocationOutcome {
-    /// By this agent on this model.
+    /// An answer of this agent on this model.
     Answered {
         agent: String,
         model: String,
         answer: Box<RunAnswer>,
     },
     Failed(Report),
-    /// By a signal, with the exit code for it.
+    /// Cancelled by a signal, with the exit code for it.
     Cancelled(u8),
 }
 
@@ -216,7 +216,7 @@ impl RunInvocation {
         };
         let started = Instant::now();
         let end = runtime.block_on(self.run());
-        // A guest in the middle of a computation yields within a tick; nothing else is waited for.
+        // A guest in a computation yields within a tick; nothing else is waited for.
         runtime.shutdown_background();
         let FinishedInvocation { outcome, agents, session } = match end {
             Ok(end) => end,
@@ -245,7 +245,7 @@ impl RunInvocation {
         }
     }
 
-    /// Takes from the session that goes on what the command line does not name.
+    /// Takes options that the command line does not name from the session to resume.
     fn recall(&mut self) -> Result<(), Report> {
         let (id, is_whole_name) = match &self.place {
             SessionTarget::There { id, .. } => (id, false),
@@ -260,7 +260,7 @@ impl RunInvocation {
     }
 
     async fn run(&self) -> Result<FinishedInvocation, Report> {
-        // One listener for all of it: a signal between two of them would be lost.
+        // One listener covers the whole command: a signal between two of them would be lost.
         let interrupt = signals::ended();
         tokio::pin!(interrupt);
         let reads_task = self.task.as_ref().is_some_and(|task| task == "-");
@@ -294,7 +294,7 @@ impl RunInvocation {
             .with_approvals(trust::store(), self.with.trust)
             .with_logins(trust::logins());
         let agent = self.with.agent.as_deref().or(agent.as_deref());
-        // Until here files were read. From here on keys leave the machine, and plugins run.
+        // Up to here only files were read. From here on keys are sent and plugins run, so consent is needed first.
         let standing = app.standing(&trust::store(), self.with.config.is_some())?;
         let admitted = async {
             let trusted = trust::admitted(&standing, self.with.trust, is_attended).await?;
@@ -332,7 +332,7 @@ impl RunInvocation {
             tokio::select! {
                 outcome = &mut working => Ok(outcome),
                 code = &mut interrupt => {
-                    // From here on it is as if the process were gone: what is cut off now goes on when it is resumed.
+                    // The journal ends here as in a crash: what is cut off now continues when the session is resumed.
                     close(session.as_ref()).await;
                     Err(code)
                 }
@@ -345,7 +345,7 @@ impl RunInvocation {
             Ok(outcome) => outcome,
             Err(code) => {
                 exit_soon(code);
-                // Programs that it has started end now: the exit would leave them behind.
+                // The programs that it has started end now; exiting would leave them running.
                 drop(prepared);
                 app.settled().await;
                 let _ = shown.await;
@@ -354,7 +354,7 @@ impl RunInvocation {
         };
         close(session.as_ref()).await;
         app.settled().await;
-        // All that was told is shown before the last word is said, unless nobody reads it.
+        // All events are shown before the result, unless their reader is stuck.
         tokio::select! {
             biased;
             code = &mut interrupt => {
@@ -375,14 +375,14 @@ impl RunInvocation {
     }
 }
 
-/// Writes no more of a session; what could not be written has ended the run already.
+/// Closes the journal of a session. A failed write has ended the run already.
 async fn close(session: Option<&RunSession>) {
     if let Some(session) = session {
         let _ = session.journal.close().await;
     }
 }
 
-/// A cancelled run says so if it can, and ends: whoever reads its output may have stopped reading.
+/// Ends the process after a grace period, as the reader of its output may be stuck.
 fn exit_soon(code: u8) {
     std::thread::spawn(move || {
         std::thread::sleep(limits::CANCEL_GRACE);
@@ -390,16 +390,16 @@ fn exit_soon(code: u8) {
     });
 }
 
-/// Names a run: when it began, and a part by chance.
+/// Returns the name of a run: its start time and a random part.
 fn run_id() -> String {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     let mut chance = [0; 4];
-    // Without chance the time alone names it.
+    // Without random bytes the time alone is the name.
     let _ = getrandom::fill(&mut chance);
     format!("run-{:x}-{:08x}", since.as_millis(), u32::from_le_bytes(chance))
 }
 
-/// What a person can do about a model that cannot be asked; `source` is where it comes from.
+/// Returns a hint on a failed model request; `source` is where the model comes from.
 pub fn how_to_mend(fault: &Fault, source: &str, is_plugin: bool) -> String {
     let or = "or use another with --model";
     if let Some(mend) = net::mend(fault) {
@@ -427,7 +427,7 @@ pub fn how_to_mend(fault: &Fault, source: &str, is_plugin: bool) -> String {
     }
 }
 
-/// What a person can do about a request that is more than its model can take; `place` is the agent's in the config.
+/// Returns a hint on a request that exceeds its model's context window; `place` is the agent's position in the config.
 fn how_to_fit(exceeded: &WindowExceeded, place: &str) -> String {
     let WindowExceeded { model, window, fixed, unread, .. } = exceeded;
     let less = if fixed > window {

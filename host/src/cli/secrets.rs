@@ -13,10 +13,10 @@ use crate::{
     session::{SecretStream, Secrets},
 };
 
-/// The credentials of this process.
+/// The credentials that are hidden in all output of this process.
 static HIDDEN: RwLock<Option<Secrets>> = RwLock::new(None);
 
-/// Has these credentials blotted out of all that is shown from now on.
+/// Hides these credentials in all output from now on.
 pub fn hide(secrets: Secrets) {
     *HIDDEN.write().unwrap_or_else(PoisonError::into_inner) = Some(secrets);
 }
@@ -37,8 +37,8 @@ pub fn json_without_secrets(json: String) -> String {
     String::from_utf8_lossy(&clean).into_owned()
 }
 
-/// Pieces of replies that are shown as they come: what could be the beginning of a credential is held back until it is known
-/// to be none.
+/// Redacts replies that are shown as they arrive: text that may begin a credential is held back until it is known to be
+/// none.
 #[derive(Default)]
 pub struct ReplyRedactor(BTreeMap<(Arc<str>, ReplyTextKind), SecretStream>);
 
@@ -49,8 +49,8 @@ enum ReplyTextKind {
 }
 
 impl ReplyRedactor {
-    /// Takes an event, and returns the events to show now: text that may begin a credential is held back until the next piece
-    /// decides.
+    /// Takes an event, and returns the events to show now. Text that may begin a credential is held back until the next
+    /// piece decides.
     pub fn pass(&mut self, event: &Event) -> Vec<Event> {
         self.pass_by(&hidden(), event)
     }
@@ -80,7 +80,7 @@ impl ReplyRedactor {
         events
     }
 
-    /// Ends the pieces of one agent and kind. Returns the text that was held back, if there is any.
+    /// Ends the text of one agent and kind. Returns the text that was held back, if there is any.
     fn end(&mut self, agent: &Arc<str>, kind: ReplyTextKind) -> Option<Event> {
         let mut stream = self.0.remove(&(Arc::clone(agent), kind))?;
         shown(agent, kind, stream.finish())

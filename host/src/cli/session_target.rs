@@ -1,4 +1,4 @@
-//! Where a run is written down, and what of it is left to be done.
+//! The session in which a run is recorded, and the work that is left in it.
 
 use std::path::Path;
 
@@ -15,14 +15,14 @@ use crate::{
     session::{JournalLineContent, SessionError, SessionHeader, SessionStore},
 };
 
-/// Where a run is written down.
+/// The session in which a run is recorded.
 pub enum SessionTarget {
     Nowhere,
     /// In a new session, which may follow another one.
     New {
         after: Option<String>,
     },
-    /// In the session of this name, which is made if it is not there.
+    /// In the session of this name, which is created if it does not exist.
     Named(String),
     There {
         id: String,
@@ -30,7 +30,7 @@ pub enum SessionTarget {
     },
 }
 
-/// A session in which nothing is left to be done, and what was answered there last.
+/// A session without work left, and its last answer.
 pub struct CompletedSession {
     pub header: SessionHeader,
     pub agents: Ledger,
@@ -38,7 +38,7 @@ pub struct CompletedSession {
 }
 
 impl SessionTarget {
-    /// The session as the app is told of it, and the agent that was at work there.
+    /// Returns the recording for the app, and the agent of an existing session.
     pub fn recording(
         &self,
         config: &Config,
@@ -75,8 +75,8 @@ impl SessionTarget {
         Ok((Recording::Existing { id, up_to_damage, is_trusted: false }, Some(agent)))
     }
 
-    /// The session, if it is one in which nothing is left to be done: whoever asks for no more than that need not change
-    /// it. What cannot be read is told of where it is opened.
+    /// Returns the session if no work is left in it, so that it need not be opened for writing. A session that cannot be
+    /// read is reported where it is opened.
     pub fn over(&self, config: &Config) -> Result<Option<CompletedSession>, Report> {
         let Self::There { id, .. } = self else { return Ok(None) };
         let store = sessions(&config.root, trust::own_key());
@@ -109,12 +109,12 @@ fn read(store: &SessionStore, id: &str) -> Result<(SessionHeader, JournalState),
     Ok((header, JournalState::of(records).map_err(|error| error.to_string())?))
 }
 
-/// The arguments with which a session is gone on with that was run with these.
+/// Returns the `session resume` arguments for a session started with these options.
 pub fn resume_arguments(id: &str, config: Option<&Path>, plugins: &[impl AsRef<Path>]) -> String {
     format!("{id}{}", words_of(config, plugins, None))
 }
 
-/// These options as they are typed, with a blank before each.
+/// Formats these options as a person types them, with a blank before each.
 pub fn words_of(config: Option<&Path>, plugins: &[impl AsRef<Path>], model: Option<&str>) -> String {
     let config = config.into_iter().map(|path| ("--config", path.to_string_lossy()));
     let plugins = plugins.iter().map(|path| ("--plugins", path.as_ref().to_string_lossy()));
@@ -122,7 +122,7 @@ pub fn words_of(config: Option<&Path>, plugins: &[impl AsRef<Path>], model: Opti
     config.chain(plugins).chain(model).map(|(flag, value)| format!(" {flag} {}", quoted(&value))).collect()
 }
 
-/// A word as a shell takes it.
+/// Quotes a word for a shell.
 fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "_./:=@%+,-".contains(c);
     match !word.is_empty() && word.chars().all(is_plain) {
@@ -131,16 +131,17 @@ fn quoted(word: &str) -> String {
     }
 }
 
-/// What is left to do.
+/// The work that is left.
 pub enum PendingWork {
-    /// A run was interrupted. It may be told something more.
+    /// Finishes an interrupted run, which may be given further messages.
     Finish(Vec<Message>),
-    /// A run begins with this; with nothing it goes on with the conversation.
+    /// Begins a run with these messages; without any it continues the conversation.
     Begin(Vec<Message>),
 }
 
 impl PendingWork {
-    /// A session that was damaged can have nothing left to be done: that is told once all else was.
+    /// Returns the work that is left, or an error if there is none. That error comes only here for a damaged session,
+    /// which has to be opened first.
     pub fn of(session: Option<&RunSession>, task: Option<String>) -> Result<Self, Report> {
         let task = task.map(Message::user);
         let Some(session) = session else { return Ok(Self::Begin(task.into_iter().collect())) };

@@ -1,7 +1,7 @@
 //! Signals that end a command: Ctrl-C, SIGTERM, and SIGHUP when the terminal goes away.
 //!
-//! They are watched from the first line of `main` on, by a thread of their own, so that none is lost while a command reads
-//! plugin folders or compiles without looking at anything else. A command that can end in good manners waits for [`ended`].
+//! A thread watches them from the first line of `main` on, so that none is lost while a command reads plugin folders or
+//! compiles. A command that can end in an orderly way waits for [`ended`].
 
 use std::{
     sync::{
@@ -22,12 +22,13 @@ pub const INTERRUPTED: u8 = 128 + 2;
 /// The exit code for the first signal that came.
 static SIGNALLED: LazyLock<watch::Sender<Option<u8>>> = LazyLock::new(|| watch::Sender::new(None));
 
-/// Futures of [`ended`] that have been made and not yet told of a signal.
+/// The number of futures of [`ended`] that have not seen a signal yet.
 static WAITING: AtomicUsize = AtomicUsize::new(0);
 
-/// Watches signals until the process ends. Returns once the handlers are installed. If no command waits in [`ended`], a signal
-/// ends the process at once. If one waits but has not noticed the signal within [`limits::CANCEL_GRACE`], because it is in
-/// the middle of reading or compiling, the process ends then. A second signal after that ends it at once. Where no thread can be made, signals keep their usual effect.
+/// Watches signals until the process ends. Returns once the handlers are installed. If no command waits in [`ended`], a
+/// signal ends the process at once. If one waits but has not noticed the signal within [`limits::CANCEL_GRACE`], because
+/// it is reading or compiling, the process ends then. A second signal after that ends it at once. If no thread can be
+/// started, signals keep their default effect.
 pub fn watch() {
     let (ready, watched) = std::sync::mpsc::sync_channel(1);
     let watching = move || {
@@ -37,13 +38,13 @@ pub fn watch() {
             let _ = ready.send(());
             let Some(mut signals) = signals else { return };
             let code = signals.next().await;
-            // Before a command is told: it waits no longer then.
+            // Read before the command is told, after which it no longer waits.
             let is_awaited = WAITING.load(Ordering::SeqCst) > 0;
             SIGNALLED.send_replace(Some(code));
             if is_awaited {
                 tokio::time::sleep(limits::CANCEL_GRACE).await;
                 if WAITING.load(Ordering::SeqCst) == 0 {
-                    // The command has been told, and ends by itself; a second signal does not wait for it.
+                    // The command has noticed and ends by itself; a second signal does not wait for it.
                     signals.next().await;
                 }
             }
@@ -51,13 +52,13 @@ pub fn watch() {
         });
     };
     if thread::Builder::new().name("signals".into()).spawn(watching).is_ok() {
-        // An error means that the thread has ended without watching.
+        // An error means that the thread ended without watching.
         let _ = watched.recv();
     }
 }
 
-/// Says that the command is cancelled, and ends the process with this exit code. Whoever reads what it says may have stopped
-/// reading: it ends after [`limits::CANCEL_GRACE`] in any case.
+/// Prints that the command is cancelled, and ends the process with this exit code. It ends after [`limits::CANCEL_GRACE`]
+/// even if nobody reads its output.
 pub fn exit(code: u8) -> ! {
     let (tell_done, done) = std::sync::mpsc::sync_channel(1);
     let telling = move || {
@@ -70,8 +71,8 @@ pub fn exit(code: u8) -> ! {
     std::process::exit(i32::from(code))
 }
 
-/// Returns a future of the exit code for the first signal that ends a command, also one that came before. From this call until
-/// the future is ready or dropped, a signal leaves the command [`limits::CANCEL_GRACE`] to end by itself.
+/// Returns a future of the exit code for the first signal that ends a command, including one that came before. From this
+/// call until the future is ready or dropped, a signal leaves the command [`limits::CANCEL_GRACE`] to end by itself.
 pub fn ended() -> impl Future<Output = u8> {
     let waiting = WaitingCommand::new();
     async move {
@@ -105,13 +106,13 @@ impl Drop for WaitingCommand {
 struct EndSignals {
     interrupt: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
-    /// `None` if whoever started this wants it ignored.
+    /// `None` if the parent process wants it ignored.
     hang_up: Option<tokio::signal::unix::Signal>,
 }
 
 #[cfg(unix)]
 impl EndSignals {
-    /// `None` if they cannot be listened for.
+    /// Installs the handlers; `None` if that fails.
     fn listen() -> Option<Self> {
         use tokio::signal::unix::{SignalKind, signal};
         let hang_up = match is_ignored(HANG_UP) {
@@ -125,7 +126,7 @@ impl EndSignals {
         })
     }
 
-    /// Waits for one of them. Returns the exit code for it.
+    /// Waits for a signal. Returns its exit code.
     async fn next(&mut self) -> u8 {
         let Self { interrupt, terminate, hang_up } = self;
         let hang_up = async {
@@ -164,15 +165,15 @@ impl EndSignals {
     }
 }
 
-/// Whether whoever started this wants the signal ignored, as `nohup` does: that stays so. Where it cannot be told it is left
-/// alone, too.
+/// Returns `true` if the parent process wants the signal ignored, as `nohup` does, so that it stays ignored. Returns
+/// `true` also if that cannot be determined.
 #[cfg(unix)]
 fn is_ignored(number: u8) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     ignored(&status).is_none_or(|mask| mask & (1 << (number - 1)) != 0)
 }
 
-/// The signals that a process ignores, as its status says it, one bit each.
+/// Returns the signals that a process ignores according to its status, one bit each.
 #[cfg(unix)]
 fn ignored(status: &str) -> Option<u64> {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;

@@ -1,4 +1,4 @@
-//! Models that say nothing: how long agents have waited for them.
+//! Tracks how long agents have waited for models that have not begun to reply.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -12,19 +12,19 @@ pub struct SilentModels(BTreeMap<Arc<str>, SilentModel>);
 
 struct SilentModel {
     since: Instant,
-    /// When it is told next.
+    /// The time at which it is reported next.
     due: Instant,
 }
 
 impl SilentModels {
-    /// Notes what an event says of an agent and its model.
+    /// Updates the state from an event.
     pub fn note(&mut self, event: &Event) {
         match event {
             Event::ModelStarted { agent, .. } => {
                 let since = Instant::now();
                 self.0.insert(Arc::clone(agent), SilentModel { since, due: since + limits::MODEL_QUIET_TOLD });
             }
-            // A line of its own tells of that.
+            // This event has a line of its own.
             Event::ModelWaits { agent, .. } => {
                 if let Some(silence) = self.0.get_mut(agent) {
                     silence.due = Instant::now() + limits::MODEL_QUIET_TOLD;
@@ -37,7 +37,7 @@ impl SilentModels {
         }
     }
 
-    /// Waits until one is to be told.
+    /// Waits until an agent is due to be reported.
     pub async fn next(&self) {
         match self.0.values().map(|silence| silence.due).min() {
             Some(due) => sleep_until(due).await,
@@ -45,8 +45,7 @@ impl SilentModels {
         }
     }
 
-    /// Returns the agents that are to be told of now, and how long each has waited. Each is told of again once it has waited
-    /// twice as long.
+    /// Returns the agents that are due, and how long each has waited. Each is due again once it has waited twice as long.
     pub fn overdue(&mut self) -> Vec<(Arc<str>, Duration)> {
         let now = Instant::now();
         let due = self.0.iter_mut().filter(|(_, silence)| silence.due <= now);
@@ -77,7 +76,7 @@ mod tests {
         }
         let quiet = limits::MODEL_QUIET_TOLD.as_secs();
         assert_eq!(told, [quiet, 2 * quiet, 4 * quiet].map(|seconds| ("ada".to_owned(), seconds)));
-        // What is told otherwise, and a reply that begins.
+        // An event with a line of its own, and a reply that begins.
         silences.note(&started("bob"));
         let (agent, model, detail) = ("ada".into(), "m".into(), String::new());
         silences.note(&Event::ModelWaits { agent, model, wait: ModelWait::Retry, detail });

@@ -1,17 +1,17 @@
-//! Whether standard output was there when the program was started.
+//! Detects a standard output that was closed when the program was started.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 static WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 
-/// Returns `true` if the program was started without a standard output, as by `>&-` in a shell: what is written to it is
-/// lost, and no write says so.
+/// Returns `true` if the program was started without a standard output, as by `>&-` in a shell. Output is then lost
+/// without an error.
 pub fn was_closed() -> bool {
     WAS_CLOSED.load(Ordering::Relaxed)
 }
 
-/// Looks before the runtime of the language does, which opens /dev/null where standard output is closed: afterwards that
-/// cannot be told from a /dev/null that somebody chose.
+/// Checks before the runtime of the language starts, which opens /dev/null in place of a closed standard output.
+/// Afterwards that cannot be told from a /dev/null that the user chose.
 #[cfg(target_os = "linux")]
 mod before_main {
     use std::{os::fd::BorrowedFd, sync::atomic::Ordering};
@@ -23,7 +23,7 @@ mod before_main {
     static LOOK: extern "C" fn() = look;
 
     extern "C" fn look() {
-        // SAFETY: the number is no more than handed to the system, which says if nothing is open under it.
+        // SAFETY: the number is only passed to the system, which reports if nothing is open under it.
         let stdout = unsafe { BorrowedFd::borrow_raw(1) };
         let is_closed = rustix::io::fcntl_getfd(stdout) == Err(rustix::io::Errno::BADF);
         super::WAS_CLOSED.store(is_closed, Ordering::Relaxed);

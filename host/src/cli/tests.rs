@@ -151,7 +151,7 @@ const SHOWN: [(&str, &str, &str); 133] = [
     ("session prune --output", "sessions/shown.rs", "old_sessions_are_removed_and_those_that_could_go_on_stay"),
 ];
 
-/// The flags of a command and those below it, each with how it is written. What is hidden is for tests alone.
+/// Collects the visible flags of a command and its subcommands; hidden ones are only for tests.
 fn flags(command: &clap::Command, path: &str, found: &mut BTreeMap<String, String>) {
     for below in command.get_subcommands().filter(|below| below.get_name() != "help" && !below.is_hide_set()) {
         flags(below, format!("{path} {}", below.get_name()).trim(), found);

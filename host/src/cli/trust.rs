@@ -1,4 +1,4 @@
-//! Before what the files of a project name is acted on, the person is shown it and asked.
+//! Shows the person what the files of a project name, and asks for consent before it is acted on.
 
 use std::path::{Path, PathBuf};
 
@@ -57,7 +57,7 @@ impl ConfigTrustArgs {
         let config = super::config(self.config.as_ref())?;
         let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
         let app = App::new(config, super::plugin_dirs(&self.plugins), super::compiling(), super::environment(), desk)?;
-        // What it approves of the tools of MCP servers is known by what they were met with.
+        // The digest of a trusted MCP tool depends on the approvals of its server.
         let standing = app.with_approvals(store(), false).standing(&store(), self.config.is_some())?;
         let facts = standing.facts();
         if facts.is_empty() {
@@ -94,33 +94,33 @@ impl ConfigTrustArgs {
     }
 
     fn forget(self) -> Result<(), Report> {
-        // Whatever is wrong with the config.
+        // This works whatever is wrong with the config.
         let root = super::config_path(self.config).and_then(|path| Config::root_of(&path).ok());
         let was_trusted = store().forget(&root.unwrap_or_default()).map_err(|error| error.report())?;
         print(if was_trusted { "nothing is trusted any more" } else { "nothing was trusted" })
     }
 }
 
-/// Where it is kept what the person trusts: in the person's own data, where no project reaches.
+/// Returns the store of the person's consent, in the person's own data, which no project can reach.
 pub fn store() -> TrustStore {
     TrustStore::new(kept("trust.json"))
 }
 
-/// The key by which the sessions are known that this person has made.
+/// Returns the key that marks the sessions of this person.
 pub fn own_key() -> UserKey {
     UserKey::new(kept("session.key"))
 }
 
-/// Where the logins at MCP servers are kept.
+/// Returns the store of logins at MCP servers.
 pub fn logins() -> Option<TokenStore> {
     kept("mcp").map(TokenStore::in_folder)
 }
 
-/// Where a file of the person's own data lies.
+/// Returns the path of a file in the person's own data; `None` if no directory for it is set.
 pub fn kept(name: &str) -> Option<PathBuf> {
     let set = |name: &str| {
         let value = std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-        // A relative one would be in the project.
+        // A relative path would lie in the project.
         value.filter(|path| path.is_absolute())
     };
     let home = || set("HOME").map(|home| home.join(".local/state"));
@@ -128,8 +128,8 @@ pub fn kept(name: &str) -> Option<PathBuf> {
     base.map(|base| base.join("shelly-host").join(name))
 }
 
-/// Asks the person about what is new, unless it is `given` that all of it is trusted in this run. What may be done without
-/// asking then.
+/// Asks the person about new facts, unless consent for this run is `given`. Returns the subjects that are then trusted
+/// without a question.
 pub async fn admitted(
     standing: &ProjectTrustStatus,
     given: bool,
@@ -145,13 +145,12 @@ pub async fn admitted(
     standing.trusted()
 }
 
-/// Whether all of it is trusted, or it is `given` that it is. For where nobody can be asked.
+/// Checks that all facts are trusted, or that consent is `given`, where nobody can be asked.
 pub fn check(standing: &ProjectTrustStatus, given: bool) -> Result<(), Report> {
     if standing.is_trusted() || given { Ok(()) } else { Err(refused(standing)) }
 }
 
-/// Asks the person about a session that may be somebody else's, unless it is `given` that it may be gone on with in this
-/// run.
+/// Asks the person about a session that another person may have made, unless consent to resume it is `given`.
 pub async fn admit_session(
     store: &SessionStore,
     recording: &mut Recording,
@@ -176,12 +175,12 @@ pub async fn admit_session(
     Ok(())
 }
 
-/// How a person accepted a session.
+/// A person's consent to resume a session.
 #[derive(Debug, PartialEq, Eq)]
 enum SessionConsent {
-    /// It is marked as theirs, as far as they were asked about it.
+    /// The session was marked as the person's own, up to the content that was shown.
     Marked,
-    /// For this run, whatever is in it.
+    /// The consent covers this run, whatever the session contains.
     ThisRun,
 }
 
@@ -225,7 +224,7 @@ async fn ask_about(
 async fn ask(standing: &ProjectTrustStatus, put: impl AsyncFnOnce(String) -> Consent) -> Result<(), Report> {
     check_length(standing)?;
     match put(question(standing)).await {
-        // Said now, it holds now.
+        // Consent that cannot be stored still holds for this run.
         Consent::Yes => standing.keep().unwrap_or_else(|report| warn(&format!("it is trusted this once: {report}"))),
         Consent::Once => {}
         Consent::No => return Err(declined()),
@@ -245,7 +244,7 @@ fn question(standing: &ProjectTrustStatus) -> String {
     format!("{what}:\n{}{lines}", changed_instructions(standing))
 }
 
-/// Shows the changes of instruction files: as many lines as a person can look over.
+/// Formats the changes of instruction files, up to as many lines as a person can review.
 fn changed_instructions(standing: &ProjectTrustStatus) -> String {
     let changed = standing.changed_instructions();
     let mut lines = changed.iter().flat_map(|change| change.lines());
@@ -257,7 +256,7 @@ fn changed_instructions(standing: &ProjectTrustStatus) -> String {
     }
 }
 
-/// Nobody is asked about what cannot be shown.
+/// Refuses to ask about more facts than can be shown.
 fn check_length(standing: &ProjectTrustStatus) -> Result<(), Report> {
     if standing.new_facts().can_be_shown() {
         return Ok(());
@@ -292,15 +291,15 @@ fn refused(standing: &ProjectTrustStatus) -> Report {
     )
 }
 
-/// The person has seen all of it, and has said no.
+/// Reports that the person refused consent.
 fn declined() -> Report {
     Report::new(ErrorKind::Usage, "the files of this project are not trusted")
         .cause("you said no")
         .hint("to be asked again run it again; `shelly-host config check` shows what they name")
 }
 
-/// Facts for a person, without the ends of lines: those about one thing together, the most dangerous first. What does little
-/// by itself stands in one line, if it has the same mark.
+/// Formats facts for a person, one string for each line. Facts about one subject stand together, the most dangerous first;
+/// those of little risk with the same mark share a line.
 fn listed(facts: &TrustFacts, mark: impl Fn(&str) -> &'static str) -> Vec<String> {
     let mut shown_lines = Vec::new();
     for FactGroup { subject, lines } in facts.groups() {
@@ -325,12 +324,12 @@ fn listed(facts: &TrustFacts, mark: impl Fn(&str) -> &'static str) -> Vec<String
     shown_lines
 }
 
-/// A line of a fact. Those that are asked about are never cut.
+/// Formats the line of a fact. Facts that are asked about are never cut.
 fn shown(line: &str) -> String {
     cut(&escaped(line), limits::FACT_CHARS)
 }
 
-/// How it stands, for whoever looks at the config, on standard error.
+/// Prints the state of trust on standard error, for a person who checks the config.
 pub fn tell_standing(standing: &ProjectTrustStatus, path: &Path) {
     let path = name(&path.display().to_string());
     match (standing.facts().is_empty(), standing.is_trusted()) {
@@ -343,7 +342,7 @@ pub fn tell_standing(standing: &ProjectTrustStatus, path: &Path) {
     }
 }
 
-/// How it stands, for programs.
+/// Returns the state of trust as JSON.
 pub fn standing_json(standing: &ProjectTrustStatus) -> Value {
     let facts = standing.facts();
     json!({
@@ -430,7 +429,7 @@ mod tests {
             assert_eq!(goes_on(&mine, false).await, is_kept, "{consent:?}");
         }
         assert!(!goes_on(&theirs, false).await, "it has one mark");
-        // Where it cannot be kept it holds once.
+        // Consent that cannot be stored holds once.
         let nowhere = store(None);
         let review = nowhere.review("s").unwrap();
         let accepted = ask_about(&nowhere, "s", &review, async |_| Consent::Yes).await.unwrap();

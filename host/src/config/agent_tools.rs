@@ -1,4 +1,4 @@
-//! Agents that other agents have as tools.
+//! The key `agent_tools`: agents that another agent calls as tools.
 
 use std::fmt;
 
@@ -14,42 +14,42 @@ use crate::{
     error::{ErrorKind, Report},
 };
 
-/// An agent that another one has as a tool: its name, or a mapping with more.
+/// An agent or team that another agent calls as a tool: a name, or a mapping with options.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentToolUse {
-    /// The agent, by its name.
+    /// The name of the agent or team.
     pub agent: String,
-    /// What the tool is called; none: as the agent, in letters that a tool's name can have.
+    /// The name of the tool; `None`: the agent's name, reduced to the characters that a tool name may have.
     pub name: Option<String>,
-    /// What it is good for, for the model; none: what the agent is good for.
+    /// The description that the model sees; `None`: the agent's description.
     pub description: Option<String>,
-    /// In which conversation the agent works.
+    /// The conversation in which the agent works.
     pub conversation: ConversationMode,
-    /// JSON Schema of the arguments; none: `task`, a text.
+    /// JSON Schema of the arguments; `None`: one text `task`.
     pub input_schema: Option<Value>,
-    /// What the agent is told before what it is given.
+    /// Instruction that the agent is given before the arguments of the call.
     pub instruction: String,
 }
 
 impl AgentToolUse {
-    /// How it is a tool.
+    /// Returns the options of the tool.
     pub fn as_tool(&self) -> AgentToolOptions {
         let Self { agent: _, name, description, conversation, input_schema, instruction } = self.clone();
         AgentToolOptions { name, description, conversation, input_schema, instruction }
     }
 
-    /// The tool, of an agent that is good for this.
+    /// Builds the tool for an agent with the description `about`.
     ///
     /// # Errors
     ///
-    /// [`AgentToolError`].
+    /// [`AgentToolError`] if the options cannot make a tool.
     pub fn tool(&self, about: &str) -> Result<AgentTool, AgentToolError> {
         AgentTool::registered(self.agent.as_str(), about, self.as_tool())
     }
 }
 
 impl Config {
-    /// Whether what an agent has as tools can be such.
+    /// Checks the agents that `agent` has as tools: each exists, may be started, and gets a free tool name.
     pub(super) fn check_tools_of(&self, agent: &AgentConfig) -> Result<(), Report> {
         let place = format!("agents.{}.agent_tools", agent.name);
         let wrong = |what: String| Report::new(ErrorKind::Usage, format!("{place}: {what}"));

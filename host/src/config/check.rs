@@ -1,4 +1,4 @@
-//! What serde cannot see: names that must be unique, references that must lead somewhere, bounds.
+//! Checks that serde cannot express: unique names, references and bounds.
 
 use super::{
     AgentConfig, Config, HostToolbox, LimitsConfig, ShippedToolbox, ToolboxUse, egress::check_way_out, unknown,
@@ -8,7 +8,7 @@ use crate::{
     limits,
 };
 
-/// Mistakes as they are found, each once.
+/// The mistakes found so far, each once.
 #[derive(Default)]
 pub(super) struct ConfigErrorCollector(Vec<Report>);
 
@@ -23,7 +23,7 @@ impl ConfigErrorCollector {
 }
 
 impl Config {
-    /// Returns all that makes it unusable, in the order in which it was always looked for.
+    /// Returns all mistakes that make the config unusable, in a stable order.
     pub(super) fn mistakes(&self) -> Vec<Report> {
         let mut found = ConfigErrorCollector::default();
         found.note(unique("providers", self.providers.iter().map(|provider| provider.name.as_str())));
@@ -57,7 +57,8 @@ impl Config {
         found.0
     }
 
-    /// The limits of all plugins, of each plugin of an agent and of each model, with their places.
+    /// Returns the limits of all plugins, of each plugin of an agent and of each model, with their positions in the
+    /// config.
     fn each_limits(&self) -> impl Iterator<Item = (String, &LimitsConfig)> {
         let of_agents = self.everyone().flat_map(|agent| {
             let place = agent.place();
@@ -68,21 +69,21 @@ impl Config {
         [("limits".to_owned(), &self.limits)].into_iter().chain(of_agents).chain(of_models)
     }
 
-    /// Bytes of memory of the call that is given most.
+    /// Returns the largest memory limit in bytes that any plugin call is given.
     pub fn largest_memory_bytes(&self) -> usize {
         let named = self.each_limits().filter_map(|(_, limits)| limits.memory_bytes);
         let most = named.max().map_or(0, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
         most.max(limits::PLUGIN_MEMORY_BYTES)
     }
 
-    /// Whether others may go along what its agents and teams need, though it has mistakes: names are names of one thing, and
-    /// there is no circle.
+    /// Returns `true` if the references between agents and teams can be followed although there are mistakes: names are
+    /// unique, and no agent needs itself.
     pub(super) fn is_sound(&self) -> bool {
         let lists = [unique("", self.everyone().map(|who| who.name.as_str())), self.check_circles()];
         lists.iter().all(Result::is_ok)
     }
 
-    /// What one agent or team names.
+    /// Checks the names that one agent or team refers to, and its options.
     fn check_one(&self, agent: &AgentConfig, found: &mut ConfigErrorCollector) {
         let names = || self.providers.iter().map(|provider| provider.name.as_str());
         let servers = || self.mcp_servers.iter().map(|server| server.name.as_str());
@@ -135,7 +136,7 @@ fn wrong(message: String) -> Result<(), Report> {
     Err(Report::new(ErrorKind::Usage, message))
 }
 
-/// A plugin is there once: as a toolbox or as a plugin, and under one toolbox.
+/// Refuses a shipped plugin that one agent has twice: under two toolboxes, or as a toolbox and under `plugins`.
 fn check_shipped(agent: &AgentConfig) -> Result<(), Report> {
     let mut had: Vec<&str> = Vec::new();
     for uses in agent.toolboxes.iter().filter_map(ToolboxUse::shipped) {

@@ -1,4 +1,4 @@
-//! The config as it holds: every key, with what holds where the file says nothing or 0.
+//! The effective config: every key with the value that applies, defaults filled in.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -20,64 +20,64 @@ use crate::{
     provider::WireApi,
 };
 
-/// The config as it holds. Its JSON is that of its keys; secrets are masked in it.
+/// The effective config. It serializes with the keys of the file; secrets are masked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EffectiveConfig(EffectiveSetting);
 
-/// What is known of a config beyond its file.
+/// Facts about a config that are not in its file.
 #[derive(Debug, Clone, Default)]
 pub struct ConfigRuntimeInfo {
-    /// Where plugins are looked for.
+    /// The directories that are searched for plugins.
     pub plugin_dirs: Vec<PathBuf>,
-    /// The guest memory of all plugins together, in bytes, and where that comes from; `None` where nobody has looked.
+    /// The guest memory of all plugins together in bytes, and its source; `None` if it was not determined.
     pub guest_memory: Option<(u64, &'static str)>,
-    /// What each provider costs, if that is known.
+    /// The price of each provider, if it is known.
     pub prices: Vec<Option<Price>>,
-    /// Of each agent.
+    /// One entry for each agent.
     pub agents: Vec<AgentRuntimeInfo>,
-    /// Of each team, what it has as an agent has it.
+    /// One entry for each team, for the keys that a team shares with agents.
     pub teams: Vec<AgentRuntimeInfo>,
 }
 
-/// What is known of an agent beyond the config.
+/// Facts about an agent that are not in the config.
 #[derive(Debug, Clone, Default)]
 pub struct AgentRuntimeInfo {
-    /// The tools of each of its toolboxes.
+    /// The tool names of each of its toolboxes.
     pub toolboxes: Vec<Vec<String>>,
     /// The names of its skills.
     pub skills: Vec<String>,
     /// Its plugins, in the order of [`AgentConfig::all_plugins`].
     pub plugins: Vec<PluginRuntimeInfo>,
-    /// In which order what stands around its work is called.
+    /// The order in which its effects and middleware are called.
     pub order: StepOrder,
 }
 
-/// What is known of a plugin of an agent beyond the config.
+/// Facts about a plugin of an agent that are not in the config.
 #[derive(Debug, Clone, Default)]
 pub struct PluginRuntimeInfo {
-    /// Its kinds.
+    /// The names of its kinds.
     pub kinds: Vec<&'static str>,
-    /// Whether it has WASI's base, in which nothing has any power that is not granted.
+    /// `true` if its manifest declares WASI's base interfaces, which give it no capability that is not granted.
     pub wasi: bool,
-    /// What its failure means where the config does not say.
+    /// The `on_failure` of its manifest, which applies if the config sets none.
     pub on_failure: OnFailure,
 }
 
-/// In which order effects and middleware are called: their names, of middleware the outermost first.
+/// The names of effects and middleware in the order of their calls; the outermost middleware comes first.
 #[derive(Debug, Clone, Default)]
 pub struct StepOrder {
     /// Effects.
     pub effects: Vec<String>,
-    /// Around runs.
+    /// Run middleware.
     pub runs: Vec<String>,
-    /// Around requests to models.
+    /// Model middleware.
     pub requests: Vec<String>,
-    /// Around tool calls.
+    /// Tool middleware.
     pub calls: Vec<String>,
 }
 
 impl EffectiveConfig {
-    /// What holds of `config`, with one entry in `known` for each of its providers, agents, toolboxes and plugins.
+    /// Builds the effective config. `known` has one entry for each provider, agent, toolbox and plugin of `config`.
     pub fn new(config: &Config, known: &ConfigRuntimeInfo) -> Self {
         let Config {
             providers,
@@ -95,7 +95,7 @@ impl EffectiveConfig {
             runs,
             limits: bounds,
             root,
-            // What was approved is no part of it.
+            // Approvals are not part of the file.
             approved: _,
             file: _,
         } = config;
@@ -148,7 +148,7 @@ impl EffectiveConfig {
         ]))
     }
 
-    /// As YAML, with comments that say where a value comes from.
+    /// Returns the config as YAML, with comments that name the source of a value.
     pub fn to_yaml(&self) -> String {
         self.0.to_yaml()
     }
@@ -303,7 +303,7 @@ fn provider(provider: &ProviderConfig, config: &Config, price: Option<Price>) ->
     map(keys)
 }
 
-/// Where it is, and never what: no value of one stands in a config.
+/// Shows where a credential comes from, and never its value.
 fn credential(credential: &CredentialConfig, config: &Config) -> EffectiveSetting {
     let CredentialConfig { name, env, file, command, audience, auth } = credential;
     let source = match (env, file) {
@@ -369,7 +369,7 @@ fn agent_setting(agent: &AgentConfig, config: &Config, known: &AgentRuntimeInfo)
         ceiling,
         delegable,
         options,
-        // Those are of teams.
+        // Only teams have these.
         coordinator: _,
         list: _,
     } = agent;
@@ -422,7 +422,7 @@ fn prefix_setting(prefix: Option<&str>) -> EffectiveSetting {
     or(prefix.filter(|prefix| !prefix.is_empty()), DEFAULT_PREFIX, "default")
 }
 
-/// An effect or a middleware; `plugins` goes on behind what is known of it.
+/// Shows an effect or a middleware. A step that is a plugin takes the next item of `plugins`.
 fn one_step<'a>(
     step: &StepUse,
     plugins: &mut impl Iterator<Item = &'a PluginRuntimeInfo>,

@@ -1,4 +1,4 @@
-//! Values of a config with a word on where each comes from; as JSON without, as YAML with it.
+//! Config values with a note on their source. JSON leaves the notes out; YAML shows them as comments.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::Value;
 use serde_saphyr::Commented;
 
-/// A value, and a word on where it comes from if the file does not say it so.
+/// A value, and a note on its source if the file does not set it as shown.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct EffectiveSetting {
     pub holds: SettingValue,
@@ -33,10 +33,10 @@ impl EffectiveSetting {
         if is_so { self.noted(note) } else { self }
     }
 
-    /// As YAML, with the notes as comments.
+    /// Returns the value as YAML, with the notes as comments.
     pub fn to_yaml(&self) -> String {
         let options = serde_saphyr::ser_options! { compact_list_indent: false };
-        // Only a writer that fails, or an anchor, makes this fail: there is neither.
+        // Serialization fails only if the writer fails or there is an anchor; neither happens here.
         serde_saphyr::to_string_with_options(&AnnotatedSetting(self), options).unwrap_or_default()
     }
 }
@@ -51,7 +51,7 @@ impl Serialize for EffectiveSetting {
     }
 }
 
-/// A setting with its note, for YAML alone.
+/// A setting that serializes with its note; only YAML can show it.
 struct AnnotatedSetting<'a>(&'a EffectiveSetting);
 
 impl Serialize for AnnotatedSetting<'_> {
@@ -70,11 +70,11 @@ impl Serialize for AnnotatedSetting<'_> {
 }
 
 pub(super) fn is<T: Serialize + ?Sized>(value: &T) -> EffectiveSetting {
-    // Everything here is text, numbers, and lists and maps of those; a path that is no text is nothing.
+    // All values are texts, numbers, and lists and maps of those. A path that is not UTF-8 becomes null.
     EffectiveSetting::new(SettingValue::One(serde_json::to_value(value).unwrap_or_default()))
 }
 
-/// A value whose default is that of its type.
+/// Shows a value whose default is the default of its type.
 pub(super) fn set<T: Serialize + Default + PartialEq>(value: &T) -> EffectiveSetting {
     is(value).noted_if(*value == T::default(), "default")
 }
@@ -83,7 +83,7 @@ pub(super) fn or<T: Serialize>(value: Option<T>, otherwise: T, note: &'static st
     value.map_or_else(|| is(&otherwise).noted(note), |value| is(&value))
 }
 
-/// A number for which 0 is the ceiling.
+/// Shows a number for which 0 means `ceiling`.
 pub(super) fn positive(value: u32, ceiling: u32) -> EffectiveSetting {
     or(Some(value).filter(|value| *value > 0), ceiling, "0: the ceiling")
 }
@@ -96,7 +96,7 @@ pub(super) fn map(settings: impl IntoIterator<Item = (&'static str, EffectiveSet
     EffectiveSetting::new(SettingValue::Map(settings.into_iter().map(|(key, setting)| (key.into(), setting)).collect()))
 }
 
-/// The word for a value in the file.
+/// Returns the word that stands for a value in the file.
 pub(super) fn word(value: &impl Serialize) -> String {
     serde_json::to_value(value).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
 }

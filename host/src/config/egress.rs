@@ -1,4 +1,4 @@
-//! What the file says of the way out: requests that plugins may send, and the credentials that the host adds to them.
+//! HTTP requests that plugins may send, and the credentials that the host adds to them.
 
 use std::{fmt, net::IpAddr, path::PathBuf};
 
@@ -16,14 +16,14 @@ use crate::{
     net::header_name,
 };
 
-/// Requests that a plugin may send: a URL, or a mapping with more.
+/// HTTP requests that a plugin may send: a URL, or a mapping with options.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HttpUse {
-    /// Scheme, host, port, and a path that stands for all below it. The host may be `*`, or begin with `*.`.
+    /// Scheme, host, port and path; the path stands for everything below it. The host may be `*`, or begin with `*.`.
     pub url: String,
-    /// Methods in upper case, `*` for all of them; none: GET and HEAD.
+    /// Methods in upper case, or `*` for all; empty: GET and HEAD.
     pub methods: Vec<String>,
-    /// Networks that the host's name may lead to beside the public ones: `10.0.0.0/8`, or an address.
+    /// Networks that the host name may resolve to besides public ones: `10.0.0.0/8`, or an address.
     pub networks: Vec<String>,
 }
 
@@ -58,7 +58,7 @@ impl<'de> Deserialize<'de> for HttpUse {
 }
 
 impl HttpUse {
-    /// What it allows.
+    /// Returns the requests that the entry allows.
     fn rules(&self) -> Result<HttpGrant, String> {
         let most = limits::HTTP_ENTRY_WORDS;
         for (key, list) in [("methods", &self.methods), ("networks", &self.networks)] {
@@ -70,7 +70,7 @@ impl HttpUse {
     }
 }
 
-/// Networks, and single addresses, as they stand in a config.
+/// Parses networks and single addresses of a config.
 pub(super) fn networks(texts: &[String]) -> Result<Vec<IpNet>, String> {
     let network = |text: &String| {
         let network = text.parse::<IpNet>().or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
@@ -79,13 +79,14 @@ pub(super) fn networks(texts: &[String]) -> Result<Vec<IpNet>, String> {
     texts.iter().map(network).collect()
 }
 
-/// What a list of them allows. What cannot be understood, which no config that was read has, allows nothing.
+/// Returns the requests that a list of entries allows. An entry that cannot be parsed allows nothing; a checked config has
+/// none.
 pub fn requests(uses: &[HttpUse]) -> HttpGrant {
     let rules: Vec<_> = uses.iter().filter_map(|entry| entry.rules().ok()).collect();
     rules.iter().flat_map(HttpGrant::rules).cloned().collect()
 }
 
-/// Whether such lists can be used; `at` is where they stand.
+/// Checks the `http` and `credentials` lists at the position `at` of the config.
 pub(super) fn check_way_out(
     at: &str,
     http: &[HttpUse],
@@ -118,45 +119,45 @@ pub(super) fn check_way_out(
     }
 }
 
-/// A credential that the host holds, and adds to requests of plugins that are granted it. It is shown to none of them.
+/// A credential that the host holds, and adds to requests of plugins that are granted it. No plugin sees its value.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CredentialConfig {
-    /// The name by which it is granted and asked for: 1 to 64 of `a-z A-Z 0-9 _ -`.
+    /// The name by which it is granted and requested: 1 to 64 of `a-z A-Z 0-9 _ -`.
     pub name: String,
-    /// The variable of the environment that holds it.
+    /// The environment variable that holds it.
     pub env: Option<String>,
-    /// The file that holds it; a relative one is below the config's root.
+    /// The file that holds it; a relative path is below the config's root.
     pub file: Option<PathBuf>,
-    /// The program that prints it, and its arguments.
+    /// The program that prints it, followed by its arguments.
     #[serde(default)]
     pub command: Vec<String>,
-    /// The URLs that it may be sent to, each with all below it. The host may begin with `*.`.
+    /// The URLs to which it may be sent, each with everything below it. The host may begin with `*.`.
     #[serde(rename = "for")]
     pub audience: Vec<String>,
-    /// How it is sent; none: in the header `authorization`, after the word `Bearer`.
+    /// The header that carries it; `None`: `authorization` with the scheme `Bearer`.
     pub auth: Option<AuthConfig>,
 }
 
 impl CredentialConfig {
-    /// How it is sent.
+    /// Returns the header and scheme with which it is sent.
     pub fn sent(&self) -> AuthConfig {
         let bearer = || AuthConfig { header: "authorization".into(), scheme: "Bearer".into() };
         self.auth.clone().unwrap_or_else(bearer)
     }
 
-    /// Whether it is a user and a password with `:` between, which are sent as base64.
+    /// Returns `true` if it is a user name and a password joined by `:`, which are sent as base64.
     pub fn is_basic(&self) -> bool {
         self.auth.as_ref().is_some_and(|auth| auth.scheme.eq_ignore_ascii_case("basic"))
     }
 
-    /// The requests that it may be added to.
+    /// Returns the requests to which it may be added.
     pub fn audience(&self) -> HttpGrant {
         let all = self.audience.iter().filter_map(|url| HttpGrant::place(url).ok());
         all.fold(HttpGrant::default(), |all, one| all.join(&one))
     }
 
-    /// What serde cannot see.
+    /// Checks what serde cannot express.
     pub(super) fn check(&self) -> Result<(), Report> {
         let at = format!("credentials.{}", self.name);
         let wrong = |what: String, hint: &str| Err(Report::new(ErrorKind::Usage, format!("{at}{what}")).hint(hint));
@@ -221,7 +222,7 @@ mod tests {
         Config::parse(text, "/project".into())
     }
 
-    /// A config in which an agent grants this to a plugin.
+    /// Returns a config in which an agent grants these requests to a plugin.
     fn granting(http: &str) -> String {
         format!("agents: [{{name: a, plugins: {{p: {{http: {http}}}}}}}]")
     }
@@ -256,7 +257,7 @@ mod tests {
             let admits = grant.http.admits(method, &Url::parse(url).unwrap(), address.parse().unwrap());
             assert_eq!(admits, expected, "{method} {url} {address}");
         }
-        // The same wherever it may stand.
+        // The key has the same meaning at every position.
         for text in [
             format!("agents: [{{name: a, use: {{http: {text}}}}}]"),
             format!("agents: [{{name: a, delegable: {{grant: {{http: {text}}}}}}}]"),

@@ -1,15 +1,15 @@
-//! Mistakes in the file, as their reader sees them.
+//! Turns parse errors of the config file into reports for a person.
 
 use crate::{
     error::{ErrorKind, Report},
     limits,
 };
 
-/// Keys of the predecessor's config whose features come later: told apart from mistakes.
+/// Keys of the predecessor's config whose features come later. They are not reported as mistakes.
 const NOT_YET: [&str; 1] = ["process"];
 
-/// A mistake in the file as its reader sees it. Nothing of the file is quoted but names of keys and variants: the line
-/// may hold a credential.
+/// Turns a parse error into a report. It quotes only names of keys and variants from the file, since a line may hold a
+/// credential.
 pub(super) fn explain(error: &serde_saphyr::Error, text: &str) -> Report {
     use serde_saphyr::Error;
     let usage = |message: String| Report::new(ErrorKind::Usage, message);
@@ -22,12 +22,12 @@ pub(super) fn explain(error: &serde_saphyr::Error, text: &str) -> Report {
         Error::SerdeUnknownField { field, .. } if NOT_YET.contains(&field.as_str()) => {
             usage(format!("the key `{field}` is not supported yet")).hint("remove it, or use a newer shelly-host")
         }
-        // The predecessor's, for where permissions are kept: what a project names could be anybody's file.
+        // A key of the predecessor for the place of the permissions. A project could name anybody's file there.
         Error::SerdeUnknownField { field, .. } if field == "filesystem" => usage("there is no key `filesystem`".into()).hint(
             "remove it: what you allow is kept in .shelly/local/permissions.json, whose folder `shelly-host init` makes; the \
              tools are given by `toolboxes: [filesystem]` of an agent",
         ),
-        // The predecessor's, for a server of tools that was the host's own.
+        // A key of the predecessor for a tool server of the host.
         Error::SerdeUnknownField { field, .. } if field == "net" => usage("there is no key `net`".into()).hint(
             "the key is `http`, of each plugin that may send requests: `plugins: {fetch: {http: [https://api.example.com]}}`",
         ),
@@ -67,7 +67,7 @@ pub(super) fn explain(error: &serde_saphyr::Error, text: &str) -> Report {
         Error::InvalidScalar { ty: "bool" | "boolean", .. } | Error::InvalidBooleanStrict { .. } => {
             not("a switch").hint("write `true` or `false`")
         }
-        // In the words of the type that the value is of: `what is wrong; how to mend it`.
+        // The type of the value has written the message, as `what is wrong; how to mend it`.
         Error::Message { msg, .. } => {
             let (cause, hint) = msg.split_once("; ").unwrap_or((msg, "write it as this says"));
             let key = key().map_or("the value here".into(), |key| format!("the value of `{key}`"));
@@ -101,14 +101,14 @@ pub(super) fn explain(error: &serde_saphyr::Error, text: &str) -> Report {
     report.at(place)
 }
 
-/// Returns `true` if a tab stands before the first other character of this line, of the one before, or of the one after: an
-/// error may be told of what was made of the tab, or of the text that it ended.
+/// Returns `true` if this line, the one before or the one after is indented by a tab. The parser may report the error at
+/// the tab itself, or at the text that the tab ended.
 fn indented_by_tab(text: &str, line: usize) -> bool {
     let starts = |line: &str| line[..line.len() - line.trim_start().len()].contains('\t');
     text.lines().take(line + 1).skip(line.saturating_sub(2)).any(starts)
 }
 
-/// The key whose value begins at this place, or is a list between `[` and `]` around it, if it stands on the same line.
+/// Returns the key on this line whose value begins at this column, or is a list between `[` and `]` around it.
 fn key_before(text: &str, line: usize, column: usize) -> Option<String> {
     let line = text.lines().nth(line.checked_sub(1)?)?;
     let end = line.char_indices().nth(column.checked_sub(1)?).map_or(line.len(), |(end, _)| end);
@@ -121,7 +121,7 @@ fn key_before(text: &str, line: usize, column: usize) -> Option<String> {
     Some(cut(&before[start..])).filter(|key| !key.is_empty())
 }
 
-/// The key whose list this line is an entry of, if each entry begins a line.
+/// Returns the key of the list that this line is an entry of, if each entry begins a line.
 fn list_of(text: &str, line: usize) -> Option<String> {
     let before: Vec<_> = text.lines().take(line).collect();
     let mut lines = before.into_iter().rev();
@@ -132,7 +132,7 @@ fn list_of(text: &str, line: usize) -> Option<String> {
     Some(cut(key))
 }
 
-/// What the file says, as part of a line of ours.
+/// Escapes and shortens text of the file for a report.
 fn cut(text: &str) -> String {
     let mut shown = String::new();
     for c in text.chars().take(limits::NAME_SHOWN_CHARS) {
@@ -147,7 +147,7 @@ fn cut(text: &str) -> String {
     shown
 }
 
-/// There is nothing of this name; what there is, and which of it was probably meant.
+/// Reports that nothing has this name, and suggests the nearest known name or lists the known ones.
 pub fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>) -> Report {
     let known: Vec<_> = known.collect();
     let report = Report::new(ErrorKind::Usage, format!("there is no {what} `{}`", cut(name)));
@@ -173,7 +173,7 @@ pub fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>)
     }
 }
 
-/// Which of the names was probably meant, if any is like it.
+/// Returns the known name that was probably meant, if one is similar enough.
 pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     let score = |known: &str| strsim::normalized_damerau_levenshtein(&name.to_lowercase(), &known.to_lowercase());
     known

@@ -1,4 +1,4 @@
-//! Credentials in a config, as they may be shown.
+//! Hides credentials of a config that is shown.
 
 use indexmap::IndexMap;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use url::Url;
 
 pub(super) const MASK: &str = "***";
 
-/// A credential as it may be shown: the variables that it is made of, or nothing of it.
+/// Returns a credential if it is exactly one `${NAME}`, and [`MASK`] otherwise.
 pub(super) fn masked(key: &str) -> &str {
     let is_variable = key.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
     match is_variable {
@@ -15,7 +15,7 @@ pub(super) fn masked(key: &str) -> &str {
     }
 }
 
-/// An address without what may be a credential in it: a user, a query, a fragment.
+/// Returns an address without the parts that may hold a credential: user, query and fragment.
 pub(super) fn masked_url(text: &str) -> String {
     if !text.contains(['@', '?', '#']) {
         return text.into();
@@ -25,7 +25,7 @@ pub(super) fn masked_url(text: &str) -> String {
         url.set_password(None).ok()?;
         Some(url)
     };
-    // With variables in it nobody knows which part is which.
+    // With variables in the address the parts cannot be told apart.
     let url = Url::parse(text).ok().filter(|_| !text.contains("${")).and_then(without_user);
     url.map_or(MASK.into(), |mut url| {
         url.set_fragment(None);
@@ -35,17 +35,17 @@ pub(super) fn masked_url(text: &str) -> String {
     })
 }
 
-/// Words in the names of settings that are credentials.
+/// Words that mark the name of a setting as a credential.
 const SECRET: [&str; 11] =
     ["key", "token", "secret", "password", "passwd", "pwd", "auth", "credential", "bearer", "cookie", "session"];
 
-/// The settings of a plugin, without texts under keys that sound like a credential's.
+/// Returns the params of a plugin, with texts under credential-like keys hidden.
 pub(super) fn masked_params(params: &IndexMap<String, Value>) -> IndexMap<&str, Value> {
     fn hide(key: &str, value: &Value) -> Value {
         let key = key.to_lowercase();
         match value {
             Value::String(_) if SECRET.iter().any(|word| key.contains(word)) => MASK.into(),
-            // A connection string: what it holds before the host is a credential.
+            // A connection string: the part before the host may be a credential.
             Value::String(text) if text.contains("://") => masked_url(text).into(),
             Value::Array(list) => list.iter().map(|value| hide(&key, value)).collect(),
             Value::Object(map) => map.iter().map(|(key, value)| (key.clone(), hide(key, value))).collect(),

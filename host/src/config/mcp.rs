@@ -1,4 +1,4 @@
-//! MCP servers in a config: programs of their own, or addresses.
+//! MCP servers in a config: programs that the host starts, or URLs.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -15,97 +15,99 @@ use crate::{
     net::header_name,
 };
 
-/// An MCP server under a name: a program, or an address.
+/// A named MCP server: a program, or a URL.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct McpServerConfig {
-    /// The name by which agents have its tools, and that begins the names of these.
+    /// The name that agents use; it is also the prefix of the server's tool names.
     pub name: String,
-    /// The program, a path or a name that is looked for in `PATH`. It is run without a shell.
+    /// The program: a path, or a name that is looked up in `PATH`. It is run without a shell.
     pub command: Option<String>,
-    /// Its arguments.
+    /// The program's arguments.
     #[serde(default)]
     pub args: Vec<String>,
-    /// Its environment beside `PATH`, `HOME` and a mark of ours, which is all that it has; `${NAME}` is a variable of ours.
+    /// Environment variables of the program. It gets only these, `PATH`, `HOME` and the host's nesting counter. `${NAME}`
+    /// stands for a variable of the host's environment.
     #[serde(default)]
     pub env: IndexMap<String, String>,
-    /// The folder that it works in; a relative one is below the config's root. None: the root.
+    /// The program's working directory; a relative path is below the config's root. `None`: the root.
     pub cwd: Option<PathBuf>,
-    /// Its address; `${NAME}` is a variable of the environment.
+    /// The server's URL; `${NAME}` stands for an environment variable.
     pub url: Option<String>,
-    /// Headers of each request beside those of the protocol; `${NAME}` as in `url`.
+    /// Headers of each request besides those of the protocol; `${NAME}` as in `url`.
     #[serde(default)]
     pub headers: IndexMap<String, String>,
-    /// How the person lets us in, where a header does not; none: as the server says when it asks.
+    /// OAuth settings, for servers that no header authenticates to; `None`: as the server says when it asks for a login.
     pub oauth: Option<OAuthConfig>,
-    /// Which revisions of the protocol are spoken with it.
+    /// The protocol revisions that the host may negotiate with it.
     #[serde(default)]
     pub protocol: McpProtocol,
-    /// Folders that it is told are its business, beside those that the project's permissions approve; none: it is told of
-    /// no folder.
+    /// Folders that the host announces to it as roots, besides those that the project's permissions approve; `None`: no
+    /// roots at all, not even approved ones.
     pub roots: Option<Vec<PathBuf>>,
-    /// Time to start it and shake hands.
+    /// Time limit for starting or reaching it, including the handshake.
     #[serde(default = "connect_time", deserialize_with = "set_duration")]
     pub connect_timeout: Duration,
-    /// Time of one call, without that in which it waits for an answer of ours.
+    /// Time limit of one call, without the time in which the server waits for an answer of the host.
     #[serde(default = "call_time", deserialize_with = "set_duration")]
     pub timeout: Duration,
-    /// Characters of a result that a model is shown.
+    /// The number of characters of a result that a model is shown.
     #[serde(default = "output_chars")]
     pub output_chars: usize,
 }
 
-/// How the person lets us in to a server.
+/// OAuth settings of a server.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OAuthConfig {
-    /// The name under which the server's own authorities know this program; none: it has itself registered.
+    /// The client id that the authorization server knows; `None`: the client registers itself.
     pub client_id: Option<String>,
-    /// What proves that; `${NAME}` is a variable of the environment.
+    /// The client secret; `${NAME}` stands for an environment variable.
     pub client_secret: Option<String>,
-    /// Where a document describes this program, for authorities that read such; it is the name then.
+    /// The URL of the client metadata document, for authorization servers that support it; it then serves as the client
+    /// id.
     pub client_metadata_url: Option<String>,
-    /// What is asked for; none: what the server says.
+    /// The scopes to request; empty: those that the server names.
     #[serde(default)]
     pub scopes: Vec<String>,
-    /// Who logs in.
+    /// The party that logs in.
     #[serde(default)]
     pub grant: LoginGrant,
-    /// The authority that knows the client by its name; no other is told it. None: whichever the server names.
+    /// The issuer that knows `client_id`; no other is sent it. `None`: whichever the server names.
     pub issuer: Option<String>,
-    /// Networks in which authorities may be, beside everybody's Internet, as 10.0.0.0/8.
+    /// Networks that the authorization server's address may lie in besides the public Internet, as 10.0.0.0/8.
     #[serde(default)]
     pub networks: Vec<String>,
 }
 
 impl OAuthConfig {
-    /// Those networks. What cannot be understood, which no config that was read has, is left out.
+    /// Returns the parsed networks. If one cannot be parsed the list is empty; a checked config has no such entry.
     pub fn networks(&self) -> Vec<IpNet> {
         networks(&self.networks).unwrap_or_default()
     }
 }
 
-/// Who logs in to a server.
+/// The party that logs in to a server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LoginGrant {
-    /// A person, with a browser.
+    /// A person, in a browser.
     #[default]
     Person,
-    /// This program, by its `client_id` and its `client_secret`.
+    /// The program itself, with its `client_id` and `client_secret`.
     Client,
 }
 
-/// Which revisions of the protocol are spoken with a server.
+/// The protocol revisions that the host speaks with a server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum McpProtocol {
-    /// The newest that it knows.
+    /// The newest that the server knows.
     #[default]
     Any,
-    /// Those that begin with a handshake, up to 2025-11-25.
+    /// Revisions that begin with a handshake, up to 2025-11-25.
     Handshake,
-    /// Those without, from 2026-07-28 on.
+    /// Revisions without a handshake, from 2026-07-28 on.
     Stateless,
 }
 
@@ -132,7 +134,7 @@ fn output_chars() -> usize {
 }
 
 impl McpServerConfig {
-    /// The value of this key with variables of the environment in place of `${NAME}`.
+    /// Replaces each `${NAME}` in `value`, the value of `key`, by the environment variable of that name.
     ///
     /// # Errors
     ///
@@ -150,7 +152,7 @@ impl McpServerConfig {
         expand_at(&format!("mcp_servers.{}.{key} in the config", self.name), value, environment, unset)
     }
 
-    /// What serde cannot see.
+    /// Checks what serde cannot express.
     pub(super) fn check(&self) -> Result<(), Report> {
         let usage = |what: String| Report::new(ErrorKind::Usage, what);
         let at = format!("mcp_servers.{}", self.name.escape_debug());
@@ -184,7 +186,7 @@ impl McpServerConfig {
         for name in self.headers.keys() {
             header_name(name).map_err(|fault| usage(format!("{at}.headers: {fault}")))?;
         }
-        // With variables in it nobody knows yet.
+        // A URL with variables is checked once they are replaced.
         if let Some(url) = self.url.as_deref().filter(|url| !url.contains("${")) {
             check_url(url).map_err(|why| {
                 usage(format!("{at}.url: {why}")).hint("write it with its scheme: `url: https://mcp.example.com/mcp`")
@@ -212,11 +214,11 @@ impl McpServerConfig {
     }
 }
 
-/// Where a server is, or why it can be nowhere.
+/// Parses the URL of a server.
 ///
 /// # Errors
 ///
-/// What is wrong with it. Nothing of it is quoted: it may hold a credential.
+/// A message that says what is wrong. It quotes nothing of the URL, which may hold a credential.
 pub fn check_url(url: &str) -> Result<Url, String> {
     let url = Url::parse(url).map_err(|error| format!("it is no URL: {error}"))?;
     match url.scheme() {

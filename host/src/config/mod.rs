@@ -1,8 +1,8 @@
-//! The config file: what agents there are, which models they use, which plugins they have and what those may do.
+//! The config file: agents, the models that they use, their plugins and MCP servers, and what those are granted.
 //!
-//! Unknown keys are refused with their place and the nearest known key; a key that a later version knows is refused as
-//! such. `${NAME}` in a provider's `api_key`, `base_url`, `proxy` and `headers` is replaced by a variable of the environment.
-//! Credentials for plugins are named, each with its audience: no value of one stands in the file.
+//! Unknown keys are refused with their position and the nearest known key. A key that only a later version knows is
+//! reported as not supported yet. `${NAME}` in a provider's `api_key`, `base_url`, `proxy` and `headers` is replaced by an
+//! environment variable. Credentials for plugins are named, each with its audience; the file never holds the value of one.
 
 mod agent_tools;
 mod check;
@@ -65,71 +65,72 @@ use crate::{
     files, limits,
 };
 
-/// The blackboard of the toolbox `state` where the config names none.
+/// The blackboard namespace of the toolbox `state` if the config names none.
 pub const DEFAULT_NAMESPACE: &str = "shared";
 
-/// A config file.
+/// A parsed config file.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Models, each under a name.
+    /// Models, each under a unique name.
     #[serde(default)]
     pub providers: Vec<ProviderConfig>,
-    /// Credentials that the host holds, and adds to requests of plugins.
+    /// Credentials that the host holds and adds to requests of plugins.
     #[serde(default)]
     pub credentials: Vec<CredentialConfig>,
-    /// MCP servers, each under a name.
+    /// MCP servers, each under a unique name.
     #[serde(default)]
     pub mcp_servers: Vec<McpServerConfig>,
     /// Programs that agents and plugins may run, each under a name.
     #[serde(default)]
     pub programs: IndexMap<String, ProgramConfig>,
-    /// Where the toolbox `git` works.
+    /// The repository in which the toolbox `git` works.
     #[serde(default)]
     pub git: GitConfig,
-    /// Directories of plugin folders; relative ones are below the config's root.
+    /// Directories that hold plugin folders; relative paths are below `root`.
     #[serde(default)]
     pub plugin_dirs: Vec<PathBuf>,
     /// Agents.
     #[serde(default)]
     pub agents: Vec<AgentConfig>,
-    /// Teams: agents that work on one conversation.
+    /// Teams: agents that work together on one task.
     #[serde(default)]
     pub teams: Vec<TeamConfig>,
-    /// The agent or team that runs if none is named; none: the first agent.
+    /// The agent or team that runs if the caller names none; `None`: the first agent.
     pub entry_agent: Option<String>,
-    /// Tokens that models of a kind can take, where their entry does not say.
+    /// Context windows in tokens by provider kind, for providers without a `context_window` of their own.
     #[serde(default)]
     pub default_context_windows: IndexMap<ProviderKind, u64>,
-    /// What goes into the system prompts besides this file.
+    /// Limits on the files that go into system prompts.
     #[serde(default)]
     pub context: ContextConfig,
-    /// What is written down of runs.
+    /// Settings for recording runs as sessions.
     #[serde(default)]
     pub sessions: SessionsConfig,
-    /// Bounds on what the agents of one run take together.
+    /// Limits on what the agents of one run use together.
     #[serde(default)]
     pub runs: RunsConfig,
-    /// What plugins may take.
+    /// Resource limits of plugin calls.
     #[serde(default)]
     pub limits: LimitsConfig,
-    /// What the person has approved for this project, for plugins that may ask for such. No file of a config says it.
+    /// Approvals of the person for this project, for plugins that may ask for it. It is never read from the config
+    /// file.
     #[serde(skip)]
     pub approved: ProjectApprovals,
-    /// The folder that relative paths are below.
+    /// The folder below which relative paths are resolved.
     #[serde(skip)]
     pub root: PathBuf,
-    /// The file that it was read from, as it was named; none: it was not read from one.
+    /// The path of the file that the config was read from, as the caller named it; `None` if it was not read from a file.
     #[serde(skip)]
     pub file: Option<PathBuf>,
 }
 
-/// All that was found wrong with a config at once.
+/// All mistakes of a config that one pass finds.
 #[derive(Debug)]
 pub struct ConfigErrors {
-    /// Each mistake, at least one, in the order in which they are told.
+    /// The mistakes, at least one, in the order in which they are reported.
     pub reports: Vec<Report>,
-    /// The config without what could not be read of it, if what it names can still be looked at. It is not to be used.
+    /// The config without the parts that could not be read, if its references can still be checked. It must not be run.
     pub config: Option<Box<Config>>,
 }
 
@@ -145,30 +146,31 @@ impl From<Report> for ConfigErrors {
     }
 }
 
-/// What a person has approved for a project, for good.
+/// Permissions that the person has stored for a project.
 #[derive(Debug, Clone, Default)]
 pub struct ProjectApprovals {
-    /// Folders, absolute.
+    /// Absolute paths of folders.
     pub folders: Vec<PathBuf>,
-    /// Servers of the public Internet.
+    /// Servers on the public Internet.
     pub servers: HttpGrant,
 }
 
 impl Config {
-    /// Reads a config file. Relative paths in it are below its folder, or, if that is called `.shelly`, the one around it.
+    /// Reads a config file. Relative paths in it are below its folder, or below the parent of that folder if it is called
+    /// `.shelly`.
     ///
     /// # Errors
     ///
-    /// A [`Report`] that names the file, the place in it and the mend.
+    /// A [`Report`] that names the file, the position in it and the fix.
     pub fn read(path: &Path) -> Result<Self, Report> {
         Self::read_all(path).map_err(ConfigErrors::first)
     }
 
-    /// The same, with all mistakes that can be found at once.
+    /// Reads a config file like [`Self::read`], and returns every mistake that one pass finds.
     ///
     /// # Errors
     ///
-    /// [`ConfigErrors`], each of which names the file, the place in it and the mend.
+    /// [`ConfigErrors`], whose reports each name the file, the position in it and the fix.
     pub fn read_all(path: &Path) -> Result<Self, ConfigErrors> {
         let (text, root) = Self::text_of(path)?;
         let of_file = |config: Self| Self { file: Some(path.to_owned()), ..config };
@@ -178,7 +180,7 @@ impl Config {
         })
     }
 
-    /// The text of a config file, and the folder that relative paths in it are below.
+    /// Returns the text of a config file and the folder below which its relative paths are resolved.
     fn text_of(path: &Path) -> Result<(String, PathBuf), Report> {
         let shown = path.display();
         let unreadable = |error: io::Error| {
@@ -212,11 +214,11 @@ impl Config {
         Ok((text, root))
     }
 
-    /// The folder that relative paths in a config file are below, whatever stands in it.
+    /// Returns the folder below which the relative paths of a config file are resolved. The file itself is not read.
     ///
     /// # Errors
     ///
-    /// There is no current directory that a relative `path` could be below.
+    /// An I/O error if `path` is relative and there is no current directory.
     pub fn root_of(path: &Path) -> io::Result<PathBuf> {
         let folder = std::path::absolute(path)?.parent().unwrap_or(Path::new("/")).to_owned();
         Ok(match folder.file_name() {
@@ -225,11 +227,11 @@ impl Config {
         })
     }
 
-    /// Reads a config; relative paths in it are below `root`.
+    /// Parses a config whose relative paths are below `root`.
     ///
     /// # Errors
     ///
-    /// A [`Report`] that names the place and the mend.
+    /// A [`Report`] that names the position and the fix.
     pub fn parse(text: &str, root: PathBuf) -> Result<Self, Report> {
         Self::parse_all(text, root).map_err(ConfigErrors::first)
     }
@@ -251,34 +253,34 @@ impl Config {
         }
     }
 
-    /// Tokens that the model of a provider can take, if that is known.
+    /// Returns the context window of a provider's model in tokens, if it is known.
     pub fn context_window(&self, provider: &ProviderConfig) -> Option<u64> {
         let of_kind = || self.default_context_windows.get(&provider.kind).copied();
-        // What the vendor's own models can take says nothing of another server's.
+        // The window of the vendor's own models does not apply to another server.
         let vendor = provider.kind.vendor().filter(|_| provider.base_url.is_none());
         let of_vendor = || vendor.and_then(|vendor| vendor.preset().context_window);
         let window = provider.context_window.or_else(of_kind).or_else(of_vendor);
         window.filter(|tokens| *tokens > 0)
     }
 
-    /// Returns `true` if the server of a provider is asked how much the model takes: it is one of the person's own, and the
-    /// config does not say.
+    /// Returns `true` if the provider's server is asked for the context window of its model. That is so for local servers
+    /// whose window the config does not set.
     pub fn asks_server_for_window(&self, provider: &ProviderConfig) -> bool {
         let is_local = provider.kind.vendor().is_some_and(|vendor| vendor.is_local());
         is_local && provider.context_window.is_none() && self.context_window(provider).is_none()
     }
 
-    /// The directories of plugin folders: those that the config names, then `more`.
+    /// Returns the directories of plugin folders: those that the config names, then `more`.
     pub fn plugin_directories(&self, more: &[PathBuf]) -> Vec<PathBuf> {
         let named = self.plugin_dirs.iter().map(|directory| self.root.join(directory));
         named.chain(more.iter().cloned()).collect()
     }
 
-    /// The model of this name; without one the first.
+    /// Returns the provider of this name, or the first one if `name` is `None`.
     ///
     /// # Errors
     ///
-    /// A [`Report`] if there is none of that name.
+    /// A [`Report`] if no provider has this name.
     pub fn provider(&self, name: Option<&str>) -> Result<Option<&ProviderConfig>, Report> {
         let Some(name) = name else { return Ok(self.providers.first()) };
         let found = self.providers.iter().find(|provider| provider.name == name);

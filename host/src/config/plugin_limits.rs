@@ -1,4 +1,4 @@
-//! What plugins may take, as a config says it.
+//! The key `limits`: resource limits of plugin calls.
 
 use std::time::Duration;
 
@@ -13,16 +13,17 @@ use crate::{
     limits,
 };
 
-/// What one call of a plugin, and all its calls together, may take. What is not named is as it stands for all plugins, or
-/// as in [`crate::limits`].
+/// Limits of one plugin call, and of all calls of a plugin together. A field that is `None` takes the value that the
+/// config sets for all plugins, or the default in [`crate::limits`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LimitsConfig {
     /// Wall time of a call, in place of [`limits::TOOL_TIME`] for a tool, [`limits::STEP_TIME`] for an effect or a
-    /// middleware and [`limits::COMPLETION_TIME`] for a provider. Waiting for a place and for a slow reader is not in it.
+    /// middleware and [`limits::COMPLETION_TIME`] for a provider. Waiting for a free slot and for a slow reader does not
+    /// count.
     #[serde(default, deserialize_with = "time::<_, { limits::PLUGIN_TIME_CEILING.as_secs() }>")]
     pub time: Option<Duration>,
-    /// Time on the processor of a call.
+    /// CPU time of a call.
     #[serde(default, deserialize_with = "time::<_, { limits::PLUGIN_CPU_CEILING.as_secs() }>")]
     pub cpu: Option<Duration>,
     /// Bytes of all memories of one instance together.
@@ -34,19 +35,19 @@ pub struct LimitsConfig {
     /// Core instances in one instance.
     #[serde(default, deserialize_with = "number::<_, 1, { limits::PLUGIN_CORE_INSTANCES_CEILING as u64 }>")]
     pub instances: Option<u64>,
-    /// Bytes of stack of a guest. Only for all plugins: their stacks are made alike.
+    /// Stack bytes of a guest. It can be set only for all plugins at once, since their stacks have one size.
     #[serde(default, deserialize_with = "number::<_, 1, { limits::PLUGIN_STACK_CEILING as u64 }>")]
     pub stack_bytes: Option<u64>,
-    /// Bytes of memory and tables of all instances of all plugins together. Only for all plugins: it is the process's.
+    /// Bytes of memory and tables of all instances of all plugins together. It can be set only for the whole process.
     #[serde(
         default,
         deserialize_with = "number::<_, { limits::GUEST_MEMORY_LEAST as u64 }, { limits::GUEST_MEMORY_CEILING as u64 }>"
     )]
     pub total_memory_bytes: Option<u64>,
-    /// Bytes of texts and lists that one call is handed.
+    /// Bytes of texts and lists that are passed into one call.
     #[serde(default, deserialize_with = "number::<_, 1, { limits::PLUGIN_CROSSING_CEILING as u64 }>")]
     pub input_bytes: Option<u64>,
-    /// Bytes of texts and lists that one call hands over.
+    /// Bytes of texts and lists that one call passes out.
     #[serde(default, deserialize_with = "number::<_, 1, { limits::PLUGIN_CROSSING_CEILING as u64 }>")]
     pub output_bytes: Option<u64>,
     /// Log entries of one call.
@@ -55,40 +56,40 @@ pub struct LimitsConfig {
     /// Bytes of all log entries of one call.
     #[serde(default, deserialize_with = "number::<_, 0, { limits::LOG_BYTES_CEILING as u64 }>")]
     pub log_bytes: Option<u64>,
-    /// Calls of imported functions a second, of all calls together.
+    /// Calls of imported functions a second, over all calls together.
     #[serde(default, deserialize_with = "number::<_, 1, { limits::HOST_CALLS_PER_SECOND_CEILING as u64 }>")]
     pub host_calls_per_second: Option<u64>,
-    /// Calls under way at once.
+    /// Calls at the same time.
     #[serde(default, deserialize_with = "number::<_, 1, { limits::PLUGIN_CALLS as u64 }>")]
     pub concurrency: Option<u64>,
     /// Bytes of the state that an effect or a middleware may keep.
     #[serde(default, deserialize_with = "number::<_, 0, { limits::STATE_BYTES as u64 }>")]
     pub state_bytes: Option<u64>,
-    /// HTTP requests of a plugin of an agent in a minute, redirects counted.
+    /// HTTP requests a minute of a plugin of an agent; redirects count.
     #[serde(default, deserialize_with = "number::<_, 1, { limits::EGRESS_REQUESTS_PER_MINUTE_CEILING as u64 }>")]
     pub http_requests_per_minute: Option<u64>,
-    /// Its HTTP requests and open responses at once.
+    /// Its HTTP requests and open responses at the same time.
     #[serde(default, deserialize_with = "number::<_, 1, { limits::EGRESS_CONCURRENCY_CEILING as u64 }>")]
     pub http_concurrency: Option<u64>,
     /// Bytes of the body of one of its HTTP requests.
     #[serde(default, deserialize_with = "number::<_, 0, { limits::EGRESS_REQUEST_BYTES_CEILING }>")]
     pub http_request_bytes: Option<u64>,
-    /// Bytes of the body of one response to them, decoded.
+    /// Bytes of the body of one HTTP response, decoded.
     #[serde(default, deserialize_with = "number::<_, 0, { limits::EGRESS_RESPONSE_BYTES_CEILING }>")]
     pub http_response_bytes: Option<u64>,
 }
 
-/// A number that a config can set.
+/// A numeric limit with its key, its configured value and its default.
 struct LimitSetting {
     key: &'static str,
     says: Option<u64>,
     default: u64,
 }
 
-/// How a value that cannot be kept is mended, after what is wrong with it.
+/// Hint that follows the reason why a value is refused.
 const LEAVE_OUT: &str = "leave it out for the default, which `config check` shows";
 
-/// A number from `LEAST`, below which nothing would work, to `MOST`.
+/// Deserializes a number from `LEAST`, below which nothing would work, to `MOST`.
 pub(super) fn number<'de, D: Deserializer<'de>, const LEAST: u64, const MOST: u64>(
     from: D,
 ) -> Result<Option<u64>, D::Error> {
@@ -100,7 +101,7 @@ pub(super) fn number<'de, D: Deserializer<'de>, const LEAST: u64, const MOST: u6
     }
 }
 
-/// A time of more than nothing and at most `MOST` seconds.
+/// Deserializes a duration of more than zero and at most `MOST` seconds.
 fn time<'de, D: Deserializer<'de>, const MOST: u64>(from: D) -> Result<Option<Duration>, D::Error> {
     let wrong = |what: String| Err(de::Error::custom(format!("{what}; {LEAVE_OUT}")));
     match duration(from)? {
@@ -113,7 +114,7 @@ fn time<'de, D: Deserializer<'de>, const MOST: u64>(from: D) -> Result<Option<Du
 }
 
 impl LimitsConfig {
-    /// These, and those of `all` where these say nothing.
+    /// Returns these limits, completed by those of `all`.
     pub fn over(&self, all: &Self) -> Self {
         Self {
             time: self.time.or(all.time),
@@ -164,7 +165,7 @@ impl LimitsConfig {
         ]
     }
 
-    /// Whether they can be those of one plugin: `at` is their place in the config.
+    /// Checks that these can be the limits of one plugin. `at` is their position in the config.
     pub(super) fn check_one(&self, at: &str) -> Result<(), Report> {
         let of_all = |key: &str| {
             Err(Report::new(ErrorKind::Usage, format!("{at}.{key}: it is the same for all plugins"))
@@ -177,8 +178,8 @@ impl LimitsConfig {
         }
     }
 
-    /// Refuses more memory for one call than there can ever be for it: `at` is the place of these limits in the config, `total` the
-    /// bytes that all plugins may hold together.
+    /// Refuses a memory limit of one call that the budget of all plugins can never satisfy. `at` is the position of these
+    /// limits in the config, `total` the bytes that all plugins may hold together.
     pub(super) fn check_memory(&self, at: &str, total: Option<u64>) -> Result<(), Report> {
         let Some((total, bytes)) = total.zip(self.memory_bytes) else { return Ok(()) };
         let most = total / 4 * u64::from(limits::PLUGIN_QUARTERS_OF_ONE);
@@ -192,7 +193,7 @@ impl LimitsConfig {
         Err(Report::new(ErrorKind::Usage, what).hint("lower the one or raise the other"))
     }
 
-    /// What holds for all plugins.
+    /// Shows the limits that apply to all plugins.
     pub(super) fn setting(&self, guest_memory: Option<(u64, &'static str)>) -> EffectiveSetting {
         let unknown = "half of what the machine or its control group has";
         let total = match guest_memory {
@@ -204,7 +205,7 @@ impl LimitsConfig {
         map(keys)
     }
 
-    /// What holds for one of them.
+    /// Shows the limits that apply to one plugin; `all` are those of all plugins.
     pub(super) fn setting_over(&self, all: &Self) -> EffectiveSetting {
         if *self == Self::default() {
             return is(&()).noted("as in `limits`");
@@ -212,7 +213,7 @@ impl LimitsConfig {
         map(self.resolved(all, "of `limits`"))
     }
 
-    /// Every key with what holds, those that these do not name with a note on where it comes from.
+    /// Returns every key with the value that applies. Keys that these limits do not set carry the note `from`.
     fn resolved(&self, all: &Self, from: &'static str) -> Vec<(&'static str, EffectiveSetting)> {
         let is_of_one = from != "default";
         let all_numbers = all.numbers();

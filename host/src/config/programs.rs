@@ -1,4 +1,4 @@
-//! Programs that agents and plugins may run, and where git works.
+//! Programs that agents and plugins may run, and the working directory of git.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -12,35 +12,35 @@ use crate::{
     process::ArgsPattern,
 };
 
-/// A program, with what it may be run.
+/// A program, and the arguments with which it may be run.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProgramConfig {
-    /// Its name, which is looked for in `PATH`, or its path, relative ones from the config's root on; none: it is called as
-    /// its entry.
+    /// A name that is looked up in `PATH`, or a path; a relative path is below the config's root. `None`: the name of the
+    /// entry.
     pub command: Option<String>,
-    /// Lists of words, each of which stands for lists of arguments; see [`ArgsPattern`]. Without any it is run without
-    /// arguments.
+    /// Argument patterns, each a list of words; see [`ArgsPattern`]. If the key is left out, the program may be run only
+    /// without arguments.
     #[serde(default = "no_arguments")]
     pub args: Vec<Vec<String>>,
-    /// Where it works; relative paths are below the config's root. None: the root.
+    /// The working directory; a relative path is below the config's root. `None`: the root.
     pub cwd: Option<PathBuf>,
-    /// What stands in its environment.
+    /// Environment variables of the program.
     #[serde(default)]
     pub env: IndexMap<String, String>,
-    /// Variables of this program's environment that it has too; no others.
+    /// Variables that the program inherits from the host's environment; it gets no others.
     #[serde(default)]
     pub inherit_env: Vec<String>,
-    /// The longest that it may take.
+    /// The longest time that one run of the program may take.
     #[serde(default = "usual_time", deserialize_with = "set_duration")]
     pub timeout: Duration,
 }
 
-/// What git works on.
+/// Settings of the toolbox `git`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct GitConfig {
-    /// The folder; a relative one is below the config's root, and so is the empty path the root itself.
+    /// The working directory; a relative path is below the config's root, and the empty path is the root itself.
     pub work_dir: PathBuf,
 }
 
@@ -52,19 +52,19 @@ fn usual_time() -> Duration {
     limits::PROCESS_TIME
 }
 
-/// What stands for every program in a grant.
+/// The name in a grant that stands for every program.
 pub const ANY_PROGRAM: &str = "*";
 
-/// How a grant names the program of the toolbox `git`, whether or not `programs` has one of that name.
+/// The name in a grant of the program of the toolbox `git`, whether or not `programs` has an entry of that name.
 pub const GIT_PROGRAM: &str = "git";
 
 impl ProgramConfig {
-    /// The arguments that it may be run with. What is no pattern, which no config that was read has, is left out.
+    /// Returns the argument patterns. One that cannot be parsed is left out; a checked config has none.
     pub fn patterns(&self) -> Vec<ArgsPattern> {
         self.args.iter().filter_map(|words| ArgsPattern::new(words).ok()).collect()
     }
 
-    /// What serde cannot see.
+    /// Checks what serde cannot express.
     pub(super) fn check(&self, name: &str) -> Result<(), Report> {
         let usage = |what: String| Err(Report::new(ErrorKind::Usage, what));
         let at = format!("programs.{}", name.escape_debug());

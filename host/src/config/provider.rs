@@ -1,4 +1,4 @@
-//! Models as the file names them.
+//! The key `providers`: models, and how each is reached.
 
 use std::{fmt, path::PathBuf, time::Duration};
 
@@ -16,103 +16,104 @@ use crate::{
     provider::{MaxTokensField, Vendor, WireApi},
 };
 
-/// A model under a name.
+/// A named model.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProviderConfig {
-    /// The name that agents and `--model` use.
+    /// The name by which agents and `--model` refer to the model.
     pub name: String,
-    /// Whose API it is behind, or a plugin's.
+    /// The vendor whose API serves the model, or `plugin`.
     pub kind: ProviderKind,
     /// `kind: plugin`: the plugin's id.
     pub plugin: Option<String>,
-    /// `kind: plugin`: the plugin's own settings.
+    /// `kind: plugin`: params that are passed to the plugin.
     #[serde(default)]
     pub params: IndexMap<String, Value>,
-    /// `kind: plugin`: whether it may know the time.
+    /// `kind: plugin`: whether the plugin may read the clock.
     #[serde(default)]
     pub clock: bool,
-    /// `kind: plugin`: whether it may have random bytes.
+    /// `kind: plugin`: whether the plugin may get random bytes.
     #[serde(default)]
     pub random: bool,
-    /// `kind: plugin`: what its calls may take, over what holds for all plugins.
+    /// `kind: plugin`: limits of its calls, which override those of all plugins.
     #[serde(default)]
     pub limits: LimitsConfig,
-    /// `kind: plugin`: its key-value store; none: it has none.
+    /// `kind: plugin`: the scope of its key-value store; `None`: it has no store.
     pub kv: Option<KvScope>,
     /// `kind: plugin`: HTTP requests that it may send.
     #[serde(default)]
     pub http: Vec<HttpUse>,
-    /// `kind: plugin`: credentials by their names, which the host adds to these requests.
+    /// `kind: plugin`: names of credentials that the host adds to these requests.
     #[serde(default)]
     pub credentials: Vec<String>,
-    /// Where the API begins; none: where the vendor's is.
+    /// The base URL of the API; `None`: the vendor's.
     pub base_url: Option<String>,
-    /// The key, by preference as `${NAME}`. None, and no address either: the variable that the vendor's own clients read.
+    /// The API key, preferably as `${NAME}`. If no source of the key and no `base_url` is set, the vendor's usual variable
+    /// is read.
     pub api_key: Option<String>,
-    /// A file that holds the key; a relative one is below the config's root.
+    /// A file that holds the key; a relative path is below the config's root.
     pub api_key_file: Option<PathBuf>,
-    /// A program that prints the key, and its arguments.
+    /// A program that prints the key, followed by its arguments.
     #[serde(default)]
     pub api_key_command: Vec<String>,
-    /// How the key is sent; none: as the vendor wants it.
+    /// The header that carries the key; `None`: the vendor's.
     pub auth: Option<AuthConfig>,
-    /// Headers of each request beside the host's own; `${NAME}` as in `api_key`.
+    /// Headers of each request besides those of the host; `${NAME}` as in `api_key`.
     #[serde(default)]
     pub headers: IndexMap<String, String>,
-    /// Fields of each request beside the host's own.
+    /// Fields of each request body besides those of the host.
     #[serde(default)]
     pub body: Map<String, Value>,
-    /// A proxy between here and the server; `${NAME}` as in `api_key`.
+    /// The URL of an HTTP proxy; `${NAME}` as in `api_key`.
     pub proxy: Option<String>,
-    /// Attempts after the first, for failures that may pass.
+    /// Attempts after the first one, for transient failures.
     pub retries: Option<usize>,
-    /// From the first attempt to the end of the reply.
+    /// Time limit from the first attempt to the end of the reply.
     #[serde(default, deserialize_with = "duration")]
     pub timeout: Option<Duration>,
-    /// The longest silence in the middle of a reply.
+    /// The longest silence within a reply.
     #[serde(default, deserialize_with = "duration")]
     pub idle_timeout: Option<Duration>,
     /// The vendor's name for the model.
     pub model: Option<String>,
-    /// Tokens that it can take; 0: do not count on a bound. None: what `default_context_windows` says for its kind.
+    /// Context window in tokens; 0: do not rely on any bound. `None`: the value of `default_context_windows` for the kind.
     pub context_window: Option<u64>,
     /// The longest reply in tokens.
     pub max_tokens: Option<u32>,
-    /// What the server speaks; none: as the vendor does.
+    /// The protocol of the server; `None`: the vendor's.
     pub api: Option<WireApi>,
-    /// Chat Completions: how the server calls the longest reply.
+    /// Chat Completions: the name of the request field for the longest reply.
     pub max_tokens_field: Option<MaxTokensField>,
-    /// Chat Completions: whether calls and thoughts that the model prints as text are found; none: on local servers, whatever
-    /// their kind.
+    /// Chat, Responses and Messages: whether calls and thoughts that the model prints as text are parsed. `None`: they are
+    /// for servers of a local kind, and for any server on a loopback address.
     pub printed_calls: Option<bool>,
-    /// Messages: whether the vendor is asked to keep the conversation for the next request; none: it is.
+    /// Messages: whether the vendor is asked to cache the conversation for the next request; `None`: it is.
     pub prompt_cache: Option<bool>,
-    /// Responses: whether the model is asked for its thoughts, encrypted; none: if its name is that of one that has them.
+    /// Responses: whether encrypted reasoning is requested; `None`: if the model's name is that of a reasoning model.
     pub encrypted_reasoning: Option<bool>,
-    /// How much it may be asked in a minute, by all agents together.
+    /// Limits a minute on requests and tokens, for all agents together.
     #[serde(default)]
     pub rate_limit: RateLimitConfig,
-    /// How requests become batches, which vendors sell for less; none: each goes by itself.
+    /// Settings for sending requests as batches, which vendors sell for less; `None`: each request is sent by itself.
     pub batch: Option<BatchConfig>,
-    /// 0 to 2.
+    /// Sampling temperature, 0 to 2.
     pub temperature: Option<f32>,
-    /// What it costs, in US dollars per million tokens; none: what is known of it.
+    /// Price in US dollars per million tokens; `None`: the price of a price list, if there is one.
     pub price: Option<Price>,
 }
 
-/// How a key is sent.
+/// The header that carries a credential.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AuthConfig {
-    /// The header.
+    /// The name of the header.
     pub header: String,
-    /// The word before the key; none: there is none.
+    /// The word before the key; empty: none.
     #[serde(default)]
     pub scheme: String,
 }
 
-/// What a provider is: the API of a vendor, or a plugin.
+/// The API of a vendor, or a plugin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[expect(missing_docs, reason = "they are the vendors of the same names")]
@@ -127,12 +128,12 @@ pub enum ProviderKind {
     Llamacpp,
     Vllm,
     Lmstudio,
-    /// Whatever the plugin makes of it.
+    /// A provider plugin.
     Plugin,
 }
 
 impl ProviderKind {
-    /// Whose API it is, if it is one.
+    /// Returns the vendor; `None` for a plugin.
     pub fn vendor(self) -> Option<Vendor> {
         Some(match self {
             Self::Anthropic => Vendor::Anthropic,
@@ -156,18 +157,18 @@ impl fmt::Display for ProviderKind {
 }
 
 impl ProviderConfig {
-    /// Where its API begins, as the config or the vendor has it. Nothing for a plugin.
+    /// Returns the base URL of the API, from the config or the vendor; `None` for a plugin.
     pub fn address(&self) -> Option<&str> {
         Some(self.base_url.as_deref().unwrap_or(self.kind.vendor()?.preset().base_url))
     }
 
-    /// What its server speaks, as the config or the vendor has it. Nothing for a plugin.
+    /// Returns the protocol of the server, from the config or the vendor; `None` for a plugin.
     pub fn api(&self) -> Option<WireApi> {
         self.kind.vendor().map(|vendor| self.api.unwrap_or(vendor.preset().api))
     }
 
-    /// The variable that its key is looked for in though the config does not name one: only where the key goes to the vendor
-    /// itself.
+    /// Returns the vendor's usual variable for the key. It is read only if the config names neither a source of the key
+    /// nor a `base_url`, so the key goes to no one but the vendor.
     pub fn usual_key(&self) -> Option<&'static str> {
         let named = self.base_url.is_some()
             || self.api_key.is_some()
@@ -176,7 +177,7 @@ impl ProviderConfig {
         self.kind.vendor().filter(|_| !named)?.preset().key_variable
     }
 
-    /// What serde cannot see.
+    /// Checks what serde cannot express.
     pub(super) fn check(&self) -> Result<(), Report> {
         let at = format!("providers.{}", self.name);
         let wrong = |message: String| Err(Report::new(ErrorKind::Usage, message));
@@ -286,7 +287,7 @@ impl ProviderConfig {
         Ok(())
     }
 
-    /// The value of this key with variables of the environment in place of `${NAME}`.
+    /// Replaces each `${NAME}` in `value`, the value of `key`, by the environment variable of that name.
     ///
     /// # Errors
     ///
@@ -302,14 +303,14 @@ impl ProviderConfig {
         value.map(|value| expand_at(&place, value, environment, unset)).transpose()
     }
 
-    /// A variable that is needed is not there.
+    /// Reports that an environment variable is needed and not set.
     pub fn unset(&self, variable: &str) -> Report {
         Report::new(ErrorKind::Usage, format!("the environment variable {variable} is not set"))
             .hint(format!("set {variable}, or use another model with --model"))
     }
 }
 
-/// Replaces `${NAME}` by the variable of that name in what stands at this place.
+/// Replaces each `${NAME}` in `text`; `place` is its position in the config, for reports.
 pub(super) fn expand_at(
     place: &str,
     text: &str,
@@ -331,7 +332,8 @@ pub(super) fn expand_at(
     })
 }
 
-/// Replaces `${NAME}` by the variable of that name. Fails with the name of a variable that is not set or is empty.
+/// Replaces each `${NAME}` by the environment variable of that name. Fails with the name of a variable that is unset or
+/// empty.
 pub(super) fn expand(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
     let (mut expanded, mut rest) = (String::new(), text);
     while let Some(start) = rest.find("${") {

@@ -1,4 +1,4 @@
-//! Reads a file with mistakes again without them, so that all of them are told at once.
+//! Parses a file with mistakes repeatedly, each time without the parts found wrong, to report all mistakes at once.
 
 use std::collections::BTreeSet;
 
@@ -8,20 +8,20 @@ use serde_saphyr::Error;
 use super::{Config, explain::explain};
 use crate::{error::Report, limits};
 
-/// What a text holds.
+/// The result of parsing a text.
 pub(super) struct ParsedConfig {
-    /// The config without its unknown keys. `None` if anything else had to be taken out, since other parts may refer to it.
+    /// The config without its unknown keys. `None` if anything else had to be removed, since other parts may refer to it.
     pub config: Option<Config>,
-    /// What cannot be read, in the order of the file.
+    /// The mistakes, in the order of the file.
     pub mistakes: Vec<Report>,
 }
 
-/// Reads a text. What is wrong is taken out, with all that is below it, and the rest is read again: up to
+/// Parses a text. A wrong part is removed with everything below it, and the rest is parsed again, up to
 /// [`limits::CONFIG_MISTAKES`] times.
 pub(super) fn parse(text: &str) -> ParsedConfig {
     let mut source = ConfigLines::new(text);
     let (mut mistakes, mut is_config_usable) = (Vec::new(), true);
-    // If the text is YAML as it is, an error of syntax later on was made by what was taken out.
+    // If the original text is valid YAML, a later syntax error was caused by a removal.
     let is_yaml = read::<IgnoredAny>(text).is_ok();
     while mistakes.len() < limits::CONFIG_MISTAKES {
         let error = match read::<Config>(&source.text()) {
@@ -38,13 +38,13 @@ pub(super) fn parse(text: &str) -> ParsedConfig {
             break;
         }
         let line = error.location().and_then(|at| (at.line() as usize).checked_sub(1));
-        // What is missing may be what was taken out.
+        // A missing key may be the one that was removed.
         let is_missing = matches!(error.without_snippet(), Error::SerdeMissingField { .. });
         let is_caused_by_cut = |line| source.was_cut_at(line) && (is_missing || source.is_emptied(line));
         if !line.is_some_and(is_caused_by_cut) {
             mistakes.push(explain(&error, &source.text()));
         }
-        // Without an unknown key the rest means what it meant.
+        // Removing an unknown key does not change the meaning of the rest.
         let is_harmless = matches!(error.without_snippet(), Error::SerdeUnknownField { .. });
         match line.and_then(|line| source.cut(line)) {
             Some(ConfigCut::Key) => is_config_usable &= is_harmless,
@@ -56,14 +56,14 @@ pub(super) fn parse(text: &str) -> ParsedConfig {
 }
 
 fn read<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
-    // Nothing at all is a config too.
+    // An empty file is a valid config.
     let text = if text.trim().is_empty() { "{}" } else { text };
-    // As YAML 1.2 has it: `n`, `no` and `on` are texts. In params nothing else would tell that they are meant so.
+    // YAML 1.2 booleans: `n`, `no` and `on` are texts. In params nothing else would tell that they are meant as texts.
     let options = serde_saphyr::options! { strict_booleans: true };
     serde_saphyr::from_str_with_options(text, options)
 }
 
-/// Returns `true` if the error is a wrong key or value in what is YAML, so that its lines can be taken out.
+/// Returns `true` if the error is a wrong key or value in valid YAML, so that its lines can be removed.
 fn is_recoverable(error: &Error) -> bool {
     matches!(
         error.without_snippet(),
@@ -80,16 +80,16 @@ fn is_recoverable(error: &Error) -> bool {
     )
 }
 
-/// What was taken out of a text.
+/// The part that was removed from a text.
 #[derive(Debug, PartialEq, Eq)]
 enum ConfigCut {
-    /// A key that stands on lines of its own, with its value.
+    /// A key on lines of its own, with its value.
     Key,
-    /// More: an entry of a list, or all that stands on one line.
+    /// More than a key: an entry of a list, or everything on one line.
     Entry,
 }
 
-/// The lines of a text, of which some are taken out: the numbers of the others stay.
+/// The lines of a text, some of which are removed; the others keep their numbers.
 struct ConfigLines<'a> {
     lines: Vec<&'a str>,
     cut: BTreeSet<usize>,
@@ -105,47 +105,47 @@ impl<'a> ConfigLines<'a> {
         lines.map(|(at, line)| if self.cut.contains(&at) { "\n".into() } else { format!("{line}\n") }).collect()
     }
 
-    /// Takes out what begins at this line, with all lines that are deeper. What is left empty by that goes too. `None` if
-    /// nothing is there to be taken out.
+    /// Removes what begins at this line, with all deeper lines and every key above that this leaves empty. Returns `None`
+    /// if nothing can be removed.
     fn cut(&mut self, line: usize) -> Option<ConfigCut> {
         let begins = self.there(line)?;
         if depth(begins) == 0 && (begins.starts_with("- ") || !begins.contains(':')) {
-            // The whole file is something else than a config.
+            // The file as a whole is not a config.
             return None;
         }
         let holds_one_key = !is_entry(begins) && !begins.contains(['{', '[']);
         self.cut.extend(line..self.end_of(line));
-        // A key without what was below it has no value, which is another mistake.
+        // A key whose value was removed would be reported as another mistake.
         while let Some(above) = self.emptied_above(line) {
             self.cut.insert(above);
         }
         Some(if holds_one_key { ConfigCut::Key } else { ConfigCut::Entry })
     }
 
-    /// Whether something was taken out of what begins at this line.
+    /// Returns `true` if a part of what begins at this line was removed.
     fn was_cut_at(&self, line: usize) -> bool {
         // The first key of an entry stands on the entry's own line.
         self.cut.range(line..self.end_of(line)).next().is_some()
     }
 
-    /// The line, if something stands on it.
+    /// Returns the line if it was not removed and holds more than a comment.
     fn there(&self, line: usize) -> Option<&'a str> {
         let text = self.lines.get(line).filter(|_| !self.cut.contains(&line))?;
         let text = text.trim_start();
         (!text.is_empty() && !text.starts_with('#')).then(|| self.lines[line])
     }
 
-    /// The first line after what begins at this one.
+    /// Returns the first line after the block that begins at this line.
     fn end_of(&self, line: usize) -> usize {
         let deep = depth(self.lines[line]);
         let is_over = |at: &usize| !self.lines[*at].trim().is_empty() && depth(self.lines[*at]) <= deep;
         (line + 1..self.lines.len()).find(is_over).unwrap_or(self.lines.len())
     }
 
-    /// The key above this line, if nothing is left below it and it can be taken out alone.
+    /// Returns the key above this line if nothing is left below it and it can be removed alone.
     fn emptied_above(&self, line: usize) -> Option<usize> {
         let (above, text) = (0..line).rev().find_map(|at| Some((at, self.there(at)?)))?;
-        // What stands below the dash of an entry belongs to it.
+        // Lines below the dash of an entry belong to that entry.
         let is_alone = !is_entry(text) || self.next_after(above).is_none_or(|next| depth(next) <= depth(text));
         (is_alone && self.is_emptied(above)).then_some(above)
     }
@@ -162,7 +162,7 @@ impl<'a> ConfigLines<'a> {
         without_comment.ends_with(':') && !self.next_after(line).is_some_and(is_below)
     }
 
-    /// The next line on which something stands.
+    /// Returns the next line that is not removed and holds more than a comment.
     fn next_after(&self, line: usize) -> Option<&'a str> {
         (line + 1..self.lines.len()).find_map(|at| self.there(at))
     }

@@ -1,4 +1,4 @@
-//! Who can run: agents and teams, and whom each of them needs.
+//! Agents and teams of a config, and the ones that each of them needs.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use crate::{
     limits,
 };
 
-/// Who can run.
+/// The config of an agent or a team.
 #[derive(Debug, Clone, Copy)]
 pub enum RunnerConfig<'a> {
     /// An agent.
@@ -18,7 +18,7 @@ pub enum RunnerConfig<'a> {
 }
 
 impl<'a> RunnerConfig<'a> {
-    /// What it has that an agent has, too.
+    /// Returns the settings that an agent and a team share.
     pub fn own(self) -> &'a AgentConfig {
         match self {
             Self::Agent(agent) => agent,
@@ -26,12 +26,12 @@ impl<'a> RunnerConfig<'a> {
         }
     }
 
-    /// Its name, which nobody else has.
+    /// Returns its name, which is unique among agents and teams.
     pub fn name(self) -> &'a str {
         &self.own().name
     }
 
-    /// Those it cannot be without: the members of a team, those that an agent has as tools.
+    /// Returns the names it depends on: the members of a team, or the agents that an agent has as tools.
     pub fn needs(self) -> Vec<&'a str> {
         match self {
             Self::Agent(agent) => agent.agent_tools.iter().map(|uses| uses.agent.as_str()).collect(),
@@ -41,11 +41,11 @@ impl<'a> RunnerConfig<'a> {
 }
 
 impl Config {
-    /// Who runs if nobody is named.
+    /// Returns the agent or team that runs if the caller names none.
     ///
     /// # Errors
     ///
-    /// A [`Report`] if there is nobody.
+    /// A [`Report`] if there is no such agent or team.
     pub fn entry(&self) -> Result<RunnerConfig<'_>, Report> {
         match self.entry_agent.as_deref() {
             Some(name) => self.who(name),
@@ -55,7 +55,7 @@ impl Config {
         }
     }
 
-    /// The agent or team of this name.
+    /// Returns the agent or team of this name.
     ///
     /// # Errors
     ///
@@ -65,23 +65,23 @@ impl Config {
         found.ok_or_else(|| unknown("agent", name, self.runners().map(RunnerConfig::name)))
     }
 
-    /// Its agents, then its teams.
+    /// Returns the agents, then the teams.
     pub fn runners(&self) -> impl Iterator<Item = RunnerConfig<'_>> {
         self.agents.iter().map(RunnerConfig::Agent).chain(self.teams.iter().map(RunnerConfig::Team))
     }
 
-    /// All that has plugins and ceilings: agents, then teams, what each has as an agent has it.
+    /// Returns the shared settings of all agents, then of all teams.
     pub fn everyone(&self) -> impl Iterator<Item = &AgentConfig> {
         self.runners().map(RunnerConfig::own)
     }
 
-    /// This one, after those whom it cannot be without, and whom these cannot be without. Each once.
+    /// Returns `who` after everything that it needs, directly or indirectly. Each appears once.
     pub fn needed_by<'a>(&'a self, who: RunnerConfig<'a>) -> Vec<RunnerConfig<'a>> {
         fn gather<'a>(config: &'a Config, who: RunnerConfig<'a>, all: &mut Vec<RunnerConfig<'a>>) {
             if all.iter().any(|had| had.name() == who.name()) {
                 return;
             }
-            // Nobody needs itself: that was looked at when the config was read.
+            // This terminates: the config is checked for circles when it is read.
             who.needs().into_iter().filter_map(|name| config.who(name).ok()).for_each(|who| gather(config, who, all));
             all.push(who);
         }
@@ -90,13 +90,13 @@ impl Config {
         all
     }
 
-    /// Whether nobody needs itself, and no way is too long. Names that lead nowhere are passed over.
+    /// Checks that nobody needs itself and that no chain of needs is too long. Unknown names are skipped.
     pub(super) fn check_circles(&self) -> Result<(), Report> {
         let mut heights = HashMap::new();
         self.runners().try_for_each(|who| self.height(&mut vec![who.name()], &mut heights).map(drop))
     }
 
-    /// How many stand above each other, from the last of `way` up; `heights` are known.
+    /// Returns the length of the longest chain of needs that starts at the last of `way`. `heights` caches known lengths.
     fn height<'a>(&'a self, way: &mut Vec<&'a str>, heights: &mut HashMap<&'a str, usize>) -> Result<usize, Report> {
         let wrong = |what: String, way: &[&str]| Err(Report::new(ErrorKind::Usage, what).cause(way.join(" → ")));
         let Some(who) = way.last().and_then(|name| self.who(name).ok()) else { return Ok(0) };
@@ -111,7 +111,7 @@ impl Config {
             way.push(name);
             let above = match heights.get(name) {
                 Some(height) => *height,
-                // It is one itself, at least.
+                // The chain is too long already; 1 is the least that its last link counts.
                 None if way.len() > limits::NEED_DEPTH => 1,
                 None => self.height(way, heights)?,
             };

@@ -1,4 +1,4 @@
-//! The key `runs`: bounds on what the agents of one run take together.
+//! The key `runs`: limits on what the agents of one run use together.
 
 use serde::Deserialize;
 
@@ -8,17 +8,17 @@ use super::{
 };
 use crate::{agent::RunLimits, limits};
 
-/// The value of the key `runs`. Bounds that it does not name are those of [`RunLimits::default`].
+/// The value of the key `runs`. Limits that it does not set are those of [`RunLimits::default`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunsConfig {
-    /// Agents that may work in one run, or in the runs of one session, from its beginning to its end.
+    /// Agents that may be started in one run, or in all runs of one session together.
     #[serde(default, deserialize_with = "number::<_, 1, { limits::AGENTS_PER_RUN_CEILING as u64 }>")]
     pub agents: Option<u64>,
-    /// Agents that work at once; others wait. One that waits for others is none.
+    /// Agents that work at the same time; others wait. An agent that waits for others does not count.
     #[serde(default, deserialize_with = "number::<_, 1, { limits::WORKING_AGENTS_CEILING as u64 }>")]
     pub working_agents: Option<u64>,
-    /// Bytes of all conversations together.
+    /// Bytes of all conversations of a run together.
     #[serde(
         default,
         deserialize_with = "number::<_, { limits::CHATS_PER_RUN_LEAST as u64 }, { limits::CHATS_PER_RUN_CEILING as u64 }>"
@@ -27,7 +27,7 @@ pub struct RunsConfig {
 }
 
 impl RunsConfig {
-    /// Returns the bounds that hold.
+    /// Returns the limits that apply.
     pub fn limits(&self) -> RunLimits {
         let default = RunLimits::default();
         let or =
@@ -39,7 +39,7 @@ impl RunsConfig {
         }
     }
 
-    /// Returns the bounds that hold, and which of them are defaults.
+    /// Shows the limits that apply, and notes which of them are defaults.
     pub(super) fn setting(&self) -> EffectiveSetting {
         let default = RunLimits::default();
         let shown = |value, default: usize, note| or(value, default as u64, note);

@@ -1,4 +1,4 @@
-//! What can stand in the file.
+//! Types of the config file: agents, grants and plugin uses.
 
 use std::{
     fmt,
@@ -20,68 +20,68 @@ use crate::{
     limits,
 };
 
-/// An agent.
+/// The config of an agent; a team uses the keys that it shares with agents.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentConfig {
-    /// Its name.
+    /// The agent's name.
     pub name: String,
-    /// What it is good for.
+    /// A description for other agents and for people.
     #[serde(default)]
     pub description: String,
-    /// What it is told to do and how.
+    /// The agent's instructions, a part of its system prompt.
     #[serde(default)]
     pub instructions: String,
-    /// The name of its model; none: the first.
+    /// The name of its model; `None`: the first provider of the config.
     pub provider: Option<String>,
-    /// What is shown before its name.
+    /// The text shown before its name in a terminal.
     pub prefix: Option<String>,
-    /// Tools of the host, and of MCP servers.
+    /// Toolboxes of the host and of MCP servers.
     #[serde(default)]
     pub toolboxes: Vec<ToolboxUse>,
-    /// The skills that it has, by name; none: all.
+    /// The names of its skills; `None`: all skills of the project.
     pub skills: Option<Vec<String>>,
-    /// Words for what it can do, for agents that choose whom to ask.
+    /// Words for its abilities, for agents that choose a delegate.
     #[serde(default)]
     pub skills_tags: Vec<String>,
-    /// What asking it costs, for agents that choose whom to ask.
+    /// The cost class of asking it, for agents that choose a delegate.
     pub estimated_cost: Option<CostTier>,
-    /// How many of it may work at once; 0: as many as there are places.
+    /// The number of its runs that may work at once; 0: as many as the run as a whole allows.
     #[serde(default)]
     pub max_concurrency: u32,
-    /// What one run of it may spend, its delegations included.
+    /// The budget of one of its runs, including its delegations.
     #[serde(default)]
     pub budget: Budget,
-    /// Its plugins by id, in order, and what each may do for it.
+    /// Its plugins by id, in order, each with what it is granted for this agent.
     #[serde(default)]
     pub plugins: IndexMap<String, Option<PluginUse>>,
-    /// Agents that it has as tools.
+    /// Agents that it calls as tools.
     #[serde(default)]
     pub agent_tools: Vec<AgentToolUse>,
-    /// What looks at its conversation in every turn, in order; those that shorten it come first in any case. None: where the
-    /// model's window is known, what [`Config::settle`](super::Config::settle) adds.
+    /// Effects on its conversation in every turn, in order; those that shorten the conversation always come first. `None`:
+    /// the effects that [`Config::settle`](super::Config::settle) adds if the model's context window may be known.
     pub effects: Option<Vec<StepUse>>,
-    /// What stands around its runs, its requests to models and its tool calls, outermost first.
+    /// Middleware around its runs, its requests to models and its tool calls, outermost first.
     #[serde(default)]
     pub middleware: Vec<StepUse>,
-    /// What none of its plugins may exceed, whatever each is granted; none: what each is granted.
+    /// Ceiling of all its plugins, whatever each is granted; `None`: no ceiling besides the grants.
     #[serde(rename = "use")]
     pub ceiling: Option<GrantConfig>,
-    /// What those that it starts, and those that they start, may not exceed.
+    /// Ceiling of the agents that it starts, and of those that they start.
     #[serde(default)]
     pub delegable: DelegableConfig,
-    /// How it runs.
+    /// Options of its runs.
     #[serde(default)]
     pub options: AgentOptions,
-    /// Of a team: its coordinator, if that is a plugin.
+    /// The coordinator of a team, if it is a plugin.
     #[serde(skip)]
     pub coordinator: Option<StepUse>,
-    /// Where it stands in the file.
+    /// The list of the file in which it stands.
     #[serde(skip)]
     pub list: RunnerSection,
 }
 
-/// The list of a config in which somebody stands who can run.
+/// The list of a config in which an agent or team stands.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum RunnerSection {
     /// `agents`.
@@ -92,7 +92,7 @@ pub enum RunnerSection {
 }
 
 impl AgentConfig {
-    /// Where it stands in the file: `agents.helper`.
+    /// Returns its position in the file, such as `agents.helper`.
     pub fn place(&self) -> String {
         let list = match self.list {
             RunnerSection::Agents => "agents",
@@ -101,7 +101,7 @@ impl AgentConfig {
         format!("{list}.{}", self.name)
     }
 
-    /// What it is, for people: "the agent".
+    /// Returns the word for it in messages: "agent" or "team".
     pub fn word(&self) -> &'static str {
         match self.list {
             RunnerSection::Agents => "agent",
@@ -110,101 +110,102 @@ impl AgentConfig {
     }
 }
 
-/// What plugins may do at most: nothing that does not stand here.
+/// The most that plugins may be granted. A capability that is left out is not granted.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GrantConfig {
-    /// Folders, with all below them.
+    /// Folders, with everything below them.
     #[serde(default)]
     pub files: Vec<FolderUse>,
-    /// The time.
+    /// The clock.
     #[serde(default)]
     pub clock: bool,
-    /// Chance.
+    /// Random bytes.
     #[serde(default)]
     pub random: bool,
     /// The agent's conversation.
     #[serde(default)]
     pub chat: bool,
-    /// Key-value stores: one, or a list.
+    /// Scopes of key-value stores: one, or a list.
     #[serde(default, deserialize_with = "scopes")]
     pub kv: KvScopes,
-    /// Models by their names, to which they may send requests beside the agent's own.
+    /// Names of models to which plugins may send requests, besides the agent's own.
     #[serde(default)]
     pub models: Vec<String>,
-    /// HTTP requests.
+    /// HTTP requests that plugins may send.
     #[serde(default)]
     pub http: Vec<HttpUse>,
-    /// Credentials by their names, which the host adds to these requests.
+    /// Names of credentials that the host adds to these requests.
     #[serde(default)]
     pub credentials: Vec<String>,
-    /// What they may see of the conversation, and what effects may do to it.
+    /// Access to the conversation: the parts that plugins may see, and the changes that effects may make.
     #[serde(default)]
     pub powers: Powers,
-    /// MCP servers by their names in `mcp_servers`.
+    /// Names of MCP servers from `mcp_servers`.
     #[serde(default)]
     pub mcp: Vec<String>,
-    /// Programs by their names in `programs`; `git` for the toolbox, `*` for any program.
+    /// Names of programs from `programs`; `git` for the toolbox, `*` for any program.
     #[serde(default)]
     pub programs: Vec<String>,
 }
 
-/// A folder and how it may be used.
+/// A folder and the access to it.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FolderUse {
-    /// The folder; a relative one is below the config's root.
+    /// The folder; a relative path is below the config's root.
     pub path: PathBuf,
     /// `read` or `write`.
     #[serde(default = "read")]
     pub mode: FileAccess,
 }
 
-/// What an agent may pass on. What is not named has no bound of its own.
+/// Ceiling of the agents that an agent starts. A key that is left out sets no bound of its own.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DelegableConfig {
-    /// What the plugins of those that it starts may do; none: what it and the agents that it may start use themselves.
+    /// Grants for the plugins of the agents that it starts; `None`: all that it and the agents that it may start use
+    /// themselves.
     pub grant: Option<GrantConfig>,
-    /// The agents that may be started, by name; none: all.
+    /// The names of the agents that may be started; `None`: all.
     pub agents: Option<Vec<String>>,
-    /// What each of them may spend.
+    /// The budget of each of them.
     #[serde(default)]
     pub budget: Budget,
 }
 
-/// How an agent runs.
+/// Options of an agent's runs.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentOptions {
-    /// Turns of one run; 0 is the ceiling.
+    /// Turns of one run; 0: the ceiling, `None`: the default.
     pub max_iterations: Option<u32>,
-    /// The turn before which it is told to come to an end; 0: never.
+    /// The turn before which the agent is told to finish; 0: never.
     #[serde(default)]
     pub warn_iterations: u32,
-    /// How deep it may delegate; 0: not at all.
+    /// The largest depth to which it may delegate; 0: it does not delegate.
     #[serde(default)]
     pub max_delegation_depth: u32,
-    /// As one that was delegated to: 0 if it may not hand its task over. As one that delegates: how often a task of it
-    /// may be handed on.
+    /// For a delegate: whether it may hand its task over; 0: it may not. For a delegating agent: how often a task that it
+    /// delegates may be handed on; 0: the default.
     #[serde(default)]
     pub max_handoffs: u32,
-    /// The share of the model's window, between 0 and 1, from which on the conversation is compacted, where the file names
-    /// no effects; none, or 0: [`CONTEXT_THRESHOLD`](super::CONTEXT_THRESHOLD).
+    /// The share of the model's context window, between 0 and 1, at which the conversation is compacted if the file names
+    /// no effects; `None` or 0: [`CONTEXT_THRESHOLD`](super::CONTEXT_THRESHOLD).
     pub context_threshold: Option<f64>,
-    /// Who answers the questions of those that it delegates to.
+    /// The party that answers the questions of its delegates.
     #[serde(default, deserialize_with = "interaction")]
     pub interaction_mode: InteractionMode,
-    /// How long such a question waits for its answer; none: as long as the run goes on.
+    /// The longest wait for an answer to such a question; `None`: no limit of its own.
     #[serde(default, deserialize_with = "duration")]
     pub question_timeout: Option<Duration>,
-    /// Whether its system prompt goes without the hints on how to work.
+    /// Leaves the hints on how to work out of its system prompt.
     #[serde(default)]
     pub disable_behavioral_hints: bool,
 }
 
 impl AgentOptions {
-    /// Turns of one run, with the ceiling in place of 0.
+    /// Returns the number of turns of one run, with the ceiling in place of 0.
     pub fn iterations(&self) -> u32 {
         match self.max_iterations {
             None => limits::MAX_ITERATIONS,
@@ -214,20 +215,20 @@ impl AgentOptions {
     }
 }
 
-/// What goes into the system prompts besides the config.
+/// Limits on the files that go into system prompts.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ContextConfig {
-    /// Bytes of one file of rules that other programs use (CLAUDE.md and the like), at most 16 MiB; 0: the default.
+    /// Bytes that are read of one rules file of another program (CLAUDE.md and the like), at most 16 MiB; 0: the default.
     #[serde(default)]
     pub max_external_file_size: u64,
 }
 
-/// What is written down of runs.
+/// Settings for recording runs as sessions.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SessionsConfig {
-    /// Whether runs are written down where the command line does not say.
+    /// `true` if runs are recorded unless the command line says otherwise.
     pub record: bool,
     /// Bytes of one session; 0: the default.
     pub max_bytes: u64,
@@ -241,19 +242,19 @@ impl Default for SessionsConfig {
     }
 }
 
-/// A duration such as `90s` or `5m`; the empty text is none.
+/// Deserializes a duration such as `90s` or `5m`; the empty text is `None`.
 pub(super) fn duration<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
     let text = Option::<String>::deserialize(from)?.filter(|text| !text.is_empty());
     let parsed = text.map(|text| humantime::parse_duration(&text)).transpose();
     parsed.map_err(|_| de::Error::custom("it is not a duration; write it as 90s, 5m or 1h30m"))
 }
 
-/// The same where there must be one.
+/// Deserializes a duration that must be given and longer than zero.
 pub(super) fn set_duration<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
     duration(from)?.filter(|time| !time.is_zero()).ok_or_else(|| de::Error::custom("it must be longer than nothing"))
 }
 
-/// A store, or a list of them.
+/// Deserializes a scope, or a list of scopes.
 fn scopes<'de, D: Deserializer<'de>>(from: D) -> Result<KvScopes, D::Error> {
     struct KvScopesVisitor;
     impl<'de> de::Visitor<'de> for KvScopesVisitor {
@@ -271,7 +272,7 @@ fn scopes<'de, D: Deserializer<'de>>(from: D) -> Result<KvScopes, D::Error> {
     from.deserialize_any(KvScopesVisitor)
 }
 
-/// The mode; the empty text is the default.
+/// Deserializes the mode; the empty text is the default.
 fn interaction<'de, D: Deserializer<'de>>(from: D) -> Result<InteractionMode, D::Error> {
     let text = String::deserialize(from)?;
     match text.as_str() {
@@ -280,76 +281,76 @@ fn interaction<'de, D: Deserializer<'de>>(from: D) -> Result<InteractionMode, D:
     }
 }
 
-/// What a plugin may do for an agent: nothing that does not stand here.
+/// Grants and settings of one plugin for one agent. A capability that is left out is not granted.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PluginUse {
-    /// Folders.
+    /// Folders that the plugin sees.
     #[serde(default)]
     pub files: Vec<PluginFolderUse>,
-    /// The time.
+    /// The clock.
     #[serde(default)]
     pub clock: bool,
-    /// Chance.
+    /// Random bytes.
     #[serde(default)]
     pub random: bool,
     /// The agent's conversation.
     #[serde(default)]
     pub chat: bool,
-    /// Its key-value store; none: it has none.
+    /// The scope of its key-value store; `None`: it has no store.
     pub kv: Option<KvScope>,
-    /// Models by their names, to which it may send requests beside the agent's own.
+    /// Names of models to which it may send requests, besides the agent's own.
     #[serde(default)]
     pub models: Vec<String>,
     /// HTTP requests that it may send.
     #[serde(default)]
     pub http: Vec<HttpUse>,
-    /// Credentials by their names, which the host adds to its requests where it names them.
+    /// Names of credentials that the host adds to its requests where it names them.
     #[serde(default)]
     pub credentials: Vec<String>,
-    /// What it may see of the conversation, and what its effect may do to it.
+    /// Access to the conversation: the parts that the plugin may see, and the changes that its effect may make.
     #[serde(default)]
     pub powers: Powers,
-    /// Programs by their names in `programs`, which it may have run.
+    /// Names of programs from `programs` that it may have the host run.
     #[serde(default)]
     pub programs: Vec<String>,
-    /// What a person is asked for, in the middle of a run, where a tool of it lacks some.
+    /// Capabilities that a person is asked for during a run when one of its tools lacks them.
     #[serde(default)]
     pub ask: Vec<PromptableCapability>,
-    /// Whether a person is asked before each call of its tools.
+    /// Asks a person before each call of its tools.
     #[serde(default)]
     pub confirm: bool,
-    /// What becomes of changes of files that its tools propose.
+    /// Handling of file changes that its tools propose.
     #[serde(default)]
     pub changes: ChangesUse,
-    /// Its own settings.
+    /// Params that are passed to the plugin.
     #[serde(default)]
     pub params: IndexMap<String, serde_json::Value>,
-    /// Whether a run goes on if its effect fails; none: it ends.
+    /// The effect of a failure of its effect or middleware on the run; `None`: what the plugin's manifest says.
     pub on_failure: Option<OnFailure>,
-    /// What its calls may take, over what holds for all plugins.
+    /// Limits of its calls, which override those of all plugins.
     #[serde(default)]
     pub limits: LimitsConfig,
 }
 
-/// What becomes of changes of files that tools propose.
+/// Handling of file changes that tools propose.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ChangesUse {
-    /// A person is asked, with the difference shown.
+    /// Asks a person and shows the difference.
     #[default]
     Ask,
-    /// Those that can be undone are made at once, but for files that programs go by; the others are asked about.
+    /// Applies changes that can be undone at once, except to files that programs act on; asks about all others.
     Apply,
 }
 
-/// A folder for a plugin.
+/// A folder that a plugin sees.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PluginFolderUse {
-    /// The folder; a relative one is below the config's root.
+    /// The folder; a relative path is below the config's root.
     pub path: PathBuf,
-    /// What the plugin sees it as; none: `path` as it is written.
+    /// The path under which the plugin sees the folder; `None`: `path` as it is written.
     #[serde(rename = "as")]
     pub name: Option<String>,
     /// `read` or `write`.
@@ -362,7 +363,7 @@ fn read() -> FileAccess {
 }
 
 impl PluginUse {
-    /// What it gives. `resolve` makes the path that a written one leads to.
+    /// Returns the grant. `resolve` turns a path of the config into the path that it leads to.
     pub fn grant(&self, resolve: impl Fn(&Path) -> PathBuf) -> Grant {
         Grant {
             files: self.files.iter().map(|file| (resolve(&file.path), file.mode)).collect(),
@@ -381,14 +382,14 @@ impl PluginUse {
 }
 
 impl PluginFolderUse {
-    /// What the plugin sees the folder as.
+    /// Returns the path under which the plugin sees the folder.
     pub fn shown(&self) -> String {
         self.name.clone().unwrap_or_else(|| self.path.to_string_lossy().into_owned())
     }
 }
 
 impl GrantConfig {
-    /// What it gives. `resolve` makes the path that a written one leads to.
+    /// Returns the grant. `resolve` turns a path of the config into the path that it leads to.
     pub fn grant(&self, resolve: impl Fn(&Path) -> PathBuf) -> Grant {
         Grant {
             files: self.files.iter().map(|folder| (resolve(&folder.path), folder.mode)).collect(),
@@ -413,7 +414,7 @@ fn names(names: &[String]) -> NameSet {
     names.iter().cloned().collect()
 }
 
-/// A plugin's own settings as it is handed them.
+/// Returns a plugin's params as the JSON text that it is given.
 pub fn params(params: &IndexMap<String, serde_json::Value>) -> Box<RawValue> {
     serde_json::value::to_raw_value(params).expect("a map with string keys is a JSON object")
 }

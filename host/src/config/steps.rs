@@ -1,4 +1,4 @@
-//! Effects and middleware by their kind: `effects: [{kind: compact, params: {threshold: 0.8}}]`.
+//! Effects and middleware by their kind, such as `effects: [{kind: compact, params: {threshold: 0.8}}]`.
 
 use std::{fmt, sync::LazyLock, time::Duration};
 
@@ -18,23 +18,23 @@ use crate::{
     capability::{Budget, KvScope, Powers, RequestedCapabilities},
 };
 
-/// The share of a model's window from which on a conversation is compacted where the config does not say.
+/// The default share of a model's context window at which a conversation is compacted.
 pub const CONTEXT_THRESHOLD: f64 = 0.8;
 
-/// An effect or a middleware of an agent: a kind, or a mapping with more.
+/// An effect or a middleware of an agent: a kind, or a mapping with options.
 #[derive(Debug, Clone, Default)]
 pub struct StepUse {
-    /// Which: the id of a plugin, or one of the host's own. `_` in the file is `-` here.
+    /// The id of a plugin, or a kind of the host. A `_` in the file is a `-` here.
     pub kind: String,
-    /// What the plugin may do.
+    /// Grants and settings of the plugin.
     pub uses: PluginUse,
-    /// What of it the file does not say: a plugin that comes with the host gets of that what it asks for.
+    /// Grants that the file leaves out: a plugin that comes with the host gets those that it asks for.
     pub unsaid: UnspecifiedGrants,
-    /// Whether the file does not name it at all.
+    /// `true` if the host added the step by default, and the file does not name it.
     pub is_default: bool,
 }
 
-/// What a file does not say of a step.
+/// Grants of a step that the file leaves out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct UnspecifiedGrants {
     /// `clock`.
@@ -50,16 +50,16 @@ pub struct UnspecifiedGrants {
 /// The kinds of the host's own middleware.
 pub const OWN_MIDDLEWARE: [&str; 4] = ["timeout", "recovery", "logger", "budget"];
 
-/// Middleware of the host itself: a guest can neither hold the time nor catch a panic.
+/// A middleware of the host. It is built in because a guest can neither enforce a time limit nor catch a panic.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum HostMiddleware {
-    /// `timeout: {time: 60s}`: each attempt has this much wall time.
+    /// `timeout: {time: 60s}`: limits the wall time of each attempt.
     Timeout(Duration),
-    /// `recovery`: a panic is a failure for what stands around it.
+    /// `recovery`: turns a panic into a failure for the middleware around it.
     Recovery,
-    /// `logger`: beginning and end of each attempt are logged.
+    /// `logger`: logs the beginning and end of each attempt.
     Logger,
-    /// `budget: {tokens: 1000}`: as the agent's budget; of both the smaller holds.
+    /// `budget: {tokens: 1000}`: combines with the agent's budget; the smaller value of each bound applies.
     Budget(Budget),
 }
 
@@ -122,7 +122,7 @@ impl<'de> Deserialize<'de> for StepUse {
                     credentials: full.credentials,
                     programs: full.programs,
                     powers: full.powers.unwrap_or_default(),
-                    // Their tools belong to what watches: what that may see is not widened.
+                    // Asking for more during a run would widen what an effect or a middleware may see.
                     ask: Vec::new(),
                     confirm: full.confirm,
                     changes: full.changes,
@@ -137,13 +137,13 @@ impl<'de> Deserialize<'de> for StepUse {
     }
 }
 
-/// The id of the plugin of a kind: documents write `sliding_window`, ids have no `_`.
+/// Returns the id of the plugin of a kind: documents write `sliding_window`, but ids contain no `_`.
 fn id_of(kind: &str) -> String {
     kind.replace('_', "-")
 }
 
 impl StepUse {
-    /// One that no file names, with these params.
+    /// Builds a step that the file does not name.
     fn by_default(kind: &str, params: Value) -> Self {
         let params = params.as_object().into_iter().flatten().map(|(key, value)| (key.clone(), value.clone()));
         let uses = PluginUse { params: params.collect(), ..PluginUse::default() };
@@ -151,11 +151,11 @@ impl StepUse {
         Self { kind: kind.into(), uses, unsaid, is_default: true }
     }
 
-    /// The middleware of the host that it is; none if it is a plugin.
+    /// Returns the middleware of the host with this kind; `None` if the step is a plugin.
     ///
     /// # Errors
     ///
-    /// What is wrong with it, and what would be right.
+    /// A message that says what is wrong and what would be right.
     pub fn own(&self) -> Option<Result<HostMiddleware, String>> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
@@ -179,7 +179,7 @@ impl StepUse {
         Some(own.and_then(|own| self.plainly(own)))
     }
 
-    /// This, if the file gives nothing to what is the host's own.
+    /// Returns `own` if the file grants nothing to it: steps of the host have only `kind` and `params`.
     pub(super) fn plainly<T>(&self, own: T) -> Result<T, String> {
         let PluginUse {
             files,
@@ -216,7 +216,7 @@ impl StepUse {
         }
     }
 
-    /// Its params, if they are such; `like` is an example of them, none: it has none.
+    /// Parses the params. `like` is an example for the error message; empty: the step takes no params.
     pub(super) fn params<T: DeserializeOwned>(&self, like: &str) -> Result<T, String> {
         let params = Value::Object(self.uses.params.clone().into_iter().collect());
         serde_json::from_value(params).map_err(|error| match like {
@@ -225,7 +225,7 @@ impl StepUse {
         })
     }
 
-    /// Fills in what the file does not say: what a plugin asks for that comes with the host.
+    /// Fills in the grants that the file leaves out, if the plugin comes with the host.
     fn settle_as(&mut self, shipped: impl Fn(&str) -> Option<(RequestedCapabilities, KvScope)>) {
         if let Some((wants, store)) = shipped(&self.kind) {
             self.settle(&wants, store);
@@ -247,9 +247,9 @@ impl StepUse {
 }
 
 impl Config {
-    /// Says of effects and middleware what the file leaves to the host: what plugins of the host are granted, and the effects
-    /// of agents for which it names none. `shipped` is what a plugin that comes with the host asks for, and which store it is made for, `shortens` whether a
-    /// plugin is an effect that shortens conversations.
+    /// Fills in what the file leaves to the host: grants of plugins that come with the host, and the effects of agents
+    /// that name none. `shipped` returns what a plugin that comes with the host asks for and the scope of its store;
+    /// `shortens` returns `true` for an effect that shortens conversations.
     pub fn settle(
         &mut self,
         shipped: impl Fn(&str) -> Option<(RequestedCapabilities, KvScope)>,
@@ -264,15 +264,15 @@ impl Config {
         }
     }
 
-    /// Returns `true` if it is known how much the model of an agent takes, or can be learned: the server says so, or refuses what
-    /// is too long. A plugin says nothing of that, and a window of 0 is not to be counted on.
+    /// Returns `true` if the context window of an agent's model is known or can be learned, from the server or from a
+    /// request that it refuses as too long. A plugin says nothing about it, and a window of 0 is not to be relied on.
     pub fn may_know_window(&self, agent: &AgentConfig) -> bool {
         match self.provider(agent.provider.as_deref()) {
             Ok(Some(provider)) => {
                 let can_be_learned = provider.kind != ProviderKind::Plugin && provider.context_window.is_none();
                 self.context_window(provider).is_some() || can_be_learned
             }
-            // One is looked for.
+            // The model is discovered later.
             Ok(None) => true,
             Err(_) => false,
         }
@@ -280,7 +280,7 @@ impl Config {
 }
 
 impl AgentConfig {
-    /// The same of one agent, of whose model [it may be known](Config::may_know_window) how much it takes.
+    /// Does the same as [`Config::settle`] for one agent; see [`Config::may_know_window`] for `may_know_window`.
     pub fn settle(
         &mut self,
         may_know_window: bool,
@@ -296,7 +296,7 @@ impl AgentConfig {
     }
 }
 
-/// What keeps a conversation below its model's window where the file names no effects.
+/// Returns the effects that keep a conversation within its model's context window if the file names none.
 pub fn default_effects(agent: &AgentConfig) -> Vec<StepUse> {
     let threshold = agent.options.context_threshold.filter(|share| *share > 0.0).unwrap_or(CONTEXT_THRESHOLD);
     vec![
@@ -306,18 +306,18 @@ pub fn default_effects(agent: &AgentConfig) -> Vec<StepUse> {
     ]
 }
 
-/// The list of an agent's config in which a plugin stands.
+/// The key of an agent's or team's config under which a plugin stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PluginSection {
     /// `effects`: the plugin is an effect, with its tools.
     Effects,
-    /// `middleware`: the plugin stands around runs, requests or calls.
+    /// `middleware`: the plugin wraps runs, requests or calls.
     Middleware,
-    /// `plugins`: the plugin is all that it is.
+    /// `plugins`: the plugin has all its roles.
     Plugins,
-    /// `toolboxes`: the same, of a plugin that comes with the host.
+    /// `toolboxes`: as `plugins`, for a plugin that comes with the host.
     Toolboxes,
-    /// `coordinator` of a team: the plugin decides who works next.
+    /// `coordinator` of a team: the plugin decides which member works next.
     Coordinator,
 }
 
@@ -333,18 +333,18 @@ impl fmt::Display for PluginSection {
     }
 }
 
-/// What an agent has of a plugin by one entry of its config: what no entry that is more exact has.
+/// The roles that a plugin has through one config entry. A more specific entry takes its role away from a general one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PluginRoles {
-    /// Its effect, and its tools.
+    /// Its effect and its tools.
     pub effect: bool,
-    /// What it stands around.
+    /// Its middleware.
     pub middleware: bool,
 }
 
 impl AgentConfig {
-    /// What an entry has of its plugin. `effects` and `middleware` are more exact than `plugins` and `toolboxes`: a plugin
-    /// that stands in both is granted for each role what the exact entry says.
+    /// Returns the roles of a plugin through one entry. `effects` and `middleware` are more specific than `plugins` and
+    /// `toolboxes`: a plugin that stands in both has each role with the grants of the specific entry.
     pub fn roles(&self, listed: PluginSection, id: &str) -> PluginRoles {
         match listed {
             PluginSection::Effects => PluginRoles { effect: true, middleware: false },
@@ -357,7 +357,7 @@ impl AgentConfig {
         }
     }
 
-    /// The key that bounds what its own work may cost in dollars, if there is one.
+    /// Returns the key that bounds the cost of its own work in dollars, if there is one.
     pub fn bounds_usd(&self) -> Option<&'static str> {
         let of_step =
             |step: &StepUse| matches!(step.own(), Some(Ok(HostMiddleware::Budget(budget))) if budget.usd.is_some());
@@ -365,7 +365,7 @@ impl AgentConfig {
         self.budget.usd.map(|_| "budget.usd").or_else(by_step)
     }
 
-    /// Its plugins in order: its effects, its middleware, its coordinator, those that it names as such, and those of
+    /// Returns its plugins in order: effects, middleware, the coordinator, the entries of `plugins`, and those of
     /// toolboxes.
     pub fn all_plugins(&self) -> impl Iterator<Item = (PluginSection, &str, &PluginUse)> {
         let effects = self.effects.iter().flatten().map(|step| (PluginSection::Effects, step));
@@ -381,5 +381,5 @@ impl AgentConfig {
     }
 }
 
-/// What is given to a plugin of which nothing is said.
+/// The use of a plugin whose entry says nothing.
 static NO_USE: LazyLock<PluginUse> = LazyLock::new(PluginUse::default);

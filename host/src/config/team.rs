@@ -1,4 +1,4 @@
-//! Teams: who is in them, and what decides who works next.
+//! Teams: their members and coordinators.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -20,19 +20,19 @@ use crate::{
     team::{ModelCoordinatorOptions, OnRoundsEnd, StopCondition},
 };
 
-/// A team: members that work on one conversation.
+/// A team: agents and other teams that work together on one task.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(from = "TeamFile")]
 pub struct TeamConfig {
-    /// What it has as an agent has it: its name, the model that its coordinator asks, its middleware, its budget and
-    /// ceilings, and its coordinator, if that is a plugin.
+    /// The settings that a team shares with agents: its name, the model of its coordinator, its middleware, its budget and
+    /// ceilings, and its coordinator if that is a plugin.
     pub own: AgentConfig,
-    /// Who is in it, in order.
+    /// Its members, in order.
     pub members: Vec<MemberUse>,
-    /// What decides who works next, as it is written.
+    /// The coordinator as it is written in the file.
     pub coordinator: StepUse,
-    /// In which conversations its members work that have tools to hand over to each other, where a plugin decides; none: they
-    /// have no such tools.
+    /// The conversations in which members work that have tools to hand over to each other, for a coordinator that is a
+    /// plugin; `None`: they have no such tools.
     pub hand_over: Option<HandOffChats>,
 }
 
@@ -72,7 +72,7 @@ impl From<TeamFile> for TeamConfig {
         let plugin = match HostCoordinator::of(&file.coordinator) {
             None => Some(file.coordinator.clone()),
             Some(Ok(HostCoordinator::RoundRobin { until: TeamStopCondition::Coordinator(step), .. })) => Some(*step),
-            // What is wrong with it is told where all of the config is looked at.
+            // The mistake is reported when the whole config is checked.
             Some(_) => None,
         };
         let own = AgentConfig {
@@ -85,7 +85,7 @@ impl From<TeamFile> for TeamConfig {
             skills_tags: file.skills_tags,
             estimated_cost: file.estimated_cost,
             budget: file.budget,
-            // It has no conversation of its own that could be shortened.
+            // A team has no conversation of its own that could be shortened.
             effects: Some(Vec::new()),
             middleware: file.middleware,
             coordinator: plugin,
@@ -97,25 +97,25 @@ impl From<TeamFile> for TeamConfig {
     }
 }
 
-/// One of a team: an agent or another team, alone or in a mapping with more.
+/// A member of a team: the name of an agent or another team, or a mapping with options.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MemberUse {
-    /// The agent or team, by its name in the config.
+    /// The name of the agent or team in the config.
     pub agent: String,
-    /// What the others know it by; none: as it is called in the config.
+    /// The name by which the other members know it; `None`: `agent`.
     pub name: Option<String>,
-    /// What it is in the team; none: its name.
+    /// Its role in the team; `None`: its name.
     pub role: Option<String>,
-    /// What it is good for there; none: as the config describes it.
+    /// Its description within the team; `None`: the one of the config.
     pub description: Option<String>,
-    /// How often it is asked again in one step if it fails; at most [`limits::MEMBER_RETRIES`].
+    /// Attempts after the first failed one of a step; at most [`limits::MEMBER_RETRIES`].
     pub retries: u32,
-    /// Whether the team goes on without its reply if it fails for good.
+    /// The effect on the team's run if the last attempt failed.
     pub on_failure: OnFailure,
 }
 
 impl MemberUse {
-    /// What the others know it by.
+    /// Returns the name by which the other members know it.
     pub fn name(&self) -> &str {
         self.name.as_deref().unwrap_or(&self.agent)
     }
@@ -154,34 +154,34 @@ impl<'de> Deserialize<'de> for MemberUse {
     }
 }
 
-/// A coordinator of the host itself, with its params.
+/// A coordinator of the host, with its params.
 #[derive(Debug, Clone)]
 pub enum HostCoordinator {
     /// `sequence`: each member once, in order.
     Sequence,
-    /// `loop`: one after the other, round after round.
+    /// `loop`: each member in turn, round after round.
     Loop(LoopParams),
-    /// `round-robin`: the same, until something says that it is enough.
+    /// `round-robin`: each member in turn, until a condition is met.
     RoundRobin {
-        /// Rounds of one run; 0: as many as steps allow.
+        /// Rounds of one run; 0: as many as the step limit allows.
         max_rounds: u32,
-        /// When it is enough.
+        /// The condition that ends the run.
         until: TeamStopCondition,
     },
-    /// `roles`: one role after the other, all of a role at once.
+    /// `roles`: one role after the other, all members of a role at once.
     Roles(RolesParams),
     /// `model`: a model decides.
     Model(ModelCoordinatorOptions),
-    /// `hand-off`: the active member works until it has an answer, or hands over.
+    /// `hand-off`: the active member works until it answers or hands over.
     HandOff(HandOffParams),
 }
 
-/// When a team that goes round is done.
+/// The condition that ends a `round-robin` run.
 #[derive(Debug, Clone)]
 pub enum TeamStopCondition {
-    /// When this regular expression is found in the text of the newest message.
+    /// This regular expression matches the text of the newest message.
     Text(String),
-    /// When this plugin says so.
+    /// This plugin says that the team is done.
     Coordinator(Box<StepUse>),
 }
 
@@ -191,7 +191,7 @@ pub enum TeamStopCondition {
 pub struct LoopParams {
     /// Rounds of one run; at least 1.
     pub max_rounds: u32,
-    /// What it means that they are over.
+    /// The outcome when the rounds are used up.
     #[serde(default = "done")]
     pub at_end: OnRoundsEnd,
 }
@@ -202,10 +202,10 @@ pub struct LoopParams {
 pub struct RolesParams {
     /// The roles in order.
     pub roles: Vec<String>,
-    /// How often all of them come; at least 1.
+    /// Passes over all roles; at least 1.
     #[serde(default = "once")]
     pub max_cycles: u32,
-    /// What it means that this is over.
+    /// The outcome when the cycles are used up.
     #[serde(default = "done")]
     pub at_end: OnRoundsEnd,
 }
@@ -214,20 +214,20 @@ pub struct RolesParams {
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct HandOffParams {
-    /// Times that members may hand over in one run; 0: [`limits::HAND_OVERS`].
+    /// Hand-overs between members in one run; 0: [`limits::HAND_OVERS`].
     pub max_hand_offs: u32,
-    /// In which conversation its members work.
+    /// The conversations in which the members work.
     pub chats: HandOffChats,
 }
 
-/// In which conversation the members of a team work that hand over to each other.
+/// The conversations in which members work that hand over to each other.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum HandOffChats {
-    /// In one.
+    /// All members share one conversation.
     #[default]
     Shared,
-    /// Each in its own, and it hears what is new.
+    /// Each member has its own, and is given the messages that are new to it.
     Private,
 }
 
@@ -243,11 +243,11 @@ impl HostCoordinator {
     /// The kinds of the host's own coordinators.
     pub const KINDS: [&str; 6] = ["sequence", "loop", "round-robin", "roles", "model", "hand-off"];
 
-    /// The coordinator of the host that it is; none if it is a plugin.
+    /// Returns the coordinator of the host with this kind; `None` if the step is a plugin.
     ///
     /// # Errors
     ///
-    /// What is wrong with it, and what would be right.
+    /// A message that says what is wrong and what would be right.
     pub fn of(step: &StepUse) -> Option<Result<Self, String>> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
@@ -309,7 +309,7 @@ impl HostCoordinator {
         Some(own.and_then(|own| step.plainly(own)))
     }
 
-    /// Whether it asks the team's model.
+    /// Returns `true` if it asks the team's model.
     pub fn asks(&self) -> bool {
         matches!(self, Self::Model(_))
     }
@@ -329,18 +329,18 @@ fn until_of(until: Value) -> Result<TeamStopCondition, String> {
 }
 
 impl TeamConfig {
-    /// The coordinator of the host that it has; none if that is a plugin.
+    /// Returns the team's coordinator if it is one of the host; `None` if it is a plugin.
     pub fn own_coordinator(&self) -> Option<HostCoordinator> {
-        // What is wrong with it was told when the config was read.
+        // A mistake in it was reported when the config was read.
         HostCoordinator::of(&self.coordinator).and_then(Result::ok)
     }
 
-    /// Whether its coordinator may ask the team's model.
+    /// Returns `true` if its coordinator may ask the team's model.
     pub fn asks(&self) -> bool {
         self.own_coordinator().is_none_or(|own| own.asks()) || self.own.coordinator.is_some()
     }
 
-    /// What can be seen of it alone.
+    /// Checks what can be checked without the rest of the config.
     fn check(&self) -> Result<(), Report> {
         let place = self.own.place();
         let wrong = |what: String| Report::new(ErrorKind::Usage, format!("{place}.{what}"));
@@ -392,7 +392,7 @@ impl TeamConfig {
 }
 
 impl Config {
-    /// Whether a team can work, and its members are there.
+    /// Checks the team by itself, and that its members exist.
     pub(super) fn check_team(&self, team: &TeamConfig) -> Result<(), Report> {
         team.check()?;
         for member in &team.members {
@@ -401,14 +401,14 @@ impl Config {
         Ok(())
     }
 
-    /// Whether no team is too large. None may be in itself.
+    /// Checks that no team is too large. No team may contain itself.
     pub(super) fn check_sizes(&self) -> Result<(), Report> {
         let mut sizes = HashMap::new();
         self.teams.iter().try_for_each(|team| self.size(team, &mut sizes).map(drop))
     }
 
-    /// How many agents a team has, those of teams in it included; none is in itself. `sizes`
-    /// are known.
+    /// Returns the number of agents in a team, including those of teams in it. No team may contain itself. `sizes` caches
+    /// known sizes.
     fn size<'a>(&'a self, team: &'a TeamConfig, sizes: &mut HashMap<&'a str, usize>) -> Result<usize, Report> {
         let name = team.own.name.as_str();
         let wrong = |what: String| Err(Report::new(ErrorKind::Usage, format!("{}.members: {what}", team.own.place())));

@@ -253,7 +253,7 @@ fn a_window_is_that_of_the_vendors_own_models_alone() {
 
 #[test]
 fn what_is_told_of_a_mistake_is_bounded() {
-    // A longer key is none to YAML.
+    // YAML does not accept a longer key.
     let long = "x".repeat(1_000);
     let agents: String = (0..limits::NAMES_SHOWN + 3).map(|at| format!("  - name: a{at}\n")).collect();
     for (text, says) in [

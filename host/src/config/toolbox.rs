@@ -1,5 +1,4 @@
-//! Tools that an agent has by the name of a box: those of the host, those of plugins that come with it, and those of MCP
-//! servers.
+//! Toolboxes of an agent: tools of the host, of plugins that come with it, and of MCP servers.
 
 use std::{
     fmt,
@@ -18,7 +17,7 @@ use serde::{
 use super::{ChangesUse, FolderUse, HttpUse, PluginFolderUse, PluginUse};
 use crate::capability::{FileAccess, Power, PromptableCapability};
 
-/// Tools that an agent has: a name, or a mapping with more.
+/// A toolbox of an agent: a name, or a mapping with options.
 #[derive(Debug, Clone)]
 pub enum ToolboxUse {
     /// Tools of the host.
@@ -29,42 +28,43 @@ pub enum ToolboxUse {
     Server(McpServerUse),
 }
 
-/// Tools of the host that an agent has.
+/// A toolbox of the host that an agent has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostToolboxUse {
-    /// Which.
+    /// The toolbox.
     pub name: HostToolbox,
-    /// Only these of its tools; none: all.
+    /// The names of the tools to use; `None`: all.
     pub tools: Option<Vec<String>>,
-    /// `exec`: the programs that it may run unasked, by their names in `programs`; none: any, and a person is asked.
+    /// `exec`: names of programs from `programs` that it may run unasked; `None`: any program, and a person is asked.
     pub programs: Option<Vec<String>>,
-    /// `state`: which blackboard; it stands before the names of its tools. None: `shared`.
+    /// `state`: the blackboard, whose name is the prefix of the tool names. `None`: `shared`.
     pub ns: Option<String>,
 }
 
-/// Plugins that come with the host, and what each may do for an agent: the same as under `plugins`, said shortly.
+/// A toolbox that consists of plugins that come with the host; a short form for entries under `plugins`.
 #[derive(Debug, Clone)]
 pub struct ShippedToolboxUse {
-    /// Which.
+    /// The toolbox.
     pub name: ShippedToolbox,
-    /// Only these of their tools; none: all.
+    /// The names of the tools to use; `None`: all.
     pub tools: Option<Vec<String>>,
-    /// The plugins by id, in order.
+    /// The plugins by id, in order, each with its grants.
     pub plugins: IndexMap<String, PluginUse>,
 }
 
-/// Tools of an MCP server that an agent has, and what the server may do for it.
+/// Tools of an MCP server that an agent has, and the requests that the server may make of the agent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct McpServerUse {
-    /// The server, by its name in `mcp_servers`.
+    /// The name of the server in `mcp_servers`.
     pub name: String,
-    /// Only these of its tools, by the server's own names; none: all.
+    /// The server's own names of the tools to use; `None`: all.
     pub tools: Option<Vec<String>>,
-    /// Whether a person is asked before each call of its tools; none: before those of tools that it says may destroy something.
+    /// Asks a person before each call. `None`: only before calls of tools that the server marks as
+    /// destructive.
     pub confirm: Option<bool>,
-    /// Whether it may have the agent's model reply to it, within the agent's budget.
+    /// Lets the server request completions from the agent's model, within the agent's budget.
     pub sampling: bool,
-    /// Whether it may ask the person.
+    /// Lets the server ask the person.
     pub elicitation: bool,
 }
 
@@ -72,30 +72,30 @@ pub struct McpServerUse {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum HostToolbox {
-    /// Ask a person. Where somebody is there to answer every agent has it.
+    /// Asking a person. Every agent has it if there is a person who answers.
     Ask,
     /// A blackboard.
     State,
     /// The task board.
     Tasks,
-    /// Notes that outlast a run.
+    /// Notes that are kept after a run.
     Notes,
-    /// Programs.
+    /// Running programs.
     Exec,
-    /// A repository.
+    /// A git repository.
     Git,
 }
 
 impl HostToolbox {
-    /// Their names and those of plugins: no MCP server has one of these.
+    /// Returns `true` if a toolbox of the host or of its plugins has this name, so that no MCP server can.
     pub fn is_reserved(name: &str) -> bool {
         Self::of(name).is_ok() || ShippedToolbox::of(name).is_ok()
     }
 
-    /// The names of all of them.
+    /// The names of all toolboxes of the host.
     pub const NAMES: [&str; 6] = ["ask", "state", "tasks", "notes", "exec", "git"];
 
-    /// Its name.
+    /// Returns the toolbox's name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ask => "ask",
@@ -112,25 +112,25 @@ impl HostToolbox {
     }
 }
 
-/// The toolboxes that are plugins.
+/// The toolboxes that consist of plugins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ShippedToolbox {
     /// Reading files, and proposing changes to them.
     Filesystem,
-    /// Looking for files, and in them.
+    /// Finding files, and searching in them.
     Search,
-    /// Requests to servers.
+    /// HTTP requests.
     Http,
-    /// JSON, tables, dates, sums, encodings, documents, differences: of what they are handed, and of files that they read.
+    /// JSON, tables, dates, sums, encodings, documents and differences, of arguments and of files that they read.
     Everyday,
 }
 
 impl ShippedToolbox {
-    /// The names of all of them.
+    /// The names of all toolboxes that consist of plugins.
     pub const NAMES: [&str; 4] = ["filesystem", "search", "http", "everyday"];
 
-    /// Its name.
+    /// Returns the toolbox's name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Filesystem => "filesystem",
@@ -140,7 +140,7 @@ impl ShippedToolbox {
         }
     }
 
-    /// The ids of its plugins.
+    /// Returns the ids of its plugins.
     pub fn plugins(self) -> &'static [&'static str] {
         match self {
             Self::Filesystem => &["filesystem"],
@@ -150,7 +150,7 @@ impl ShippedToolbox {
         }
     }
 
-    /// The keys that one of them can have beside its name.
+    /// Returns the keys that its mapping can have besides `name`.
     fn keys(self) -> &'static [&'static str] {
         match self {
             Self::Filesystem => &["tools", "files", "ask", "confirm", "changes"],
@@ -172,8 +172,8 @@ impl fmt::Display for ShippedToolbox {
 }
 
 impl ShippedToolboxUse {
-    /// What an agent gives the plugins where its config says no more: the project's folder to read, and a person is asked for
-    /// what turns out to be lacking.
+    /// Builds the uses of the plugins. Where the config does not say, they may read the project's folder, and a person is
+    /// asked for further folders or servers that they turn out to lack.
     fn of(name: ShippedToolbox, full: ToolboxMapping) -> Self {
         let ToolboxMapping { name: _, tools, files, http, ask, confirm, changes, .. } = full;
         let project = || vec![FolderUse { path: ".".into(), mode: FileAccess::Read }];
@@ -195,7 +195,7 @@ impl ShippedToolboxUse {
             ..PluginUse::default()
         };
         let of = |id: &&str| {
-            // What time it is takes a clock; of the everyday ones some read files.
+            // `date-time` needs the clock, and only some plugins of `everyday` read files.
             let reads = name != ShippedToolbox::Everyday || ["json-query", "tables", "encode"].contains(id);
             let files = if reads { uses.files.clone() } else { Vec::new() };
             ((*id).to_owned(), PluginUse { clock: *id == "date-time", files, ..uses.clone() })
@@ -203,8 +203,8 @@ impl ShippedToolboxUse {
         Self { name, tools, plugins: name.plugins().iter().map(of).collect() }
     }
 
-    /// Has plugins that read files see each folder under its absolute path, and know the project's: paths that are not
-    /// absolute are below it.
+    /// Shows plugins that read files each folder under its absolute path, and tells them the project's folder, below which
+    /// they resolve relative paths.
     pub(super) fn settle_paths(&mut self, root: &Path) {
         if !matches!(self.name, ShippedToolbox::Filesystem | ShippedToolbox::Search) {
             return;
@@ -219,7 +219,7 @@ impl ShippedToolboxUse {
     }
 }
 
-/// A path without `.` and `..`, whatever lies there.
+/// Removes `.` and `..` from a path without looking at the file system.
 fn plain(path: &Path) -> PathBuf {
     path.components().fold(PathBuf::new(), |mut plain, part| {
         match part {
@@ -232,7 +232,7 @@ fn plain(path: &Path) -> PathBuf {
 }
 
 impl ToolboxUse {
-    /// What an agent has of the host, if these are tools of it.
+    /// Returns the use of a toolbox of the host, if it is one.
     pub fn own(&self) -> Option<&HostToolboxUse> {
         match self {
             Self::Own(own) => Some(own),
@@ -240,7 +240,7 @@ impl ToolboxUse {
         }
     }
 
-    /// The plugins that these are, if they are.
+    /// Returns the use of a toolbox of plugins, if it is one.
     pub fn shipped(&self) -> Option<&ShippedToolboxUse> {
         match self {
             Self::Shipped(uses) => Some(uses),
@@ -248,7 +248,7 @@ impl ToolboxUse {
         }
     }
 
-    /// What an agent has of a server, if these are a server's.
+    /// Returns the use of an MCP server, if it is one.
     pub fn server(&self) -> Option<&McpServerUse> {
         match self {
             Self::Own(_) | Self::Shipped(_) => None,
@@ -257,7 +257,7 @@ impl ToolboxUse {
     }
 }
 
-/// A mapping, whichever of them it is.
+/// The mapping of any toolbox.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ToolboxMapping {
@@ -303,7 +303,7 @@ impl ToolboxMapping {
         }
     }
 
-    /// Refuses a key that such a toolbox has no use for.
+    /// Refuses a key that this toolbox does not have.
     fn has_only<E: de::Error>(&self, keys: &[&str]) -> Result<(), E> {
         let Self { name, tools, programs, ns, files, http, ask, confirm, changes, sampling, elicitation } = self;
         let given = [

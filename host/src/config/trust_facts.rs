@@ -1,5 +1,5 @@
-//! What a config names that reaches beyond it, for the person who did not write it. Every key is either told here or passed
-//! over by name, with the reason.
+//! Lists what a config names that reaches beyond it, for a person who did not write the config. Every key is either listed
+//! or skipped by name, with the reason.
 
 use std::path::Path;
 
@@ -22,32 +22,32 @@ use crate::{
 };
 
 impl Config {
-    /// What it names that reaches beyond it: addresses, variables of the environment that go there, plugins and what each
-    /// is granted. Links on the way to a granted folder are resolved. What a plugin is, its directory and its bytes, is
-    /// known to whoever looks for plugins.
+    /// Returns what the config names that reaches beyond it: addresses, environment variables that are sent there,
+    /// plugins, and their grants. Links on the way to a granted folder are resolved. The directory and the bytes of a
+    /// plugin are not included; the code that looks for plugins adds them.
     pub fn facts(&self) -> TrustFacts {
         let Self {
             providers,
             credentials,
             mcp_servers,
-            // What lies there is told where it is used.
+            // The plugins in them are listed where they are used.
             plugin_dirs: _,
             programs,
-            // Told of who uses it.
+            // Listed with the agents that use it.
             git: GitConfig { work_dir },
             agents,
             teams,
-            // Which of them begins, and how long what it says may be.
+            // The entry point, and the sizes of texts.
             entry_agent: _,
             default_context_windows: _,
             context: _,
-            // How much is kept, in the project itself.
+            // Size limits of data within the project itself.
             sessions: _,
-            // How many agents there may be, below the ceilings of the house.
+            // Numbers of agents, below the fixed limits of the host.
             runs: _,
-            // How much calls of plugins may take, below the ceilings of the house.
+            // Resources of plugin calls, below the fixed limits of the host.
             limits: _,
-            // Told with the permissions, where it stands.
+            // Listed with the permissions file, where it is stored.
             approved: _,
             root,
             file: _,
@@ -61,11 +61,11 @@ impl Config {
         for team in teams {
             let TeamConfig {
                 own,
-                // They are among the agents, and the order in which they work reaches nowhere.
+                // Members are listed as agents, and their order reaches nothing.
                 members: _,
-                // One that is a plugin is told with what it is given.
+                // A coordinator that is a plugin is listed with its grants.
                 coordinator: _,
-                // Whom they may give way to is among them.
+                // Members hand over only to other members.
                 hand_over: _,
             } = team;
             agent_facts(own, root, work_dir, &mut facts);
@@ -77,9 +77,9 @@ impl Config {
 fn provider_facts(provider: &ProviderConfig, root: &Path, facts: &mut TrustFacts) {
     let ProviderConfig {
         name,
-        // An address, or a plugin.
+        // The result is an address or a plugin, and both are listed.
         kind: _,
-        // Its bytes are told, and these are data for it.
+        // The plugin's bytes are listed, and the params are data for it.
         plugin: _,
         params: _,
         clock,
@@ -95,9 +95,9 @@ fn provider_facts(provider: &ProviderConfig, root: &Path, facts: &mut TrustFacts
         headers,
         body,
         proxy,
-        // How the key that is told goes to the address that is told.
+        // The header of a key that is listed, sent to an address that is listed.
         auth: _,
-        // What is asked of the address, how often and for how long.
+        // Details of the requests to the address: content, number and time.
         model: _,
         retries: _,
         timeout: _,
@@ -144,7 +144,7 @@ fn provider_facts(provider: &ProviderConfig, root: &Path, facts: &mut TrustFacts
         facts.add(RiskLevel::Runs, format!("{model} runs {command} and sends what it prints to {shown}"));
     }
     if !body.is_empty() {
-        // A vendor may do anything for them: ask servers of others, keep what it is told, run code.
+        // A vendor may act on them in any way: ask other servers, store the input, run code.
         let fields: Vec<_> = body.keys().map(|field| quoted(field)).collect();
         let digest = digest_of(&serde_json::to_string(body).unwrap_or_default());
         facts.add(
@@ -170,37 +170,37 @@ fn provider_facts(provider: &ProviderConfig, root: &Path, facts: &mut TrustFacts
 fn agent_facts(agent: &AgentConfig, root: &Path, work_dir: &Path, facts: &mut TrustFacts) {
     let AgentConfig {
         name,
-        // What agents use is told of each.
+        // Each of these agents is listed by itself.
         agent_tools: _,
-        // They are all told below.
+        // All of these plugins are listed below.
         plugins: _,
         effects: _,
         middleware: _,
         coordinator: _,
         list: _,
-        // What it is told and shown as.
+        // Texts for models and people.
         description: _,
         instructions: _,
         prefix: _,
         skills: _,
         skills_tags: _,
         estimated_cost: _,
-        // One of the models that are told.
+        // One of the models that are listed.
         provider: _,
         toolboxes,
-        // How much and how long, below the ceilings of the house.
+        // Amounts and times, below the fixed limits of the host.
         max_concurrency: _,
         budget: _,
         options: _,
         ceiling,
-        // It takes away from what is told, and gives nothing.
+        // It narrows what is listed, and grants nothing.
         delegable: _,
     } = agent;
     let ceiling = ceiling.as_ref().map(|ceiling| ceiling.grant(|path| files::resolved(&root.join(path))));
     for toolbox in toolboxes {
         match toolbox {
             ToolboxUse::Own(uses) => toolbox_facts(name, uses, &root.join(work_dir), facts),
-            // Plugins are told below.
+            // Plugins are listed below.
             ToolboxUse::Shipped(_) => {}
             ToolboxUse::Server(uses) => server_use_facts(name, uses, facts),
         }
@@ -208,7 +208,7 @@ fn agent_facts(agent: &AgentConfig, root: &Path, work_dir: &Path, facts: &mut Tr
     let unnamed: Vec<_> =
         agent.effects.iter().flatten().filter(|step| step.is_default).map(|step| &step.uses).collect();
     for (listed, id, uses) in agent.all_plugins() {
-        // What the host adds by itself is named by no file.
+        // No file names the steps that the host adds by default.
         if unnamed.iter().any(|unnamed| std::ptr::eq(*unnamed, uses)) {
             continue;
         }
@@ -226,18 +226,18 @@ fn agent_facts(agent: &AgentConfig, root: &Path, work_dir: &Path, facts: &mut Tr
     }
 }
 
-/// What an agent reaches with tools of the host.
+/// Lists what an agent reaches with tools of the host.
 fn toolbox_facts(agent: &str, uses: &HostToolboxUse, work_dir: &Path, facts: &mut TrustFacts) {
     let HostToolboxUse {
         name,
-        // Which of them a model is shown.
+        // The subset that a model is shown.
         tools: _,
         programs,
         ns: _,
     } = uses;
     let who = format!("the agent {}", quoted(agent));
     match (name, programs) {
-        // They reach nothing but the project's notes, other agents and the person.
+        // These reach nothing but the project's notes, other agents and the person.
         (HostToolbox::Ask | HostToolbox::State | HostToolbox::Tasks | HostToolbox::Notes, _) => {}
         (HostToolbox::Exec, None) => {
             facts.add(RiskLevel::Runs, format!("{who} may run programs outside the sandbox, if you say yes to each"))
@@ -264,14 +264,14 @@ fn program_facts(name: &str, program: &ProgramConfig, root: &Path, facts: &mut T
         cwd,
         env,
         inherit_env,
-        // How long, below the ceiling of the house.
+        // A time limit, below the fixed limit of the host.
         timeout: _,
     } = program;
     let who = format!("the program {}", quoted(name));
     let command = shown_words([command.as_deref().unwrap_or(name)]);
     let folder = files::resolved(&cwd.as_ref().map_or_else(|| root.to_owned(), |cwd| root.join(cwd)));
     let args: Vec<_> = program.patterns().iter().map(ToString::to_string).collect();
-    // A list is as long as it is, and a line is not: what is not shown has a digest.
+    // The list may be long and a line must not be: a digest stands for what is not shown.
     let (args, digest) = (args.join(" or "), digest_of(&args.join("\n")));
     let args = if args.len() <= SHOWN_PARAMS_BYTES { quoted(&args) } else { format!("lists of sha256:{digest}") };
     facts.add(
@@ -286,7 +286,7 @@ fn program_facts(name: &str, program: &ProgramConfig, root: &Path, facts: &mut T
         facts.add(RiskLevel::Sends, format!("{who} gets the environment's {}", quoted(variable)));
     }
     for (variable, value) in env {
-        // A program may do anything for what stands in its environment.
+        // A program may act on its environment in any way.
         facts.add(
             RiskLevel::Runs,
             format!("{who} has {} in its environment (sha256:{})", quoted(variable), digest_of(value)),
@@ -294,7 +294,7 @@ fn program_facts(name: &str, program: &ProgramConfig, root: &Path, facts: &mut T
     }
 }
 
-/// What decides how a step guards: who changes that is asked about.
+/// Lists the settings that decide how well a step guards the agent, so that a change of them is asked about.
 fn step_facts(who: &str, uses: &PluginUse, facts: &mut TrustFacts) {
     if !uses.params.is_empty() {
         let params = serde_json::to_string(&uses.params).expect("a map with string keys is JSON");
@@ -313,20 +313,20 @@ fn step_facts(who: &str, uses: &PluginUse, facts: &mut TrustFacts) {
     }
 }
 
-/// Bytes of params that are shown as they are.
+/// The most bytes of params that are shown in full.
 const SHOWN_PARAMS_BYTES: usize = 300;
 
-/// SHA-256 in hexadecimal.
+/// Returns the SHA-256 digest in hexadecimal.
 fn digest_of(text: &str) -> String {
     let digest: [u8; 32] = Sha256::digest(text).into();
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Of what it is granted, what its agent's `ceiling` leaves.
+/// Lists the grants of a plugin, narrowed by the `ceiling` of its agent.
 fn plugin_facts(who: &str, uses: &PluginUse, ceiling: Option<&Grant>, root: &Path, facts: &mut TrustFacts) {
     let PluginUse {
         files,
-        // Told below, as far as they hold.
+        // Listed below, after the ceiling is applied.
         clock: _,
         random: _,
         chat: _,
@@ -336,13 +336,13 @@ fn plugin_facts(who: &str, uses: &PluginUse, ceiling: Option<&Grant>, root: &Pat
         credentials: _,
         powers: _,
         programs: _,
-        // Each time somebody is asked then, and told what for.
+        // A person is asked each time, with the details.
         ask: _,
         confirm,
         changes,
-        // Data for it; of a step they are told by themselves.
+        // Data for the plugin; those of a step are listed separately.
         params: _,
-        // Whether a run ends with it: the same.
+        // Whether a run ends when the plugin fails; listed for a step.
         on_failure: _,
         limits: _,
     } = uses;
@@ -390,7 +390,7 @@ fn plugin_facts(who: &str, uses: &PluginUse, ceiling: Option<&Grant>, root: &Pat
     }
 }
 
-/// What may be sent, and what is added to it. Which addresses a name may lead to is a part of it.
+/// Lists HTTP requests and the credentials added to them. The networks that a name may resolve to are part of the place.
 fn way_out<'a>(who: &str, http: &HttpGrant, credentials: impl Iterator<Item = &'a str>, facts: &mut TrustFacts) {
     for (place, methods) in http.places() {
         let spelled = |place: &str| format!("{who} may send requests to {}", quoted(place));
@@ -421,7 +421,7 @@ fn credential_facts(credential: &CredentialConfig, root: &Path, facts: &mut Trus
         file,
         command,
         audience: _,
-        // How it goes to the servers that are told.
+        // A header of the servers that are listed.
         auth: _,
     } = credential;
     let (danger, is_what) = match (env, file) {
@@ -446,7 +446,7 @@ fn server_facts(server: &McpServerConfig, root: &Path, facts: &mut TrustFacts) {
         url,
         headers,
         oauth,
-        // How it is spoken with, and how long and how much it may answer.
+        // The protocol revision, and limits of time and size.
         protocol: _,
         roots,
         connect_timeout: _,
@@ -469,7 +469,7 @@ fn server_facts(server: &McpServerConfig, root: &Path, facts: &mut TrustFacts) {
                     format!("{who} gets the environment's {} as {}", quoted(ours), quoted(variable)),
                 );
             }
-            // A program may do anything for what stands in its environment.
+            // A program may act on its environment in any way.
             let digest = digest_of(value);
             facts.add(RiskLevel::Runs, format!("{who} has {} in its environment (sha256:{digest})", quoted(variable)));
         }
@@ -498,7 +498,8 @@ fn server_facts(server: &McpServerConfig, root: &Path, facts: &mut TrustFacts) {
                 facts
                     .add(RiskLevel::Sends, format!("{who} may have its authority at addresses of {}", quoted(network)));
             }
-            // Whose name it is, and what is asked for: a login that the person makes says it again.
+            // Only the variables in the secret are listed here. The client and the scopes follow, and a login shows them
+            // again.
             for variable in client_secret.iter().flat_map(|secret| variables(secret)) {
                 facts.add(
                     RiskLevel::Sends,
@@ -520,11 +521,11 @@ fn server_facts(server: &McpServerConfig, root: &Path, facts: &mut TrustFacts) {
     }
 }
 
-/// What an agent does with a server, and what that may do for it.
+/// Lists how an agent uses a server, and the requests that the server may make of the agent.
 fn server_use_facts(agent: &str, uses: &McpServerUse, facts: &mut TrustFacts) {
     let McpServerUse {
         name,
-        // Which of them a model is shown.
+        // The subset that a model is shown.
         tools: _,
         confirm,
         sampling,
@@ -564,13 +565,14 @@ fn powerful(who: &str, clock: bool, random: bool, kv: Option<KvScope>, facts: &m
     }
 }
 
-/// An address without what may be a credential in it, of which a digest is shown: who changes it changes the line.
+/// Shows an address without the parts that may be a credential, followed by its digest, so that any change of it changes
+/// the line.
 fn shown_address(address: &str) -> String {
     let shown = match Url::parse(address) {
-        // As it is looked up: letters that look like others are not those.
+        // The host name as it is looked up: lookalike letters show as punycode.
         Ok(url) if !address.is_ascii() => without_credentials(&url),
         Ok(url) if masked_url(address) == MASK => without_credentials(&url),
-        // Nobody knows what is what in it: then all of it is shown.
+        // The parts cannot be told apart, so all of it is shown.
         Err(_) => address.to_owned(),
         Ok(_) => masked_url(address),
     };
@@ -585,7 +587,7 @@ fn without_credentials(url: &Url) -> String {
     format!("{}://{}{port}{}", url.scheme(), url.host_str().unwrap_or_default(), url.path())
 }
 
-/// The names in the `${NAME}` of a value, as far as it can be understood.
+/// Returns the names in the `${NAME}` parts of a value; an unclosed part is skipped.
 pub(crate) fn variables(value: &str) -> impl Iterator<Item = &str> {
     value.split("${").skip(1).filter_map(|rest| rest.split_once('}')).map(|(name, _)| name)
 }

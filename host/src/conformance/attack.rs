@@ -1,4 +1,4 @@
-//! One attack: what it tries, what it is given, what it must come to.
+//! One attack: its attempt, its grant, its expected verdict.
 
 use std::{
     fs, io,
@@ -17,27 +17,27 @@ use crate::{
     plugin::PluginKind,
 };
 
-/// How an attack ends on a host that holds.
+/// The end of an attack on a host that passes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AttackVerdict {
-    /// It was not loaded.
+    /// The plugin was not loaded.
     Refused,
-    /// It was stopped because its time was over.
+    /// The plugin was stopped because its time was over.
     TimedOut,
-    /// It was stopped at a bound on what it may take or say.
+    /// The plugin was stopped at a limit on its resources or its output.
     Limited,
-    /// It crashed, and nothing else did.
+    /// The plugin crashed, and nothing else did.
     Trapped,
-    /// It ran to its end, and got nothing.
+    /// The plugin ran to its end without an escape.
     Held,
 }
 
 impl AttackVerdict {
-    /// All of them.
+    /// All verdicts.
     const ALL: [Self; 5] = [Self::Refused, Self::TimedOut, Self::Limited, Self::Trapped, Self::Held];
 
-    /// Its name in `attack.toml`.
+    /// Returns the name in `attack.toml`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Refused => "refused",
@@ -49,66 +49,66 @@ impl AttackVerdict {
     }
 }
 
-/// The time and memory that a host may take for an attack which it plays in a process of its own.
+/// The time and memory that a host may use for an attack that it plays in a process of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HostBounds {
-    /// Wall time from the idle host to the verdict.
+    /// The wall time from the idle host to the verdict.
     pub time: Duration,
-    /// Bytes of memory beyond those of the idle host: of its process and of all that it starts.
+    /// The bytes of memory beyond those of the idle host: of its process and all processes that it starts.
     pub memory: u64,
 }
 
 /// A plugin that attacks its host.
 #[derive(Debug, Clone)]
 pub struct Attack {
-    /// 1 to 64 of `a-z 0-9 -`: unique in its suite.
+    /// The name: 1 to 64 of `a-z 0-9 -`, unique in its suite.
     pub name: String,
-    /// What it tries, in one sentence.
+    /// One sentence that says what it tries.
     pub tries: String,
-    /// What it is.
+    /// The kind of the plugin.
     pub kind: PluginKind,
-    /// How it may end.
+    /// The verdicts that pass.
     pub expect: Vec<AttackVerdict>,
-    /// What its manifest asks for.
+    /// The capabilities that its manifest requests.
     pub wants: RequestedCapabilities,
-    /// What it is given of that; none: all.
+    /// The granted capabilities; `None`: all that it requests.
     pub grant: Option<RequestedCapabilities>,
-    /// What an agent may pass on that starts the one which has it; none: all.
+    /// The capabilities that a parent agent may delegate to the agent with the plugin; `None`: all.
     pub ceiling: Option<RequestedCapabilities>,
-    /// When its effect wants to be called.
+    /// The phases of its effect.
     pub phases: Vec<EffectPhase>,
-    /// How often its tool is called, in one run after the other call.
+    /// The number of calls of its tool, in one run, one after the other.
     pub calls: u32,
-    /// With these arguments.
+    /// The arguments of these calls.
     pub arguments: String,
-    /// Whether its calls are given little time, because they last for ever.
+    /// `true` if its calls get little wall time, because they never end.
     pub hasty: bool,
-    /// Whether its calls are given little time on the processor, and as much on the wall as others.
+    /// `true` if its calls get little processor time, and as much wall time as others.
     pub busy: bool,
     /// The bounds on the host; `None` if it is played in the process of the suite.
     pub host: Option<HostBounds>,
-    /// A text that the host's error must hold where it refuses the attack, in letters of any case.
+    /// A text that the host's error must contain where it refuses the attack, in upper or lower case.
     pub names: Option<String>,
-    /// The wall time that the budget of its run allows; `None` if that names none.
+    /// The wall time in the budget of its run; `None` for no limit.
     pub run_time: Option<Duration>,
-    /// `true` if paths in its folder are exchanged with links that lead out of it, as long as it runs.
+    /// `true` if paths in its folder are exchanged with links that lead out of it while it runs.
     pub swaps_links: bool,
     /// The source of its component.
     pub(super) source: Arc<AttackSource>,
     pub(super) repeat: Arc<[TextRepeat]>,
     pub(super) built: Arc<OnceLock<Result<Vec<u8>, String>>>,
-    /// Its `attack.toml`.
+    /// The text of its `attack.toml`.
     pub(super) file: String,
 }
 
-/// Where the component comes from.
+/// The source of the component.
 #[derive(Debug)]
 pub(super) enum AttackSource {
     /// `component.wasm`.
     Built(Vec<u8>),
     /// `component.wat`.
     Text(String),
-    /// `guest.wat`: fields of a core module.
+    /// `guest.wat`: the fields of a core module.
     Fields(String),
 }
 
@@ -141,7 +141,7 @@ struct AttackFile {
     repeat: Vec<TextRepeat>,
 }
 
-/// `host` of an `attack.toml`.
+/// The table `host` of an `attack.toml`.
 #[derive(Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct AttackHostConfig {
@@ -167,13 +167,13 @@ struct AttackWants {
     chat: bool,
     kv: bool,
     models: bool,
-    /// As entries of a config.
+    /// URLs, as in a config.
     http: Vec<String>,
     powers: Powers,
 }
 
-/// A text in place of each mark in the component's text, so often. `{n}` in it is the number of the repetition, from 1 on,
-/// and `{n-1}` that of the one before it.
+/// A text that replaces each mark in the component's text, repeated. `{n}` in it is the number of the repetition, from 1
+/// on, and `{n-1}` the one before.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TextRepeat {
@@ -205,7 +205,7 @@ impl TryFrom<AttackWants> for RequestedCapabilities {
 }
 
 impl Attack {
-    /// Reads its `attack.toml`.
+    /// Parses an `attack.toml`.
     pub(super) fn parse(name: &str, file: &str, source: AttackSource) -> Result<Self, String> {
         let is_name = (1..=64).contains(&name.len())
             && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
@@ -268,11 +268,11 @@ impl Attack {
         })
     }
 
-    /// Its component, which is made when it is first asked for: the texts of bombs are large.
+    /// Returns the component, which is built at the first call, since some are large.
     ///
     /// # Errors
     ///
-    /// A sentence, if the text is not one of a component.
+    /// A sentence, if the text is no component.
     pub fn component(&self) -> Result<&[u8], String> {
         let built = self.built.get_or_init(|| match &*self.source {
             AttackSource::Built(bytes) => Ok(bytes.clone()),
@@ -288,12 +288,12 @@ impl Attack {
         built.as_deref().map_err(Clone::clone)
     }
 
-    /// What its agent grants it.
+    /// Returns the capabilities that its agent grants.
     pub(super) fn granted(&self) -> &RequestedCapabilities {
         self.grant.as_ref().unwrap_or(&self.wants)
     }
 
-    /// What it has in the end.
+    /// Returns the capabilities that it has in the end: granted, and below the ceiling.
     pub(super) fn given(&self) -> RequestedCapabilities {
         let (granted, ceiling) = (self.granted(), self.ceiling.as_ref().unwrap_or(self.granted()));
         let RequestedCapabilities { files, clock, random, chat, kv, models, http, credentials: _, powers, programs: _ } =
@@ -311,7 +311,7 @@ impl Attack {
         }
     }
 
-    /// The manifest of the plugin that it is.
+    /// Returns the manifest of its plugin.
     pub(super) fn manifest(&self) -> String {
         let RequestedCapabilities { files, clock, random, chat, kv, models, http, credentials: _, powers, programs: _ } =
             &self.wants;
@@ -345,14 +345,14 @@ random = {random}\nchat = {chat}\nkv = {kv}\nmodels = {models}\npowers = [{}]\n{
     /// Writes it into a new folder, with its component built.
     pub(super) fn export(&self, folder: &Path) -> io::Result<()> {
         fs::create_dir(folder)?;
-        // Its repetitions are in the component.
+        // The repetitions are in the built component.
         let (before, _) = self.file.split_once("\n[[repeat]]").unwrap_or((&self.file, ""));
         fs::write(folder.join(FILE), format!("{}\n", before.trim_end()))?;
         fs::write(folder.join(BUILT), self.component().map_err(io::Error::other)?)
     }
 }
 
-/// A verdict, or a list of them.
+/// Parses a verdict, or a list of verdicts.
 fn verdicts(value: &toml::Value) -> Result<Vec<AttackVerdict>, String> {
     let names = || AttackVerdict::ALL.map(AttackVerdict::name).join(", ");
     let verdict = |value: &toml::Value| {
@@ -366,12 +366,12 @@ fn verdicts(value: &toml::Value) -> Result<Vec<AttackVerdict>, String> {
     }
 }
 
-/// The file that says what an attack is.
+/// The file that describes an attack.
 pub(super) const FILE: &str = "attack.toml";
-/// The file that its component is in once that is built.
+/// The file of the built component.
 pub(super) const BUILT: &str = "component.wasm";
 
-/// The text with all repetitions made.
+/// Replaces the marks in a text by their repetitions.
 fn repeated(mut text: String, repeats: &[TextRepeat]) -> Result<String, String> {
     for TextRepeat { mark, text: once, times } in repeats {
         let marks = text.matches(mark.as_str()).count();

@@ -1,5 +1,5 @@
-//! Attacks that are played in a process of their own: the time and memory that the host takes for each is measured, and a
-//! bomb ends its attack, never the suite.
+//! Attacks in a process of their own: the time and memory that the host uses for each is measured, and a bomb ends its
+//! attack, not the suite.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -31,46 +31,46 @@ use crate::{
     process::ProcessGroup,
 };
 
-/// The program that plays one attack with [`play_alone`]: its path, and the arguments before the attack's folder.
+/// The program that plays one attack with [`play_alone`].
 #[derive(Debug, Clone)]
 pub struct HostProgram {
-    /// The program.
+    /// The path of the program.
     pub path: PathBuf,
-    /// Its arguments; the folder follows.
+    /// The arguments before the attack's folder.
     pub arguments: Vec<OsString>,
 }
 
-/// The time and memory that the host took for an attack which it played in a process of its own.
+/// The time and memory that the host used for an attack in a process of its own.
 #[derive(Debug, Clone, Serialize)]
 pub struct HostUsage {
-    /// Wall time from the idle host to the verdict, or to its end.
+    /// The wall time from the idle host to the verdict, or to the end of the process.
     #[serde(rename = "duration_ms", serialize_with = "super::millis")]
     pub duration: Duration,
-    /// The most of that.
+    /// The bound on `duration`.
     #[serde(rename = "duration_bound_ms", serialize_with = "super::millis")]
     pub duration_bound: Duration,
-    /// Bytes of memory that the idle host had at most; `None` where the system does not tell.
+    /// The peak memory of the idle host, in bytes; `None` if the system does not report it.
     pub idle_bytes: Option<u64>,
-    /// Bytes of memory that it and the processes that it had started had at most, together.
+    /// The peak memory of the host and its child processes, together, in bytes.
     pub peak_bytes: Option<u64>,
-    /// The most bytes by which the second may exceed the first.
+    /// The bound on the growth from `idle_bytes` to `peak_bytes`.
     pub growth_bound_bytes: u64,
 }
 
 impl HostUsage {
-    /// The bytes by which the host grew; `None` where the system does not tell.
+    /// Returns the bytes by which the host grew; `None` if the system does not report them.
     pub fn growth(&self) -> Option<u64> {
         Some(self.peak_bytes?.saturating_sub(self.idle_bytes?))
     }
 }
 
-/// The first line that the process writes: the host is idle.
+/// The first line of the process: the host is idle.
 #[derive(Serialize, Deserialize)]
 struct IdleHostReport {
     peak_bytes: Option<u64>,
 }
 
-/// The second line: the end of the attack, as the host itself saw it.
+/// The second line of the process: the end of the attack, as the host saw it.
 #[derive(Serialize, Deserialize)]
 struct AttackEndReport {
     verdict: Option<AttackVerdict>,
@@ -82,12 +82,12 @@ struct AttackEndReport {
     peak_bytes: Option<u64>,
 }
 
-/// Plays the attack in this folder in this process, which is there for it alone. `write` is called with each of the two lines
+/// Plays the attack in this folder in this process, which runs nothing else. `write` is called with each of the two lines
 /// that the suite waits for.
 ///
 /// # Errors
 ///
-/// A [`Report`], if the attack cannot be read, or the host does not work before it.
+/// A [`Report`], if the attack cannot be read or the baseline run fails.
 pub async fn play_alone(folder: &Path, show: EventFormatter, mut write: impl FnMut(&str)) -> Result<(), Report> {
     let failed = |cause: String| Report::new(ErrorKind::Run, "the host does not work").cause(cause);
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
@@ -112,7 +112,7 @@ pub async fn play_alone(folder: &Path, show: EventFormatter, mut write: impl FnM
     Ok(())
 }
 
-/// Plays an attack in a process of its own. Dropped before its end it ends that process, with all that it has started.
+/// Plays an attack in a process of its own. Dropping the future ends that process, with all that it has started.
 pub(super) async fn play(attack: &Attack, bounds: HostBounds, program: &HostProgram) -> AttackResult {
     let started = Instant::now();
     let row = AttackResult {
@@ -137,15 +137,15 @@ pub(super) async fn play(attack: &Attack, bounds: HostBounds, program: &HostProg
     AttackResult { duration: started.elapsed(), ..row }
 }
 
-/// The reason for which a process is no longer looked at.
+/// The reason why the observation of a process ended.
 enum AttackProcessEnd {
-    /// It has told the end of the attack.
+    /// The process reported the end of the attack.
     Told(AttackEndReport),
-    /// It died before that: its exit status, and the last line that it wrote.
+    /// The process died before that: its exit status, and the last line of its standard error.
     Died(String),
-    /// It had no time left.
+    /// The process exceeded its time.
     Late,
-    /// It had taken more memory than it may.
+    /// The process exceeded its memory.
     Large,
 }
 
@@ -180,19 +180,19 @@ fn judged(row: AttackResult, AttackProcessOutcome { end, used }: AttackProcessOu
     AttackResult { host: Some(used), ..row }
 }
 
-/// Starts the process and looks at it until the attack has ended, or a bound.
+/// Starts the process and observes it until the attack ends or a bound is reached.
 async fn observe(attack: &Attack, bounds: HostBounds, program: &HostProgram) -> Result<AttackProcessOutcome, String> {
     let told = |error: std::io::Error| format!("its process cannot be started: {error}");
     let place = TempDir::new().map_err(told)?;
     let path = |name: &str| place.path().join(name);
-    // Making its component of a text may take a while.
+    // Building the component may take a while.
     let (own, exported) = (attack.clone(), path(&attack.name));
     let exporting = tokio::task::spawn_blocking(move || own.export(&exported));
     exporting.await.map_err(|error| error.to_string())?.map_err(told)?;
     let (output, errors) = (path("output"), path("errors"));
     let mut command = Command::new(&program.path);
     command.args(&program.arguments).arg(path(&attack.name)).stdin(Stdio::null());
-    // What it leaves behind when it is killed goes with our own folder.
+    // Temporary files that a killed process leaves are deleted with this folder.
     command.env("TMPDIR", place.path());
     command.stdout(File::create(&output).map_err(told)?).stderr(File::create(&errors).map_err(told)?);
     let mut process = ProcessGroup::start(&mut command).map_err(told)?;
@@ -202,7 +202,7 @@ async fn observe(attack: &Attack, bounds: HostBounds, program: &HostProgram) -> 
     let mut idle = None;
     let mut tree = ProcessTreeMemory::default();
     loop {
-        // Before the output is read: what it has written by its end is read then.
+        // Checked before the output is read: then all that the process wrote before its end is read.
         let has_ended = tokio::select! {
             () = process.has_ended() => true,
             () = sleep(limits::CONFORMANCE_LOOK) => false,
@@ -247,13 +247,13 @@ async fn observe(attack: &Attack, bounds: HostBounds, program: &HostProgram) -> 
         } else {
             continue;
         };
-        // Before its folder goes.
+        // The process must end before its folder is deleted.
         let _ = process.stop();
         return Ok(AttackProcessOutcome { end, used });
     }
 }
 
-/// The lines of a file that have ended.
+/// Returns the complete lines of a file.
 fn complete_lines(path: &Path) -> Vec<String> {
     let mut text = String::new();
     let read = File::open(path).and_then(|file| file.take(limits::CONFORMANCE_OUTPUT_BYTES).read_to_string(&mut text));
@@ -261,17 +261,17 @@ fn complete_lines(path: &Path) -> Vec<String> {
     text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n')).map(str::to_owned).collect()
 }
 
-/// The last line of what a process said of its end.
+/// Returns the last complete line of a file.
 fn ending(path: &Path) -> String {
     complete_lines(path).pop().unwrap_or_default()
 }
 
-/// The memory of a process and of all that it has started, look by look.
+/// The memory of a process and all of its descendants, sampled.
 #[derive(Default)]
 struct ProcessTreeMemory {
-    /// The most bytes that those which were there at one look have had each.
+    /// The maximum, over the samples, of the sum of the processes' peak memory, in bytes.
     peak: Option<u64>,
-    /// Those of the last look.
+    /// The processes of the last sample.
     known: BTreeSet<u32>,
 }
 
@@ -285,7 +285,7 @@ impl ProcessTreeMemory {
                 open.extend(started_by(id));
             }
         }
-        // One that has just been started may share the memory of the one that starts it until it runs its own program.
+        // A new child may share its parent's memory until it runs its own program: it counts from its second sample on.
         let counted = found.iter().filter(|(of, _)| **of == id || self.known.contains(of)).map(|(_, bytes)| bytes);
         let all = counted.sum();
         if !found.is_empty() {
@@ -295,14 +295,14 @@ impl ProcessTreeMemory {
     }
 }
 
-/// The processes that a process has started.
+/// Returns the child processes of a process.
 fn started_by(id: u32) -> Vec<u32> {
     let threads = fs::read_dir(format!("/proc/{id}/task")).into_iter().flatten().flatten();
     let children = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
     children.flat_map(|ids| ids.split_whitespace().filter_map(|id| id.parse().ok()).collect::<Vec<_>>()).collect()
 }
 
-/// The most memory that a process has had, bytes, where the system tells it.
+/// Returns the peak memory of a process in bytes; `None` if the system does not report it.
 fn peak_bytes(process: &str) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

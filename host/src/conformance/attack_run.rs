@@ -1,4 +1,4 @@
-//! One attack, played once: loaded as any plugin is, in a run of an agent, and watched.
+//! The run of one attack: it is loaded as any plugin is, run by an agent, and observed.
 
 use std::{
     collections::HashSet,
@@ -43,17 +43,17 @@ use crate::{
     tool::{Tool, ToolConcurrency, ToolCx, ToolOutput},
 };
 
-/// The time that each call of an attack has.
+/// Returns the wall time of each call of an attack.
 fn time(attack: &Attack) -> Duration {
     if attack.hasty { limits::CONFORMANCE_HASTY_TIME } else { limits::CONFORMANCE_CALL_TIME }
 }
 
-/// The time on the processor that each call of an attack has.
+/// Returns the processor time of each call of an attack.
 fn cpu(attack: &Attack) -> Duration {
     if attack.busy { limits::CONFORMANCE_HASTY_TIME } else { Limits::default().cpu }
 }
 
-/// What an agent's config would say of a plugin that is given all of this, with this folder for the files.
+/// Returns the settings of a plugin that is granted all of `given`, with `folder` for its files.
 pub fn settings(
     given: &RequestedCapabilities,
     folder: &Path,
@@ -64,14 +64,14 @@ pub fn settings(
     PluginSettings {
         grant: Grant::all_of(given, folder.clone()),
         mounts: vec![FolderMount { path: folder, name: ".".into() }],
-        // A value of ours is JSON.
+        // The value is valid JSON.
         params: serde_json::value::to_raw_value(params).unwrap_or_default(),
         limits: Limits {
             probe_time: time,
             tool_time: time,
             step_time: time,
             completion_time: time,
-            // As many as there are places.
+            // As many as the host runs at once.
             concurrency: limits::PLUGIN_CALLS,
             ..Limits::default()
         },
@@ -79,29 +79,29 @@ pub fn settings(
     }
 }
 
-/// What an attack came to before it was judged.
+/// The raw outcome of an attack, before it is judged.
 pub struct AttackRun {
     pub loaded: Result<(), PluginError>,
     pub ended: Option<Result<RunAnswer, RunError>>,
     pub faults: Vec<Fault>,
     pub chat: Chat,
     pub requests: Vec<CompletionRequest>,
-    /// Of a model that the agent has, and the attack only if it was granted.
+    /// Requests to another model of the agent, which the attack may use only if it was granted.
     pub other_requests: usize,
-    /// Of the model of its team, if it leads one.
+    /// Requests to the model of the team, if the attack is a coordinator.
     pub team_requests: usize,
-    /// Tools that the agent has.
+    /// The tools of the agent.
     pub tools: HashSet<String>,
-    /// Calls of [`baseline::LOOKUP`] that were made.
+    /// The calls of [`baseline::LOOKUP`].
     pub lookups: usize,
 }
 
-/// Plays one attack and judges it. Nothing that it does comes out of here.
+/// Plays one attack and judges it. No effect of the attack outlives the call.
 pub async fn play(attack: &Attack, engine: &Arc<PluginEngine>, show: &EventFormatter) -> AttackResult {
     play_as(attack, attack, engine, show).await
 }
 
-/// The same, judged as if it were `attack`, which may have been granted less: so tests see what an escape comes to.
+/// Plays `played` and judges it as if it were `attack`, which may have been granted less: tests use it to see an escape.
 async fn play_as(played: &Attack, attack: &Attack, engine: &Arc<PluginEngine>, show: &EventFormatter) -> AttackResult {
     let started = Instant::now();
     let row = |status, verdict, escapes: Vec<String>, detail: String| AttackResult {
@@ -167,13 +167,13 @@ async fn play_as(played: &Attack, attack: &Attack, engine: &Arc<PluginEngine>, s
     AttackResult { memory: seen.memory(), cpu: seen.cpu(), ..row(status, verdict, escapes, detail) }
 }
 
-/// Another plugin of the same agent still works.
+/// Checks that another plugin of the same agent still works.
 async fn neighbour(stage: &AttackFixture, engine: &Arc<PluginEngine>) -> Result<(), String> {
     let plugin = baseline::load(engine, &stage.other_settings()).await.map_err(|error| error.report().to_string())?;
     baseline::call(&plugin, RunCx::new("victim")).await.map_err(|fault| fault.to_string())
 }
 
-/// Loads it, and runs an agent that has it.
+/// Loads the attack, and runs an agent with it.
 async fn act(
     played: &Attack,
     attack: &Attack,
@@ -206,7 +206,7 @@ async fn act(
             return played;
         }
     };
-    // Another plugin of the same agent, with settings that are nobody else's business.
+    // Another plugin of the same agent, with secret settings.
     let other = baseline::load(engine, &stage.other_settings()).await;
     let model = Arc::new(ScriptedCompleter::new(script(attack, &plugin)));
     let other_model = Arc::new(ScriptedCompleter::new(script(attack, &plugin)));
@@ -215,14 +215,14 @@ async fn act(
         CountingTool { tool: Arc::new(baseline::lookup()), faults: Arc::default(), calls: Arc::clone(&lookups) };
     let mut agent = Agent::new("victim", INSTRUCTIONS, model.clone()).with_tool(lookup);
     agent.models = Arc::new([("other".to_owned(), other_model.clone() as _)].into());
-    // What an attack reads of the conversation must fit into one entry of the log.
+    // The conversation must fit into one log entry of the attack.
     agent.options.behavioral_hints = false;
-    // Enough to see what it does without end.
+    // Enough iterations to see an attack that never ends.
     agent.options.max_iterations = attack.calls + TURNS;
     agent.budget.time = attack.run_time;
     let watched = |tool| CountingTool { tool, faults: Arc::clone(&faults), calls: Arc::default() };
     let tools = PluginTool::all(&plugin).map(watched);
-    // Two tools of one name: the one that was there stays.
+    // If two tools have one name, the first stays.
     tools.for_each(|tool| drop(agent.tools.register(Arc::new(tool))));
     agent.effects.extend(PluginEffect::new(&plugin).map(|effect| Arc::new(effect) as _));
     agent.middleware.extend(PluginRunMiddleware::new(&plugin).map(|middleware| Arc::new(middleware) as _));
@@ -263,7 +263,7 @@ async fn act(
         }
     };
     let running = async {
-        // The stream ends with it.
+        // The event stream ends when `cx` is dropped.
         let cx = RunCx::new("victim").with_events(sink);
         tokio::select! {
             ended = runner.run(&cx, &chat, vec![Message::user("go")]) => ended,
@@ -287,7 +287,7 @@ async fn act(
     played
 }
 
-/// A person who looks at what is asked, and wants none of it.
+/// Plays a person who reads every question and declines it.
 async fn decline_all(
     attack: &Attack,
     stage: &AttackFixture,
@@ -301,17 +301,17 @@ async fn decline_all(
             let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
             seen.look_at_question(attack, stage, &subject.to_string(), detail);
         }
-        // It may have been withdrawn.
+        // The question may have been withdrawn.
         let _ = inbox.as_ref().map(|inbox| inbox.decline(asked.id));
     }
 }
 
 pub const INSTRUCTIONS: &str = "Do what you are asked.";
-/// What the model says in the end.
+/// The last reply of the model.
 pub const DONE: &str = "done";
-/// Turns that the model has beside the calls of the attack.
+/// Turns of the model beside the calls of the attack.
 pub const TURNS: u32 = 3;
-/// Tokens that a team may use which an attack leads: so few that one that never ends does.
+/// The token budget of a team that the attack coordinates: so small that one that never ends exhausts it.
 pub const TEAM_TOKENS: u64 = 500;
 
 async fn load(attack: &Attack, stage: &AttackFixture, engine: &Arc<PluginEngine>) -> Result<Arc<Plugin>, PluginError> {
@@ -324,7 +324,7 @@ async fn load(attack: &Attack, stage: &AttackFixture, engine: &Arc<PluginEngine>
     plugin.under(&Ceiling::of("agents.starter.delegable", CeilingBound { grant, ..CeilingBound::default() }))
 }
 
-/// What the model says: it calls the attack's tool, or a tool of ours, and is done.
+/// Returns the replies of the model: it calls the attack's tool, or else the host's own, and is done.
 fn script(attack: &Attack, plugin: &Plugin) -> Vec<Result<crate::model::Completion, Fault>> {
     let tool = plugin.tools().first().map(|spec| spec.name.as_str());
     let call = |n: u32| match tool {
@@ -334,13 +334,13 @@ fn script(attack: &Attack, plugin: &Plugin) -> Vec<Result<crate::model::Completi
     let done = (0..limits::ASKS_IN_A_ROW + TURNS).map(|_| ScriptedCompleter::text(DONE));
     match attack.kind {
         PluginKind::RunMiddleware => done.collect(),
-        // More than may be used.
+        // More replies than the budget allows.
         PluginKind::Coordinator => (0..TEAM_TOKENS).map(|_| ScriptedCompleter::text(DONE)).collect(),
         _ => (0..attack.calls).map(call).chain(done).collect(),
     }
 }
 
-/// A tool whose calls are counted, and whose faults are kept, which a model would only read.
+/// A tool that counts its calls and records their faults, which only a model would see otherwise.
 struct CountingTool {
     tool: Arc<dyn Tool>,
     faults: Arc<Mutex<Vec<Fault>>>,
@@ -375,7 +375,7 @@ impl Tool for CountingTool {
     }
 }
 
-/// How it ended, and what was told of that.
+/// Returns the verdict and its detail.
 fn ending(played: &AttackRun, seen: &AttackObserver) -> (Option<AttackVerdict>, String) {
     let of_fault = |fault: &Fault| match fault {
         Fault::Timeout { .. } => Some(AttackVerdict::TimedOut),
@@ -425,7 +425,7 @@ mod tests {
         conformance::AttackSuite,
     };
 
-    /// Plays a built-in attack with all that it wants, and these.
+    /// Plays a built-in attack with all that it requests, and with these files and powers too.
     async fn with(name: &str, files: Option<FileAccess>, powers: &[Power]) -> AttackResult {
         let (suite, engine) = (AttackSuite::embedded().unwrap(), Arc::new(PluginEngine::new(None).unwrap()));
         let attack = suite.attacks().iter().find(|attack| attack.name == name).unwrap();

@@ -1,4 +1,4 @@
-//! A run as it should be, before the suite and after it: nothing that the process has may be less or slower.
+//! Baseline runs before and after the suite: the process must not have become worse.
 
 use std::{
     fs,
@@ -27,30 +27,30 @@ use crate::{
     tool::{self, Tool, ToolCx},
 };
 
-/// The name of what is measured by calling as many at once as can be: fewer are missing.
+/// The name of the check that counts concurrent calls; unlike the others, it fails if the number falls.
 pub const PLACES: &str = "calls at once";
-/// The name of the host's own tool that agents have beside those of an attack.
+/// The name of the host's own tool that the agent has beside the tools of an attack.
 pub const LOOKUP: &str = "lookup";
 
 #[derive(Deserialize, JsonSchema)]
 struct LookupArgs {}
 
-/// What it says.
+/// The result of [`LOOKUP`].
 pub const FOUND: &str = "found";
 
-/// The tool [`LOOKUP`].
+/// Returns the tool [`LOOKUP`].
 pub fn lookup() -> impl Tool + 'static {
     tool::function(LOOKUP, "Looks it up.", |_cx, _: LookupArgs| async { Ok(FOUND.to_owned()) })
 }
 
-/// A polite tool that writes to the log.
+/// A well-behaved tool that writes to the log.
 const POLITE: &str = r#"(import "shelly:plugin/log@0.1.0" "write" (func $log (param i32 i32 i32)))
     (func (export "shelly:plugin/tool@0.1.0#call") (param i32 i32 i32 i32 i32 i32 i32 i32) (result i32)
       (call $log (i32.const 1) (i32.const 0x100) (i32.const 2))
       (call $ok))"#;
 const MANIFEST: &str = "tries = \"nothing\"\nkind = \"tool\"\nexpect = \"held\"";
 
-/// A plugin that does nothing wrong, with these settings.
+/// Loads a well-behaved plugin with these settings.
 pub async fn load(engine: &Arc<PluginEngine>, params: &serde_json::Value) -> Result<Arc<Plugin>, PluginError> {
     load_as(engine, params, POLITE).await
 }
@@ -74,7 +74,7 @@ async fn load_as(
     Plugin::load(engine, &package, &settings).await.map(Arc::new)
 }
 
-/// One call of its tool.
+/// Calls the plugin's tool once.
 pub async fn call(plugin: &Arc<Plugin>, run: RunCx) -> Result<(), Fault> {
     let tool = PluginTool::all(plugin).next().ok_or_else(|| Fault::other("it has no tool"))?;
     let cx = ToolCx { run, chat: ChatSnapshot::default(), tools: [].into(), begin: Default::default() };
@@ -82,7 +82,7 @@ pub async fn call(plugin: &Arc<Plugin>, run: RunCx) -> Result<(), Fault> {
     tool.call(&cx, &call).await.map(drop)
 }
 
-/// A run of an agent with that plugin: a call of its tool, and an answer.
+/// Runs an agent with the plugin: one call of its tool, and an answer.
 pub async fn run(plugin: &Arc<Plugin>) -> Result<(), String> {
     let model = ScriptedCompleter::new([ScriptedCompleter::calls(&[("c", "t", "{}")]), ScriptedCompleter::text("ok")]);
     let mut agent = Agent::new("normal", "", Arc::new(model));
@@ -95,44 +95,44 @@ pub async fn run(plugin: &Arc<Plugin>) -> Result<(), String> {
     if (said.as_str(), result.as_str()) == ("ok", "ok") { Ok(()) } else { Err(format!("it said `{said}`, `{result}`")) }
 }
 
-/// What the process has at one moment.
+/// The measurements of the process at one moment.
 #[derive(Debug, Clone, Copy)]
 pub struct ProcessMetrics {
-    /// Resident memory, bytes; none where the system does not tell it.
+    /// Resident memory in bytes; `None` if the system does not report it.
     memory: Option<u64>,
-    /// Open files; none where the system does not tell it.
+    /// Open files; `None` if the system does not report them.
     files: Option<u64>,
-    /// Threads; none where the system does not tell it.
+    /// Threads; `None` if the system does not report them.
     threads: Option<u64>,
-    /// Calls of plugins that are under way at once.
+    /// Plugin calls that run at once.
     places: u64,
-    /// The median of a call.
+    /// The median duration of a call.
     call: Duration,
-    /// The median of a run of an agent.
+    /// The median duration of an agent's run.
     run: Duration,
 }
 
-/// One thing that the process has, before the suite and after it.
+/// One measurement before and after the suite.
 #[derive(Debug, Clone, Serialize)]
 pub struct RecoveryCheck {
-    /// What.
+    /// The name of the measurement.
     pub what: &'static str,
-    /// In what.
+    /// The unit; empty for a count.
     pub unit: &'static str,
-    /// Before; none where this system does not tell it.
+    /// The value before; `None` if the system does not report it.
     pub before: Option<u64>,
-    /// After.
+    /// The value after.
     pub after: Option<u64>,
-    /// What it may be after.
+    /// The bound on the value after.
     pub bound: Option<u64>,
-    /// Whether it is within the bound. What is not measured is.
+    /// `true` if the value is within the bound, or was not measured.
     pub ok: bool,
 }
 
-/// The plugin that does nothing wrong, in the engine that attacks run in.
+/// Well-behaved plugins in the engine of the attacks.
 pub struct BaselinePlugin {
     plugin: Arc<Plugin>,
-    /// Another one: no plugin alone takes all places.
+    /// A second plugin: one alone may not take all calls.
     other: Arc<Plugin>,
 }
 
@@ -145,7 +145,7 @@ impl BaselinePlugin {
         Ok(Self { plugin, other })
     }
 
-    /// Measures, after enough runs that everything is warm.
+    /// Measures the process, after enough runs to warm up.
     pub async fn measure(&self) -> Result<ProcessMetrics, Report> {
         let failed = |cause: String| Report::new(ErrorKind::Run, "a run as it should be failed").cause(cause);
         let (mut calls, mut runs) = (Vec::new(), Vec::new());
@@ -168,7 +168,7 @@ impl BaselinePlugin {
         })
     }
 
-    /// Measures until nothing is more than before, or that has had its time.
+    /// Measures until no value is worse than before, or the time to settle is over.
     pub async fn measure_after(&self, before: &ProcessMetrics) -> Result<Vec<RecoveryCheck>, Report> {
         let started = Instant::now();
         loop {
@@ -180,7 +180,7 @@ impl BaselinePlugin {
         }
     }
 
-    /// Calls that are under way at once: each writes to the log, and nobody reads it.
+    /// Counts the calls that run at once: each writes to the log, and no one reads it.
     async fn calls_at_once(&self) -> u64 {
         let (events, stream) = EventSink::channel();
         for _ in 0..limits::EVENT_QUEUE {
@@ -196,7 +196,7 @@ impl BaselinePlugin {
             let (plugin, run) = (Arc::clone(plugin), RunCx::new("normal").with_events(events.clone()));
             calls.spawn(async move { call(&plugin, run).await });
         }
-        // Until no further one begins.
+        // Waits until no further call begins.
         let mut last = usize::MAX;
         while last != begun.load(Ordering::Relaxed) {
             last = begun.load(Ordering::Relaxed);
@@ -227,7 +227,7 @@ impl ProcessMetrics {
             at_most("memory", "bytes", self.memory, after.memory, limits::CONFORMANCE_GROWTH_BYTES),
             at_most("open files", "", self.files, after.files, 0),
             at_most("threads", "", self.threads, after.threads, 0),
-            // Fewer than before are missing.
+            // Here a lower number is worse.
             row(PLACES, "", Some(self.places), Some(after.places), Some(self.places), after.places >= self.places),
             time("call of a tool", self.call, after.call),
             time("run of an agent", self.run, after.run),
@@ -240,14 +240,14 @@ fn median(mut times: Vec<Duration>) -> Duration {
     times.get(times.len() / 2).copied().unwrap_or_default()
 }
 
-/// Resident memory, where the system tells it.
+/// Returns the resident memory in bytes; `None` if the system does not report it.
 fn resident_bytes() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib << 10)
 }
 
-/// Entries of a folder of the system's, where it has one.
+/// Returns the number of entries of a system folder; `None` if it does not exist.
 fn entries(folder: &str) -> Option<u64> {
     Some(fs::read_dir(folder).ok()?.count() as u64)
 }

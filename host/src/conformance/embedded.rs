@@ -1,4 +1,4 @@
-//! The attacks that are built in: the texts of `attacks/`.
+//! The built-in attacks: the texts in `attacks/`.
 
 macro_rules! attacks {
     ($($name:literal $source:ident,)*) => { &[$(attacks!(@ $name $source)),*] };
@@ -10,7 +10,7 @@ macro_rules! attacks {
     };
 }
 
-/// Name, `attack.toml`, the component's text, and whether that are fields of a core module.
+/// The name, the `attack.toml`, the component's text, and `true` if that is the fields of a core module.
 pub const ATTACKS: &[(&str, &str, &str, bool)] = attacks! {
     "coordinator-answer-large" guest,
     "coordinator-ask-endless" guest,

@@ -1,4 +1,4 @@
-//! What an attack got that it must not get, seen from outside after its run.
+//! The escapes of an attack, found from outside after its run.
 
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ use super::{
 };
 use crate::{agent::RunError, capability::Power, chat::ToolSpec, limits, model::ScriptedCompleter, plugin::PluginKind};
 
-/// What is wrong with all that came of it.
+/// Returns the escapes of an attack's run.
 pub fn of(attack: &Attack, stage: &AttackFixture, played: &AttackRun, seen: &AttackObserver) -> Vec<String> {
     [of_run(attack, stage, played), of_requests(attack, stage, played), of_passing(attack, played, seen)].concat()
 }
 
-/// What is wrong with the run that it took part in.
+/// Checks the run.
 fn of_run(attack: &Attack, stage: &AttackFixture, played: &AttackRun) -> Vec<String> {
     let mut escapes = Vec::new();
     let powers = attack.given().powers;
@@ -54,7 +54,7 @@ fn of_run(attack: &Attack, stage: &AttackFixture, played: &AttackRun) -> Vec<Str
     let most = match attack.kind {
         PluginKind::RunMiddleware => attack.calls + 1 + limits::MIDDLEWARE_RETRIES,
         PluginKind::ModelMiddleware => (attack.calls + 1) * (1 + limits::MIDDLEWARE_RETRIES),
-        // Each uses some; the last may go beyond.
+        // Each reply uses some tokens; the last one may exceed the budget.
         PluginKind::Coordinator => u32::try_from(TEAM_TOKENS / tokens_of_a_reply().max(1) + 1).unwrap_or(u32::MAX),
         _ => attack.calls + 1 + asks,
     };
@@ -64,19 +64,20 @@ fn of_run(attack: &Attack, stage: &AttackFixture, played: &AttackRun) -> Vec<Str
     escapes
 }
 
-/// What a reply of the script uses.
+/// Returns the tokens that a scripted reply uses.
 fn tokens_of_a_reply() -> u64 {
     ScriptedCompleter::text(DONE).map_or(0, |reply| reply.usage.total())
 }
 
-/// Whether it may have another request sent: what it may not see is blank to it, and it would write the blanks back.
+/// Returns `true` if the attack may change requests. It must see all of a request for that: parts that it may not see are
+/// blank, and it would write the blanks back.
 fn may_rewrite_requests(attack: &Attack) -> bool {
     let powers = attack.given().powers;
     let needs = [Power::Rewrite, Power::SeeMessages, Power::SeeArguments, Power::SeeResults];
     attack.kind == PluginKind::ModelMiddleware && needs.iter().all(|power| powers.contains(power))
 }
 
-/// What is wrong with the requests that were sent, and with what came of them, where it stood around them.
+/// Checks the requests that were sent, and the answer, if the attack is a model middleware.
 fn of_requests(attack: &Attack, stage: &AttackFixture, played: &AttackRun) -> Vec<String> {
     let mut escapes = Vec::new();
     if attack.kind != PluginKind::ModelMiddleware {
@@ -105,7 +106,7 @@ fn of_requests(attack: &Attack, stage: &AttackFixture, played: &AttackRun) -> Ve
     escapes
 }
 
-/// What went past it, where it stood around requests or calls: nothing may that it did not let pass.
+/// Checks that no request and no call went past a middleware that did not let it pass.
 fn of_passing(attack: &Attack, played: &AttackRun, seen: &AttackObserver) -> Vec<String> {
     let mut escapes = Vec::new();
     let mut at_most = |there: usize, passed: usize, otherwise: &str| {
@@ -140,7 +141,7 @@ mod tests {
         conformance::AttackSuite,
     };
 
-    /// A conversation in which [`baseline::LOOKUP`] was called and gave this.
+    /// Returns a conversation in which [`baseline::LOOKUP`] was called with this result.
     fn chat(result: &str) -> Chat {
         let call = ToolCall { id: "c".into(), name: baseline::LOOKUP.into(), arguments: "{}".into(), meta: vec![] };
         let chat = Chat::new();
@@ -157,7 +158,7 @@ mod tests {
         let request = || crate::model::CompletionRequest::new(Default::default(), [].into());
         let (call, shown) = ("a call was made that it did not let pass", "a result was shown that it did not let pass");
         let sent = "a request was sent that it did not let pass";
-        // Neither has come back from any call.
+        // No call of the middleware has returned.
         for (name, requests, lookups, result, says) in [
             ("tool-middleware-before-traps", 2, 0, "no", &[][..]),
             ("tool-middleware-before-traps", 2, 1, "no", &[call]),

@@ -1,4 +1,4 @@
-//! The place in which an attack plays: what it must not see, and what it must not change.
+//! The fixture of an attack: secrets that it must not see, and files that it must not change.
 
 use std::{
     collections::BTreeMap,
@@ -18,37 +18,37 @@ use crate::{
     plugin::PluginKind,
 };
 
-/// What a guest says or writes where it has got what it tried to get.
+/// The text that a guest says or writes where it has escaped.
 pub const ESCAPED: &str = "conformance:escaped";
 /// The text that a provider streams and leaves out of its completion.
 pub const STREAMED: &str = "conformance:streamed";
 
-/// The folder that an attack may be granted, what stands beside it, and the conversation that it plays in.
+/// The folder that an attack may be granted, the files beside it, and the conversation of its run.
 pub struct AttackFixture {
     folder: TempDir,
-    /// Texts that only the host knows: what they are, and the text.
+    /// Texts that only the host knows: a description and the text.
     secrets: Vec<(&'static str, String)>,
-    /// What there was at the beginning, by its path below the folder.
+    /// The initial files, by their path below the folder.
     before: BTreeMap<PathBuf, FixtureFile>,
 }
 
-/// What a path leads to, links not followed.
+/// The state of a path; links are not followed.
 #[derive(PartialEq, Eq)]
 struct FixtureFile {
-    /// The beginning of it: an attack may write more than fits into our memory.
+    /// The beginning of the content: an attack may write more than fits into memory.
     content: Vec<u8>,
     length: u64,
     is_file: bool,
     modified: Option<SystemTime>,
 }
 
-/// The file in the granted folder that nobody may change.
+/// The file in the granted folder that no attack may change.
 const CANARY: &str = "files/canary.txt";
-/// The settings of another plugin of the same agent.
+/// The description of the secret in the settings of another plugin of the agent.
 const OTHER_SETTINGS: &str = "the settings of another plugin";
 
 impl AttackFixture {
-    /// Makes it, with the attack's plugin folder.
+    /// Creates the fixture, with the attack's plugin folder.
     pub fn new(attack: &Attack) -> io::Result<Self> {
         let folder = TempDir::new()?;
         let mut random = [0; 8];
@@ -101,22 +101,22 @@ impl AttackFixture {
         Ok(stage)
     }
 
-    /// The folder that it may be granted.
+    /// Returns the folder that the attack may be granted.
     pub fn files(&self) -> PathBuf {
         self.folder.path().join("files")
     }
 
-    /// Its plugin folder.
+    /// Returns the folder of its plugin.
     pub fn plugin(&self) -> PathBuf {
         self.folder.path().join("plugin")
     }
 
-    /// The settings of the other plugin, a JSON object.
+    /// Returns the settings of the other plugin, a JSON object.
     pub fn other_settings(&self) -> serde_json::Value {
         serde_json::json!({ "key": self.secrets[4].1 })
     }
 
-    /// A conversation with secrets in it, whose turn is the agent's.
+    /// Returns a conversation with secrets in it, in which it is the agent's turn.
     pub fn chat(&self) -> Chat {
         let chat = Chat::new();
         let [_, message, arguments, result, _] = &self.secrets[..] else { return chat };
@@ -127,7 +127,7 @@ impl AttackFixture {
             meta: vec![],
         };
         let said = Message::user(format!("Keep this to yourself: {}", message.1));
-        // A conversation that is empty takes a message of a user.
+        // Cannot fail: an empty conversation accepts a user message.
         let _ = chat.append(said);
         let asked =
             Message { sender: "victim".into(), role: Role::Assistant, parts: vec![Part::ToolCall(call)], meta: vec![] };
@@ -136,11 +136,11 @@ impl AttackFixture {
         chat
     }
 
-    /// What stands in a text and the attack must not know.
+    /// Returns the descriptions of the secrets in a text that the attack must not know.
     pub fn leaks<'a>(&'a self, attack: &Attack, text: &str) -> impl Iterator<Item = &'static str> + use<'a> {
         let powers = attack.given().powers;
         let sees = |power| match attack.kind {
-            // It is handed the conversation.
+            // A provider gets the whole conversation.
             PluginKind::Provider => true,
             _ => powers.contains(&power),
         };
@@ -150,7 +150,7 @@ impl AttackFixture {
         self.secrets.iter().zip(found).filter(|(_, found)| *found).map(|(secret, _)| secret.0)
     }
 
-    /// What is not as it was and must be.
+    /// Returns the paths that have changed and must not have.
     pub fn changed(&self, attack: &Attack) -> io::Result<Vec<String>> {
         let after = self.things()?;
         let may_write = attack.given().files == Some(FileAccess::Write);
@@ -160,18 +160,18 @@ impl AttackFixture {
         Ok(changed.map(|path| path.display().to_string()).collect())
     }
 
-    /// Lets go whoever waits for the other end of the pipe.
+    /// Opens both ends of the pipe, so that a process that waits for the other end goes on.
     pub fn open_the_pipe(&self) {
         #[cfg(target_os = "linux")]
         {
             use rustix::fs::{Mode, OFlags};
-            // Both ends at once: whoever waited for either goes on.
+            // Both ends at once, whichever is awaited.
             let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
             drop(rustix::fs::open(self.files().join("pipe"), flags, Mode::empty()));
         }
     }
 
-    /// All that is below the folder.
+    /// Reads the state of all paths below the folder.
     fn things(&self) -> io::Result<BTreeMap<PathBuf, FixtureFile>> {
         let root = self.folder.path();
         let (mut things, mut folders) = (BTreeMap::new(), vec![root.to_owned()]);
@@ -184,7 +184,7 @@ impl AttackFixture {
                     kind if kind.is_file() => beginning(&path)?,
                     _ => Vec::new(),
                 };
-                // A folder that something is added to is another one, and the addition is seen by itself.
+                // A folder's time changes with its entries, which are compared by themselves.
                 let modified = if metadata.is_dir() { None } else { metadata.modified().ok() };
                 if metadata.is_dir() {
                     folders.push(path.clone());
@@ -200,7 +200,7 @@ impl AttackFixture {
     }
 }
 
-/// The first bytes of a file.
+/// Reads the beginning of a file.
 fn beginning(path: &Path) -> io::Result<Vec<u8>> {
     let mut content = Vec::new();
     fs::File::open(path)?.take(limits::CONFORMANCE_FILE_BYTES).read_to_end(&mut content)?;

@@ -1,4 +1,4 @@
-//! Components of text: what is hostile in a few lines, with a polite rest and the contract put around it.
+//! Components from text: a few hostile lines, completed by well-behaved defaults and the plugin contract.
 
 use std::sync::LazyLock;
 
@@ -7,17 +7,17 @@ use wit_parser::Resolve;
 
 use crate::plugin::PluginKind;
 
-/// The contract, in one text.
+/// The plugin contract, in one text.
 const CONTRACT: &str = concat!(
     include_str!("../../../wit/types.wit"),
     include_str!("../../../wit/imports.wit"),
     include_str!("../../../wit/kinds.wit"),
     include_str!("../../../wit/worlds.wit"),
 );
-/// As much of WASI's file system as guests of text need.
+/// The part of WASI's file system that guests from text need.
 const WASI: &str = include_str!("wasi.wit");
 
-/// Both of them, parsed once for all guests.
+/// Both texts, parsed once for all guests.
 static PARSED: LazyLock<Result<Resolve, String>> = LazyLock::new(|| {
     let mut resolve = Resolve::default();
     for (name, text) in [("contract.wit", CONTRACT), ("wasi.wit", WASI)] {
@@ -26,8 +26,8 @@ static PARSED: LazyLock<Result<Resolve, String>> = LazyLock::new(|| {
     Ok(resolve)
 });
 
-/// The component that a core module is with the contract around it. It imports what the module imports of the contract
-/// and of WASI's file system; it exports these kinds.
+/// Makes a component of a core module. It imports what the module imports of the contract and of WASI's file system, and
+/// exports these kinds.
 ///
 /// # Errors
 ///
@@ -48,11 +48,11 @@ pub fn component_of(module: &[u8], kinds: &[PluginKind]) -> Result<Vec<u8>, Stri
     encoder.and_then(|mut encoder| encoder.encode()).map_err(|error| format!("{error:#}"))
 }
 
-/// The component of these fields of a core module and of the polite rest that they lack.
+/// Makes a component of these fields of a core module, and of the defaults for those that are missing.
 ///
 /// # Errors
 ///
-/// A sentence, if they are not those of a module that fits the contract.
+/// A sentence, if the fields do not make a module that fits the contract.
 pub(super) fn component(fields: &str, kind: PluginKind) -> Result<Vec<u8>, String> {
     let mut text = format!("(module {fields}\n");
     let rest = REST.iter().filter(|(of, ..)| of.is_none_or(|of| of == kind));
@@ -64,8 +64,8 @@ pub(super) fn component(fields: &str, kind: PluginKind) -> Result<Vec<u8>, Strin
     component_of(&module, &[kind])
 }
 
-/// What a guest has: of which kind, unless its text has this, and the text. Described for authors of attacks in
-/// `docs/conformance.md`.
+/// The defaults of a guest: the kind that they are for, the mark that replaces them if the guest's text contains it, and
+/// the text. Described for authors of attacks in `docs/conformance.md`.
 const REST: &[(Option<PluginKind>, &str, &str)] = &[
     (None, "(export \"memory\")", "(memory $memory (export \"memory\") 64)"),
     (

@@ -1,4 +1,4 @@
-//! Races of links: paths in the folder of an attack lead out of it from one moment to the next.
+//! Link races: paths in the folder of an attack become links that lead out of it, from one moment to the next.
 
 use std::{
     io,
@@ -12,24 +12,24 @@ use std::{
 
 use crate::limits;
 
-/// Paths and the links that take their places.
+/// Paths, and the links that they are exchanged with.
 const PAIRS: [(&str, &str); 2] = [("raced", "raced-link"), ("raced.txt", "raced-link.txt")];
 
-/// A thread that exchanges the paths of a folder with links that lead out of it. When this is dropped, each is where it was.
+/// A thread that exchanges paths of a folder with links that lead out of it. On drop each path is back in its place.
 pub struct LinkSwapper {
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl LinkSwapper {
-    /// Starts exchanging.
+    /// Starts to exchange.
     ///
     /// # Errors
     ///
-    /// If the system cannot exchange two paths at once, or starts no thread.
+    /// An error, if the system cannot exchange two paths at once, or cannot start a thread.
     pub fn start(folder: PathBuf) -> io::Result<Self> {
         let swap = move || PAIRS.iter().try_for_each(|(path, link)| exchange(&folder.join(path), &folder.join(link)));
-        // Twice, so that a system that cannot is found out, and all is as it was.
+        // Twice, to find a system that cannot exchange and to restore the order.
         swap()?;
         swap()?;
         let is_over = Arc::new(AtomicBool::new(false));
@@ -52,7 +52,7 @@ impl LinkSwapper {
 impl Drop for LinkSwapper {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
-        // A crash of it has left something in the wrong place, and that is seen.
+        // A panic of the thread has left a path in the wrong place, which the fixture notices.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }

@@ -1,10 +1,10 @@
-//! Plugins that attack the host, and what each must come to: the proof of the sandbox, for this host and for others.
+//! A conformance suite of hostile plugins, which tests the sandbox of this host and of others.
 //!
-//! A [`AttackSuite`] is a list of [`Attack`]s: components with a sentence that says what each tries, what it is granted, and
-//! the [`AttackVerdict`] that it must come to. [`run`] plays them, each in a place of its own and in a run of an agent that has
-//! secrets to tell and a folder to lose, and looks at it from outside: what it has changed, what it has told, how long it
-//! took. Before and after the suite the same process makes runs as they should be, and is measured. An attack with bounds on
-//! the host is played in a process of its own, which is measured and ends with it.
+//! An [`AttackSuite`] is a list of [`Attack`]s: components, each with a sentence that says what it tries, its grant, and
+//! the expected [`AttackVerdict`]. [`run`] plays each attack in a fixture of its own, in a run of an agent that has secrets
+//! and files. It observes the attack from outside: its changes, its output, the time it took. Before and after the attacks
+//! that share its process, the suite makes baseline runs and measures the process. An attack with bounds on the host is
+//! played in a process of its own, which is measured and ends with it.
 //!
 //! The format of a suite is described in `docs/conformance.md`.
 
@@ -41,75 +41,75 @@ use crate::{
     plugin::{PluginEngine, PluginKind},
 };
 
-/// What the suite came to.
+/// The result of a suite.
 #[derive(Debug, Serialize)]
 pub struct ConformanceReport {
-    /// Each attack, in the order of the suite.
+    /// The results, in the order of the suite.
     pub attacks: Vec<AttackResult>,
-    /// What the process has, before and after.
+    /// The measurements of the process, before and after.
     pub recovery: Vec<RecoveryCheck>,
-    /// How long all of it took.
+    /// The duration of the whole suite.
     #[serde(rename = "duration_ms", serialize_with = "millis")]
     pub duration: Duration,
 }
 
 impl ConformanceReport {
-    /// Whether the host holds: every attack came to what it must, and nothing is less than before.
+    /// Returns `true` if the host passes: every attack ended as expected, and the process is as good as before.
     pub fn ok(&self) -> bool {
         self.attacks.iter().all(|row| row.status == AttackStatus::Passed) && self.recovery.iter().all(|row| row.ok)
     }
 }
 
-/// What an attack came to.
+/// The result of one attack.
 #[derive(Debug, Serialize)]
 pub struct AttackResult {
-    /// Its name.
+    /// The attack's name.
     pub name: String,
-    /// What it is.
+    /// The kind of the plugin.
     pub kind: PluginKind,
-    /// What it tries.
+    /// The sentence that says what it tries.
     pub tries: String,
-    /// How it may end.
+    /// The verdicts that pass.
     pub expected: Vec<AttackVerdict>,
-    /// A text that the host's error must hold where it refuses the attack.
+    /// A text that the host's error must contain where it refuses the attack.
     pub names: Option<String>,
-    /// How it ended; none if it did not.
+    /// The verdict; `None` if the attack did not end.
     pub verdict: Option<AttackVerdict>,
-    /// What that means.
+    /// The rating of the verdict.
     pub status: AttackStatus,
-    /// What it got that it must not get.
+    /// The effects that it must not have had.
     pub escapes: Vec<String>,
-    /// What the host said of it, or it said itself: untrusted, cut.
+    /// A message of the host or the attack: untrusted, cut.
     pub detail: String,
-    /// The most memory that one of its calls had, bytes; 0 if none was made.
+    /// The peak memory of its largest call, in bytes; 0 if none was made.
     #[serde(rename = "memory_bytes")]
     pub memory: usize,
-    /// The most time that one of its calls was on the processor.
+    /// The processor time of its longest call.
     #[serde(rename = "cpu_ms", serialize_with = "millis")]
     pub cpu: Duration,
-    /// The time and memory that the host took for it; `None` if it was played in the process of the suite.
+    /// The time and memory that the host used for it; `None` if it was played in the process of the suite.
     pub host: Option<HostUsage>,
-    /// How long it took, loading included.
+    /// The duration, loading included.
     #[serde(rename = "duration_ms", serialize_with = "millis")]
     pub duration: Duration,
 }
 
-/// What the end of an attack means.
+/// The rating of an attack's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AttackStatus {
-    /// It ended as it must.
+    /// The attack ended as expected.
     Passed,
-    /// It ended in another way, and got nothing.
+    /// The attack ended in another way, but did not escape.
     Unexpected,
-    /// It got something.
+    /// The attack escaped.
     Escaped,
-    /// It could not be played.
+    /// The attack could not be played.
     Failed,
 }
 
 impl AttackStatus {
-    /// Its name.
+    /// Returns the name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Passed => "passed",
@@ -120,20 +120,20 @@ impl AttackStatus {
     }
 }
 
-/// Milliseconds.
+/// Serializes a duration in milliseconds.
 fn millis<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64(duration.as_micros() as f64 / 1_000.0)
 }
 
-/// Plays all attacks. `show` is how the host shows an event to people: what comes of it is looked at, too. `program` plays
-/// those that have a process of their own. `played` is told how many were played, as soon as one more was and those before it
-/// in the suite.
+/// Plays all attacks. `show` formats an event for people as the host does; its output is checked too. `program` plays the
+/// attacks that have a process of their own, after all others. `played` is called with the number of attacks finished so
+/// far; an attack counts once those before it have finished too.
 ///
-/// Dropped before its end it leaves nothing behind once the tasks that it started have gone.
+/// Dropping the future leaves nothing behind once the tasks that it started have ended.
 ///
 /// # Errors
 ///
-/// A [`Report`], if the engine cannot be started, or a run as it should be fails.
+/// A [`Report`], if the engine cannot be started or a baseline run fails.
 pub async fn run(
     suite: &AttackSuite,
     show: EventFormatter,
@@ -143,14 +143,14 @@ pub async fn run(
     let started = Instant::now();
     let engine = Arc::new(PluginEngine::new(None)?);
     let normal = baseline::BaselinePlugin::new(&engine).await?;
-    // Components are kept once they are made: the process is measured with them. One that cannot be made is told when it is
-    // played.
+    // Components stay in memory once they are built: the baseline is measured with them. One that cannot be built is
+    // reported when it is played.
     for attack in suite.attacks().iter().filter(|attack| attack.host.is_none()) {
         drop(attack.component());
-        // All of them take seconds: whoever waits for the end may look whether it is still wanted.
+        // Building takes seconds: the caller may cancel in between.
         tokio::task::yield_now().await;
     }
-    // The first time warms everything up.
+    // Warms up.
     normal.measure().await?;
     let before = normal.measure().await?;
     let mut done = 0;
@@ -162,7 +162,7 @@ pub async fn run(
     let together = suite.attacks().iter().filter(|attack| attack.host.is_none()).cloned().map(|attack| {
         let (engine, show) = (Arc::clone(&engine), Arc::clone(&show));
         async move {
-            // On a task of its own, so that those that keep a core busy do not hold up the others.
+            // In a task of its own, so that an attack that keeps a core busy does not hold up the others.
             let mut playing = tokio::task::JoinSet::new();
             playing.spawn(async move { attack_run::play(&attack, &engine, &show).await });
             playing.join_next().await

@@ -1,4 +1,4 @@
-//! What is seen of an attack from outside: its word counts for nothing where the host can look itself.
+//! Observation of an attack from outside: its own word does not count where the host can check.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,16 +18,16 @@ use crate::{
     limits,
 };
 
-/// How the host shows an event to people, if it does.
+/// Formats an event for people as the host does; `None` if the host does not show it.
 pub type EventFormatter = Arc<dyn Fn(&Event) -> Option<String> + Send + Sync>;
 
-/// What was seen of one attack.
+/// The observations of one attack.
 #[derive(Default)]
 pub struct AttackObserver {
     pub escapes: Vec<String>,
     told: BTreeSet<String>,
     outcomes: BTreeSet<&'static str>,
-    /// How many calls of each function came back.
+    /// The number of calls that returned, by function.
     came_back: BTreeMap<&'static str, usize>,
     was_asked: bool,
     failure: Option<String>,
@@ -38,10 +38,10 @@ pub struct AttackObserver {
 }
 
 impl AttackObserver {
-    /// Looks at one event.
+    /// Checks one event.
     pub fn look(&mut self, attack: &Attack, stage: &AttackFixture, event: &Event, show: &EventFormatter) {
         match event {
-            // What the host itself put there.
+            // The host itself emitted this.
             Event::RunStarted { .. } => return,
             Event::MessageAdded { role: Role::System | Role::User, .. } => {}
             Event::PluginCall { plugin, function, outcome, duration, cpu, memory, .. } if **plugin == *attack.name => {
@@ -73,7 +73,7 @@ impl AttackObserver {
         }
     }
 
-    /// Looks at a text that came of it.
+    /// Checks a text that came from the attack.
     pub fn look_at(&mut self, attack: &Attack, stage: &AttackFixture, text: &str) {
         for secret in stage.leaks(attack, text) {
             self.must(false, &format!("it told what it must not know: {secret}"));
@@ -81,7 +81,7 @@ impl AttackObserver {
         self.must(!text.contains(ESCAPED), "it says that it got what it tried to get");
     }
 
-    /// Looks at what a person is asked about a call of [`LOOKUP`].
+    /// Checks the question that a person is asked about a call of [`LOOKUP`].
     pub fn look_at_question(&mut self, attack: &Attack, stage: &AttackFixture, subject: &str, detail: &str) {
         self.was_asked = true;
         self.look_at(attack, stage, subject);
@@ -92,28 +92,28 @@ impl AttackObserver {
         self.must(detail.ends_with(&format!("\n{LOOKUP} {{}}")), "it hid from a person what it asks about");
     }
 
-    /// Why it failed first, around a request or a call.
+    /// Returns the first failure of a middleware.
     pub fn failure(&self) -> Option<&String> {
         self.failure.as_ref()
     }
 
-    /// Whether a person was asked something.
+    /// Returns `true` if a person was asked.
     pub fn was_asked(&self) -> bool {
         self.was_asked
     }
 
-    /// How many calls of this function came back.
+    /// Returns the number of calls of this function that returned.
     pub fn came_back(&self, function: &str) -> usize {
         self.came_back.get(function).copied().unwrap_or_default()
     }
 
-    /// Looks into the conversation after the run: all but what stood there before.
+    /// Checks the new messages of the conversation after the run.
     pub fn look_into(&mut self, attack: &Attack, stage: &AttackFixture, chat: &Chat) {
         let (before, now) = (stage.chat().snapshot(), chat.snapshot());
         let is_new = |parts: &Vec<Part>| !before.iter().any(|entry| entry.message.parts == *parts);
         for entry in now.iter().filter(|entry| is_new(&entry.message.parts)) {
             for result in entry.message.tool_results() {
-                // With the sentence that says what was cut.
+                // The sentence about what was cut is included.
                 let most = limits::TOOL_RESULT_CHARS + limits::CONFORMANCE_DETAIL_CHARS;
                 self.must(result.text().chars().count() <= most, "it said more than a model is shown");
             }
@@ -124,17 +124,17 @@ impl AttackObserver {
         self.must(now.bytes() <= limits::CHAT_BYTES, "it made a conversation without bounds");
     }
 
-    /// The most memory that one of its calls had, bytes.
+    /// Returns the peak memory of its largest call, in bytes.
     pub fn memory(&self) -> usize {
         self.memory
     }
 
-    /// The most time that one of its calls was on the processor.
+    /// Returns the processor time of its longest call.
     pub fn cpu(&self) -> Duration {
         self.cpu
     }
 
-    /// What is wrong with its calls, each of which had so much time, on the wall and on the processor, and memory.
+    /// Checks its calls against the limits of one call: wall time, processor time, memory. Returns all violations.
     pub fn of_calls(&mut self, time: Duration, cpu: Duration, memory: usize) -> Vec<String> {
         let (longest, most_cpu) = (self.longest, self.cpu);
         self.must(
@@ -148,7 +148,7 @@ impl AttackObserver {
         std::mem::take(&mut self.escapes)
     }
 
-    /// How the worst of its calls ended; none if all of them came back.
+    /// Returns the worst end of its calls; `None` if no call failed in one of these ways.
     pub fn worst_call(&self) -> Option<AttackVerdict> {
         [("timeout", AttackVerdict::TimedOut), ("limit", AttackVerdict::Limited), ("trap", AttackVerdict::Trapped)]
             .into_iter()

@@ -1,4 +1,4 @@
-//! Attacks together: those that are built in, and those of a folder.
+//! Suites of attacks: the built-in one, and those in folders.
 
 use std::{ffi::OsString, fs, io, path::Path};
 
@@ -12,7 +12,7 @@ use crate::{
     plugin::{PluginKind, read_bounded},
 };
 
-/// Some attacks, by name.
+/// Attacks, by name.
 #[derive(Debug, Clone)]
 pub struct AttackSuite {
     attacks: Vec<Attack>,
@@ -24,11 +24,11 @@ const HINT: &str = "a suite is a folder of folders, each with an attack.toml and
                     guest.wat: see docs/conformance.md";
 
 impl AttackSuite {
-    /// Those that are built in. Their components are made when they are needed.
+    /// Returns the built-in attacks. Their components are built when they are needed.
     ///
     /// # Errors
     ///
-    /// A [`Report`], if one of them cannot be read: a bug.
+    /// A [`Report`], if one of them cannot be parsed: a bug.
     pub fn embedded() -> Result<Self, Report> {
         let attack = |&(name, file, source, is_fields): &(&str, &str, &str, bool)| {
             let source =
@@ -40,11 +40,11 @@ impl AttackSuite {
         Ok(Self { attacks })
     }
 
-    /// Those of a folder: a folder for each, with its name. Other files in it are passed over.
+    /// Reads the attacks in a folder: each is a folder, whose name is the attack's. Other files are ignored.
     ///
     /// # Errors
     ///
-    /// A [`Report`] that names the attack that cannot be read, and why.
+    /// A [`Report`] that names the attack that cannot be read, and the reason.
     pub fn read(folder: &Path) -> Result<Self, Report> {
         let usage = |message: String| Report::new(ErrorKind::Usage, message).hint(HINT);
         let unreadable = |error: io::Error| {
@@ -81,23 +81,23 @@ impl AttackSuite {
         Ok(Self { attacks })
     }
 
-    /// Those of these kinds alone; all, if none is named.
+    /// Keeps the attacks of these kinds; all, if `kinds` is empty.
     pub fn of_kinds(mut self, kinds: &[PluginKind]) -> Self {
         self.attacks.retain(|attack| kinds.is_empty() || kinds.contains(&attack.kind));
         self
     }
 
-    /// The attacks.
+    /// Returns the attacks.
     pub fn attacks(&self) -> &[Attack] {
         &self.attacks
     }
 
-    /// Writes them into a folder, which is made, with their components built: [`AttackSuite::read`] reads it, and so can any
+    /// Writes the attacks, with their components built, into a new folder. [`AttackSuite::read`] reads it, and so can any
     /// other host.
     ///
     /// # Errors
     ///
-    /// A [`Report`], if something of that name is there, or it cannot be written.
+    /// A [`Report`], if `folder` exists or cannot be written.
     pub fn export(&self, folder: &Path) -> Result<(), Report> {
         let failed = |error: io::Error| {
             let why = match error.kind() {

@@ -1,4 +1,4 @@
-//! What strangers write, said in 2020-12.
+//! Conversion of schemas from unknown authors to 2020-12.
 
 use std::collections::HashSet;
 
@@ -11,10 +11,10 @@ use super::{
     pattern,
 };
 
-/// The only dialect that a schema may name, since it is the one that it is brought to.
+/// The only dialect that a schema may name, because schemas are converted to it.
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
-/// The schema in 2020-12. What has no meaning there, or none that can be guessed, is left out.
+/// Converts a schema to 2020-12. Drops everything without a meaning there, or without one that can be guessed.
 pub fn bring(schema: JsonNode) -> JsonNode {
     let mut brought = of_schema(schema);
     let before = brought.clone();
@@ -29,7 +29,7 @@ pub fn bring(schema: JsonNode) -> JsonNode {
     brought
 }
 
-/// Where a reference leads in this document; `None` if nowhere.
+/// Returns the target of a reference within this document; `None` if there is none.
 fn followed(root: &JsonNode, anchors: &HashSet<String>, id: Option<&str>, target: &str) -> Option<String> {
     let own = id.map(|id| id.trim_end_matches('#')).filter(|id| !id.is_empty());
     let target = own.and_then(|id| target.strip_prefix(id)).unwrap_or(target);
@@ -38,7 +38,7 @@ fn followed(root: &JsonNode, anchors: &HashSet<String>, id: Option<&str>, target
     if leads(target) || target.strip_prefix('#').is_some_and(|name| anchors.contains(name)) {
         return Some(target.into());
     }
-    // A place in a list of items, which has another name now.
+    // Positions in a list under `items` are now under `prefixItems`.
     let moved = target.replace("/items/", "/prefixItems/");
     leads(&moved).then_some(moved)
 }
@@ -67,7 +67,7 @@ fn of_object(mut map: JsonMap) -> JsonMap {
     for (keyword, value) in map {
         let value = match (keyword.as_str(), KeywordShape::under(&keyword)) {
             ("$schema", _) if value.text().is_none_or(|text| text.trim_end_matches('#') != DIALECT) => None,
-            // These have meanings that only a validator needs.
+            // Only a validator needs the meaning of these keywords.
             ("$vocabulary" | "$dynamicRef" | "$dynamicAnchor" | "$recursiveAnchor", _) => None,
             (_, Some(shape)) => of_keyword(shape, value),
             (_, None) => Some(value),
@@ -76,7 +76,7 @@ fn of_object(mut map: JsonMap) -> JsonMap {
             brought.insert(keyword, value);
         }
     }
-    // Some vendors refuse a list of which nothing is said.
+    // Some vendors refuse an array without `items`.
     let is_array = |kind: &JsonNode| kind.text() == Some("array");
     let has_array = brought.get("type").is_some_and(|kind| is_array(kind) || kind.list().iter().any(is_array));
     if has_array && !brought.contains_key("items") {
@@ -85,7 +85,7 @@ fn of_object(mut map: JsonMap) -> JsonMap {
     brought
 }
 
-/// What becomes of what stands under a keyword; `None` if it is left out.
+/// Converts the value of a keyword; `None` if it is dropped.
 fn of_keyword(shape: KeywordShape, node: JsonNode) -> Option<JsonNode> {
     match (shape, node) {
         (KeywordShape::Schema, JsonNode::Leaf(Value::String(text))) if is_flag(&text).is_some() => is_flag(&text),
@@ -100,7 +100,7 @@ fn of_keyword(shape: KeywordShape, node: JsonNode) -> Option<JsonNode> {
         (KeywordShape::Schemas, node @ JsonNode::Object(_)) => Some(JsonNode::List(vec![of_schema(node)])),
         (KeywordShape::NamedSchemas, JsonNode::Object(map)) => Some(each(map, |_| true)),
         (KeywordShape::SchemasByPattern, JsonNode::Object(map)) => Some(each(map, pattern::is_portable)),
-        // What languages print that have one word for both.
+        // Some languages print an empty list for an empty object.
         (
             KeywordShape::NamedSchemas | KeywordShape::SchemasByPattern | KeywordShape::NamesByName,
             JsonNode::List(list),
@@ -147,13 +147,13 @@ fn of_keyword(shape: KeywordShape, node: JsonNode) -> Option<JsonNode> {
             let choices: Vec<_> = list.into_iter().filter(|one| seen.insert(one.to_json())).collect();
             (!choices.is_empty()).then_some(JsonNode::List(choices))
         }
-        // Where it leads is looked at when all of the schema is there.
+        // The target is checked once the whole schema has been converted.
         (KeywordShape::Reference, node) => node.text().is_some().then_some(node),
         (shape, node) => fits(shape, &node).then_some(node),
     }
 }
 
-/// One of several schemas; `null` is what people write for the type.
+/// Converts one of several schemas; authors write `null` for the type.
 fn way(node: JsonNode) -> Option<JsonNode> {
     match node {
         JsonNode::Leaf(Value::Null) => Some(of_schema("null".into())),
@@ -167,7 +167,8 @@ fn each(map: JsonMap, takes: impl Fn(&str) -> bool) -> JsonNode {
     JsonNode::Object(named.map(|(name, schema)| (name, of_schema(schema))).collect())
 }
 
-/// The types that a word of some language names: `Some(None)` for one that names all of them, `None` for no such word.
+/// Returns the types that a word of some language means: `Some(None)` for a word that means any type, `None` for an unknown
+/// word.
 fn types(text: &str) -> Option<Option<JsonNode>> {
     let words: Vec<_> = text.split('|').map(|word| word.trim().to_ascii_lowercase()).collect();
     let found: Option<Vec<_>> = words.iter().map(|word| type_of(word)).collect();
@@ -180,7 +181,7 @@ fn types_of_list(list: &[JsonNode]) -> Option<JsonNode> {
         JsonNode::Leaf(Value::Null) => Some("null".to_owned()),
         word => word.text().map(str::to_ascii_lowercase),
     });
-    // With one that names all, or that nobody knows, any value will do.
+    // With a word that means any type, or an unknown one, any value is allowed.
     let found: Option<Vec<_>> = words.map(|word| type_of(&word?).flatten()).collect();
     found.filter(|found| !found.is_empty()).map(one_or_several)
 }
@@ -191,7 +192,7 @@ fn one_or_several(types: Vec<&str>) -> JsonNode {
     if types.len() == 1 { types.remove(0) } else { JsonNode::List(types) }
 }
 
-/// The type that a word means: `Some(None)` for any.
+/// Returns the type that a word means: `Some(None)` for any type.
 fn type_of(word: &str) -> Option<Option<&'static str>> {
     let kind = TYPES.iter().copied().find(|kind| *kind == word);
     Some(Some(match word {
@@ -223,7 +224,7 @@ fn count(number: &Number) -> Option<u64> {
     number.as_u64().or_else(|| float.map(|number| number as u64))
 }
 
-/// Draft 4: `exclusiveMinimum: true` says of `minimum` that it is excluded.
+/// Converts draft 4, in which `exclusiveMinimum: true` excludes the value of `minimum`.
 fn modern_bounds(map: &mut JsonMap) {
     for (exclusive, bound) in [("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")] {
         if let Some(JsonNode::Leaf(Value::Bool(is_excluded))) = map.get(exclusive) {
@@ -237,7 +238,8 @@ fn modern_bounds(map: &mut JsonMap) {
     }
 }
 
-/// Before 2020-12 a list under `items` says what each place holds, and `additionalItems` what the others hold.
+/// Converts drafts before 2020-12, in which a list under `items` describes items by position, and `additionalItems` the
+/// others.
 fn modern_items(map: &mut JsonMap) {
     let others = map.shift_remove("additionalItems");
     if let Some(JsonNode::List(places)) = map.get_mut("items") {
@@ -250,7 +252,7 @@ fn modern_items(map: &mut JsonMap) {
     }
 }
 
-/// Before 2019-09 one keyword said what a property needs beside it.
+/// Converts drafts before 2019-09, in which one keyword expressed all dependencies of a property.
 fn modern_dependencies(map: &mut JsonMap) {
     let Some(dependencies) = map.shift_remove("dependencies") else { return };
     let JsonNode::Object(dependencies) = dependencies else { return };
@@ -263,7 +265,7 @@ fn modern_dependencies(map: &mut JsonMap) {
     }
 }
 
-/// Draft 3: there may be schemas among the types.
+/// Converts draft 3, in which the types may contain schemas.
 fn schemas_among_types(map: &mut JsonMap) {
     let ways = match map.get("type") {
         Some(JsonNode::List(list)) if list.iter().any(|one| one.map().is_some()) => list.clone(),
@@ -274,7 +276,7 @@ fn schemas_among_types(map: &mut JsonMap) {
     map.entry("anyOf".into()).or_insert(JsonNode::List(ways));
 }
 
-/// Names that other drafts have for the same, and properties that are listed rather than named.
+/// Converts keywords with other names in other drafts, and properties given as a list.
 fn modern_names(map: &mut JsonMap) {
     let name = map.get("$id").and_then(JsonNode::text).and_then(|id| id.strip_prefix('#'));
     if let Some(name) = name.filter(|name| is_anchor(name)).map(str::to_owned) {
@@ -295,7 +297,7 @@ fn without_name(node: &JsonNode) -> JsonNode {
     JsonNode::Object(map.map(|(keyword, value)| (keyword.clone(), value.clone())).collect())
 }
 
-/// Draft 3: a property says of itself that it is required.
+/// Converts draft 3, in which each property states itself that it is required.
 fn require_children(map: &mut JsonMap) {
     let is_required = |schema: &JsonNode| match schema.map().and_then(|map| map.get("required")) {
         Some(JsonNode::Leaf(Value::Bool(is_required))) => *is_required,

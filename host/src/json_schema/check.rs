@@ -1,4 +1,4 @@
-//! The meta-schema of 2020-12.
+//! Validation against the meta-schema of 2020-12.
 
 use std::collections::HashSet;
 
@@ -10,12 +10,12 @@ use super::{
     pattern,
 };
 
-/// Holds a schema to the meta-schema, and to what vendors want beyond it: patterns that every engine reads, references that
-/// lead to a schema of this document, lists of choices that are not empty.
+/// Checks a schema against the meta-schema and against further requirements of vendors: portable patterns, references to
+/// schemas of this document, and nonempty lists of choices.
 ///
 /// # Errors
 ///
-/// The first keyword that does not fit, with its place.
+/// The first keyword that does not fit, with its position.
 pub fn check(schema: &JsonNode) -> Result<(), String> {
     MetaSchemaCheck { root: schema, anchors: anchors(schema) }.schema(schema)
 }
@@ -67,7 +67,7 @@ impl MetaSchemaCheck<'_> {
     }
 }
 
-/// The names that anchors in this schema give.
+/// Returns the names that `$anchor` defines in this schema.
 pub fn anchors(schema: &JsonNode) -> HashSet<String> {
     let mut found = HashSet::new();
     super::keywords::visit(&mut schema.clone(), &mut |map| {
@@ -76,7 +76,7 @@ pub fn anchors(schema: &JsonNode) -> HashSet<String> {
     found
 }
 
-/// Returns `true` if this fits where no schema stands.
+/// Returns `true` if the node fits a shape that contains no schemas.
 pub fn fits(shape: KeywordShape, node: &JsonNode) -> bool {
     match (shape, node) {
         (KeywordShape::Types, JsonNode::List(list)) => {
@@ -138,7 +138,7 @@ fn wanted(shape: KeywordShape) -> &'static str {
     }
 }
 
-/// The place of a complaint with one more step before it.
+/// Prepends one step to the position in an error message.
 fn below(step: &str, why: &str) -> String {
     let step = crate::error::cut(step, crate::limits::NAME_SHOWN_CHARS);
     match why.starts_with(':') {

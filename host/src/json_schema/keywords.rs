@@ -1,6 +1,6 @@
 use super::node::{JsonMap, JsonNode};
 
-/// The kind of value that the meta-schema of 2020-12 wants under a keyword.
+/// The kind of value that the meta-schema of 2020-12 requires under a keyword.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeywordShape {
     Schema,
@@ -10,25 +10,25 @@ pub enum KeywordShape {
     NamedSchemas,
     /// An object of schemas whose names are patterns.
     SchemasByPattern,
-    /// A type, or a list of at least one, each once.
+    /// A type, or a list of at least one type without duplicates.
     Types,
     Number,
     /// A number above 0.
     Positive,
-    /// An integer from 0 on.
+    /// A nonnegative integer.
     Count,
     Flag,
     Text,
     Pattern,
-    /// A list of texts, each once.
+    /// A list of texts without duplicates.
     Names,
     /// An object of such lists.
     NamesByName,
-    /// A list of at least one value, each once. The meta-schema allows it to be empty; vendors do not.
+    /// A list of at least one value without duplicates. The meta-schema allows an empty list; vendors do not.
     Choices,
     /// A list of anything.
     Values,
-    /// A place in this document.
+    /// A reference to a position in this document.
     Reference,
     Anchor,
     /// A URI without a fragment.
@@ -36,7 +36,7 @@ pub enum KeywordShape {
 }
 
 impl KeywordShape {
-    /// The shape under a keyword; `None` where anything may stand, as under words that the meta-schema does not know.
+    /// Returns the shape under a keyword; `None` if any value is allowed, as under unknown keywords.
     pub fn under(keyword: &str) -> Option<Self> {
         Some(match keyword {
             "items"
@@ -83,8 +83,8 @@ pub fn is_anchor(name: &str) -> bool {
         && bytes.all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_'))
 }
 
-/// Calls `each` with every schema in this one that is an object, inner ones first. What stands under `const`, `default` or a
-/// word that nobody knows is no schema.
+/// Calls `each` with every object schema in this one, inner ones first. Values of `const`, `default` and unknown keywords
+/// are not schemas.
 pub fn visit(schema: &mut JsonNode, each: &mut dyn FnMut(&mut JsonMap)) {
     let JsonNode::Object(map) = schema else { return };
     for (keyword, value) in map.iter_mut() {

@@ -1,13 +1,14 @@
-//! JSON Schema 2020-12 of tools that strangers describe.
+//! JSON Schema 2020-12 for tools with schemas from unknown authors.
 //!
-//! Vendors check the schemas of a request against the meta-schema and refuse the whole request for one that does not fit,
-//! while servers and plugins write whatever their libraries print: older drafts, types of other languages, empty lists where
-//! objects belong. [`bring`] says the same in 2020-12 where that can be said and leaves out what cannot: a tool looks at its
-//! arguments itself, so a schema that says less does no harm. [`check`] holds the outcome to the meta-schema.
+//! Vendors check the schemas of a request against the meta-schema and refuse the whole request for one that does not fit.
+//! Servers and plugins, however, write whatever their libraries print: older drafts, types of other languages, empty lists
+//! in place of objects. [`bring`] converts such schemas to 2020-12 and drops what cannot be converted. A less specific
+//! schema does no harm, because each tool validates its arguments itself. [`check`] validates the result against the
+//! meta-schema.
 //!
-//! The vocabulary is written down here, in one table that both use, and not taken from a validator library: what is checked
-//! is a schema and never a value, which takes some sixty words, while a library brings its own regular expressions, numbers
-//! and network access.
+//! The vocabulary is one table here that both functions use, and does not come from a validator library. Only schemas are
+//! checked, never values, which takes some sixty keywords; a library would add its own regular expressions, numbers and
+//! network access.
 
 mod bring;
 mod check;

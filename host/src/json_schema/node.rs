@@ -7,7 +7,7 @@ use serde::{
 };
 use serde_json::Value;
 
-/// An object of JSON in its own order: the order of properties tells a model which matter.
+/// A JSON object that keeps its order, because the order of properties tells a model which ones matter.
 pub type JsonMap = IndexMap<String, JsonNode>;
 
 /// JSON whose objects keep their order.
@@ -16,12 +16,12 @@ pub type JsonMap = IndexMap<String, JsonNode>;
 pub enum JsonNode {
     Object(JsonMap),
     List(Vec<Self>),
-    /// What has nothing inside.
+    /// A value without children.
     Leaf(Value),
 }
 
 impl Default for JsonNode {
-    /// The schema that everything fits.
+    /// Returns the schema that admits everything.
     fn default() -> Self {
         Self::Object(JsonMap::new())
     }
@@ -40,17 +40,17 @@ impl JsonNode {
         if let Self::List(list) = self { list } else { &[] }
     }
 
-    /// Returns `true` for what may stand where a schema does.
+    /// Returns `true` for an object or a Boolean, the two forms of a schema.
     pub fn is_schema(&self) -> bool {
         matches!(self, Self::Object(_) | Self::Leaf(Value::Bool(_)))
     }
 
-    /// The same as text.
+    /// Serializes the node.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Follows a JSON pointer in a fragment, such as `#/$defs/a`. Nothing is fetched from elsewhere.
+    /// Returns the target of a JSON pointer in a fragment, such as `#/$defs/a`. Fetches nothing from elsewhere.
     pub fn find(&self, target: &str) -> Option<&Self> {
         let pointer = target.strip_prefix('#')?;
         if pointer.is_empty() {
@@ -63,7 +63,7 @@ impl JsonNode {
         })
     }
 
-    /// The key that one step of a pointer names.
+    /// Decodes one step of a pointer to the key that it names.
     pub fn step(step: &str) -> String {
         let (mut bytes, mut rest) = (Vec::with_capacity(step.len()), step.as_bytes());
         while let [first, after @ ..] = rest {
@@ -75,7 +75,7 @@ impl JsonNode {
         String::from_utf8_lossy(&bytes).replace("~1", "/").replace("~0", "~")
     }
 
-    /// About the bytes of it as text.
+    /// Estimates the size of the serialized node in bytes.
     pub fn bytes(&self) -> usize {
         match self {
             Self::Object(map) => map.iter().map(|(key, value)| key.len() + 4 + value.bytes()).sum::<usize>() + 2,

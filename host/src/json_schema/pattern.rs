@@ -1,15 +1,17 @@
-//! Regular expressions that every engine reads: those of vendors are of several languages, and one that an engine does not
-//! read has a vendor refuse the whole request.
+//! Regular expressions that every engine accepts. Vendors use several regex dialects, and refuse the whole request for a
+//! pattern that their engine does not accept.
 
 use regex_syntax::ast::parse::Parser;
 
-/// Returns `true` if JavaScript, Python and Rust read it alike, but for what looks around and refers back, which Rust has not.
+/// Returns `true` if JavaScript, Python and Rust parse the pattern alike, except for lookaround and backreferences, which
+/// Rust lacks.
 pub fn is_portable(pattern: &str) -> bool {
-    // Parsed and not compiled: a schema has room for thousands of patterns, each of which takes a millisecond to compile.
+    // Parsed and not compiled: a schema may contain thousands of patterns, each of which takes a millisecond to compile.
     translated(pattern).is_some_and(|translated| Parser::new().parse(&translated).is_ok())
 }
 
-/// The pattern for Rust's engine: groups that look around become plain ones. `None` where it holds what only some know.
+/// Translates the pattern for Rust's engine, with lookaround as plain groups. Returns `None` if it contains syntax that only
+/// some engines know.
 fn translated(pattern: &str) -> Option<String> {
     let (mut rest, mut to, mut in_class) = (pattern, String::with_capacity(pattern.len()), false);
     while let Some(c) = rest.chars().next() {
@@ -25,7 +27,7 @@ fn translated(pattern: &str) -> Option<String> {
                 match escaped {
                     'd' | 'D' | 'w' | 'W' | 's' | 'S' | 't' | 'n' | 'r' | 'f' | 'v' => to.push_str(&rest[..length]),
                     'b' | 'B' if !in_class => to.push_str(&rest[..length]),
-                    // The character, or what an earlier group has matched.
+                    // The character, or a backreference.
                     '0'..='9' => to.push('x'),
                     'x' | 'u' => {
                         length = digits(if escaped == 'x' { 2 } else { 4 })?;

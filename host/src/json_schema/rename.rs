@@ -1,4 +1,4 @@
-//! Names of properties as every vendor takes them.
+//! Renaming of properties to names that every vendor accepts.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +8,11 @@ use super::{
 };
 use crate::chat::{PropertyNames, name_with_digest};
 
-/// Bytes of the longest name of a property that every vendor takes: Anthropic's bound.
+/// The maximum length of a property name in bytes that every vendor accepts: Anthropic's limit.
 const LONGEST: usize = 64;
 
-/// Renames the properties whose names a vendor refuses, wherever the schema has them, and returns how to get from the new
-/// names to the tool's own.
+/// Renames the properties whose names a vendor refuses, everywhere in the schema, and returns the mapping from the new names
+/// to the tool's own.
 pub fn rename(schema: &mut JsonNode) -> PropertyNames {
     let mut renamed = BTreeMap::new();
     visit(schema, &mut |map| {
@@ -74,7 +74,7 @@ fn rename_all(names: &mut [JsonNode], renamed: &BTreeMap<String, String>) {
     }
 }
 
-/// Values that a model may be shown have the names that it is to write.
+/// Renames properties in values that a model may see, so that they match the names it has to write.
 fn rename_inside(value: &mut JsonNode, renamed: &BTreeMap<String, String>) {
     match value {
         JsonNode::Object(map) => {
@@ -86,7 +86,7 @@ fn rename_inside(value: &mut JsonNode, renamed: &BTreeMap<String, String>) {
     }
 }
 
-/// A reference through a renamed property; `None` if it goes through none.
+/// Returns a reference with the renamed properties in its path; `None` if there are none.
 fn moved(target: &str, renamed: &BTreeMap<String, String>) -> Option<String> {
     let steps: Vec<_> = target.split('/').collect();
     let mut is_moved = false;

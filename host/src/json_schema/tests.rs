@@ -15,7 +15,7 @@ fn value(node: &JsonNode) -> Value {
 #[test]
 fn odd_schemas_are_brought_to_2020_12() {
     for (written, brought) in [
-        // Words of other languages.
+        // Type names of other languages.
         (json!({"type": "float"}), json!({"type": "number"})),
         (json!({"type": "STRING"}), json!({"type": "string"})),
         (json!({"type": "int64"}), json!({"type": "integer"})),
@@ -53,13 +53,13 @@ fn odd_schemas_are_brought_to_2020_12() {
             json!({"dependentRequired": {"a": ["b"]}, "dependentSchemas": {"c": {"required": ["d"]}}}),
         ),
         (json!({"$id": "#here", "$ref": "#here"}), json!({"$anchor": "here", "$ref": "#here"})),
-        // Other dialects are named no more, this one is.
+        // Other dialects are no longer named; 2020-12 stays.
         (json!({"$schema": "http://json-schema.org/draft-07/schema#"}), json!({})),
         (
             json!({"$schema": "https://json-schema.org/draft/2020-12/schema"}),
             json!({"$schema": "https://json-schema.org/draft/2020-12/schema"}),
         ),
-        // What is no schema where one stands.
+        // A value that is not a schema in the place of one.
         (
             json!({"properties": {"a": null, "b": "string", "c": "the city", "d": 7, "e": true}}),
             json!({"properties": {"a": {}, "b": {"type": "string"}, "c": {"description": "the city"}, "d": {}, "e": true}}),
@@ -71,7 +71,7 @@ fn odd_schemas_are_brought_to_2020_12() {
         (json!({"additionalProperties": "false"}), json!({"additionalProperties": false})),
         (json!({"anyOf": [{"type": "string"}, null, 7]}), json!({"anyOf": [{"type": "string"}, {"type": "null"}]})),
         (json!({"oneOf": [], "allOf": {"type": "string"}}), json!({"allOf": [{"type": "string"}]})),
-        // What is not of its kind.
+        // A value of the wrong kind.
         (json!({"required": true}), json!({})),
         (json!({"required": "a"}), json!({"required": ["a"]})),
         (json!({"required": ["a", 7, "a"]}), json!({"required": ["a"]})),
@@ -84,7 +84,7 @@ fn odd_schemas_are_brought_to_2020_12() {
         (json!({"uniqueItems": "true", "deprecated": 1}), json!({"uniqueItems": true})),
         (json!({"examples": "a", "default": null}), json!({"examples": ["a"], "default": null})),
         (json!({"type": "array"}), json!({"type": "array", "items": {}})),
-        // Patterns that some engine does not read.
+        // Patterns that some engine does not accept.
         (json!({"pattern": r"^\p{L}+$"}), json!({})),
         (json!({"pattern": "(?i)a"}), json!({})),
         (json!({"pattern": "("}), json!({})),
@@ -93,7 +93,7 @@ fn odd_schemas_are_brought_to_2020_12() {
             json!({"patternProperties": {"^a": {"type": "int"}, "(": {}}}),
             json!({"patternProperties": {"^a": {"type": "integer"}}}),
         ),
-        // One that takes much to compile, which nobody does here.
+        // A pattern that would be expensive to compile.
         (json!({"pattern": "(a{900}){900}"}), json!({"pattern": "(a{900}){900}"})),
         // References.
         (json!({"$ref": "#/$defs/gone", "title": "T"}), json!({"title": "T"})),
@@ -107,7 +107,7 @@ fn odd_schemas_are_brought_to_2020_12() {
             json!({"properties": {"a": {"prefixItems": [{"type": "string"}]}, "b": {"$ref": "#/properties/a/prefixItems/0"}}}),
         ),
         (json!({"$recursiveRef": "#"}), json!({"$ref": "#"})),
-        // Nothing that is no schema is touched.
+        // Values that are not schemas stay unchanged.
         (
             json!({"const": {"type": "float"}, "x-own": {"items": []}}),
             json!({"const": {"type": "float"}, "x-own": {"items": []}}),
@@ -251,7 +251,7 @@ const TEXTS: [&str; 16] = [
     "1e3",
 ];
 
-/// JSON of words that mean something in a schema, wherever they stand.
+/// JSON made of words with a meaning in schemas, at any position.
 pub(crate) fn odd_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         prop::sample::select(&TEXTS[..]).prop_map(Value::from),
@@ -278,7 +278,7 @@ proptest! {
         let mut renamed = made.clone();
         rename(&mut renamed);
         prop_assert_eq!(check(&renamed), Ok(()));
-        // A schema that fits stays as it is, but for what is added to lists and dialects.
+        // A valid schema stays unchanged, apart from additions to lists and dialects.
         prop_assert_eq!(bring(made.clone()), made);
     }
 }

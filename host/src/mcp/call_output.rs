@@ -1,4 +1,4 @@
-//! What a server answers to a call, in the words of the house.
+//! Conversion of MCP call results to tool output.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use rmcp::model::{Annotations, CallToolResult, ContentBlock, ResourceContents};
@@ -12,24 +12,24 @@ use crate::{
     tool::ToolOutput,
 };
 
-/// What owns the pieces that have no case of their own.
+/// The prefix of the kinds of opaque content that comes from MCP.
 pub(super) const OWNER: &str = "mcp.";
-/// Such a piece: what was said beside the one before it.
+/// The kind of opaque content that holds the annotations of the piece before it.
 pub(super) const ANNOTATIONS: &str = "annotations";
-/// Such a piece: what was said beside the text after it.
+/// The kind of opaque content that describes an embedded resource; the text of the resource follows.
 pub(super) const RESOURCE: &str = "resource";
 
-/// A result as a tool gives it. What a server says beside it for programs (`_meta`) is left out.
+/// Converts a call result to tool output. Metadata for programs (`_meta`) is left out.
 pub(super) fn output(result: CallToolResult) -> ToolOutput {
     let content = result.content.into_iter().flat_map(content).collect();
     finished(content, result.structured_content, result.is_error == Some(true))
 }
 
-/// The same of a result that the library does not know whole: pieces of kinds that came later are kept as they are.
+/// Converts a result that `rmcp` does not know whole. Pieces of unknown kinds are kept as opaque content.
 ///
 /// # Errors
 ///
-/// [`Fault::Other`] if it is no result of a call.
+/// [`Fault::Other`] if `result` is no call result.
 pub(super) fn unknown_output(mut result: Value) -> Result<ToolOutput, Fault> {
     let is_error = result.get("isError").and_then(Value::as_bool) == Some(true);
     let structured = result.get_mut("structuredContent").map(Value::take);
@@ -50,13 +50,13 @@ pub(super) fn unknown_output(mut result: Value) -> Result<ToolOutput, Fault> {
 
 fn finished(mut content: Vec<ToolResultContent>, structured: Option<Value>, is_error: bool) -> ToolOutput {
     if let Some(structured) = structured {
-        // Servers say it as text too, for clients that know nothing else: once is enough.
+        // Servers repeat structured content as text, for older clients: one of the two is enough.
         let same = content.iter_mut().find_map(|piece| match piece {
             ToolResultContent::Text(text) if is_json(text, &structured) => Some((text.clone(), piece)),
             _ => None,
         });
         match same {
-            // As text its numbers have all their digits.
+            // The text keeps all digits of its numbers.
             Some((text, piece)) => *piece = ToolResultContent::Json(text),
             None => content.push(ToolResultContent::Json(structured.to_string())),
         }
@@ -72,7 +72,7 @@ fn finished(mut content: Vec<ToolResultContent>, structured: Option<Value>, is_e
 
 fn is_json(text: &str, value: &Value) -> bool {
     let begins = text.trim_start().as_bytes().first();
-    // A text that happens to be a number or a word is not the same.
+    // A text that happens to be a number or a word is not the structured content.
     matches!(begins, Some(b'{' | b'[')) && serde_json::from_str::<Value>(text).is_ok_and(|text| text == *value)
 }
 
@@ -101,7 +101,7 @@ fn content(block: ContentBlock) -> Vec<ToolResultContent> {
 
 const ANY_BYTES: &str = "application/octet-stream";
 
-/// A medium, or what is said in its place.
+/// Returns a medium, or a text that says why it is left out.
 fn media(kind: &str, name: Option<&str>, data: &str) -> ToolResultContent {
     let is_type = |kind: &&str| {
         kind.len() <= limits::MEDIA_NAME_BYTES && kind.contains('/') && kind.bytes().all(|byte| byte.is_ascii_graphic())
@@ -204,7 +204,7 @@ mod tests {
             let got = read(json!({"content": [piece]})).unwrap();
             let same = |content: &[ToolResultContent]| {
                 let plain = |content: &ToolResultContent| match content {
-                    // The order of keys says nothing.
+                    // The order of keys does not matter.
                     ToolResultContent::Other(opaque) => {
                         json!([opaque.kind, without_type(serde_json::from_str::<Value>(&opaque.json).unwrap())])
                     }

@@ -1,4 +1,4 @@
-//! A server as its clients see it: always there, though its connection comes and goes.
+//! The client of one server. It outlives the server's connections.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -26,24 +26,25 @@ use super::{
 };
 use crate::{error::Fault, limits};
 
-/// One server, shared by all who may use it. Its connection is made anew when it breaks; when this is dropped it ends, and
-/// with it the program, if it is one of ours.
+/// A client of one server, shared by all callers. It reconnects when the connection breaks. Dropping it ends the
+/// connection, and the server's program if the client started one.
 ///
 /// ```no_run
 /// use std::{env, sync::Arc};
 /// use shelly_host::{
 ///     agent::Agent,
-///     mcp::{Asking, McpClient, Pins, Program, ServerConfig, Target},
+///     mcp::{McpClient, McpClientFeatures, McpStdioTarget, McpTarget, Pins, ServerConfig},
 ///     model::ScriptedCompleter,
 /// };
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let words = ["-y", "@modelcontextprotocol/server-filesystem", "/tmp"].map(str::to_owned);
+/// let arguments = ["-y", "@modelcontextprotocol/server-filesystem", "/tmp"].map(str::to_owned);
 /// let environment = [("PATH".to_owned(), env::var("PATH")?)];
-/// let program = Program::new("npx", words.into(), environment, "/tmp".into());
-/// let client = McpClient::connect(ServerConfig::new("files", Target::Program(program)), Asking::default()).await?;
+/// let program = McpStdioTarget::new("npx", arguments.into(), environment, "/tmp".into());
+/// let config = ServerConfig::new("files", McpTarget::Program(program));
+/// let client = McpClient::connect(config, McpClientFeatures::default()).await?;
 /// let mut agent = Agent::new("file-agent", "Manage files.", Arc::new(ScriptedCompleter::new([])));
-/// // What its tools say of themselves now is what they may say from now on.
+/// // Approves the tools as the server describes them now; a tool that changes later is blocked.
 /// for tool in client.offer(&Pins::of(&client.listing())).tools {
 ///     agent.tools.register(tool)?;
 /// }
@@ -55,7 +56,7 @@ pub struct McpClient {
     task: Mutex<Option<AbortOnDropHandle<()>>>,
 }
 
-/// What calls and the connection's keeper have in common.
+/// State shared by the calls and the task that keeps the server connected.
 #[derive(Debug)]
 pub(super) struct McpClientInner {
     pub config: ServerConfig,
@@ -63,7 +64,7 @@ pub(super) struct McpClientInner {
     pub listing: watch::Sender<Arc<McpToolListing>>,
     pub places: Semaphore,
     state: watch::Sender<McpConnectionState>,
-    /// Told when somebody wants a server that was given up.
+    /// Notified when a call needs a server that reconnection was given up for.
     wanted: Notify,
     closing: CancellationToken,
 }
@@ -71,28 +72,29 @@ pub(super) struct McpClientInner {
 #[derive(Debug, Clone)]
 enum McpConnectionState {
     Up(McpConnectionHandle),
-    /// It is being reached again.
+    /// Reconnecting.
     Down,
-    /// It is not reached again before somebody wants it.
+    /// Not reconnected until a call needs it.
     GivenUp(McpError),
     Closed,
 }
 
-/// What a call needs of a connection.
+/// The parts of a connection that a call needs.
 #[derive(Debug, Clone)]
 pub(super) struct McpConnectionHandle {
     pub peer: Peer<RoleClient>,
     pub traffic: Arc<ConnectionTraffic>,
-    /// Takes requests whose answer nobody waits for any more.
+    /// Takes requests whose answer no caller awaits any more; the server is notified of the cancellation.
     pub cancelled: mpsc::Sender<RequestId>,
 }
 
 impl McpClient {
-    /// Reaches a server for the first time, and asks for its tools.
+    /// Connects to a server for the first time and lists its tools.
     ///
     /// # Errors
     ///
-    /// [`McpError`]: what it says of itself cannot be, it does not start, is not reached, or does not list its tools.
+    /// [`McpError`] if the config is invalid, the program does not start, the connection fails or the tools cannot be
+    /// listed.
     pub async fn connect(config: ServerConfig, asking: McpClientFeatures) -> Result<Arc<Self>, McpError> {
         config.check()?;
         let desk = Arc::new(ServerRequestBroker::new(Arc::clone(&config.name), asking));
@@ -112,32 +114,32 @@ impl McpClient {
         Ok(Arc::new(Self { shared, task: Mutex::new(Some(AbortOnDropHandle::new(keeping))) }))
     }
 
-    /// The server's name.
+    /// Returns the server's name.
     pub fn name(&self) -> &str {
         &self.shared.config.name
     }
 
-    /// What it offers now.
+    /// Returns the server's current tools.
     pub fn listing(&self) -> Arc<McpToolListing> {
         Arc::clone(&self.shared.listing.borrow())
     }
 
-    /// Tells when what it offers has changed.
+    /// Returns a receiver that sees each change of the server's tools.
     pub fn changes(&self) -> watch::Receiver<Arc<McpToolListing>> {
         self.shared.listing.subscribe()
     }
 
-    /// The tools that may be called as `pins` has them, and those that may not before somebody approves them.
+    /// Returns the tools that `pins` approves as they are now, and those that are blocked until they are approved.
     pub fn offer(self: &Arc<Self>, pins: &Pins) -> McpToolOffer {
         McpToolOffer::of(self, pins)
     }
 
-    /// Ends the connection in good manners: the server may finish what it does, for some seconds.
+    /// Closes the connection. The server may finish its work for some seconds.
     pub async fn close(&self) {
         self.shared.closing.cancel();
         let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(task) = task {
-            // A task that panicked has ended too.
+            // An error means that the task panicked: it has ended too.
             let _ = task.await;
         }
     }
@@ -151,12 +153,12 @@ impl McpConnectionHandle {
 }
 
 impl McpClientInner {
-    /// The connection, waited for if it is being made again.
+    /// Returns the connection; waits while it is being made again.
     pub async fn session(&self) -> Result<McpConnectionHandle, Fault> {
         let mut state = self.state.subscribe();
         let mut asked = false;
         loop {
-            // Cloned, so that nothing is held while we wait.
+            // Cloned, so that the lock is not held across the await.
             let now = state.borrow_and_update().clone();
             match now {
                 McpConnectionState::Up(session) if session.traffic.patience.ended().is_none() => return Ok(session),
@@ -171,13 +173,13 @@ impl McpClientInner {
                 }
                 McpConnectionState::Up(_) | McpConnectionState::Down => {}
             }
-            // The sender is ours.
+            // Cannot fail: `self` owns the sender.
             let _ = state.changed().await;
         }
     }
 }
 
-/// Connects, and asks for the tools: a server without a list is of no use.
+/// Connects and lists the tools: a connection without a list is of no use.
 async fn reach(
     config: &ServerConfig,
     desk: &Arc<ServerRequestBroker>,
@@ -199,7 +201,7 @@ async fn reach(
     }
 }
 
-/// Keeps a server connected until it is closed.
+/// Keeps a server connected until the client is closed.
 async fn keep(shared: Arc<McpClientInner>, mut link: McpConnection, mut cancelled: mpsc::Receiver<RequestId>) {
     let mut failures = 0;
     loop {
@@ -228,7 +230,8 @@ async fn keep(shared: Arc<McpClientInner>, mut link: McpConnection, mut cancelle
     }
 }
 
-/// Tries until it succeeds, with pauses that double; after too many failures in a row only when somebody wants it.
+/// Reconnects until it succeeds, with pauses that double. After too many failures in a row, or one that is not transient,
+/// it waits until a call needs the server.
 async fn reach_again(
     shared: &McpClientInner,
     mut error: McpError,
@@ -264,7 +267,7 @@ fn pause(failures: u32) -> Duration {
     doubled.min(limits::RETRY_PAUSE)
 }
 
-/// What goes on beside the calls as long as a connection holds.
+/// Runs the background work of a connection as long as it holds. Never returns.
 async fn attend(shared: &McpClientInner, link: &McpConnection, cancelled: mpsc::Receiver<RequestId>) {
     let (peer, traffic) = (link.peer(), &link.traffic);
     let listening = async {
@@ -277,7 +280,7 @@ async fn attend(shared: &McpClientInner, link: &McpConnection, cancelled: mpsc::
     std::future::pending().await
 }
 
-/// Asks for the list again whenever it has changed.
+/// Lists the tools again after each change notification of the server.
 async fn follow_tools(shared: &McpClientInner, peer: &Peer<RoleClient>, traffic: &ConnectionTraffic) {
     loop {
         traffic.tools_changed.notified().await;
@@ -299,18 +302,18 @@ fn offer_anew(shared: &McpClientInner, listing: McpToolListing) {
     }
 }
 
-/// Tells the server which answers nobody waits for any more.
+/// Notifies the server of cancelled requests: no caller awaits their answers.
 async fn tell_cancelled(peer: &Peer<RoleClient>, mut cancelled: mpsc::Receiver<RequestId>) {
     while let Some(id) = cancelled.recv().await {
         let params = CancelledNotificationParam::new(Some(id), Some("nobody waits for it any more".into()));
         let told =
             peer.send_notification(ClientNotification::CancelledNotification(CancelledNotification::new(params)));
-        // One that cannot be told is about to be given up.
+        // If it cannot be sent, the connection is about to be given up.
         let _ = timeout(limits::MCP_WRITE_TIME, told).await;
     }
 }
 
-/// Tells the server when its folders have changed.
+/// Notifies the server when its roots change.
 async fn tell_roots(link: &McpConnection, peer: &Peer<RoleClient>) {
     let Some(mut roots) = link.roots.clone() else { return };
     while roots.changed().await.is_ok() {
@@ -319,14 +322,15 @@ async fn tell_roots(link: &McpConnection, peer: &Peer<RoleClient>) {
     }
 }
 
-/// Listens for changes where they are told only to those who do. What is heard the gate has heard before.
+/// Subscribes to tool list changes, for servers that send them only to subscribers. The events are dropped here: the
+/// filtered transport has already seen them.
 async fn listen(peer: &Peer<RoleClient>) {
     let filter = SubscriptionFilter::builder().tools_list_changed().build();
     loop {
         if let Ok(mut subscription) = peer.listen(filter.clone()).await {
             while let Ok(Some(_)) = subscription.next().await {}
         }
-        // Whatever ended it: not at once again.
+        // Waits, whatever ended the subscription.
         sleep(limits::RETRY_PAUSE).await;
     }
 }

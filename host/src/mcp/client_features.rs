@@ -1,4 +1,4 @@
-//! What a server may ask of its client: a model, a person, the folders that are its business.
+//! Features that a client offers to a server: sampling, elicitation, roots.
 
 use std::{
     collections::BTreeMap,
@@ -23,15 +23,16 @@ use crate::{
     limits,
 };
 
-/// What a server may ask; by default nothing. It may do so only during a call, [`limits::MCP_ASKS_PER_CALL`] times in one
-/// and [`limits::MCP_ASKS_PER_MINUTE`] in a minute; folders it may ask for at any time.
+/// The features that a server may use; none by default. A server may sample and elicit only during a call, at most
+/// [`limits::MCP_ASKS_PER_CALL`] times in one call and [`limits::MCP_ASKS_PER_MINUTE`] times in a minute. It may ask for
+/// roots at any time.
 #[derive(Clone, Default)]
 pub struct McpClientFeatures {
-    /// Has a model reply.
+    /// Answers sampling requests with a model.
     pub sampler: Option<Arc<dyn Sampler>>,
-    /// Has a person fill in a form.
+    /// Answers elicitation requests with a person.
     pub elicitor: Option<Arc<dyn Elicitor>>,
-    /// The folders that it is told of, and told when they change; the first [`limits::MCP_ROOTS`].
+    /// The roots, at most the first [`limits::MCP_ROOTS`]. The server is notified when they change.
     pub roots: Option<watch::Receiver<Arc<[McpRoot]>>>,
 }
 
@@ -42,64 +43,64 @@ impl fmt::Debug for McpClientFeatures {
     }
 }
 
-/// Who asks, and during which call.
+/// The server and the call from which a request comes.
 #[derive(Debug, Clone)]
 pub struct ServerRequestOrigin {
     /// The server.
     pub server: Arc<str>,
-    /// In whose name the call is made.
+    /// The run that makes the call.
     pub run: RunCx,
     /// The call's id.
     pub call: String,
 }
 
-/// Has a model reply to a server. Dropping the future cancels that.
+/// Lets a model answer a server. Dropping the future cancels the request.
 #[async_trait]
 pub trait Sampler: Send + Sync {
-    /// One reply.
+    /// Returns one reply.
     ///
     /// # Errors
     ///
-    /// A [`Fault`], which the server is told.
+    /// A [`Fault`], which is sent to the server.
     async fn sample(&self, asked: &ServerRequestOrigin, request: SamplingRequest) -> Result<SamplingResult, Fault>;
 }
 
-/// What a server wants a model to reply to. At most [`limits::MCP_ASK_BYTES`] of it.
+/// A server's request for a model's reply. At most [`limits::MCP_ASK_BYTES`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct SamplingRequest {
-    /// Instructions.
+    /// The system prompt.
     pub system: Option<String>,
-    /// The conversation, the server's own; its media have their bytes.
+    /// The conversation that the server supplies; its media hold their bytes.
     pub messages: Vec<Message>,
-    /// The longest reply.
+    /// The maximum length of the reply, in tokens.
     pub max_tokens: u32,
-    /// How free the reply is.
+    /// The sampling temperature.
     pub temperature: Option<f32>,
-    /// Texts that end it.
+    /// Stop sequences.
     pub stop: Vec<String>,
-    /// Names, or parts of names, of models that it would like, the best first.
+    /// Names, or parts of names, of the models that the server prefers, the best first.
     pub models: Vec<String>,
 }
 
-/// What a model replied to a server.
+/// A model's reply to a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SamplingResult {
-    /// Its words.
+    /// The text of the reply.
     pub text: String,
-    /// Which model.
+    /// The name of the model.
     pub model: String,
-    /// Why it ended.
+    /// The reason why the reply ended.
     pub stop: StopReason,
 }
 
-/// Has a person answer a server. Dropping the future withdraws the question.
+/// Lets a person answer a server. Dropping the future withdraws the question.
 #[async_trait]
 pub trait Elicitor: Send + Sync {
-    /// One answer.
+    /// Returns one answer.
     ///
     /// # Errors
     ///
-    /// A [`Fault`], which the server is told.
+    /// A [`Fault`], which is sent to the server.
     async fn elicit(
         &self,
         asked: &ServerRequestOrigin,
@@ -107,17 +108,17 @@ pub trait Elicitor: Send + Sync {
     ) -> Result<ElicitationResult, Fault>;
 }
 
-/// A form that a server wants filled in. At most [`limits::MCP_ASK_BYTES`] of it.
+/// A form that a server wants filled in. At most [`limits::MCP_ASK_BYTES`].
 #[derive(Debug, Clone)]
 pub struct ElicitationRequest {
-    /// What it says for the person.
+    /// The server's message to the person.
     pub message: String,
-    /// JSON Schema of the form: an object of texts, numbers, choices.
+    /// The JSON Schema of the form: an object of texts, numbers and choices.
     pub schema: Box<RawValue>,
 }
 
 impl ElicitationRequest {
-    /// What the form holds before anybody has filled it in: the defaults of its fields.
+    /// Returns the default values of the form's fields, by name.
     pub fn defaults(&self) -> BTreeMap<String, Value> {
         #[derive(Default, Deserialize)]
         struct ElicitationFormSchema {
@@ -130,33 +131,33 @@ impl ElicitationRequest {
     }
 }
 
-/// What a person did with a form.
+/// A person's answer to a form.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ElicitationResult {
-    /// Filled it in.
+    /// The person filled in the form.
     Accept(BTreeMap<String, Value>),
-    /// Said no.
+    /// The person declined.
     Decline,
-    /// Said nothing.
+    /// The person gave no answer.
     Cancel,
 }
 
-/// A folder that is a server's business.
+/// A folder that a server may work on.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct McpRoot {
-    /// Where it is: a `file://` URL.
+    /// Its `file://` URL.
     pub uri: String,
-    /// A name to show.
+    /// A display name.
     pub name: Option<String>,
 }
 
-/// A call that is under way, as those know it who stand around it.
+/// A call in progress, as the connection and the request broker know it.
 #[derive(Debug)]
 pub(super) struct McpCallCx {
     pub run: RunCx,
     pub call: String,
     pub progress: watch::Sender<Option<McpCallProgress>>,
-    /// Cancelled when nobody waits for it any more.
+    /// Cancelled when the call has ended or was dropped.
     pub over: CancellationToken,
     asks: AtomicU32,
 }
@@ -171,7 +172,7 @@ impl McpCallCx {
         self.run.run == other.run.run && self.run.agent == other.run.agent
     }
 
-    /// Whether it may ask once more.
+    /// Counts one more request of the server; returns `true` if the call may still make it.
     pub fn may_ask(&self) -> bool {
         self.asks.fetch_add(1, Ordering::Relaxed) < limits::MCP_ASKS_PER_CALL
     }

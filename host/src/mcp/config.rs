@@ -11,25 +11,25 @@ use crate::{
     net::{AuthHeader, HttpClient, Secret, header_name, is_loopback},
 };
 
-/// One server: where it is, and what bounds it.
+/// The config of one server: its target and its limits.
 #[derive(Debug, Clone)]
 pub struct ServerConfig {
-    /// Begins the names of its tools; see [`check_server_name`].
+    /// The prefix of its tools' names; see [`check_server_name`].
     pub name: Arc<str>,
-    /// Where it is.
+    /// The server's program, URL or pipes.
     pub target: McpTarget,
-    /// Which revisions of the protocol are spoken with it.
+    /// The protocol revisions to use with it.
     pub revisions: ProtocolRevisions,
-    /// Time to start it and shake hands, its list of tools not counted.
+    /// The time to start it and shake hands, without the time to list its tools.
     pub connect_time: Duration,
-    /// Wall time of one call, without the time in which the server waits for an answer of ours.
+    /// The wall time of one call, without the time in which the server waits for an answer to a request of its own.
     pub call_time: Duration,
-    /// Characters of a result that a model is shown; the rest is cut.
+    /// The characters of a result that a model sees; the rest is cut.
     pub output_chars: usize,
 }
 
 impl ServerConfig {
-    /// A server within the bounds of the house.
+    /// Returns the config of a server with the default limits.
     pub fn new(name: impl Into<Arc<str>>, target: McpTarget) -> Self {
         Self {
             name: name.into(),
@@ -69,32 +69,33 @@ impl ServerConfig {
     }
 }
 
-/// Which revisions of the protocol are spoken with a server.
+/// The protocol revisions that are used with a server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ProtocolRevisions {
-    /// The newest that it knows: it is asked for that first, and greeted in the old way if it does not know the question.
+    /// The newest that the server knows: the client sends the discovery request of the newest revision first, and falls
+    /// back to the handshake if the server does not know it.
     #[default]
     Any,
-    /// Those that begin with a handshake, up to 2025-11-25.
+    /// Revisions that begin with a handshake, up to 2025-11-25.
     Handshake,
-    /// Those without, from 2026-07-28 on.
+    /// Revisions without a handshake, from 2026-07-28 on.
     Stateless,
 }
 
-/// Where a server is.
+/// The way to reach a server.
 #[derive(Clone)]
 #[expect(clippy::large_enum_variant, reason = "there are few of them, and they stay where they are")]
 pub enum McpTarget {
-    /// A program that is started for it, and ended with it.
+    /// A program that is started with the connection and ended with it.
     Program(McpStdioTarget),
-    /// A server on the web, over Streamable HTTP.
+    /// A remote server, over Streamable HTTP.
     Http(McpHttpTarget),
-    /// Whatever else has two pipes, such as a server in this process.
+    /// Any other pair of pipes, such as a server in this process.
     Pipes(McpPipeConnector),
 }
 
 impl McpTarget {
-    /// Returns `true` if the server runs on this machine, as far as its address says.
+    /// Returns `true` if the server runs on this machine, judging by its address alone.
     pub fn is_here(&self) -> bool {
         match self {
             Self::Program(_) | Self::Pipes(_) => true,
@@ -116,19 +117,19 @@ impl fmt::Debug for McpTarget {
 /// A program that speaks the protocol over its standard input and output, run without a shell.
 #[derive(Debug, Clone)]
 pub struct McpStdioTarget {
-    /// A path, or a name that is looked for in the `PATH` of its environment.
+    /// A path, or a name that is looked up in the `PATH` of its environment.
     pub program: String,
     /// Its arguments.
     pub arguments: Vec<String>,
-    /// All of its environment: it inherits nothing. What most programs cannot do without, `PATH` and `HOME`, whoever reads
-    /// the environment puts here too; whatever else this process holds, keys among it, is none of its business.
+    /// Its whole environment: it inherits nothing, so that it does not see the keys of this process. `PATH` and `HOME`,
+    /// without which most programs do not work, must be put here too.
     pub environment: Vec<(String, Secret)>,
-    /// The folder that it works in.
+    /// Its working directory.
     pub folder: PathBuf,
 }
 
 impl McpStdioTarget {
-    /// A program with these arguments that works in `folder`, with these variables alone.
+    /// Returns a program with these arguments that runs in `folder`, with only these environment variables.
     pub fn new(
         program: impl Into<String>,
         arguments: Vec<String>,
@@ -140,23 +141,23 @@ impl McpStdioTarget {
     }
 }
 
-/// A server on the web.
+/// A remote server.
 #[derive(Debug, Clone)]
 pub struct McpHttpTarget {
-    /// What sends the requests.
+    /// The client that sends the requests.
     pub client: HttpClient,
-    /// Where it is.
+    /// The endpoint.
     pub url: Url,
-    /// Who asks, such as a bearer token; none: nobody in particular.
+    /// The credential, such as a bearer token; `None` for anonymous requests.
     pub auth: Option<AuthHeader>,
-    /// Headers beside those of the protocol, by name.
+    /// Additional headers by name, beside those of the protocol.
     pub headers: Vec<(String, Secret)>,
-    /// A login in place of `auth`, by OAuth.
+    /// An OAuth login, in place of `auth`.
     pub oauth: Option<OAuthOptions>,
 }
 
 impl McpHttpTarget {
-    /// A server that is asked directly, in nobody's name.
+    /// Returns a server at `url` that is reached directly, without a credential.
     ///
     /// # Errors
     ///
@@ -166,8 +167,8 @@ impl McpHttpTarget {
     }
 }
 
-/// Makes a new connection each time.
+/// Makes a new pair of pipes for each connection.
 pub type McpPipeConnector = Arc<dyn Fn() -> BoxFuture<'static, io::Result<McpPipePair>> + Send + Sync>;
 
-/// What a server says, and what it is told.
+/// The server's output, which the client reads, and its input, which the client writes.
 pub type McpPipePair = (Box<dyn AsyncRead + Send + Unpin>, Box<dyn AsyncWrite + Send + Unpin>);

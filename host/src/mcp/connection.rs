@@ -23,18 +23,18 @@ use super::{
 };
 use crate::limits;
 
-/// A connection with which there is agreement.
+/// An established connection.
 pub(super) struct McpConnection {
     server: Arc<str>,
     service: RunningService<RoleClient, McpClientHandler>,
     child: Option<ServerProcess>,
     pub traffic: Arc<ConnectionTraffic>,
-    /// The folders, as they were when the server could first ask for them.
+    /// The roots; seen as unchanged since the server could first ask for them.
     pub roots: Option<watch::Receiver<Arc<[McpRoot]>>>,
 }
 
 impl McpConnection {
-    /// Starts the server, if it is ours to start, and shakes hands.
+    /// Starts the server's program, if it has one, and shakes hands.
     pub async fn open(config: &ServerConfig, desk: &Arc<ServerRequestBroker>) -> Result<Self, McpError> {
         let first = match config.revisions {
             ProtocolRevisions::Any => {
@@ -53,7 +53,8 @@ impl McpConnection {
         Err(failed)
     }
 
-    /// Fails with whether that may be because the server does not know the newest revision's question.
+    /// Tries one lifecycle mode. On failure also returns `true` if the cause may be that the server does not know the
+    /// discovery request of the newest revision.
     async fn attempt(
         config: &ServerConfig,
         desk: &Arc<ServerRequestBroker>,
@@ -93,7 +94,7 @@ impl McpConnection {
         let mut roots = desk.asking().roots.clone();
         roots.iter_mut().for_each(watch::Receiver::mark_unchanged);
         let handler = McpClientHandler { desk: Arc::clone(desk), traffic: Arc::clone(&traffic) };
-        // Boxed, so that the compiler sees that it may go to another thread.
+        // Boxed, so that the compiler sees that the future is `Send`.
         let served: BoxFuture<'static, _> =
             Box::pin(handler.serve_with_lifecycle(FilteredTransport::new(transport, Arc::clone(&traffic)), mode));
         let (why, is_odd) = match timeout(config.connect_time, served).await {
@@ -111,7 +112,7 @@ impl McpConnection {
             }
             Err(_) => (format!("there was no agreement with it within {:?}", config.connect_time), false),
         };
-        // Some do not survive a question that they do not know, some answer each with the same.
+        // Some servers of earlier revisions end on an unknown request; others give the same answer to every request.
         let may_be_older = is_odd || traffic.patience.ended() == Some(DisconnectReason::Closed);
         traffic.patience.give_up(DisconnectReason::Closed);
         let (status, stderr) = match child {
@@ -126,7 +127,7 @@ impl McpConnection {
         self.service.peer()
     }
 
-    /// Whether changes of its tools are told only to those who ask for that.
+    /// Returns `true` if the server sends tool list changes only to subscribers.
     pub fn must_listen(&self) -> bool {
         let info = self.service.peer_info();
         info.is_some_and(|info| {
@@ -135,7 +136,7 @@ impl McpConnection {
         })
     }
 
-    /// Lets go of a connection that has ended, and says why it has.
+    /// Releases a connection that has ended; returns the reason as an error.
     pub async fn finish(self, ended: DisconnectReason) -> McpError {
         drop(self.service);
         let (status, stderr) = match self.child {
@@ -145,9 +146,9 @@ impl McpConnection {
         McpError::Connect { server: self.server, why: with_status(&ended.to_string(), status), stderr }
     }
 
-    /// Ends the connection in good manners.
+    /// Closes the connection gracefully.
     pub async fn close(mut self) {
-        // The library waits for what is under way, and then closes the pipe.
+        // `rmcp` waits for requests in progress, and then closes the pipe.
         let _ = self.service.close_with_timeout(limits::MCP_CLOSE_TIME).await;
         if let Some(mut child) = self.child {
             child.wind_down().await;

@@ -1,4 +1,4 @@
-//! How much a server may say that nobody asked for, and why the connection to it has ended.
+//! Bounds on garbage and unsolicited messages of a server, and the reason why its connection ended.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::limits;
 
-/// Why a connection has ended.
+/// The reason why a connection ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum DisconnectReason {
     #[error("it closed the connection")]
@@ -26,7 +26,7 @@ pub(super) enum DisconnectReason {
     Deaf,
 }
 
-/// What one connection has been borne so far. The first reason to end it counts.
+/// Counts the garbage and the unsolicited messages of one connection. Only the first reason to end it is kept.
 #[derive(Debug, Default)]
 pub(super) struct ConnectionMonitor {
     ended: OnceLock<DisconnectReason>,
@@ -42,18 +42,18 @@ struct MonitorCounters {
 }
 
 impl ConnectionMonitor {
-    /// Ends the connection.
+    /// Ends the connection, for this reason unless it has ended before.
     pub fn give_up(&self, why: DisconnectReason) {
         let _ = self.ended.set(why);
         self.lost.cancel();
     }
 
-    /// Why it has ended, if it has.
+    /// Returns the reason why the connection ended; `None` while it holds.
     pub fn ended(&self) -> Option<DisconnectReason> {
         self.ended.get().copied()
     }
 
-    /// Waits for its end.
+    /// Waits for the end of the connection.
     pub fn until_lost(self: &Arc<Self>) -> impl Future<Output = DisconnectReason> + Send + use<> {
         let this = Arc::clone(self);
         async move {
@@ -62,7 +62,7 @@ impl ConnectionMonitor {
         }
     }
 
-    /// Something came that is no message.
+    /// Counts a line that is no message; it counts as unsolicited too.
     pub fn garbage(&self) {
         let mut count = self.count();
         count.garbage += 1;
@@ -74,12 +74,12 @@ impl ConnectionMonitor {
         self.unasked();
     }
 
-    /// A message came.
+    /// Ends a row of garbage: a message came.
     pub fn message(&self) {
         self.count().garbage = 0;
     }
 
-    /// Something came that nobody asked for.
+    /// Counts a message that answers no request.
     pub fn unasked(&self) {
         let (mut count, now) = (self.count(), Instant::now());
         if count.since.is_none_or(|since| now - since >= limits::MCP_UNASKED_WINDOW) {

@@ -1,7 +1,7 @@
-//! The depth of JSON as text, measured before it is parsed.
+//! The nesting depth of JSON text, measured before it is parsed.
 
-/// Returns the text with `null` in place of each list and object that stands deeper than `most` levels; `None` if brackets or
-/// strings do not end. Takes one look at each byte, however the text is nested.
+/// Replaces each list and object that is nested deeper than `most` levels with `null`. Returns `None` if brackets or
+/// strings are not closed. Looks at each byte once, whatever the nesting.
 pub(super) fn prune(json: &[u8], most: usize) -> Option<Vec<u8>> {
     let (mut pruned, mut depth, mut rest) = (Vec::with_capacity(json.len()), 0_usize, json);
     while let Some((&byte, after)) = rest.split_first() {
@@ -23,8 +23,7 @@ pub(super) fn prune(json: &[u8], most: usize) -> Option<Vec<u8>> {
     (depth == 0).then_some(pruned)
 }
 
-/// Returns `true` if lists and objects stand more than `most` levels within each other. A string that does not end is
-/// the end of the text.
+/// Returns `true` if lists and objects are nested more than `most` levels deep. A string that is not closed ends the text.
 pub(super) fn is_deeper(json: &[u8], most: usize) -> bool {
     let (mut depth, mut rest) = (0_usize, json);
     while let Some((byte, after)) = rest.split_first() {
@@ -42,7 +41,7 @@ pub(super) fn is_deeper(json: &[u8], most: usize) -> bool {
     false
 }
 
-/// Bytes of a string after its first quote, its last quote included.
+/// Returns the length of a string after its opening quote, the closing quote included.
 fn string_end(after: &[u8]) -> Option<usize> {
     let mut at = 0;
     loop {

@@ -2,29 +2,29 @@ use std::sync::Arc;
 
 use crate::error::Fault;
 
-/// Why a server cannot be used. `stderr` is what its program said last.
+/// A failure to use a server. `stderr` holds the last lines of its program's standard error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields are the facts in the message above them")]
 pub enum McpError {
-    /// What the config says of it cannot be.
+    /// Its config is invalid.
     #[error("the MCP server `{server}` cannot be used: {why}")]
     Config { server: Arc<str>, why: String },
     /// Its program did not start.
     #[error("the MCP server `{server}` cannot be started: `{program}`: {why}")]
     Start { server: Arc<str>, program: String, why: String },
-    /// It was not reached, or there was no agreement with it.
+    /// The connection or the handshake failed.
     #[error("the MCP server `{server}` cannot be reached: {why}{}", told(.stderr))]
     Connect { server: Arc<str>, why: String, stderr: Vec<String> },
-    /// It wants to know who asks.
+    /// The server rejects the credential, or the lack of one.
     #[error("the MCP server `{server}` wants a credential, or another one: {why}")]
     Denied { server: Arc<str>, why: String },
-    /// Its list of tools could not be had.
+    /// Its tools cannot be listed.
     #[error("the tools of the MCP server `{server}` cannot be listed: {why}{}", told(.stderr))]
     List { server: Arc<str>, why: String, stderr: Vec<String> },
 }
 
 impl McpError {
-    /// The server that this is about.
+    /// Returns the name of the server.
     pub fn server(&self) -> &str {
         let (Self::Config { server, .. }
         | Self::Start { server, .. }
@@ -34,12 +34,12 @@ impl McpError {
         server
     }
 
-    /// Whether it may pass if nothing is changed.
+    /// Returns `true` if a retry may succeed without any change.
     pub fn is_transient(&self) -> bool {
         matches!(self, Self::Connect { .. } | Self::List { .. })
     }
 
-    /// The same as a tool's caller is told it.
+    /// Returns the error as the [`Fault`] that a tool's caller gets.
     pub fn fault(&self) -> Fault {
         match self {
             Self::Denied { .. } => Fault::Denied { message: self.to_string() },

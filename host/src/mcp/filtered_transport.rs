@@ -1,5 +1,5 @@
-//! What stands between a connection and the protocol's own machinery, which starts a task for whatever comes: here it is
-//! counted, answered or dropped before it gets there.
+//! A filter between a connection and `rmcp`, which starts a task for every message: messages are counted, answered or
+//! dropped before they reach it.
 #![expect(deprecated, reason = "servers of earlier revisions write to the log")]
 
 use std::{
@@ -24,34 +24,34 @@ use super::{
 };
 use crate::{error::cut, limits};
 
-/// What is under way over one connection.
+/// The requests in progress over one connection, and its monitor.
 #[derive(Debug)]
 pub(super) struct ConnectionTraffic {
     server: Arc<str>,
     pub patience: Arc<ConnectionMonitor>,
-    /// Told when the server says that its tools have changed.
+    /// Notified when the server announces that its tools have changed.
     pub tools_changed: Notify,
     table: Mutex<TrafficTable>,
 }
 
 #[derive(Debug, Default)]
 struct TrafficTable {
-    /// Requests of ours that wait for their answers.
+    /// Requests of the client that have no answer yet.
     waiting: HashMap<i64, PendingMcpRequest>,
-    /// Which of them reports its progress under which mark.
+    /// The requests by their progress tokens.
     progress: HashMap<i64, i64>,
     /// Requests of the server that have no answer yet.
     asked: HashSet<RequestId>,
 }
 
-/// A request of ours.
+/// A request of the client.
 #[derive(Debug, Default)]
 struct PendingMcpRequest {
     call: Option<Arc<McpCallCx>>,
     mark: Option<i64>,
 }
 
-/// How far a call is, as its server says.
+/// The progress of a call, as its server reports it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct McpCallProgress {
     pub done: f64,
@@ -59,7 +59,7 @@ pub(super) struct McpCallProgress {
     pub message: Option<String>,
 }
 
-/// Put beside a request: the call that it is made for.
+/// A request extension: the call for which the request is made.
 #[derive(Debug, Clone)]
 pub(super) struct McpCallExtension(pub Arc<McpCallCx>);
 
@@ -69,12 +69,12 @@ impl ConnectionTraffic {
         Arc::new(Self { server, patience, tools_changed, table })
     }
 
-    /// The call that a request of ours is made for.
+    /// Returns the call for which the client made this request.
     pub fn call_of(&self, id: &RequestId) -> Option<Arc<McpCallCx>> {
         self.table().waiting.get(&number(id)?)?.call.clone()
     }
 
-    /// The one call that is under way, or one of those if they are all of one run.
+    /// Returns the only call in progress, or one of them if all are of one agent and run.
     pub fn only_call(&self) -> Option<Arc<McpCallCx>> {
         let table = self.table();
         let mut calls = table.waiting.values().filter_map(|waiting| waiting.call.as_ref());
@@ -82,7 +82,7 @@ impl ConnectionTraffic {
         calls.all(|call| call.is_of_run_of(first)).then(|| Arc::clone(first))
     }
 
-    /// The handshake is over: what the server asked before is not answered.
+    /// Forgets the requests that the server made during the handshake: they get no answer.
     pub fn begin(&self) {
         self.table().asked.clear();
     }
@@ -91,7 +91,7 @@ impl ConnectionTraffic {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes note of what is about to be sent.
+    /// Records a message that is about to be sent.
     fn sending(&self, message: &ClientJsonRpcMessage) {
         match message {
             ClientJsonRpcMessage::Request(request) => {
@@ -115,12 +115,12 @@ impl ConnectionTraffic {
         }
     }
 
-    /// Takes note of an answer of ours that has been sent, or cannot be.
+    /// Records that an answer to the server was sent, or could not be.
     fn answered(&self, id: &RequestId) {
         self.table().asked.remove(id);
     }
 
-    /// Whether a message that came goes on to the protocol.
+    /// Returns `true` if a received message goes on to `rmcp`.
     fn admit(&self, message: &ServerJsonRpcMessage) -> bool {
         let is_admitted = match message {
             ServerJsonRpcMessage::Response(response) => self.is_waited_for(Some(&response.id)),
@@ -162,12 +162,12 @@ impl ConnectionTraffic {
             }
             ServerNotification::CancelledNotification(cancelled) => {
                 let CancelledNotificationParam { request_id: Some(id), .. } = &cancelled.params else { return false };
-                // Nobody waits for its answer any more, and there will be none.
+                // The server has withdrawn this request; it gets no answer.
                 self.answered(id);
                 true
             }
             ServerNotification::SubscriptionsAcknowledgedNotification(_) => true,
-            // What else there is, or will be, is of no use here.
+            // No other notification, now or in a later revision, is of use here.
             _ => false,
         }
     }
@@ -194,7 +194,7 @@ impl ConnectionTraffic {
 }
 
 impl TrafficTable {
-    /// Takes a request out whose answer is no longer waited for, if there is one.
+    /// Removes a request whose answer is no longer awaited; returns `true` if there was one.
     fn take(&mut self, id: i64) -> bool {
         let Some(taken) = self.waiting.remove(&id) else { return false };
         if let Some(mark) = taken.mark {
@@ -204,7 +204,7 @@ impl TrafficTable {
     }
 }
 
-/// The number of a request of ours, also where a server has made a text of it.
+/// Returns the number of a client request's id. Some servers return it as a text.
 fn number(id: &RequestId) -> Option<i64> {
     match id {
         RequestId::Number(number) => Some(*number),
@@ -212,7 +212,7 @@ fn number(id: &RequestId) -> Option<i64> {
     }
 }
 
-/// A connection with its gate.
+/// A transport that hands on only the messages that [`ConnectionTraffic`] admits.
 pub(super) struct FilteredTransport<T> {
     inner: T,
     traffic: Arc<ConnectionTraffic>,

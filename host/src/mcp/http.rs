@@ -1,4 +1,4 @@
-//! Servers on the web: Streamable HTTP over the house's own client, which follows no redirects.
+//! Remote servers: Streamable HTTP over this crate's HTTP client, which follows no redirects.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -42,13 +42,13 @@ type HttpError = StreamableHttpError<Fault>;
 type ProtocolHeaders = HashMap<HeaderName, HeaderValue>;
 type McpSseStream = BoxStream<'static, Result<Sse, SseError>>;
 
-/// What may help where a server wants a credential.
+/// Returns the message for a server that wants a credential: what the user can do.
 fn denied(challenge: &str) -> String {
     let asks = if challenge.is_empty() { String::new() } else { format!(" (it asks for: {})", shown(challenge)) };
     format!("it does not answer without one{asks}: give it a bearer token, or a header of its own, in its config")
 }
 
-/// A new connection to a server on the web.
+/// Returns a new connection to a remote server.
 pub(super) fn transport(name: &Arc<str>, http: &McpHttpTarget) -> StreamableHttpClientTransport<McpHttpClient> {
     let mut retries = ExponentialBackoff::default();
     retries.max_times = Some(limits::MCP_STREAM_RETRIES);
@@ -60,11 +60,12 @@ pub(super) fn transport(name: &Arc<str>, http: &McpHttpTarget) -> StreamableHttp
     StreamableHttpClientTransport::with_client(McpHttpClient { http: Arc::new(http.clone()), keeper }, config)
 }
 
-/// What a server says to somebody who does not say who asks, if it wants to know.
+/// Sends a `ping` without a credential. Returns the challenge of an answer with status 401, which may be empty; `None` if
+/// the server answers otherwise.
 ///
 /// # Errors
 ///
-/// A [`Fault`] that tells why there is no answer.
+/// A [`Fault`] that says why there is no answer.
 pub(super) async fn challenge_of(http: &McpHttpTarget) -> Result<Option<String>, Fault> {
     let request = HttpRequest {
         headers: http.headers.clone(),
@@ -77,11 +78,11 @@ pub(super) async fn challenge_of(http: &McpHttpTarget) -> Result<Option<String>,
     Ok((answer.status() == StatusCode::UNAUTHORIZED).then(|| challenge(&answer).unwrap_or_default()))
 }
 
-/// The house's client, as the protocol wants one.
+/// This crate's HTTP client, with the interface that `rmcp` expects.
 #[derive(Debug, Clone)]
 pub(super) struct McpHttpClient {
     http: Arc<McpHttpTarget>,
-    /// Of the login, if there is one.
+    /// The token manager of the OAuth login, if there is one.
     keeper: Option<Arc<TokenManager>>,
 }
 
@@ -100,7 +101,7 @@ impl McpHttpClient {
         let mut request = HttpRequest {
             auth: self.http.auth.clone(),
             headers,
-            // The protocol has its own ways to go on where it was cut off.
+            // The protocol resumes interrupted streams by itself.
             retries: Retries::NONE,
             repeatable: false,
             total: limits::MCP_STREAM_TIME,
@@ -129,13 +130,13 @@ impl McpHttpClient {
                 StatusCode::FORBIDDEN if lacks_rights(&challenge, &self.http.url) => OAuthChallenge::Rights,
                 _ => return Ok(answer),
             };
-            // The server has done nothing: it is no repetition.
+            // Not a retry: the server has refused the request and done nothing.
             token = Some(keeper.another(how, &challenge, token.as_ref(), &mut tried).await.map_err(refused)?);
         }
     }
 }
 
-/// A server wants to know who asks. The words reach whoever is told of it.
+/// Returns the error for a server that wants a credential. Its text reaches the caller.
 fn wanted(why: String) -> HttpError {
     HttpError::AuthRequired(AuthRequiredError::new(why))
 }
@@ -188,7 +189,7 @@ impl StreamableHttpClient for McpHttpClient {
                 Err(None) if request.is_none() => Ok(StreamableHttpPostResponse::Accepted),
                 Err(None) => Err(unexpected("its answer is no message of the protocol")),
             },
-            // Nothing waits for an answer to this.
+            // No caller awaits an answer to a notification or an answer.
             McpResponseKind::Other(_) if request.is_none() => Ok(StreamableHttpPostResponse::Accepted),
             McpResponseKind::Other(kind) => Err(HttpError::UnexpectedContentType(kind)),
         }
@@ -234,7 +235,7 @@ impl StreamableHttpClient for McpHttpClient {
     }
 }
 
-/// What a content type means here.
+/// The kind of a response, by its content type.
 enum McpResponseKind {
     Json,
     Events,
@@ -253,13 +254,13 @@ impl McpResponseKind {
     }
 }
 
-/// A header of a server, if it is no longer than it may be.
+/// Returns a response header unless it is longer than allowed.
 fn header(headers: &HeaderMap, name: &str) -> Option<String> {
     let value = headers.get(name)?.to_str().ok()?;
     (value.len() <= limits::MCP_SESSION_ID_BYTES).then(|| value.to_owned())
 }
 
-/// What a server wants of who asks: all of it in one line.
+/// Returns the `WWW-Authenticate` headers, joined into one line.
 fn challenge(answer: &HttpResponse) -> Option<String> {
     let all = answer.headers().get_all(::http::header::WWW_AUTHENTICATE).iter();
     let said = all.filter_map(|value| value.to_str().ok()).collect::<Vec<_>>().join(", ");
@@ -285,8 +286,8 @@ fn asks_for_revisions(request: &JsonRpcRequest<ClientRequest>) -> bool {
     matches!(request.request, ClientRequest::DiscoverRequest(_))
 }
 
-/// What a status of failure comes to. `probe` is the question for the newest revision: a server that refuses it in whatever
-/// way is one of an earlier revision.
+/// Converts a response with a failure status. `probe` is the discovery request of the newest revision: a server that
+/// refuses it with any client error except 403 and 429 is taken for one of an earlier revision.
 async fn refusal(
     answer: HttpResponse,
     probe: Option<&JsonRpcRequest<ClientRequest>>,
@@ -301,7 +302,7 @@ async fn refusal(
     let is_legacy =
         status.is_client_error() && !matches!(status, StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS);
     match (error, probe) {
-        // Its id may be none, or another.
+        // The id of the error may be missing or wrong.
         (error, Some(probe)) if is_legacy => {
             let refused = || ErrorData::invalid_request(format!("it answered {status}"), None);
             let error = error.map_or_else(refused, |error| error.error);
@@ -319,7 +320,7 @@ async fn refusal(
     }
 }
 
-/// The events of a stream, each within the bounds of a message.
+/// Returns the events of a stream; each is bounded as a message is.
 fn events(stream: ByteStream) -> McpSseStream {
     let events = SseEventStream::new(stream, limits::MCP_MESSAGE_BYTES).with_bare();
     let next = |(mut events, mut messages): (SseEventStream, u64)| async move {
@@ -335,13 +336,13 @@ fn events(stream: ByteStream) -> McpSseStream {
         let data = if has_too_many_values(bytes) {
             too_many_values(bytes).and_then(|answer| serde_json::to_string(&answer).ok())
         } else if is_deeper(bytes, limits::MCP_MESSAGE_DEPTH) {
-            // The library leaves out what it cannot read, and whoever waits for it would wait on.
+            // `rmcp` drops what it cannot parse, and the caller would wait on.
             let readable = read_deep_message(bytes).map(Box::new).or_else(|answer| answer.ok_or(()));
             readable.ok().and_then(|message| serde_json::to_string(&message).ok())
         } else {
             Some(event.data.clone()).filter(|data| !data.is_empty())
         };
-        // What is no message leads to nothing, however often it comes.
+        // Only messages count as progress, however often other events come.
         let is_message = data.as_ref().is_some_and(|data| read_message(data.as_bytes()).is_ok());
         let pause = |millis: u64| {
             let [least, most] = [limits::FIRST_RETRY_PAUSE, limits::RETRY_PAUSE].map(|pause| pause.as_millis() as u64);

@@ -1,4 +1,4 @@
-//! Messages as lines of JSON over two pipes, from a peer that may say anything.
+//! JSON messages, one per line, over two pipes, from a peer that may send anything.
 
 use std::{io, marker::PhantomData, sync::Arc};
 
@@ -22,22 +22,23 @@ use super::{
 };
 use crate::limits;
 
-/// A connection over two pipes, of which we are one side.
+/// A connection over two pipes, in the transport role `S`.
 pub(super) struct LineTransport<S, R, W> {
     read: BufReader<R>,
-    /// What has come of the line that is being read. Kept here: reading may be broken off anywhere and goes on later.
+    /// The part of the current line that has been read. Kept here because `receive` may be cancelled at any await and goes
+    /// on later.
     line: Vec<u8>,
-    /// Bytes of blank lines since the last line that had something in it.
+    /// Bytes of blank lines since the last line that was not blank.
     blank: usize,
     skipped: Option<SkippedLine>,
     write: Arc<Mutex<Option<W>>>,
-    /// Messages that the other side has not taken.
+    /// Messages that the peer has not read yet.
     unread: watch::Sender<usize>,
     patience: Arc<ConnectionMonitor>,
     side: PhantomData<fn() -> S>,
 }
 
-/// A line that is too long to be kept: its beginning is in `line`.
+/// A line that is too long to be kept. Its beginning is in `line`.
 #[derive(Default)]
 struct SkippedLine {
     bytes: usize,
@@ -56,16 +57,16 @@ impl<S, R: AsyncRead + Unpin, W> LineTransport<S, R, W> {
         Self { read, line: Vec::new(), blank: 0, skipped: None, write, unread, patience, side: PhantomData }
     }
 
-    /// Reads on until a line has ended.
+    /// Reads until the end of a line.
     async fn next_line(&mut self) -> LineReadOutcome {
         loop {
-            // Nothing waits between this and `consume`: what was read is never lost.
+            // No await between this and `consume`: cancellation loses no bytes.
             let Ok(bytes) = self.read.fill_buf().await else { return LineReadOutcome::End };
             if bytes.is_empty() {
                 return LineReadOutcome::End;
             }
             if self.line.is_empty() && self.skipped.is_none() {
-                // All blank lines at once: one by one, 50 MB of them take 20 s.
+                // Skips all blank lines at once: one by one, 50 MB of them take 20 s.
                 let blank = bytes.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
                 if blank > 0 {
                     self.blank += blank;
@@ -85,7 +86,7 @@ impl<S, R: AsyncRead + Unpin, W> LineTransport<S, R, W> {
                 None if part.len() <= room => self.line.extend_from_slice(part),
                 skipped => {
                     let skipped = skipped.get_or_insert_with(|| {
-                        // Its end so far: the id may stand astride.
+                        // The end of the line so far: the id may lie across two reads.
                         let from = self.line.len().saturating_sub(limits::MCP_ID_BYTES);
                         SkippedLine { bytes: self.line.len(), end: self.line[from..].to_vec() }
                     });
@@ -119,7 +120,7 @@ impl SkippedLine {
     }
 }
 
-/// A message that the other side has not taken.
+/// Counts a message as unread by the peer until it is dropped.
 struct UnreadMessageGuard(watch::Sender<usize>);
 
 impl UnreadMessageGuard {
@@ -168,7 +169,8 @@ where
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<S>> {
         loop {
-            // Whoever does not listen is not heard. The sender is here: there is always one.
+            // Applies backpressure: nothing is read from a peer that does not read. `self` owns the sender, so the wait
+            // cannot fail.
             let _ = self.unread.subscribe().wait_for(|unread| *unread < S::UNREAD).await;
             let message = match self.next_line().await {
                 LineReadOutcome::Whole if trimmed(&self.line).is_empty() => {
@@ -180,7 +182,7 @@ where
                 LineReadOutcome::End => return None,
             };
             self.line.clear();
-            // A large message leaves no large buffer behind.
+            // Frees the large buffer of a large message.
             self.line.shrink_to(limits::MCP_PIPE_BYTES);
             match message {
                 Ok(message) => {
@@ -195,7 +197,7 @@ where
                     match unread {
                         InvalidLineAction::Nothing => {}
                         InvalidLineAction::Heard(message) => return Some(*message),
-                        // In a task: reading may be broken off, and half an answer would be worse than none.
+                        // In a task: `receive` may be cancelled, and half an answer would be worse than none.
                         InvalidLineAction::Answer(answer) => drop(tokio::spawn(Transport::<S>::send(self, *answer))),
                     }
                 }
@@ -209,12 +211,12 @@ where
     }
 }
 
-/// The line without what some servers put around it.
+/// Returns the line without the byte order mark and white space that some servers add.
 fn trimmed(line: &[u8]) -> &[u8] {
     line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line).trim_ascii()
 }
 
-/// The message in these bytes. If there is none: the error for whoever waits for it, if that can be told.
+/// Parses a message. On failure returns the error for the caller that awaits this answer, if the id is found.
 pub(super) fn read_message(bytes: &[u8]) -> Result<ServerJsonRpcMessage, Option<Box<ServerJsonRpcMessage>>> {
     if bytes.first() != Some(&b'{') {
         return Err(None);
@@ -230,9 +232,9 @@ pub(super) fn read_message(bytes: &[u8]) -> Result<ServerJsonRpcMessage, Option<
     })
 }
 
-/// Reads a message that nests lists and objects deeper than the parser goes. Of a list of tools what is too deep is left out:
-/// it is deeper than a schema may be, so that its tool is refused and no other with it. Any other answer is refused; whoever
-/// waits for it would otherwise wait until the time is over.
+/// Reads a message whose lists and objects are nested deeper than the parser allows. In a list of tools the values that are
+/// too deep become `null`: they are deeper than a schema may be, so that only their tool is refused. Any other answer is
+/// refused, since its caller would otherwise wait until its time is over.
 pub(super) fn read_deep_message(bytes: &[u8]) -> Result<ServerJsonRpcMessage, Option<Box<ServerJsonRpcMessage>>> {
     let pruned = depth::prune(bytes, limits::MCP_MESSAGE_DEPTH).ok_or(None)?;
     let message: Value = serde_json::from_slice(&pruned).map_err(|_| None)?;
@@ -248,12 +250,12 @@ pub(super) fn read_deep_message(bytes: &[u8]) -> Result<ServerJsonRpcMessage, Op
     Err(Some(refused(id, why)))
 }
 
-/// Whether reading it would take more memory than a message may.
+/// Returns `true` if parsing the message would take more memory than a message may.
 pub(super) fn has_too_many_values(bytes: &[u8]) -> bool {
     values(bytes) > limits::MCP_MESSAGE_VALUES
 }
 
-/// What whoever waits for such a message is told, if that can be told.
+/// Returns the error for the caller that awaits this message, if its id is found.
 pub(super) fn too_many_values(bytes: &[u8]) -> Option<Box<ServerJsonRpcMessage>> {
     Some(refused(id_at_ends(bytes)?, format!("its answer has more than {} values", limits::MCP_MESSAGE_VALUES)))
 }
@@ -266,13 +268,14 @@ fn refused(id: RequestId, why: String) -> Box<ServerJsonRpcMessage> {
     Box::new(ServerJsonRpcMessage::error(ErrorData::internal_error(why, None), Some(id)))
 }
 
-/// The id that stands at the beginning or the end of a message that is not read whole.
+/// Returns the id at the beginning or the end of a message that is not parsed.
 pub(super) fn id_at_ends(bytes: &[u8]) -> Option<RequestId> {
     let most = bytes.len().min(limits::MCP_ID_BYTES);
     id_at(&bytes[..most], &bytes[bytes.len() - most..])
 }
 
-/// The id that stands at the beginning of a message, or at its end. If it is another's, that is its sender's own doing.
+/// Returns the id at the beginning of a message, or at its end. It may be the id of a nested object; a peer that sends such
+/// a message harms only itself.
 pub(super) fn id_at(beginning: &[u8], end: &[u8]) -> Option<RequestId> {
     const KEY: &[u8] = b"\"id\"";
     let number = |after: &[u8]| {
@@ -284,7 +287,8 @@ pub(super) fn id_at(beginning: &[u8], end: &[u8]) -> Option<RequestId> {
     first.or_else(|| number(&end[memmem::rfind(end, KEY)? + KEY.len()..]))
 }
 
-/// How many values a text of JSON has at most: one, and one for each comma, colon, list and object outside of strings.
+/// Returns an upper bound of the number of values in a JSON text: one, and one for each comma, list and object outside of
+/// strings.
 fn values(json: &[u8]) -> usize {
     let (mut count, mut rest) = (1, json);
     loop {
@@ -311,7 +315,8 @@ mod tests {
 
     use super::*;
 
-    /// What is heard of a peer that says this and hangs up: methods of what it wants, or ids and errors of what it answers.
+    /// Returns the messages received from a peer that sends `said` and hangs up: ids with methods of requests, or with
+    /// errors of answers.
     async fn heard(said: Vec<u8>) -> (Vec<String>, Option<DisconnectReason>) {
         let (mut peer, here) = tokio::io::duplex(limits::MCP_PIPE_BYTES);
         let patience = Arc::<ConnectionMonitor>::default();
@@ -361,12 +366,12 @@ mod tests {
         let schema = format!("{{\"type\":\"object\",\"default\":{}}}", nested(200));
         for (said, expected) in [
             (answer(format!("{{\"structuredContent\":{}}}", nested(200))), &*refused),
-            // A list of tools is read: the tool with the schema is refused by itself.
+            // The list of tools is read; the tool with the schema is refused by itself.
             (answer(format!("{{\"tools\":[{{\"name\":\"a\",\"inputSchema\":{schema}}}]}}")), "1 result"),
         ] {
             assert_eq!(heard(said.into_bytes()).await, (vec![expected.to_owned()], None));
         }
-        // What nobody waits for is left out.
+        // A request that is too deep is dropped: no caller awaits it.
         let asked = format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"params\":{}}}\n", nested(200));
         assert_eq!(heard(asked.into_bytes()).await, (vec![], None));
     }

@@ -17,44 +17,44 @@ use crate::{
     tool::{described, looks_like},
 };
 
-/// What a server offers at one moment.
+/// The tools of a server at one moment.
 #[derive(Debug, Clone, Default)]
 pub struct McpToolListing {
-    /// Its tools that can be offered to a model, in its order.
+    /// The tools that can be offered to a model, in the server's order.
     pub tools: Vec<Arc<ServerTool>>,
-    /// Those that cannot.
+    /// The tools that cannot be offered.
     pub refused: Vec<RefusedTool>,
 }
 
 /// A tool of a server.
 #[derive(Debug, Clone)]
 pub struct ServerTool {
-    /// The server's own name for it.
+    /// The server's own name of the tool.
     pub name: String,
-    /// As a model is told of it.
+    /// The tool's description for a model.
     pub spec: Arc<ToolSpec>,
-    /// Names all that it says of itself: see [`super::Pins`].
+    /// The digest of the tool's whole description: see [`super::Pins`].
     pub digest: String,
-    /// Its server says in so many words that it may destroy something.
+    /// `true` if the server declares it destructive.
     pub is_destructive: bool,
 }
 
-/// A tool of a server that is not offered.
+/// A server's tool that is not offered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefusedTool {
-    /// The server's own name for it, cut.
+    /// The server's own name of the tool, cut.
     pub name: String,
-    /// What is wrong with it.
+    /// The reason for the refusal.
     pub why: String,
 }
 
 impl McpToolListing {
-    /// The tool of this name of the server's own.
+    /// Returns the tool with this name, the server's own.
     pub fn find(&self, name: &str) -> Option<&Arc<ServerTool>> {
         self.tools.iter().find(|tool| tool.name == name)
     }
 
-    /// Checks each tool. One that cannot be offered takes no other with it.
+    /// Checks each tool. A refused tool does not affect the others.
     fn check(server: &str, tools: Vec<Result<Tool, RefusedTool>>) -> Self {
         let mut named = HashMap::<String, usize>::new();
         for tool in tools.iter().flatten() {
@@ -108,7 +108,7 @@ impl McpToolListing {
     }
 }
 
-/// What the protocol says of a tool without annotations is the most careful reading too.
+/// Returns the hints of a tool. A missing annotation gets the protocol's default, which is the most cautious value.
 fn hints(tool: &Tool) -> ToolHints {
     let said = tool.annotations.clone().unwrap_or_default();
     ToolHints {
@@ -119,18 +119,19 @@ fn hints(tool: &Tool) -> ToolHints {
     }
 }
 
-/// Returns `true` if the server sets `destructiveHint` and not `readOnlyHint`, beside which it means nothing. By the protocol a
-/// tool without hints may be destructive too: most servers say nothing, and who asks about all of them is no longer read.
+/// Returns `true` if the server sets `destructiveHint` and not `readOnlyHint`, beside which it means nothing. By the
+/// protocol a tool without hints may be destructive too, but most servers set none, and a person who is asked about every
+/// tool no longer reads the questions.
 fn is_destructive(tool: &Tool) -> bool {
     let said = tool.annotations.clone().unwrap_or_default();
     said.destructive_hint == Some(true) && said.read_only_hint != Some(true)
 }
 
-/// Asks for all pages.
+/// Lists all pages of a server's tools.
 ///
 /// # Errors
 ///
-/// Why there is no list, for a person.
+/// A message for a person that says why there is no list.
 pub(super) async fn list(server: &str, peer: &Peer<RoleClient>) -> Result<McpToolListing, String> {
     let all = pages(peer);
     let tools = tokio::time::timeout(limits::MCP_LIST_TIME, all).await;
@@ -166,7 +167,7 @@ type McpToolPage = (Vec<Result<Tool, RefusedTool>>, Option<String>);
 
 async fn page(peer: &Peer<RoleClient>, cursor: Option<String>) -> Result<McpToolPage, String> {
     let params = PaginatedRequestParams::default().with_cursor(cursor);
-    // Not through the library's own list: what it keeps it may give again.
+    // Not through the list method of `rmcp`, which may return a cached page.
     let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(params));
     let sent = peer.send_request_with_option(request, PeerRequestOptions::no_options()).await;
     let answered = match sent {
@@ -177,7 +178,7 @@ async fn page(peer: &Peer<RoleClient>, cursor: Option<String>) -> Result<McpTool
         Ok(ServerResult::ListToolsResult(ListToolsResult { tools, next_cursor, .. })) => {
             Ok((tools.into_iter().map(Ok).collect(), next_cursor))
         }
-        // One tool that cannot be read is no reason to have none.
+        // A tool that cannot be parsed does not make the others unusable.
         Ok(ServerResult::CustomResult(other)) => read_page(other.0).ok_or_else(|| "its list is none".into()),
         Ok(_) => Err("its answer is no list of tools".into()),
         Err(ServiceError::McpError(error)) => Err(super::shown(&error.message)),
@@ -196,7 +197,7 @@ fn read_page(mut page: Value) -> Option<McpToolPage> {
     Some((tools.into_iter().map(read).collect(), next))
 }
 
-/// Bytes of all that a tool says of itself.
+/// Returns the size of a tool's whole description as JSON, in bytes.
 fn bytes_of(tool: &Result<Tool, RefusedTool>) -> usize {
     tool.as_ref().map_or(0, |tool| serde_json::to_string(tool).map_or(0, |json| json.len()))
 }

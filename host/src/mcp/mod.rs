@@ -1,9 +1,9 @@
-//! The Model Context Protocol: tools of servers that are no plugins, under the same law, and what is here for clients of
-//! others ([`serve`]). Only here: rmcp.
+//! The Model Context Protocol, both sides: a client that offers the tools of MCP servers under the same rules as plugin
+//! tools, and a server for the clients of others ([`serve`]). `rmcp` is used only in this module.
 //!
-//! A server runs outside the sandbox, so everything that it says is bounded before it is believed: [`McpClient`] stands on a
-//! connection whose messages are counted and cut, lists tools whose texts are checked as a plugin's are, and offers only
-//! those that somebody has approved word for word ([`Pins`]).
+//! A server runs outside the sandbox, so everything it sends is bounded and checked before use. [`McpClient`] counts and
+//! cuts the messages of its connection, checks the texts of listed tools as it checks those of a plugin, and offers only
+//! tools that were approved word for word ([`Pins`]).
 
 mod call_output;
 mod client;
@@ -45,7 +45,7 @@ pub use oauth::{
 pub use pins::{PinStatus, Pins};
 pub use tool::{BlockedMcpTool, McpTool, McpToolOffer};
 
-/// What a server says, where it explains a failure.
+/// Returns a server's text, trimmed and cut, for use in an error message.
 fn shown(text: &str) -> String {
     crate::error::cut(text.trim(), crate::limits::ERROR_BYTES / 4)
 }

@@ -6,15 +6,15 @@ use crate::{
     limits,
 };
 
-/// What stands between the server and its tool in a name that a model sees: vendors take no dot.
+/// The separator between server and tool in a name for models: vendors do not accept a dot.
 const BETWEEN: &str = "__";
 
-/// Whether a server can have this name: 1 to [`limits::MCP_SERVER_NAME_BYTES`] of `a-z 0-9 _ -`, a letter first, no two `_` in
-/// a row and none at the end. So the names of two servers' tools never meet.
+/// Checks the name of a server: 1 to [`limits::MCP_SERVER_NAME_BYTES`] of `a-z 0-9 _ -`, a letter first, no two `_` in a
+/// row and none at the end. The tool names of two servers therefore never collide.
 ///
 /// # Errors
 ///
-/// What is wrong with it.
+/// A message that says what is wrong with the name.
 pub fn check_server_name(name: &str) -> Result<(), String> {
     let most = limits::MCP_SERVER_NAME_BYTES;
     let is_one = (1..=most).contains(&name.len())
@@ -32,8 +32,8 @@ pub fn check_server_name(name: &str) -> Result<(), String> {
     ))
 }
 
-/// The name by which a model calls a tool of a server: `server__tool`, in what every vendor takes. Where that changes
-/// something or is too long, a digest of the whole name ends it.
+/// Returns the name by which a model calls a server's tool: `server__tool`, in characters that every vendor accepts. If
+/// characters were replaced or the name is too long, a digest of the whole name ends it.
 pub fn tool_name(server: &str, tool: &str) -> String {
     let plain = format!("{server}{BETWEEN}{tool}");
     if ToolSpec::is_valid_name(&plain) && !tool.is_empty() {

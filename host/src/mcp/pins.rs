@@ -1,4 +1,4 @@
-//! What a person has approved of a server's tools: the digest of each.
+//! Approvals of a server's tools, by digest.
 
 use std::collections::BTreeMap;
 
@@ -8,23 +8,23 @@ use sha2::{Digest as _, Sha256};
 
 use super::listing::McpToolListing;
 
-/// The tools of one server that were approved, each by the digest of all that it says of itself: name, title, description,
-/// schemas, annotations. In JSON an object of digests by the server's own names.
+/// The approved tools of one server, each by the digest of its whole description: name, title, description, schemas,
+/// annotations. In JSON, an object of digests by the server's own tool names.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Pins(BTreeMap<String, String>);
 
-/// How a tool stands to what was approved.
+/// The relation of a tool to its approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PinStatus {
-    /// It is what was approved.
+    /// Unchanged since its approval.
     Unchanged,
-    /// Nobody has approved it.
+    /// Never approved.
     New,
-    /// It says something else of itself than what was approved.
+    /// Described in another way than when it was approved.
     Changed,
-    /// It was approved and is no longer there.
+    /// Approved, and no longer there.
     Gone,
 }
 
@@ -35,27 +35,27 @@ impl FromIterator<(String, String)> for Pins {
 }
 
 impl Pins {
-    /// All tools of a list as they are now.
+    /// Approves all tools of a listing as they are now.
     pub fn of(listing: &McpToolListing) -> Self {
         Self(listing.tools.iter().map(|tool| (tool.name.clone(), tool.digest.clone())).collect())
     }
 
-    /// Approves what `more` does.
+    /// Adds the approvals of `more`.
     pub fn extend(&mut self, more: &Self) {
         self.0.extend(more.0.clone());
     }
 
-    /// Approves one tool as it is now.
+    /// Approves one tool with this digest.
     pub fn approve(&mut self, tool: impl Into<String>, digest: impl Into<String>) {
         self.0.insert(tool.into(), digest.into());
     }
 
-    /// The tools by the server's own names, each with its digest.
+    /// Iterates over the approved tools: the server's own name and the digest.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, digest)| (name.as_str(), digest.as_str()))
     }
 
-    /// How this tool stands.
+    /// Returns the status of a tool with this digest.
     pub fn state(&self, tool: &str, digest: &str) -> PinStatus {
         match self.0.get(tool) {
             None => PinStatus::New,
@@ -64,20 +64,21 @@ impl Pins {
         }
     }
 
-    /// How each tool stands that is there or was approved, by the server's own names.
+    /// Returns the status of each tool that is listed or was approved, by the server's own names.
     pub fn compare(&self, listing: &McpToolListing) -> BTreeMap<String, PinStatus> {
         let gone = self.0.keys().map(|name| (name.clone(), PinStatus::Gone));
         let there = listing.tools.iter().map(|tool| (tool.name.clone(), self.state(&tool.name, &tool.digest)));
         gone.chain(there).collect()
     }
 
-    /// Whether nothing was approved.
+    /// Returns `true` if no tool was approved.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-/// Names all that a tool says of itself. Neither the order of keys nor what is for programs alone (`_meta`, icons) is in it.
+/// Returns the SHA-256 digest, in hex, of a tool's whole description. It depends neither on the order of keys nor on what
+/// is for programs alone (`_meta`, icons).
 pub(super) fn digest(tool: &rmcp::model::Tool) -> String {
     let said = json!({
         "name": tool.name,
@@ -90,7 +91,7 @@ pub(super) fn digest(tool: &rmcp::model::Tool) -> String {
     Sha256::digest(in_order(said).to_string()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The same value with the keys of all objects in order.
+/// Returns the value with the keys of all objects sorted.
 fn in_order(value: Value) -> Value {
     match value {
         Value::Array(list) => list.into_iter().map(in_order).collect(),

@@ -1,4 +1,4 @@
-//! Where the questions of one server are answered, within their bounds.
+//! Answers to the requests of one server, within their bounds.
 #![expect(deprecated, reason = "the newest revision goes without these, and servers of all others have them")]
 
 use std::{
@@ -34,12 +34,12 @@ use crate::{
     limits,
 };
 
-/// The desk of one server, whatever its connections.
+/// Answers the requests of one server, over all of its connections.
 #[derive(Debug)]
 pub(super) struct ServerRequestBroker {
     server: Arc<str>,
     asking: McpClientFeatures,
-    /// How many questions are open: calls have their time for themselves meanwhile.
+    /// The number of open requests of the server. The time limit of calls stands still while it is not zero.
     pub open: watch::Sender<usize>,
     minute: Mutex<(Option<Instant>, u32)>,
 }
@@ -53,12 +53,12 @@ impl ServerRequestBroker {
         &self.asking
     }
 
-    /// Whether a call may take longer than its server does.
+    /// Returns `true` if the server may sample or elicit, so that a call may take longer than its own limit.
     pub fn asks_people_or_models(&self) -> bool {
         self.asking.sampler.is_some() || self.asking.elicitor.is_some()
     }
 
-    /// What we say of ourselves: nothing that was not granted.
+    /// Returns the client's introduction: it declares only granted capabilities.
     pub fn introduction(&self) -> ClientConfig {
         let mut capabilities = ClientCapabilities::default();
         capabilities.sampling = self.asking.sampler.as_ref().map(|_| SamplingCapability::default());
@@ -76,7 +76,7 @@ impl ServerRequestBroker {
         ClientConfig::new(capabilities, us).with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
     }
 
-    /// Answers what a server wants to know before it answers a call.
+    /// Answers a request that a server makes in place of a call's result.
     pub async fn answer(&self, call: &Arc<McpCallCx>, request: InputRequest) -> Result<Value, ErrorData> {
         match request {
             InputRequest::CreateMessage(request) => json(&self.sample(Some(Arc::clone(call)), request.params).await?),
@@ -135,7 +135,7 @@ impl ServerRequestBroker {
         Ok(ListRootsResult::new(roots.iter().take(limits::MCP_ROOTS).map(root).collect()))
     }
 
-    /// Whether a call may ask once more.
+    /// Counts one more request of a call; fails if there is no call or a limit is reached.
     fn admit(&self, call: Option<&McpCallCx>) -> Result<ServerRequestOrigin, ErrorData> {
         let call = call.ok_or_else(|| refused("it cannot be told for which call this is asked"))?;
         if !call.may_ask() {
@@ -157,7 +157,7 @@ impl ServerRequestBroker {
     }
 }
 
-/// Waits for an answer as long as the call waits for it.
+/// Waits for an answer, at most for `time` and as long as the call goes on.
 async fn wait<T>(
     call: Option<Arc<McpCallCx>>,
     time: Duration,
@@ -180,7 +180,7 @@ async fn wait<T>(
     }
 }
 
-/// A question that is open.
+/// Counts a request as open until it is dropped.
 struct OpenRequestGuard<'a>(&'a watch::Sender<usize>);
 
 impl<'a> OpenRequestGuard<'a> {
@@ -196,7 +196,7 @@ impl Drop for OpenRequestGuard<'_> {
     }
 }
 
-/// What a model is asked, in the words of the house.
+/// Converts a sampling request.
 fn sampling(request: CreateMessageRequestParams) -> Result<SamplingRequest, ErrorData> {
     if request.tools.is_some_and(|tools| !tools.is_empty()) {
         return Err(ErrorData::invalid_params("a model that is asked here has no tools", None));
@@ -252,14 +252,15 @@ fn internal(error: serde_json::Error) -> ErrorData {
     ErrorData::internal_error(error.to_string(), None)
 }
 
-/// Answers what comes over one connection.
+/// Handles the server's requests on one connection.
 pub(super) struct McpClientHandler {
     pub desk: Arc<ServerRequestBroker>,
     pub traffic: Arc<ConnectionTraffic>,
 }
 
 impl McpClientHandler {
-    /// The call that a question belongs to. Over pipes nobody says so: then it must be clear.
+    /// Returns the call to which a request belongs. Over pipes a request names no call: then the call must be
+    /// unambiguous.
     fn call(&self, context: &RequestContext<RoleClient>) -> Option<Arc<McpCallCx>> {
         match context.extensions.get::<InboundStreamOrigin>() {
             Some(InboundStreamOrigin::OutboundRequest(id)) => self.traffic.call_of(id),
@@ -267,7 +268,7 @@ impl McpClientHandler {
         }
     }
 
-    /// Ends what is asked when the server takes it back, or is gone.
+    /// Cancels the work when the server withdraws its request or the connection ends.
     async fn until_lost<T>(
         &self,
         context: RequestContext<RoleClient>,

@@ -1,4 +1,4 @@
-//! A server that is a program of its own.
+//! An MCP server that runs as a child process.
 
 use std::{
     collections::VecDeque,
@@ -23,18 +23,18 @@ use crate::{
     process::ProcessGroup,
 };
 
-/// A program that is running.
+/// A running server program.
 pub(super) struct ServerProcess {
     process: ProcessGroup,
     stderr: StderrTail,
     stderr_ended: oneshot::Receiver<()>,
 }
 
-/// The last lines that it wrote to its standard error.
+/// The last lines of the program's standard error.
 type StderrTail = Arc<Mutex<VecDeque<String>>>;
 
 impl ServerProcess {
-    /// Starts it: what it says, what it is told, and itself.
+    /// Starts the program. Returns its standard output, its standard input and its handle.
     pub fn start(server: &Arc<str>, program: &McpStdioTarget) -> Result<(DuplexStream, DuplexStream, Self), McpError> {
         let failed = |error: std::io::Error| McpError::Start {
             server: Arc::clone(server),
@@ -59,7 +59,7 @@ impl ServerProcess {
         let (told, hears) = tokio::io::duplex(limits::MCP_PIPE_BYTES);
         carry_out(stdout, says);
         carry_in(hears, stdin);
-        // Where its programs and its home are is no secret, and stands in most of what goes wrong.
+        // `PATH` and `HOME` are no secrets, and appear in most error messages.
         let is_known = |name: &str| matches!(name, "PATH" | "HOME");
         let secrets = program.environment.iter().filter(|(name, _)| !is_known(name));
         let secrets = secrets.flat_map(|(_, value)| value.parts()).collect();
@@ -67,25 +67,26 @@ impl ServerProcess {
         Ok((said, told, Self { process, stderr: tail, stderr_ended }))
     }
 
-    /// Lets it end by itself for a while: nobody speaks to it any more.
+    /// Waits for a while until the program ends by itself. The caller has closed its pipe.
     pub async fn wind_down(&mut self) {
         let _ = timeout(limits::MCP_CLOSE_TIME, self.process.has_ended()).await;
     }
 
-    /// Ends it and all that it has started: how it came to its end, if it did that by itself, and what it said last.
+    /// Stops the program and all that it has started. Returns its exit status if it ended by itself, and the last lines of
+    /// its standard error.
     pub async fn stop(mut self) -> (Option<ExitStatus>, Vec<String>) {
         let by_itself = timeout(limits::SECRET_COMMAND_GRACE, self.process.has_ended()).await.is_ok();
         let status = self.process.stop().ok().filter(|_| by_itself);
-        // What has left its group may hold its pipe.
+        // A process that has left the group may hold the pipe open.
         let _ = timeout(limits::SECRET_COMMAND_GRACE, self.stderr_ended).await;
         let last = self.stderr.lock().unwrap_or_else(PoisonError::into_inner).drain(..).collect();
         (status, last)
     }
 }
 
-// The pipes have a thread each: one of the runtime's could keep the process from ending.
+// Each pipe has a thread of its own: a blocking task of the runtime could keep this process from ending.
 
-/// Carries what the program says to whoever listens; slowly, if that one is slow.
+/// Copies the program's standard output; a slow reader slows it down.
 fn carry_out(mut from: impl Read + Send + 'static, mut to: DuplexStream) {
     let runtime = Handle::current();
     thread::spawn(move || {
@@ -98,7 +99,7 @@ fn carry_out(mut from: impl Read + Send + 'static, mut to: DuplexStream) {
     });
 }
 
-/// Carries what the program is told to it, and closes its pipe when there is nothing more.
+/// Copies the input of the program, and closes its pipe at the end.
 fn carry_in(mut from: DuplexStream, mut to: impl Write + Send + 'static) {
     let runtime = Handle::current();
     thread::spawn(move || {
@@ -111,8 +112,8 @@ fn carry_in(mut from: DuplexStream, mut to: impl Write + Send + 'static) {
     });
 }
 
-/// Reads what a program writes to its standard error, to the end: a full pipe would stop it. Its first lines go to the log,
-/// its last ones are kept.
+/// Reads the program's standard error to the end, since a full pipe would block the program. The first lines go to the log,
+/// the last ones are kept.
 fn keep_tail(
     mut from: impl Read + Send + 'static,
     server: Arc<str>,
@@ -144,7 +145,7 @@ fn keep_tail(
             for byte in &bytes[..count] {
                 match byte {
                     b'\n' => end_line(&mut line),
-                    // Cut only after the secrets are out of it: a part of one would stay.
+                    // The line is cut shorter only after the secrets are out of it: a part of one would stay.
                     byte if line.len() < 8 * limits::MCP_STDERR_LINE_BYTES => line.push(*byte),
                     _ => {}
                 }

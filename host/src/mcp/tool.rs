@@ -1,4 +1,4 @@
-//! Tools of servers as tools of the house.
+//! Tools of MCP servers as tools of an agent.
 
 use std::{sync::Arc, time::Duration};
 
@@ -31,20 +31,20 @@ use crate::{
     tool::{ConcurrencyDomain, Tool, ToolConcurrency, ToolCx, ToolOutput},
 };
 
-/// The tools of a server, as far as they were approved.
+/// The tools of a server, by approval.
 pub struct McpToolOffer {
-    /// Those that may be called.
+    /// The approved tools, ready to be called.
     pub tools: Vec<Arc<McpTool>>,
-    /// Those that may not.
+    /// The tools that are not approved as they are now.
     pub blocked: Vec<BlockedMcpTool>,
 }
 
-/// A tool that nobody has approved as it is.
+/// A tool that is not approved as it is now.
 #[derive(Debug, Clone)]
 pub struct BlockedMcpTool {
     /// The tool, with the digest to approve.
     pub tool: Arc<ServerTool>,
-    /// Whether it is new or has changed.
+    /// The reason: the tool is new or has changed.
     pub state: PinStatus,
 }
 
@@ -61,9 +61,9 @@ impl McpToolOffer {
     }
 }
 
-/// One tool of a server, as it was approved: if it changes, its calls are refused.
+/// One approved tool of a server. Its calls are refused if it has changed since the approval.
 pub struct McpTool {
-    /// Keeps the connection.
+    /// Keeps the connection alive.
     client: Arc<McpClient>,
     tool: Arc<ServerTool>,
     origin: String,
@@ -75,7 +75,7 @@ impl McpTool {
         Self { client: Arc::clone(client), tool: Arc::clone(tool), origin }
     }
 
-    /// As its server says it.
+    /// Returns the tool as its server lists it.
     pub fn as_listed(&self) -> &ServerTool {
         &self.tool
     }
@@ -91,7 +91,8 @@ impl Tool for McpTool {
         &self.origin
     }
 
-    /// Its server keeps what it likes, and one on this machine sees its files.
+    /// Puts all tools of one server into one domain, since the server may keep state, and those of a server on this machine
+    /// into that of files too.
     fn concurrency(&self) -> ToolConcurrency {
         let own = ConcurrencyDomain::named(self.origin());
         let domains: Arc<[ConcurrencyDomain]> = match self.client.shared.config.target.is_here() {
@@ -103,7 +104,7 @@ impl Tool for McpTool {
 
     fn time_limit(&self) -> Duration {
         let shared = &self.client.shared;
-        // The call has its own; while a person or a model answers the server, that one stands still.
+        // `call` enforces the limit of the call itself, which stands still while a person or a model answers the server.
         let asks = if shared.desk.asks_people_or_models() { limits::MCP_ASKS_PER_CALL } else { 0 };
         shared.config.call_time + limits::MCP_CALL_GRACE + limits::QUESTION_TIME * asks
     }
@@ -121,7 +122,7 @@ impl Tool for McpTool {
     }
 }
 
-/// Waits so long for work, without the time in which anything is `open`.
+/// Waits for work, at most for `limit`; the time in which `open` is not zero does not count.
 async fn in_time<T>(limit: Duration, mut open: watch::Receiver<usize>, work: impl Future<Output = T>) -> Option<T> {
     let (mut left, mut work) = (limit, Box::pin(work));
     loop {
@@ -138,9 +139,9 @@ async fn in_time<T>(limit: Duration, mut open: watch::Receiver<usize>, work: imp
     }
 }
 
-/// How a call failed.
+/// The failure of a call.
 enum McpCallError {
-    /// The connection has ended: whether the call was made is not known.
+    /// The connection has ended: whether the call took effect is unknown.
     Lost(DisconnectReason),
     Fault(Fault),
 }
@@ -180,7 +181,7 @@ impl McpClientInner {
         }
     }
 
-    /// Whether the tool is still the one that was approved.
+    /// Fails unless the tool is still the one that was approved.
     fn check(&self, tool: &ServerTool) -> Result<(), Fault> {
         let (listing, server, name) = (self.listing.borrow(), &self.config.name, &tool.spec.name);
         match listing.find(&tool.name) {
@@ -199,7 +200,7 @@ impl McpClientInner {
         }
     }
 
-    /// One call over one connection, with all that the server wants to know for it.
+    /// Makes one call over one connection, and answers the requests that the server makes for it.
     async fn call_over(
         &self,
         session: &McpConnectionHandle,
@@ -213,7 +214,7 @@ impl McpClientInner {
         for _ in 0..=limits::MCP_ROUNDS {
             let wanted = match session.request(&made_for, params.clone()).await? {
                 ServerResult::CallToolResult(result) => return Ok(call_output::output(result)),
-                // A result without pieces is one, to the library several.
+                // A result without content is parsed as one of several other kinds.
                 ServerResult::EmptyResult(_) | ServerResult::TaskAckResult(_) => {
                     return Ok(call_output::output(CallToolResult::default()));
                 }
@@ -229,7 +230,7 @@ impl McpClientInner {
         Err(McpCallError::Fault(Fault::other(format!("the server wanted to know something more than {most} times"))))
     }
 
-    /// Answers what a server wants to know before it goes on, one after the other.
+    /// Answers the requests that a server makes before it goes on, one after the other.
     async fn answer(
         &self,
         made_for: &Arc<McpCallCx>,
@@ -253,7 +254,7 @@ impl McpClientInner {
 }
 
 impl McpConnectionHandle {
-    /// Sends a call and waits for its answer; who does not wait to the end has the server told.
+    /// Sends a call and waits for its answer. Dropping the future notifies the server of the cancellation.
     async fn request(
         &self,
         made_for: &Arc<McpCallCx>,
@@ -292,7 +293,7 @@ impl McpConnectionHandle {
     }
 }
 
-/// A request whose answer is awaited. If it is dropped before that came, the server is told.
+/// A request whose answer is awaited. A drop before the answer notifies the server of the cancellation.
 struct RequestCancelGuard<'a> {
     id: Option<RequestId>,
     cancelled: &'a mpsc::Sender<RequestId>,
@@ -301,16 +302,16 @@ struct RequestCancelGuard<'a> {
 impl Drop for RequestCancelGuard<'_> {
     fn drop(&mut self) {
         if let Some(id) = self.id.take() {
-            // With so many to tell, a server that works on in vain is the smaller harm.
+            // If the queue is full, a server that works in vain is the smaller harm.
             let _ = self.cancelled.try_send(id);
         }
     }
 }
 
-/// Tells how far a call is, not too often, as long as it goes on.
+/// Emits the progress of a call, at intervals, as long as the call goes on. Never returns.
 async fn tell_progress(call: &McpCallCx) {
     let mut reports = call.progress.subscribe();
-    // What came before we looked is news too.
+    // A report that came before the subscription counts as new.
     if call.progress.borrow().is_some() {
         reports.mark_changed();
     }
@@ -323,7 +324,7 @@ async fn tell_progress(call: &McpCallCx) {
     std::future::pending().await
 }
 
-/// Tells of the last report that was not told.
+/// Emits the last progress report unless it was emitted before.
 async fn tell_last(call: &McpCallCx) {
     let report = call.progress.send_replace(None);
     tell(call, report).await;
@@ -336,7 +337,8 @@ async fn tell(call: &McpCallCx, report: Option<McpCallProgress>) {
     }
 }
 
-/// The first integer in this JSON that is read as a floating-point number, which has fewer digits.
+/// Returns the first integer in a JSON text that has more than 64 bits: it would be parsed as a floating-point number and
+/// lose digits.
 fn inexact_integer(json: &str) -> Option<&str> {
     let (mut in_string, mut rest) = (false, json);
     while let Some(at) = rest.find(|c: char| c == '"' || !in_string && (c == '-' || c.is_ascii_digit()) || c == '\\') {
@@ -346,7 +348,7 @@ fn inexact_integer(json: &str) -> Option<&str> {
                 in_string = !in_string;
                 1
             }
-            // It stands in a string, and what it escapes ends none.
+            // A backslash stands in a string; the character that it escapes ends no string.
             b'\\' => 1 + rest[1..].chars().next().map_or(0, char::len_utf8),
             _ => {
                 let is_of_number = |c: char| c.is_ascii_digit() || matches!(c, '-' | '+' | '.' | 'e' | 'E');
@@ -363,7 +365,7 @@ fn inexact_integer(json: &str) -> Option<&str> {
     None
 }
 
-/// What a server refuses, as the model is told it.
+/// Converts a server's error to a [`Fault`] for the model.
 fn fault(error: &ErrorData) -> Fault {
     let message = shown(&error.message);
     match error.code {

@@ -1,4 +1,5 @@
-//! The two sides of a connection over pipes: what each does about a line that is no message of the other.
+//! The two roles on a connection over pipes, client and server, and the action that each takes on a line that is no
+//! message.
 
 use rmcp::{
     RoleClient, RoleServer,
@@ -10,29 +11,29 @@ use serde_json::Value;
 use super::line_transport::{has_too_many_values, id_at, id_at_ends, read_message, too_long};
 use crate::limits;
 
-/// Which side we are.
+/// A side of a connection.
 pub(super) trait TransportRole: ServiceRole {
-    /// Messages that the other side has not taken before nothing more of it is read.
+    /// The number of messages unread by the peer at which reading from it stops.
     const UNREAD: usize;
 
-    /// The message in a line that has been trimmed.
+    /// Parses the message in a trimmed line.
     fn read(line: &[u8]) -> Result<RxJsonRpcMessage<Self>, InvalidLineAction<Self>>;
 
-    /// What is done about a line that is too long to be kept, of which this is the beginning and the end.
+    /// Returns the action for a line that is too long to be kept, given its beginning and its end.
     fn too_long(beginning: &[u8], end: &[u8]) -> InvalidLineAction<Self>;
 }
 
-/// What is done about a line that is no message.
+/// The action for a line that is no message.
 pub(super) enum InvalidLineAction<R: ServiceRole> {
     Nothing,
-    /// It counts as this message: whoever waits for it is told.
+    /// Hands on this message in its place: an error for the caller that awaits the answer.
     Heard(Box<RxJsonRpcMessage<R>>),
-    /// The other side is told this.
+    /// Sends this answer to the peer.
     Answer(Box<TxJsonRpcMessage<R>>),
 }
 
 impl TransportRole for RoleClient {
-    /// A server is asked by us, and asks us little.
+    /// No limit: the client sends the requests here, and a server sends few.
     const UNREAD: usize = usize::MAX;
 
     fn read(line: &[u8]) -> Result<ServerJsonRpcMessage, InvalidLineAction<Self>> {
@@ -61,7 +62,7 @@ impl TransportRole for RoleServer {
     }
 }
 
-/// The message of a client in these bytes. If there is none: the error that it is told, unless it waits for nothing.
+/// Parses a message of a client. On failure returns the error to send to the client; `None` if the client awaits no answer.
 pub(super) fn read_request(bytes: &[u8]) -> Result<ClientJsonRpcMessage, Option<Box<ServerJsonRpcMessage>>> {
     if has_too_many_values(bytes) {
         let why = format!("the message has more than {} values", limits::MCP_MESSAGE_VALUES);
@@ -71,7 +72,7 @@ pub(super) fn read_request(bytes: &[u8]) -> Result<ClientJsonRpcMessage, Option<
         let Ok(message) = serde_json::from_slice::<Value>(bytes) else {
             return Some(refused(None, ErrorData::parse_error("the message is no JSON", None)));
         };
-        // An answer that nobody can read is told to nobody.
+        // A malformed answer gets no reply.
         let is_answer = message.get("result").or(message.get("error")).is_some();
         let id = message.get("id").and_then(|id| serde_json::from_value(id.clone()).ok());
         let why = "it is no request, notification or answer of JSON-RPC 2.0; several at once are not taken";

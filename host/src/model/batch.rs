@@ -1,4 +1,4 @@
-//! Many requests handed over at once, answered later and for less money.
+//! Batches of requests that are answered later, at a lower price.
 
 use std::{fmt, str::FromStr, time::Duration};
 
@@ -8,64 +8,65 @@ use serde::Deserialize;
 use super::{Completion, CompletionRequest, config_parsers};
 use crate::{error::Fault, limits};
 
-/// The vendor's side of batches.
+/// The vendor's batch API.
 ///
-/// None of these may retry for long: whoever waits for a batch bounds each call, tries again what may pass, and asks the
-/// model itself where nothing helps. Dropping a future cancels what it does.
+/// None of the methods may retry for long: the caller limits the time of each call, retries transient faults, and as a last
+/// resort sends the requests to the model itself. Dropping a future cancels its operation.
 #[async_trait]
 pub trait BatchSubmitter: Send + Sync {
-    /// Hands over requests, each with the id that its result must bear: `A-Z a-z 0-9 _ -`, at most 64 bytes, no two alike.
+    /// Submits requests as a batch, each with the id that its result must carry: `A-Z a-z 0-9 _ -`, at most 64 bytes, all
+    /// different.
     ///
     /// # Errors
     ///
-    /// A [`Fault`]; no batch has been made then, as far as is known.
+    /// A [`Fault`], in which case no batch was created as far as is known.
     async fn submit(&self, requests: &[(String, CompletionRequest)]) -> Result<BatchId, Fault>;
 
-    /// How far the batch is.
+    /// Returns the state of a batch.
     ///
     /// # Errors
     ///
-    /// A [`Fault`] whose case says whether the same question may succeed later.
+    /// A [`Fault`] whose variant tells whether the same call may succeed later.
     async fn poll(&self, batch: &BatchId) -> Result<BatchState, Fault>;
 
-    /// The results of a batch that has [ended](BatchState::Ended), in any order. `requests` are those that it was made of:
-    /// a reply is read with its request beside it. What has no result may be left out.
+    /// Returns the results of a batch that has [ended](BatchState::Ended), in any order. `requests` are those that were
+    /// submitted; each is needed to read its reply. Requests without a result may be missing.
     ///
     /// # Errors
     ///
-    /// A [`Fault`] whose case says whether the same question may succeed later.
+    /// A [`Fault`] whose variant tells whether the same call may succeed later.
     async fn results(&self, batch: &BatchId, requests: &[(String, CompletionRequest)]) -> Result<BatchResults, Fault>;
 
-    /// Asks the vendor to work on it no further.
+    /// Asks the vendor to stop working on a batch.
     ///
     /// # Errors
     ///
-    /// A [`Fault`]; nobody can do more about it than to write it down.
+    /// A [`Fault`], which the caller can only log.
     async fn cancel(&self, batch: &BatchId) -> Result<(), Fault>;
 }
 
-/// What became of requests, by id.
+/// The outcomes of requests, by id.
 pub type BatchResults = Vec<(String, Result<Completion, Fault>)>;
 
-/// How far a batch is.
+/// The state of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BatchState {
-    /// The vendor works on it.
+    /// The vendor is still working on the batch.
     Working {
-        /// Requests that are done, well or not.
+        /// The number of requests that are finished, successfully or not.
         done: u64,
     },
-    /// There will be no more results than there are. So ends a batch that expired, failed or was cancelled, too.
+    /// There will be no further results. A batch that expired, failed or was cancelled is in this state too.
     Ended,
 }
 
-/// The vendor's name for a batch: 1 to [`limits::REPLY_WORD_BYTES`] bytes of `A-Z a-z 0-9 _ - . : /`, never `..` or `//`, and
-/// no `/` at an end: it becomes part of an address.
+/// The vendor's name for a batch: 1 to [`limits::REPLY_WORD_BYTES`] bytes of `A-Z a-z 0-9 _ - . : /`, never `..` or `//`,
+/// and no `/` at either end, because it becomes part of an address.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct BatchId(String);
 
 impl BatchId {
-    /// As the vendor wrote it.
+    /// Returns the id as the vendor wrote it.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -93,21 +94,22 @@ impl fmt::Display for BatchId {
     }
 }
 
-/// How requests become batches.
+/// The settings for collecting requests into batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct BatchConfig {
-    /// How long the first request of a batch waits for others; at most [`limits::BATCH_WINDOW_CEILING`].
+    /// The time for which the first request of a batch waits for others; at most [`limits::BATCH_WINDOW_CEILING`].
     #[serde(deserialize_with = "config_parsers::time::<_, { limits::BATCH_WINDOW_CEILING.as_secs() }>")]
     pub window: Duration,
-    /// The pause before the vendor is asked for the first time how far it is; each further one is half as long again, up to
+    /// The pause before the state of a batch is polled for the first time. Each further pause is half as long again, up to
     /// [`limits::BATCH_POLL_CEILING`].
     #[serde(deserialize_with = "config_parsers::time::<_, { limits::BATCH_POLL_CEILING.as_secs() }>")]
     pub poll_interval: Duration,
-    /// From the handing over until nobody waits any longer; at most [`limits::BATCH_TIME_CEILING`].
+    /// The time from the submission until callers stop waiting; at most [`limits::BATCH_TIME_CEILING`].
     #[serde(deserialize_with = "config_parsers::time::<_, { limits::BATCH_TIME_CEILING.as_secs() }>")]
     pub timeout: Duration,
-    /// Requests of one batch, at most [`limits::BATCH_SIZE_CEILING`]: with so many it does not wait for more.
+    /// The maximum number of requests in a batch, at most [`limits::BATCH_SIZE_CEILING`]. A batch of this size is submitted
+    /// at once.
     #[serde(deserialize_with = "config_parsers::count::<_, { limits::BATCH_SIZE_CEILING }>")]
     pub max_size: usize,
 }

@@ -10,7 +10,7 @@ use crate::{
     event::RunCx,
 };
 
-/// Completes conversations: a model behind whatever wire, native or in a sandbox.
+/// A model that completes conversations, over any wire protocol, native or in a sandbox.
 ///
 /// ```
 /// use async_trait::async_trait;
@@ -40,54 +40,54 @@ use crate::{
 /// ```
 #[async_trait]
 pub trait Completer: Send + Sync {
-    /// Which model it is.
+    /// Returns the description of the model.
     fn info(&self) -> &ModelInfo;
 
-    /// Completes a request. Pieces go to `sink` as they come; what is returned in the end is what counts. Dropping the
+    /// Completes a request. Deltas go to `sink` as they arrive; the returned completion is authoritative. Dropping the
     /// future cancels the request.
     ///
     /// # Errors
     ///
-    /// A [`Fault`] whose case says whether the same request may succeed later.
+    /// A [`Fault`] whose variant tells whether the same request may succeed later.
     async fn complete(&self, cx: &RunCx, request: &CompletionRequest, sink: &DeltaSink) -> Result<Completion, Fault>;
 }
 
-/// What is known of a model before it is asked anything.
+/// The description of a model, known before its first request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelInfo {
-    /// Its name in the config.
+    /// The model's name in the config.
     pub name: String,
-    /// The vendor's name for it.
+    /// The vendor's name for the model.
     pub model: String,
-    /// Tokens that it can take, if that is known.
+    /// The context window in tokens, if it is known.
     pub context_window: ContextWindow,
-    /// What it costs, if that is known.
+    /// The price of the model, if it is known.
     pub price: Option<Price>,
-    /// How often a request that failed may be made again; `None`: as often as the host bounds it to.
+    /// The number of times a failed request may be repeated; `None`: the host's limit.
     pub retries: Option<usize>,
 }
 
-/// What a model is asked.
+/// A request to a model.
 #[derive(Debug, Clone)]
 pub struct CompletionRequest {
-    /// The conversation, valid: each call is followed by exactly one result before anything else.
+    /// The conversation. It is valid: each call is followed by exactly one result before anything else.
     pub messages: ChatSnapshot,
-    /// The tools that it may call.
+    /// The tools that the model may call.
     pub tools: Arc<[Arc<ToolSpec>]>,
-    /// Which of them.
+    /// The constraint on the tools that the model calls.
     pub tool_choice: ToolChoice,
-    /// The longest reply in tokens; none: the model's default.
+    /// The token limit of the reply; `None`: the model's default.
     pub max_output_tokens: Option<u32>,
-    /// 0 to 2; none: the model's default.
+    /// The temperature, 0 to 2; `None`: the model's default.
     pub temperature: Option<f32>,
-    /// JSON Schema that the text of the reply must follow.
+    /// A JSON Schema that the text of the reply must follow.
     pub response_schema: Option<String>,
-    /// Facts beside it.
+    /// Metadata of the request.
     pub meta: MessageMeta,
 }
 
 impl CompletionRequest {
-    /// A request with the defaults of the model.
+    /// Creates a request with the model's defaults.
     pub fn new(messages: ChatSnapshot, tools: Arc<[Arc<ToolSpec>]>) -> Self {
         Self {
             messages,
@@ -100,7 +100,7 @@ impl CompletionRequest {
         }
     }
 
-    /// Takes the tool of this name out of it.
+    /// Removes the tool of this name from the request.
     pub fn leave_out(&mut self, name: &str) {
         if self.tool_choice == ToolChoice::Tool(name.to_owned()) {
             self.tool_choice = ToolChoice::Auto;
@@ -108,13 +108,13 @@ impl CompletionRequest {
         self.tools = self.tools.iter().filter(|tool| tool.name != name).cloned().collect();
     }
 
-    /// Estimate of the tokens that it costs to send: chat and tools.
+    /// Estimates the tokens of the request: chat and tools.
     pub fn tokens(&self) -> u64 {
         self.messages.tokens() + self.tools.iter().map(|tool| u64::from(tool.tokens())).sum::<u64>()
     }
 }
 
-/// The shorter of two longest replies, of which none is the model's default.
+/// Returns the lower of two token limits, where `None` stands for the model's default.
 pub fn shorter(one: Option<u32>, other: Option<u32>) -> Option<u32> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.min(other)),
@@ -122,36 +122,36 @@ pub fn shorter(one: Option<u32>, other: Option<u32>) -> Option<u32> {
     }
 }
 
-/// Which tool a model may or must call.
+/// The constraint on the tools that a model calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToolChoice {
-    /// As it likes.
+    /// The model decides.
     Auto,
-    /// None of them, though they are listed.
+    /// No tool may be called, although tools are listed.
     Never,
-    /// At least one.
+    /// At least one tool must be called.
     Required,
-    /// This one.
+    /// This tool must be called.
     Tool(String),
 }
 
-/// What a model answered.
+/// The reply of a model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Completion {
-    /// Text, thinking, tool calls, in the model's order.
+    /// Text, thinking and tool calls, in the model's order.
     pub parts: Vec<Part>,
-    /// Why it stopped.
+    /// The reason why the model stopped.
     pub stop: StopReason,
-    /// What it used.
+    /// The tokens that the request used.
     pub usage: Usage,
     /// The model that answered, as the vendor names it.
     pub model: String,
-    /// Facts beside it.
+    /// Metadata of the reply.
     pub meta: MessageMeta,
 }
 
 impl Completion {
-    /// The message that it adds to the chat of `agent`.
+    /// Converts the reply into a message in the chat of `agent`.
     pub fn into_message(self, agent: &str) -> Message {
         Message { sender: agent.into(), role: Role::Assistant, parts: self.parts, meta: self.meta }
     }

@@ -1,4 +1,4 @@
-//! Settings of models as a config writes them.
+//! Parsers for model settings in a config.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, de};
 
 use crate::limits;
 
-/// A time of more than nothing and at most `MOST` seconds.
+/// Parses a duration of more than zero and at most `MOST` seconds.
 pub(super) fn time<'de, D: Deserializer<'de>, const MOST: u64>(from: D) -> Result<Duration, D::Error> {
     let most = Duration::from_secs(MOST);
     match humantime::parse_duration(&String::deserialize(from)?) {
@@ -19,7 +19,7 @@ pub(super) fn time<'de, D: Deserializer<'de>, const MOST: u64>(from: D) -> Resul
     }
 }
 
-/// A number from 1 to `MOST`.
+/// Parses a number from 1 to `MOST`.
 pub(super) fn count<'de, D: Deserializer<'de>, const MOST: usize>(from: D) -> Result<usize, D::Error> {
     match usize::deserialize(from)? {
         0 => Err(de::Error::custom("it is at least 1; leave it out for the default")),
@@ -28,7 +28,7 @@ pub(super) fn count<'de, D: Deserializer<'de>, const MOST: usize>(from: D) -> Re
     }
 }
 
-/// So many a minute, from 1 to [`limits::RATE_LIMIT_CEILING`]; none where it is not bounded.
+/// Parses a rate per minute from 1 to [`limits::RATE_LIMIT_CEILING`]; `None`: no limit.
 pub(super) fn rate<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
     match Option::<u64>::deserialize(from)? {
         Some(0) => Err(de::Error::custom("it is at least 1; leave it out for no limit")),

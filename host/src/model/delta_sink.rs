@@ -11,41 +11,41 @@ use sha2::{Digest, Sha256};
 
 use crate::chat::{Part, ReplyDelta};
 
-/// Whoever watches a reply come.
+/// A receiver of the deltas of a reply.
 #[async_trait]
 pub trait DeltaTarget: Send + Sync {
-    /// Takes a piece; waits while the watcher is behind.
+    /// Takes a delta; waits while the receiver is behind.
     async fn take(&self, delta: ReplyDelta);
 }
 
-/// Where the pieces of a reply go: to a watcher, or nowhere.
+/// The destination of a reply's deltas: a receiver, or none.
 #[derive(Clone, Default)]
 pub struct DeltaSink(Option<Arc<dyn DeltaTarget>>);
 
 impl DeltaSink {
-    /// Nobody watches.
+    /// Creates a sink that discards all deltas.
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// Pieces go to this watcher.
+    /// Creates a sink that hands all deltas to this receiver.
     pub fn new(target: Arc<dyn DeltaTarget>) -> Self {
         Self(Some(target))
     }
 
-    /// The same, and whether something was handed on through it.
+    /// Returns a sink that hands all deltas on to this one, and a flag that is set once there is one.
     pub fn observed(&self) -> (Self, DeltaSeenFlag) {
         let seen = DeltaSeenFlag::default();
         (Self::new(Arc::new(ObservedDeltaSink { sink: self.clone(), seen: seen.clone() })), seen)
     }
 
-    /// Returns a sink that hands on all pieces through this one, and what was shown of the reply by them.
+    /// Returns a sink that hands all deltas on to this one, and a record of the content that they showed.
     pub fn compared(&self) -> (Self, ShownReply) {
         let shown = ShownReply::default();
         (Self::new(Arc::new(ComparedDeltaSink { sink: self.clone(), shown: shown.clone() })), shown)
     }
 
-    /// Hands on one piece. Waits while the watcher is behind.
+    /// Hands on one delta. Waits while the receiver is behind.
     pub async fn emit(&self, delta: ReplyDelta) {
         if let Some(target) = &self.0 {
             target.take(delta).await;
@@ -53,12 +53,12 @@ impl DeltaSink {
     }
 }
 
-/// Whether some of a reply was handed on.
+/// A flag that tells if any delta of a reply was handed on.
 #[derive(Debug, Clone, Default)]
 pub struct DeltaSeenFlag(Arc<AtomicBool>);
 
 impl DeltaSeenFlag {
-    /// Whether it was.
+    /// Returns `true` if a delta was handed on.
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
@@ -77,7 +77,7 @@ impl DeltaTarget for ObservedDeltaSink {
     }
 }
 
-/// The pieces of a reply that were shown, to be compared with the reply itself.
+/// A record of the deltas that were shown, for comparison with the final reply.
 #[derive(Clone, Default)]
 pub struct ShownReply(Arc<Mutex<ShownPieces>>);
 
@@ -89,8 +89,8 @@ struct ShownPieces {
 }
 
 impl ShownReply {
-    /// Returns what is not in a reply of what was shown of it: its text, its thoughts or its tool calls. White space does not
-    /// count, and a reply may go on behind what was shown.
+    /// Returns the kind of shown content that a reply does not contain: its text, its thoughts or its tool calls. White
+    /// space is ignored, and the reply may continue beyond the shown content.
     pub fn differs_from(&self, parts: &[Part]) -> Option<&'static str> {
         let pieces = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let of = |part: fn(&Part) -> Option<&str>| parts.iter().filter_map(part);
@@ -129,7 +129,7 @@ impl fmt::Debug for ShownReply {
     }
 }
 
-/// A text that was shown in pieces. Only its digest is kept: it may be as long as a reply.
+/// A text that was shown in pieces. Only its digest is kept, because the text may be as long as a reply.
 #[derive(Default)]
 struct ShownText {
     digest: Sha256,
@@ -144,7 +144,7 @@ impl ShownText {
         }
     }
 
-    /// Returns `true` if a text begins with it.
+    /// Returns `true` if `text` begins with this text.
     fn begins<'a>(&self, text: impl Iterator<Item = &'a str>) -> bool {
         let (mut digest, mut left) = (Sha256::new(), self.bytes);
         for word in text.flat_map(str::split_whitespace) {

@@ -11,38 +11,38 @@ use crate::{
     event::RunCx,
 };
 
-/// Stands around each request to a model: retry, cache, fallback, router, redaction of what goes out. A pair of pure steps,
-/// with bytes handed from the first to the second.
+/// A middleware around each request to a model, for retries, caching, fallback, routing or redaction of outgoing data. It
+/// consists of two pure steps; the first hands bytes to the second.
 #[async_trait]
 pub trait ModelMiddleware: Send + Sync {
-    /// Its name, for people.
+    /// Returns the middleware's name for messages.
     fn name(&self) -> &str;
 
-    /// The models of the config to which it may send requests, beside the one that was chosen.
+    /// Returns the models of the config to which the middleware may send requests, in addition to the chosen one.
     fn models(&self) -> &NameSet;
 
-    /// Whether it may put other words in place of a reply. While one may, nobody is shown a reply before it is whole.
+    /// Returns `true` if the middleware may replace a reply. In that case no deltas are shown before the reply is whole.
     fn may_replace(&self) -> bool {
         true
     }
 
-    /// Whether a run goes on if it fails.
+    /// Returns the effect of the middleware's failure on the run.
     fn on_failure(&self) -> OnFailure {
         OnFailure::Stop
     }
 
-    /// Before a request.
+    /// Runs before a request.
     ///
     /// # Errors
     ///
-    /// A [`Fault`] if it could not do its work; [`ModelMiddleware::on_failure`] says what that means.
+    /// A [`Fault`] if the middleware failed; [`ModelMiddleware::on_failure`] determines the effect.
     async fn before(&self, cx: &RunCx, sending: &ModelRequestAttempt<'_>) -> Result<RequestVerdict, Fault>;
 
-    /// After a request, and after each further attempt.
+    /// Runs after a request, and after each further attempt.
     ///
     /// # Errors
     ///
-    /// As [`ModelMiddleware::before`].
+    /// The errors of [`ModelMiddleware::before`].
     async fn after(
         &self,
         cx: &RunCx,
@@ -52,53 +52,53 @@ pub trait ModelMiddleware: Send + Sync {
     ) -> Result<ReplyVerdict, Fault>;
 }
 
-/// A request that is about to be sent, or was.
+/// A request that is about to be sent, or was sent.
 pub struct ModelRequestAttempt<'a> {
     /// The model's name in the config.
     pub model: &'a str,
-    /// The request, as the middlewares before this one left it.
+    /// The request, as the earlier middlewares left it.
     pub request: &'a CompletionRequest,
-    /// Attempts before this one that this middleware asked to repeat.
+    /// The number of earlier attempts that this middleware asked to repeat.
     pub attempt: u32,
     digest: &'a OnceLock<String>,
 }
 
 impl<'a> ModelRequestAttempt<'a> {
-    /// Of this request. `digest` keeps its [digest](ModelRequestAttempt::digest), once somebody has asked for it.
+    /// Wraps a request. `digest` caches its [digest](ModelRequestAttempt::digest) once it is computed.
     pub fn new(model: &'a str, request: &'a CompletionRequest, attempt: u32, digest: &'a OnceLock<String>) -> Self {
         Self { model, request, attempt, digest }
     }
 
-    /// SHA-256, in hexadecimal, of the request without its model: equal requests, equal digests.
+    /// Returns the hexadecimal SHA-256 of the request without its model. Equal requests have equal digests.
     pub fn digest(&self) -> &str {
         self.digest.get_or_init(|| digest(self.request))
     }
 }
 
-/// What to do with a request.
+/// The decision about a request.
 #[derive(Debug)]
 #[allow(missing_docs, reason = "the fields are the facts in the sentence above them")]
 pub enum RequestVerdict {
-    /// Send it, to `model` in place of the one that was chosen, with `request` in its place, where there are such; `state`
-    /// is for `after`.
+    /// Send the request; with `model` or `request`, in place of the chosen model or the original request. `state` is handed
+    /// to `after`.
     Proceed { model: Option<String>, request: Option<CompletionRequest>, state: Vec<u8> },
-    /// Do not send: this is the answer.
+    /// Skip the request and use this reply.
     Answer(Completion),
-    /// Do not send: fail.
+    /// Skip the request and fail.
     Reject(Fault),
 }
 
-/// What to do with a reply.
+/// The decision about a reply.
 #[derive(Debug)]
 #[allow(missing_docs, reason = "the fields are the facts in the sentence above them")]
 pub enum ReplyVerdict {
-    /// Leave it.
+    /// Keep the reply.
     Accept,
-    /// This instead.
+    /// Use this reply instead.
     Replace(Completion),
     /// Fail.
     Reject(Fault),
-    /// Send again after `delay`, to `model` in place of the one before where there is such.
+    /// Send the request again after `delay`; with `model`, in place of the model of the last attempt.
     Retry { model: Option<String>, delay: Duration, state: Vec<u8> },
 }
 
@@ -115,7 +115,7 @@ fn digest(request: &CompletionRequest) -> String {
     }
     fn add(hash: &mut DigestWriter, value: &impl Serialize) {
         serde_json::to_writer(&mut *hash, value).expect("a hash takes everything");
-        // So that no two lists of values run together to the same bytes.
+        // Separates the values, so that no two lists of values yield the same bytes.
         hash.0.update(b"\n");
     }
     let CompletionRequest { messages, tools, tool_choice, max_output_tokens, temperature, response_schema, meta } =

@@ -1,4 +1,4 @@
-//! What a model is to the agent: something that completes a conversation, and what it uses and costs.
+//! Models from the agent's point of view: completion of conversations, with usage and cost.
 
 mod batch;
 mod batched_completer;

@@ -3,30 +3,30 @@ use std::collections::BTreeMap;
 pub use crate::capability::Price;
 use crate::limits;
 
-/// The list prices that the host comes with.
+/// The list prices that are built into the host.
 const LIST_PRICES: &str = include_str!("pricing.yaml");
 
-/// What models cost, by kind of provider and beginning of the model's name.
+/// The prices of models, by kind of provider and prefix of the model's name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PriceTable(BTreeMap<String, BTreeMap<String, Price>>);
 
-/// Why a price list cannot be used.
+/// The reason why a price list cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields are the facts in the sentence above them")]
 pub enum PriceListError {
-    /// It is too long.
+    /// The list is too long.
     #[error(
         "a price list has at most {} bytes, not {bytes}; leave out models that you do not use",
         limits::PRICE_LIST_BYTES
     )]
     TooLarge { bytes: usize },
-    /// There are too many models with those that are known before.
+    /// The list and the earlier prices together cover too many models.
     #[error(
         "there are prices for at most {} models, not {models}; leave out those that you do not use",
         limits::PRICES
     )]
     TooMany { models: usize },
-    /// It is no YAML, or something other than prices; `place` is its line and column.
+    /// The list is not YAML, or contains something other than prices; `place` is the line and column.
     #[error(
         "{cause}{}; write prices in dollars per million tokens: `openai: {{gpt-5: {{input: 1.25, output: 10}}}}`",
         place.map_or(String::new(), |(line, column)| format!(" (line {line}, column {column})"))
@@ -35,12 +35,13 @@ pub enum PriceListError {
 }
 
 impl PriceTable {
-    /// No prices at all.
+    /// Creates a table without prices.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The public list prices of well-known models of Anthropic, OpenAI, xAI and Google; they may be out of date.
+    /// Creates a table of the public list prices of well-known models of Anthropic, OpenAI, xAI and Google. They may be out
+    /// of date.
     pub fn list_prices() -> Self {
         let mut table = Self::new();
         table.extend(LIST_PRICES).expect("a test reads the list that the host comes with");
@@ -48,11 +49,11 @@ impl PriceTable {
     }
 
     /// Adds the prices of a list: YAML such as `openai: {gpt-5: {input: 1.25, output: 10, cache_read: 0.125}}`. An entry
-    /// takes the place of the one for the same beginning; the beginning `""` fits every model of its kind.
+    /// replaces an earlier one for the same prefix; the prefix `""` matches every model of its kind.
     ///
     /// # Errors
     ///
-    /// [`PriceListError`]; nothing of the list is added then.
+    /// [`PriceListError`], in which case nothing of the list is added.
     pub fn extend(&mut self, yaml: &str) -> Result<(), PriceListError> {
         if yaml.len() > limits::PRICE_LIST_BYTES {
             return Err(PriceListError::TooLarge { bytes: yaml.len() });
@@ -74,7 +75,8 @@ impl PriceTable {
         Ok(())
     }
 
-    /// What a model costs: the entry with the longest beginning of its name, in upper or lower case. None: not known.
+    /// Returns the price of a model: the entry with the longest prefix of its name, ignoring case. `None` if the price is
+    /// unknown.
     pub fn price(&self, kind: &str, model: &str) -> Option<Price> {
         let (prices, model) = (self.0.get(&kind.to_lowercase())?, model.to_lowercase());
         let fits = prices.iter().filter(|(beginning, _)| model.starts_with(beginning.as_str()));

@@ -12,9 +12,9 @@ use crate::{
     event::RunCx,
 };
 
-/// Answers from a list: for tests of what stands around a model, ours and yours.
+/// A model that replies from a list, for tests of the code around a model.
 ///
-/// When the list is used up it fails with [`Fault::Exhausted`], so that a loop that asks too often is seen.
+/// When the list is used up, it fails with [`Fault::Exhausted`], which reveals a loop that sends too many requests.
 #[derive(Debug)]
 pub struct ScriptedCompleter {
     info: ModelInfo,
@@ -23,7 +23,7 @@ pub struct ScriptedCompleter {
 }
 
 impl ScriptedCompleter {
-    /// Answers with these, in order.
+    /// Creates a model with these replies, in order.
     pub fn new(replies: impl IntoIterator<Item = Result<Completion, Fault>>) -> Self {
         Self {
             info: ModelInfo {
@@ -38,12 +38,12 @@ impl ScriptedCompleter {
         }
     }
 
-    /// A final answer.
+    /// Returns a final reply.
     pub fn text(text: &str) -> Result<Completion, Fault> {
         Ok(Self::completion(vec![Part::Text(text.into())], StopReason::EndTurn))
     }
 
-    /// A reply that calls tools: `(id, name, arguments)`.
+    /// Returns a reply that calls tools: `(id, name, arguments)`.
     pub fn calls(calls: &[(&str, &str, &str)]) -> Result<Completion, Fault> {
         let call = |&(id, name, arguments): &(&str, &str, &str)| {
             Part::ToolCall(ToolCall { id: id.into(), name: name.into(), arguments: arguments.into(), meta: vec![] })
@@ -56,7 +56,7 @@ impl ScriptedCompleter {
         Completion { parts, stop, usage, model: "scripted".into(), meta: vec![] }
     }
 
-    /// What it was asked so far.
+    /// Returns the requests received so far.
     pub fn requests(&self) -> Vec<CompletionRequest> {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -5,16 +5,21 @@ use async_trait::async_trait;
 use super::{Completer, Completion, CompletionRequest, DeltaSink, ModelInfo, UsageTracker};
 use crate::{error::Fault, event::RunCx};
 
-/// A model whose completions are counted, whoever asks it.
+/// A model whose completions are counted, for all of its callers.
 ///
 /// ```
 /// use std::sync::Arc;
-/// use shelly_host::{agent::Agent, chat::{Chat, Message}, event::RunCx, model::{ScriptedCompleter, Tracked, UsageTracker}};
+/// use shelly_host::{
+///     agent::Agent,
+///     chat::{Chat, Message},
+///     event::RunCx,
+///     model::{ScriptedCompleter, TrackedCompleter, UsageTracker},
+/// };
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let tracker = Arc::new(UsageTracker::new());
 /// let model = ScriptedCompleter::new([ScriptedCompleter::text("Four.")]);
-/// let agent = Agent::new("ada", "Be brief.", Arc::new(Tracked::new(Arc::new(model), tracker.clone())));
+/// let agent = Agent::new("ada", "Be brief.", Arc::new(TrackedCompleter::new(Arc::new(model), tracker.clone())));
 /// agent.run(&RunCx::new("ada"), &Chat::new(), vec![Message::user("Two and two?")]).await?;
 /// assert_eq!((tracker.count(), tracker.total().output_tokens), (1, 5));
 /// # Ok(()) }
@@ -25,7 +30,7 @@ pub struct TrackedCompleter {
 }
 
 impl TrackedCompleter {
-    /// The model, counted by `tracker`. Completions that fail are not counted.
+    /// Wraps a model, whose successful completions `tracker` counts.
     pub fn new(model: Arc<dyn Completer>, tracker: Arc<UsageTracker>) -> Self {
         Self { model, tracker }
     }

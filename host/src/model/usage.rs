@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::Usage;
 use crate::{capability::Usd, limits};
 
-/// What the completions of one model used, counted by whoever shares it.
+/// The usage of a model's completions, counted by its owner.
 #[derive(Debug, Default)]
 pub struct UsageTracker(Mutex<UsageTotals>);
 
@@ -18,7 +18,7 @@ struct UsageTotals {
 }
 
 impl UsageTracker {
-    /// Nothing counted yet.
+    /// Creates a tracker without counts.
     pub fn new() -> Self {
         Self::default()
     }
@@ -31,27 +31,27 @@ impl UsageTracker {
         counted.count = counted.count.saturating_add(1);
     }
 
-    /// What the newest completion used.
+    /// Returns the usage of the latest completion.
     pub fn last(&self) -> Option<Usage> {
         self.counted().last
     }
 
-    /// What all of them used.
+    /// Returns the usage of all completions.
     pub fn total(&self) -> Usage {
         self.counted().total
     }
 
-    /// How many there were.
+    /// Returns the number of completions.
     pub fn count(&self) -> u64 {
         self.counted().count
     }
 
-    /// Forgets all of them.
+    /// Resets all counts.
     pub fn reset(&self) {
         *self.counted() = UsageTotals::default();
     }
 
-    /// The share of what was sent that came from the vendor's cache: 0 to 1, 0 if nothing was sent.
+    /// Returns the share of the sent tokens that came from the vendor's cache: 0 to 1, 0 if nothing was sent.
     pub fn saved_by_cache(&self) -> f64 {
         let Usage { input_tokens, cache_read_tokens, cache_write_tokens, .. } = self.total();
         let sent: u128 = [input_tokens, cache_read_tokens, cache_write_tokens].into_iter().map(u128::from).sum();
@@ -63,14 +63,14 @@ impl UsageTracker {
     }
 }
 
-/// What some completions used and cost.
+/// The usage and cost of a number of completions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UsageTally {
-    /// How many there were.
+    /// The number of completions.
     pub completions: u64,
-    /// Their tokens.
+    /// The tokens of the completions.
     pub usage: Usage,
-    /// What they cost.
+    /// The cost of the completions.
     pub usd: Usd,
 }
 
@@ -82,13 +82,13 @@ impl UsageTally {
     }
 }
 
-/// The row of agents beyond [`limits::LEDGER_AGENTS`].
+/// The row for all agents beyond [`limits::LEDGER_AGENTS`].
 const OTHERS: &str = "(others)";
 
-/// What each agent of a run or session used and cost, by instance name, in order of first appearance.
+/// The usage and cost of each agent of a run or session, by instance name, in order of first appearance.
 ///
-/// Its JSON is a list of rows: `[{"agent": …, "completions": …, "usage": …, "usd": …}]`. After
-/// [`limits::LEDGER_AGENTS`] agents all further ones are in one row called `(others)`, so the total stays exact.
+/// The JSON is a list of rows: `[{"agent": …, "completions": …, "usage": …, "usd": …}]`. After [`limits::LEDGER_AGENTS`]
+/// agents, all further ones share a row called `(others)`, so the total stays exact.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Vec<LedgerRow>", into = "Vec<LedgerRow>")]
 pub struct Ledger(IndexMap<Arc<str>, UsageTally>);
@@ -101,22 +101,22 @@ struct LedgerRow {
 }
 
 impl Ledger {
-    /// An empty one.
+    /// Creates an empty ledger.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Writes down a completion of an agent.
+    /// Records a completion of an agent.
     pub fn record(&mut self, agent: &Arc<str>, usage: Usage, cost: Usd) {
         self.add(agent, &UsageTally { completions: 1, usage, usd: cost });
     }
 
-    /// What this agent used; nothing if it has no row of its own.
+    /// Returns the tally of this agent; zero if it has no row of its own.
     pub fn of(&self, agent: &str) -> UsageTally {
         self.0.get(agent).copied().unwrap_or_default()
     }
 
-    /// What all of them used.
+    /// Returns the tally of all agents.
     pub fn total(&self) -> UsageTally {
         self.0.values().fold(UsageTally::default(), |mut total, row| {
             total.add(row);
@@ -124,7 +124,7 @@ impl Ledger {
         })
     }
 
-    /// The agents and what they used, in order of first appearance.
+    /// Returns the agents and their tallies, in order of first appearance.
     pub fn agents(&self) -> impl Iterator<Item = (&Arc<str>, &UsageTally)> {
         self.0.iter()
     }
@@ -136,7 +136,7 @@ impl Ledger {
     }
 }
 
-/// Rows of a file are untrusted: an agent that stands there twice gets one row, and the bound holds.
+/// Rows of a file are untrusted: duplicate agents are merged into one row, and the limit applies.
 impl From<Vec<LedgerRow>> for Ledger {
     fn from(rows: Vec<LedgerRow>) -> Self {
         let mut ledger = Self::new();
@@ -238,7 +238,7 @@ mod tests {
         assert_eq!(ledger.of(OTHERS).completions, 10);
         assert_eq!(ledger.of("a1024"), UsageTally::default());
         assert_eq!(ledger.total().usage.input_tokens, 2 * names.len() as u64);
-        // A file with more rows than that, one of them twice.
+        // A file with too many rows and a duplicate row.
         let mut rows: Vec<_> = serde_json::to_value(&ledger).unwrap().as_array().unwrap().clone();
         rows.push(rows[0].clone());
         rows.push(json!({"agent": "new", "completions": 1, "usage": Usage::default(), "usd": 0}));

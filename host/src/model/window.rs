@@ -8,16 +8,17 @@ use std::{
 
 use crate::error::{speaks_of_window, window_named_in};
 
-/// How many tokens a model can take in one request. It may be learned while the model is in use: clones share what is known.
+/// The context window of a model: the tokens that it accepts in one request. It may be learned while the model is in use;
+/// clones share the value.
 #[derive(Clone, Default)]
 pub struct ContextWindow(Arc<AtomicU64>);
 
-/// Stands for a window that is not known.
+/// The value for an unknown window.
 const UNKNOWN: u64 = 0;
 
-/// The share of the estimate of a refused request, in percent, that is taken as the window where the refusal names none, or names
-/// one into which the request should fit by its estimate. A guess: small enough that one or two more tries fit, and large
-/// enough that most of the conversation stays.
+/// The percentage of a refused request's estimate that is taken as the window if the refusal names none, or names one that
+/// the request should fit by its estimate. A guess: small enough that one or two further attempts fit, and large enough that
+/// most of the conversation stays.
 const MEASURED_PERCENT: u64 = 75;
 
 impl ContextWindow {
@@ -31,8 +32,8 @@ impl ContextWindow {
         self.0.store(tokens.unwrap_or(UNKNOWN), Ordering::Relaxed);
     }
 
-    /// Takes a refusal of a request, which was estimated at `asked` tokens, as a measure of the window. Returns the window if
-    /// the refusal speaks of it and less is known to fit now than before.
+    /// Learns from a refused request, which was estimated at `asked` tokens. Returns the new window if the refusal concerns
+    /// the window and the new value is smaller than the known one.
     pub fn learn(&self, refusal: &str, asked: u64) -> Option<u64> {
         if !speaks_of_window(refusal) {
             return None;
@@ -76,7 +77,8 @@ mod tests {
         const NAMED: &str = "This model's maximum context length is 4096 tokens.";
         for (known, refusal, asked, learned) in [
             (None, NAMED, 9_000, Some(4_096)),
-            // The estimate says that it fits, and the server says that it does not: less fits than is named.
+            // The request should fit by its estimate, but the server refuses it: the window is smaller than estimated tokens
+            // suggest.
             (None, NAMED, 4_000, Some(3_000)),
             (None, NAMED, 4_500, Some(4_096)),
             (Some(32_768), NAMED, 9_000, Some(4_096)),

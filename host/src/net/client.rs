@@ -21,32 +21,33 @@ use super::{
 };
 use crate::{error::Fault, limits};
 
-/// A request to an HTTP server that speaks JSON, and how long it may take.
+/// A request to an HTTP server with a JSON API, with its time limits.
 pub struct HttpRequest {
-    /// Where to.
+    /// The address of the request.
     pub url: Url,
-    /// Who asks; none: nobody in particular.
+    /// The credential; `None`: an anonymous request.
     pub auth: Option<AuthHeader>,
-    /// Headers beside those of every request, by name. Their values may be credentials too.
+    /// Headers in addition to those of every request, by name. Their values may be credentials too.
     pub headers: Vec<(String, Secret)>,
-    /// How often it is sent again, and after which pauses.
+    /// The number of further attempts, and the pauses before them.
     pub retries: Retries,
-    /// Whether it does no harm if the server acts on it twice. If it does, it is sent again only where it was refused for
-    /// sure: no connection was made, or an answer says so that is no gateway's (502, 504, 520 to 527).
+    /// `true` if it does no harm when the server processes the request twice. Otherwise the request is sent again only after
+    /// a definite refusal: no connection was made, or a response other than that of a gateway (502, 504, 520 to 527) says
+    /// so.
     pub repeatable: bool,
-    /// From the first attempt to the end of the reply.
+    /// The time limit from the first attempt to the end of the reply.
     pub total: Duration,
-    /// The longest silence in the middle of a reply. How long it takes to begin is bounded by `total` alone: a model
-    /// may think, or still be loaded.
+    /// The longest silence in the middle of a reply. The beginning of a reply is limited by `total` alone, because a model
+    /// may think, or still be loading.
     pub idle: Duration,
-    /// Is told what each answer, also a failed one, says of the server's limits.
+    /// A channel for the rate limits that each response reports, including failed ones.
     pub heard: Option<watch::Sender<RateLimits>>,
-    /// Is told of each pause before it is sent again.
+    /// The observer of the pauses before further attempts.
     pub observer: RetryObserver,
 }
 
 impl HttpRequest {
-    /// A request within the bounds of a completion, tried again as often as the house allows.
+    /// Creates a request with the time limits of a completion and the default retries of the host.
     pub fn new(url: Url) -> Self {
         Self {
             url,
@@ -62,24 +63,24 @@ impl HttpRequest {
     }
 }
 
-/// A credential and the header that it is sent in.
+/// A credential and the header that carries it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuthHeader {
     /// The header's name.
     pub header: String,
-    /// The word before the credential; empty: none.
+    /// The scheme in front of the credential; empty: none.
     pub scheme: String,
     /// The credential.
     pub key: Secret,
 }
 
 impl AuthHeader {
-    /// `Authorization: Bearer …`.
+    /// Creates the header `Authorization: Bearer …`.
     pub fn bearer(key: Secret) -> Self {
         Self { header: header::AUTHORIZATION.as_str().into(), scheme: "Bearer".into(), key }
     }
 
-    /// The credential in a header of its own.
+    /// Creates a header that contains only the credential.
     pub fn header(name: impl Into<String>, key: Secret) -> Self {
         Self { header: name.into(), scheme: String::new(), key }
     }
@@ -96,7 +97,7 @@ impl AuthHeader {
     }
 }
 
-/// Headers that are the transport's own.
+/// Headers that the transport itself sets.
 const RESERVED_HEADERS: [header::HeaderName; 7] = [
     header::HOST,
     header::CONTENT_LENGTH,
@@ -107,11 +108,11 @@ const RESERVED_HEADERS: [header::HeaderName; 7] = [
     header::ACCEPT_ENCODING,
 ];
 
-/// The header of this name.
+/// Parses the name of a header.
 ///
 /// # Errors
 ///
-/// [`Fault::Invalid`] if it is no name of a header, or of one that is the transport's own.
+/// [`Fault::Invalid`] if it is not a header name, or if the transport sets that header itself.
 pub fn header_name(name: &str) -> Result<header::HeaderName, Fault> {
     let shown = name.escape_debug();
     let header = header::HeaderName::from_bytes(name.as_bytes())
@@ -122,11 +123,11 @@ pub fn header_name(name: &str) -> Result<header::HeaderName, Fault> {
     Ok(header)
 }
 
-/// The address of an API: `base` with the segments of `path` after its own path; its query is kept.
+/// Returns the address of an API: `base` with the segments of `path` appended to its path. Its query is kept.
 ///
 /// # Errors
 ///
-/// [`Fault::Invalid`] if `base` is no `http` or `https` URL or holds a credential. The message does not quote it.
+/// [`Fault::Invalid`] if `base` is not an `http` or `https` URL or contains a credential. The message does not quote it.
 pub fn endpoint(base: &str, path: &[&str]) -> Result<Url, Fault> {
     let mut url = Url::parse(base).map_err(|error| Fault::invalid(format!("the base URL is not a URL: {error}")))?;
     if !matches!(url.scheme(), "http" | "https") {
@@ -141,23 +142,24 @@ pub fn endpoint(base: &str, path: &[&str]) -> Result<Url, Fault> {
     Ok(url)
 }
 
-/// Names a server in messages: host, and port if it is not the usual one. Never a path, a query or a credential.
+/// Returns the name of a server for messages: the host, and the port unless it is the default. Never a path, a query or a
+/// credential.
 pub fn origin(url: &Url) -> String {
     let host = url.host_str().unwrap_or("the server");
     url.port().map_or_else(|| host.into(), |port| format!("{host}:{port}"))
 }
 
-/// Content type and bytes of a message.
+/// The content type and bytes of a message.
 type TypedBody<'a> = (&'a str, Vec<u8>);
 
 /// The HTTP client of the process. Clones share its connections.
 #[derive(Clone)]
 pub struct HttpClient {
     pub(super) http: reqwest::Client,
-    /// Speaks HTTP/1.1 alone, which WebSockets begin with; made when first needed.
+    /// A client that only uses HTTP/1.1, which opens WebSockets; created on first use.
     pub(super) sockets: Arc<OnceLock<Result<reqwest::Client, Fault>>>,
     pub(super) config: Arc<HttpClientConfig>,
-    /// Why no server's certificate can be checked, if so.
+    /// The reason why no server's certificate can be verified, if so.
     pub(super) no_roots: Option<String>,
 }
 
@@ -168,8 +170,8 @@ impl fmt::Debug for HttpClient {
 }
 
 impl HttpClient {
-    /// A client that trusts whom the operating system trusts, and asks servers directly. On a machine without root
-    /// certificates it still speaks `http`, so that a local model can be used.
+    /// Creates a client that trusts the operating system's root certificates and connects to servers directly. On a machine
+    /// without root certificates it can still use `http`, so that a local model is reachable.
     ///
     /// # Errors
     ///
@@ -178,19 +180,20 @@ impl HttpClient {
         Self::with(HttpClientConfig::default())
     }
 
-    /// A client for a network of its own ways; in all else like [`HttpClient::new`].
+    /// Creates a client for a network with a proxy or similar; otherwise like [`HttpClient::new`].
     ///
     /// # Errors
     ///
-    /// As [`HttpClient::new`]; [`Fault::Invalid`] if an exception from the proxy is none.
+    /// The errors of [`HttpClient::new`]; [`Fault::Invalid`] if an exception from the proxy is malformed.
     pub fn with(config: HttpClientConfig) -> Result<Self, Fault> {
         let trust = TlsTrust::of_process()?;
         let http = builder(&config, trust.tls.clone())?.build().map_err(|error| cannot_start(&error))?;
         Ok(Self { http, sockets: Arc::default(), config: Arc::new(config), no_roots: trust.no_roots.clone() })
     }
 
-    /// What nothing that a server says to this request may show: its key, what its headers and its query hold, and who
-    /// asks the proxy. The longest first: one may hold another.
+    /// Returns the secrets that must be redacted from everything a server sends in response to this request: its key, the
+    /// values of its headers and query, and the proxy's credentials. Longer ones come first, because one may contain
+    /// another.
     pub fn secrets(&self, request: &HttpRequest) -> Vec<Secret> {
         let key = request.auth.iter().map(|auth| auth.key.clone());
         let headers = request.headers.iter().flat_map(|(_, value)| value.parts());
@@ -202,38 +205,38 @@ impl HttpClient {
         secrets
     }
 
-    /// Posts JSON. Failures that may pass are tried again, unless some of a reply has come.
+    /// Posts JSON. Transient failures are retried, unless a part of the reply has arrived.
     ///
     /// # Errors
     ///
-    /// A [`Fault`] that tells what the server answered or why it did not. It shows neither key nor query.
+    /// A [`Fault`] with the server's response, or the reason why there was none. It shows neither key nor query.
     pub async fn post(&self, request: &HttpRequest, json: Vec<u8>) -> Result<SuccessResponse, Fault> {
         self.send(Method::POST, request, Some(("application/json", json))).await
     }
 
-    /// Posts bytes of another kind, whose content type is `kind`; in all else like [`HttpClient::post`].
+    /// Posts bytes with the content type `kind`; otherwise like [`HttpClient::post`].
     ///
     /// # Errors
     ///
-    /// As [`HttpClient::post`]; [`Fault::Invalid`] for a content type that cannot be sent.
+    /// The errors of [`HttpClient::post`]; [`Fault::Invalid`] for a content type that cannot be sent.
     pub async fn upload(&self, request: &HttpRequest, kind: &str, bytes: Vec<u8>) -> Result<SuccessResponse, Fault> {
         self.send(Method::POST, request, Some((kind, bytes))).await
     }
 
-    /// Gets JSON; in all else like [`HttpClient::post`].
+    /// Gets JSON; otherwise like [`HttpClient::post`].
     ///
     /// # Errors
     ///
-    /// As [`HttpClient::post`].
+    /// The errors of [`HttpClient::post`].
     pub async fn get(&self, request: &HttpRequest) -> Result<SuccessResponse, Fault> {
         self.send(Method::GET, request, None).await
     }
 
-    /// Asks the server to delete what is there; in all else like [`HttpClient::post`].
+    /// Sends a DELETE request; otherwise like [`HttpClient::post`].
     ///
     /// # Errors
     ///
-    /// As [`HttpClient::post`].
+    /// The errors of [`HttpClient::post`].
     pub async fn delete(&self, request: &HttpRequest) -> Result<SuccessResponse, Fault> {
         self.send(Method::DELETE, request, None).await
     }
@@ -253,7 +256,7 @@ impl HttpClient {
         self.again(request, deadline, attempt).await
     }
 
-    /// Attempts until one succeeds, the fault is none that may pass, or the request's [`Retries`] are used up.
+    /// Repeats `attempt` until it succeeds, fails with a permanent fault, or the request's [`Retries`] are used up.
     pub(super) async fn again<T, F: Future<Output = Result<T, FailedAttempt>>>(
         &self,
         request: &HttpRequest,
@@ -267,7 +270,7 @@ impl HttpClient {
         request.retries.repeat(&origin, deadline, &request.observer, attempt).await
     }
 
-    /// The client for what begins as HTTP/1.1 and goes on as something else.
+    /// Returns the client for connections that begin as HTTP/1.1 and are then upgraded.
     pub(super) fn sockets(&self) -> Result<&reqwest::Client, Fault> {
         let made = self.sockets.get_or_init(|| {
             let builder = builder(&self.config, TlsTrust::of_process()?.http1_only())?.http1_only();
@@ -298,7 +301,7 @@ impl HttpClient {
         }
         if let Some((kind, bytes)) = content {
             if bytes.is_empty() {
-                // The library says no length then, and some servers insist on one.
+                // The library then omits the length, which some servers require.
                 builder = builder.header(header::CONTENT_LENGTH, "0");
             }
             builder = builder.header(header::CONTENT_TYPE, kind).body(bytes);
@@ -306,7 +309,7 @@ impl HttpClient {
         builder.build().map_err(|error| Fault::invalid(format!("the request cannot be sent: {}", root(&error))))
     }
 
-    /// One attempt, until the reply has begun: a server that fails before that has done nothing.
+    /// Makes one attempt, up to the beginning of the reply: a server that fails before that has done nothing.
     async fn attempt(
         &self,
         message: reqwest::Request,
@@ -323,7 +326,7 @@ impl HttpClient {
         Ok(SuccessResponse { first, body, rate_limits })
     }
 
-    /// Sends once. An answer whose status is not as `wanted` is the fault that it means.
+    /// Sends the request once. A response whose status is not `wanted` becomes the corresponding fault.
     pub(super) async fn execute(
         &self,
         http: &reqwest::Client,
@@ -337,7 +340,7 @@ impl HttpClient {
         let response =
             timeout_at(deadline, http.execute(message)).await.map_err(|_| timed_out(&origin))?.map_err(|error| {
                 FailedAttempt {
-                    // Nobody listens on this machine: that does not change within seconds.
+                    // If nothing listens on this machine, that does not change within seconds.
                     again: (request.repeatable || error.is_connect())
                         && !(is_loopback(proxy.map_or(&request.url, |proxy| proxy.url())) && is_refused(&error)),
                     fault: not_reached(&origin, proxy, &error),
@@ -366,13 +369,13 @@ pub(super) fn builder(config: &HttpClientConfig, tls: rustls::ClientConfig) -> R
         .tls_backend_preconfigured(tls)
         .user_agent(concat!("shelly-host/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(limits::CONNECT_TIME)
-        // A redirect would carry key and conversation to wherever the server says.
+        // A redirect would carry the key and the conversation to an address of the server's choice.
         .redirect(reqwest::redirect::Policy::none())
-        // Replies of models come piece by piece, which compression would hold back.
+        // Models stream their replies, and compression would delay the pieces.
         .no_gzip()
         .no_deflate()
         .no_brotli()
-        // The library does not read the environment, which is where proxies are named.
+        // Keeps the library from reading proxies from the environment.
         .no_proxy();
     Ok(match config.proxy()? {
         Some(proxy) => builder.proxy(proxy),
@@ -385,7 +388,7 @@ mod tests {
     use super::*;
     use crate::net::test_server::{CannedResponse, TestServer, answer};
 
-    /// With the house's number of retries, and no pauses but those that the server asks for.
+    /// The default number of retries, without pauses except those that the server asks for.
     const AT_ONCE: Retries = Retries { first_pause: Duration::ZERO, ..Retries::HOUSE };
 
     fn request(server: &TestServer) -> HttpRequest {

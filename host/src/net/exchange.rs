@@ -10,7 +10,7 @@ use super::{
 };
 use crate::error::Fault;
 
-/// What a server answers, whatever its status: for protocols to which that says more than success or failure.
+/// The response of a server with any status, for protocols in which the status means more than success or failure.
 pub struct HttpResponse {
     body: HttpResponseBody,
 }
@@ -22,33 +22,33 @@ impl fmt::Debug for HttpResponse {
 }
 
 impl HttpResponse {
-    /// Its status.
+    /// Returns the status.
     pub fn status(&self) -> StatusCode {
         self.body.response.status()
     }
 
-    /// Its headers.
+    /// Returns the headers.
     pub fn headers(&self) -> &HeaderMap {
         self.body.response.headers()
     }
 
-    /// Its bytes as they come; see [`Reply::into_stream`](super::SuccessResponse::into_stream).
+    /// Returns the body as a stream of bytes; see [`SuccessResponse::into_stream`](super::SuccessResponse::into_stream).
     pub fn into_stream(self) -> ByteStream {
         stream_of(self.body).boxed()
     }
 
-    /// Up to `limit` of its bytes, to explain a failure; what cannot be had is left out.
+    /// Returns up to `limit` bytes of the body, to explain a failure. Ignores errors.
     pub async fn beginning(mut self, limit: usize) -> Vec<u8> {
         self.body.beginning(limit).await
     }
 }
 
 impl HttpClient {
-    /// Sends a request, with JSON if there is any; again only where no answer came, as its retries say.
+    /// Sends a request, with JSON if given. Repeats it, within its retries, only if there was no response.
     ///
     /// # Errors
     ///
-    /// A [`Fault`] that tells why there is no answer. It shows neither key nor query.
+    /// A [`Fault`] with the reason why there is no response. It shows neither key nor query.
     pub async fn exchange(
         &self,
         method: Method,
@@ -58,11 +58,11 @@ impl HttpClient {
         self.exchange_content(method, request, json.map(|json| ("application/json", json))).await
     }
 
-    /// The same with bytes of any kind, after their content type.
+    /// Sends a request with content of any type, given as content type and bytes; otherwise like [`HttpClient::exchange`].
     ///
     /// # Errors
     ///
-    /// As [`HttpClient::exchange`]; [`Fault::Invalid`] for a content type that cannot be sent.
+    /// The errors of [`HttpClient::exchange`]; [`Fault::Invalid`] for a content type that cannot be sent.
     pub async fn exchange_content(
         &self,
         method: Method,

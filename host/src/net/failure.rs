@@ -1,4 +1,4 @@
-//! Why a server was not reached, in words that name no path, no query and no credential.
+//! The reasons why a server was not reached, in messages without paths, queries or credentials.
 
 use std::{error::Error, io, net::IpAddr};
 
@@ -7,7 +7,7 @@ use url::Url;
 use super::{ProxyUrl, status, tls};
 use crate::{error::Fault, limits};
 
-/// Why an attempt failed, and whether another one is worth it if the fault is one that may pass.
+/// The fault of an attempt. `again` tells if another attempt is worthwhile, provided that the fault is transient.
 #[derive(Debug)]
 pub(crate) struct FailedAttempt {
     pub fault: Fault,
@@ -20,17 +20,17 @@ impl From<Fault> for FailedAttempt {
     }
 }
 
-/// Whether others on the way can read what is sent to this address: it is not encrypted, and not on this machine.
+/// Returns `true` if others in the network can read traffic to this address: it is not encrypted, and leaves this machine.
 pub fn is_readable_on_the_way(url: &Url) -> bool {
     url.scheme() == "http" && !is_loopback(url)
 }
 
-/// Returns `true` if this address is on this machine, whatever answers there.
+/// Returns `true` if the address is on this machine, whatever listens there.
 pub fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(url::Host::Ipv4(address)) => address.is_loopback(),
         Some(url::Host::Ipv6(address)) => address.is_loopback(),
-        // Of schemes other than `http` and `https`, a URL does not read addresses.
+        // For schemes other than `http` and `https`, the URL parser does not recognize addresses.
         Some(url::Host::Domain(name)) => {
             name == "localhost" || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
         }
@@ -38,12 +38,12 @@ pub fn is_loopback(url: &Url) -> bool {
     }
 }
 
-/// Returns `true` if a name did not lead to an address.
+/// Returns `true` if a name could not be resolved.
 fn is_of_lookup(error: &(dyn Error + 'static)) -> bool {
     sources(error).any(|cause| cause.to_string() == "dns error")
 }
 
-/// Returns `true` if what came back is no HTTP at all, as from a server that waits for TLS.
+/// Returns `true` if the response was not HTTP, as from a server that expects TLS.
 fn is_no_http(error: &(dyn Error + 'static)) -> bool {
     sources(error).any(|cause| cause.to_string() == "invalid HTTP version parsed")
 }
@@ -62,8 +62,7 @@ const NO_TLS: &str = "does not answer in TLS";
 const NO_HTTP: &str = "does not answer in HTTP";
 const NO_NAME: &str = "the name cannot be looked up";
 
-/// Returns what a person can do about a server that was not reached, where its fault says more than that it was not;
-/// `None` for all others.
+/// Returns advice for a server that was not reached, if the fault has a known cause; otherwise `None`.
 pub fn mend(fault: &Fault) -> Option<&'static str> {
     let said = fault.to_string();
     let mends = [
@@ -81,11 +80,11 @@ pub fn mend(fault: &Fault) -> Option<&'static str> {
     mends.into_iter().find(|(words, _)| is_ours && said.contains(words)).map(|(_, mend)| mend)
 }
 
-/// An error of a client of HTTP that got no response.
+/// An error of an HTTP client that got no response.
 pub(super) trait ExchangeError: Error + 'static {
     /// Returns `true` if no connection was made.
     fn is_of_connecting(&self) -> bool;
-    /// Returns `true` if the time for it was over.
+    /// Returns `true` if the connection timed out.
     fn is_of_time(&self) -> bool;
 }
 
@@ -109,16 +108,16 @@ impl ExchangeError for hyper_util::client::legacy::Error {
     }
 }
 
-/// What it means that no answer came. `proxy` is the one that may have been asked.
+/// Returns the fault for a missing response. `proxy` is the proxy through which the request may have gone.
 pub(super) fn not_reached(origin: &str, proxy: Option<&ProxyUrl>, error: &impl ExchangeError) -> Fault {
     let why = root(error);
     let through = proxy.map(|proxy| format!(" through the proxy {proxy}")).unwrap_or_default();
-    // Another attempt meets the same certificate.
+    // Another attempt would meet the same certificate.
     match tls_error(error) {
         Some(rustls::Error::InvalidCertificate(why)) => {
             return Fault::other(format!("the certificate of {origin} {NOT_ACCEPTED}: {}", tls::why_refused(why)));
         }
-        // Nor does a server begin to speak TLS.
+        // Nor would the server start to use TLS.
         Some(rustls::Error::InvalidMessage(_)) => {
             return Fault::other(format!("{origin} {NO_TLS}: {why}"));
         }
@@ -129,13 +128,13 @@ pub(super) fn not_reached(origin: &str, proxy: Option<&ProxyUrl>, error: &impl E
         return unavailable(format!("{origin} does not answer{through}: no connection within {time:?}"));
     }
     if error.is_of_connecting() {
-        // The library's words for a 407 that came before the server was reached.
+        // The library's message for a 407 response that came before the server was reached.
         if proxy.is_some() && why.contains("proxy authorization required") {
             return Fault::Denied {
                 message: format!("cannot connect to {origin}{through}: it wants a user and password"),
             };
         }
-        // Of the proxy's name or the server's.
+        // The name of the proxy or the server.
         if is_of_lookup(error) {
             return unavailable(format!("cannot connect to {origin}{through}: {NO_NAME}: {why}"));
         }
@@ -147,19 +146,19 @@ pub(super) fn not_reached(origin: &str, proxy: Option<&ProxyUrl>, error: &impl E
     unavailable(format!("the connection to {origin} broke before it answered: {why}"))
 }
 
-/// The error of TLS at the bottom of `error`.
+/// Returns the TLS error among the causes of `error`.
 fn tls_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {
     error.downcast_ref().or_else(|| cause(error))
 }
 
-/// The innermost cause: what is around it repeats the URL and says less.
+/// Returns the message of the innermost cause. The outer ones repeat the URL and add nothing.
 pub(super) fn root(error: &(dyn Error + 'static)) -> String {
-    // Nothing of reqwest's own is shown: it would name the whole URL.
+    // Nothing of reqwest's own error is shown, because it contains the whole URL.
     let innermost = sources(error).last().map_or_else(|| "the HTTP exchange failed".into(), ToString::to_string);
     status::shown(&innermost, &[], limits::ERROR_BYTES)
 }
 
-/// The causes of an error, without itself. I/O errors hide what they wrap from [`Error::source`].
+/// Returns the causes of an error, without the error itself. I/O errors hide the errors they wrap from [`Error::source`].
 fn sources<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     let source = |error: &'a (dyn Error + 'static)| {
         let wrapped = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
@@ -168,15 +167,15 @@ fn sources<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dy
     std::iter::successors(source(error), move |&error| source(error))
 }
 
-/// Whether it is what came that cannot be decoded, not the connection that broke.
+/// Returns `true` if the received data cannot be decoded, as opposed to a broken connection.
 pub(super) fn is_of_decoder(error: &reqwest::Error) -> bool {
-    // The decoder's own errors are of I/O; those of the connection, below it, are the HTTP library's.
+    // The decoder's own errors are I/O errors; those of the connection below are the HTTP library's.
     let cause = sources(error).find(|cause| !cause.is::<reqwest::Error>());
     let cause = cause.and_then(|cause| cause.downcast_ref::<io::Error>());
     cause.is_some_and(|error| error.kind() != io::ErrorKind::UnexpectedEof)
 }
 
-/// The first of its causes that is of this kind.
+/// Returns the first cause of this type.
 pub(super) fn cause<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a T> {
     sources(error).find_map(|cause| cause.downcast_ref())
 }

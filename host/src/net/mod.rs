@@ -1,8 +1,9 @@
-//! The way out: one HTTP client for the whole process, WebSockets that begin with it, where credentials come from, and the
-//! way out of plugins, which is bounded by what they are granted. Only here: reqwest and tungstenite.
+//! Outgoing network access: one HTTP client for the whole process, WebSockets opened through it, the sources of credentials,
+//! and the network access of plugins within their grants. Only this module uses reqwest and tungstenite.
 //!
-//! The client of models follows no redirects, asks no proxy that no config names, bounds time and size of whatever a server
-//! says, tries again what may pass, and turns every failure into a [`Fault`](crate::error::Fault) that never shows a key.
+//! The client for models follows no redirects, uses no proxy except a configured one, and limits the time and size of
+//! everything a server sends. It retries transient failures and turns every failure into a [`Fault`](crate::error::Fault)
+//! that never shows a key.
 
 mod client;
 pub mod egress;

@@ -5,22 +5,22 @@ use url::{Url, form_urlencoded};
 use super::{Secret, origin};
 use crate::{error::Fault, limits};
 
-/// What a network wants of those who go out through it. By default nothing: the library does not read the environment,
-/// which is where others look for a proxy.
+/// The settings for networks with a proxy. By default there is none, because the library does not read the environment, the
+/// usual place for a proxy.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HttpClientConfig {
-    /// Who is asked instead of the servers. Never for servers on this machine.
+    /// The proxy through which servers are reached. Never used for servers on this machine.
     pub proxy: Option<ProxyUrl>,
-    /// Servers that are asked without it: a host, which stands for those below it too, an address, a network such as
+    /// Servers that are reached without the proxy: a host, which includes its subdomains, an address, a network such as
     /// `10.0.0.0/8`, or `*`. At most [`limits::PROXY_EXCEPTIONS`].
     pub no_proxy: Vec<String>,
 }
 
 impl HttpClientConfig {
-    /// Servers on this machine: what a proxy takes `localhost` for is another machine.
+    /// Servers on this machine: to a proxy, `localhost` is another machine.
     const NEVER: &str = "localhost,127.0.0.0/8,::1";
 
-    /// The proxy as the HTTP client takes it.
+    /// Returns the proxy in the form that the HTTP client accepts.
     pub(super) fn proxy(&self) -> Result<Option<reqwest::Proxy>, Fault> {
         let most = limits::PROXY_EXCEPTIONS;
         if self.no_proxy.len() > most {
@@ -37,7 +37,7 @@ impl HttpClientConfig {
         let Some(proxy) = &self.proxy else { return Ok(None) };
         let exceptions = self.no_proxy.iter().fold(Self::NEVER.to_owned(), |all, host| all + "," + host);
         let exceptions = reqwest::NoProxy::from_string(&exceptions);
-        // Its error may quote the URL.
+        // The error may quote the URL.
         let made = reqwest::Proxy::all(proxy.0.as_str()).map_err(|_| unusable("the HTTP client does not take it"))?;
         Ok(Some(made.no_proxy(exceptions)))
     }
@@ -48,17 +48,17 @@ fn is_exception(host: &str) -> bool {
         && host.chars().all(|c| c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | ':' | '/' | '*'))
 }
 
-/// Where a proxy is. A user and a password in it are shown by nothing.
+/// The address of a proxy. User and password are never shown.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ProxyUrl(Url);
 
 impl ProxyUrl {
-    /// Reads a URL `http://`, `https://`, `socks5://` (names are looked up here) or `socks5h://` (names are looked up
-    /// there), with user and password if it wants them.
+    /// Parses a URL with `http://`, `https://`, `socks5://` (names are resolved on this machine) or `socks5h://` (names are
+    /// resolved by the proxy), optionally with user and password.
     ///
     /// # Errors
     ///
-    /// [`Fault::Invalid`] if it is none. The message does not quote it.
+    /// [`Fault::Invalid`] if the text is not such a URL. The message does not quote it.
     pub fn parse(text: &str) -> Result<Self, Fault> {
         let text = text.trim();
         if text.len() > limits::PROXY_URL_BYTES {
@@ -79,7 +79,7 @@ impl ProxyUrl {
         Ok(Self(url))
     }
 
-    /// The password, and user and password as they are sent.
+    /// Returns the password, and `user:password` as it is sent.
     pub fn secrets(&self) -> Vec<Secret> {
         let Some(password) = self.0.password().map(decoded) else { return Vec::new() };
         let both = format!("{}:{password}", decoded(self.0.username()));
@@ -91,7 +91,7 @@ impl ProxyUrl {
     }
 }
 
-/// A part of a URL without percent-encoding.
+/// Decodes the percent-encoding of a part of a URL.
 fn decoded(part: &str) -> String {
     let part = part.replace('+', "%2B").replace('&', "%26").replace('=', "%3D");
     form_urlencoded::parse(part.as_bytes()).map(|(part, _)| part.into_owned()).collect()
@@ -129,11 +129,11 @@ mod tests {
     fn client(proxy: &str, no_proxy: &[&str]) -> HttpClient {
         let no_proxy = no_proxy.iter().map(|host| (*host).to_owned()).collect();
         let config = HttpClientConfig { proxy: Some(ProxyUrl::parse(proxy).unwrap()), no_proxy };
-        // Also on a machine without root certificates: what is tested ends before one is needed.
+        // Ignores missing root certificates: the tested requests end before one is needed.
         HttpClient { no_roots: None, ..HttpClient::with(config).unwrap() }
     }
 
-    /// The URL of a proxy that wants to know who asks.
+    /// Returns the URL of a proxy with credentials.
     fn with_user(server: &TestServer) -> String {
         server.url.replace("http://", "http://me:p%40ss-word@")
     }
@@ -199,7 +199,7 @@ mod tests {
         assert_eq!(get(&client, "http://api.example/v1").await.unwrap(), b"fine");
         let sent = proxy.requests()[0].to_lowercase();
         assert!(sent.starts_with("get http://api.example/v1/models http/1.1\r\n"), "{sent}");
-        // me:p@ss-word
+        // The decoded credentials are `me:p@ss-word`.
         assert!(sent.contains("proxy-authorization: basic bwu6cebzcy13b3jk\r\n"), "{sent}");
         let fault = get(&client, "http://api.example/v1").await.unwrap_err();
         assert!(matches!(fault, Fault::Denied { .. }), "{fault:?}");
@@ -240,7 +240,7 @@ mod tests {
         let gone = TestServer::start(vec![]).await.url.clone();
         tokio::task::yield_now().await;
         let (client, url) = (client(&gone, &[]), endpoint("http://api.example", &[]).unwrap());
-        // With the house's pauses: if it were tried again, that would be said.
+        // With the default pauses, a second attempt would exceed the timeout.
         let fault = tokio::time::timeout(limits::FIRST_RETRY_PAUSE, client.get(&HttpRequest::new(url))).await.unwrap();
         let begins = format!("cannot connect to api.example through the proxy {gone}: Connection refused");
         assert!(fault.unwrap_err().to_string().starts_with(&begins));

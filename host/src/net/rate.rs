@@ -1,4 +1,4 @@
-//! What a server says of its limits, in the headers of its answers.
+//! The rate limits that a server reports in the headers of its responses.
 
 use std::time::{Duration, SystemTime};
 
@@ -6,33 +6,33 @@ use reqwest::header::HeaderMap;
 
 use crate::limits;
 
-/// What a server lets one client do within a time that it chooses.
+/// One rate limit of a server, over a period that the server chooses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RateLimitStatus {
-    /// So many within that time. At most [`limits::RATE_CEILING`].
+    /// The maximum within the period. At most [`limits::RATE_CEILING`].
     pub limit: Option<u64>,
-    /// So many from now on, until it is reset. At most [`limits::RATE_CEILING`].
+    /// The amount that remains until the reset. At most [`limits::RATE_CEILING`].
     pub remaining: Option<u64>,
-    /// From the answer until it is whole again. At most [`limits::RATE_RESET_CEILING`].
+    /// The time from the response until the limit is reset. At most [`limits::RATE_RESET_CEILING`].
     pub reset: Option<Duration>,
 }
 
-/// What a server says of its limits: in headers `anthropic-ratelimit-…` or `x-ratelimit-…`, which most vendors have taken
-/// over from OpenAI. What it does not say, or in no known way, is none.
+/// The rate limits that a server reports in headers `anthropic-ratelimit-…` or `x-ratelimit-…`, which most vendors have
+/// adopted from OpenAI. Values that are missing or malformed are `None`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RateLimits {
-    /// Requests.
+    /// The limit of requests.
     pub requests: RateLimitStatus,
-    /// Tokens, those sent and those written together.
+    /// The limit of tokens, sent and received together.
     pub tokens: RateLimitStatus,
-    /// Tokens sent to models.
+    /// The limit of tokens sent to models.
     pub input_tokens: RateLimitStatus,
-    /// Tokens written by models.
+    /// The limit of tokens received from models.
     pub output_tokens: RateLimitStatus,
 }
 
 impl RateLimits {
-    /// `now` is when the answer came.
+    /// Parses the headers of a response that arrived at `now`.
     pub(super) fn of(headers: &HeaderMap, now: SystemTime) -> Self {
         let of = |what: &str| {
             let text = |field: &str| {
@@ -53,26 +53,26 @@ impl RateLimits {
         }
     }
 
-    /// Whether the server said nothing of them.
+    /// Returns `true` if the server reported no limits.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// The time until nothing is used up any more, if something is.
+    /// Returns the time until no limit is used up any more; `None` if none is used up.
     pub fn used_up(&self) -> Option<Duration> {
         let all = [self.requests, self.tokens, self.input_tokens, self.output_tokens];
         all.iter().filter(|limit| limit.remaining == Some(0)).filter_map(|limit| limit.reset).max()
     }
 
-    /// When a request that was refused now may be accepted: when all that is used up is reset; where nothing is, a request
-    /// was too large for what remains of something, and the first reset may be enough.
+    /// Returns the time after which a refused request may be accepted: when all used-up limits are reset. If none is used
+    /// up, the request was too large for the rest of some limit, and the first reset may suffice.
     pub fn reset(&self) -> Option<Duration> {
         let all = [self.requests, self.tokens, self.input_tokens, self.output_tokens];
         self.used_up().or_else(|| all.iter().filter_map(|limit| limit.reset).min())
     }
 }
 
-/// The time until a reset: a date such as `2026-01-31T12:00:00Z`, a duration such as `6m0s` or `20ms`, or seconds.
+/// Parses the time until a reset: a date such as `2026-01-31T12:00:00Z`, a duration such as `6m0s` or `20ms`, or seconds.
 fn until(text: &str, now: SystemTime) -> Option<Duration> {
     if let Ok(date) = humantime::parse_rfc3339(text) {
         return Some(date.duration_since(now).unwrap_or_default());

@@ -14,11 +14,11 @@ use super::{
 };
 use crate::{error::Fault, limits};
 
-/// The bytes of a reply as they come; after an error nothing more comes. Dropping it in the middle ends the request: over
-/// HTTP/1.1 its connection, over HTTP/2 its stream.
+/// The bytes of a reply as they arrive; an error ends the stream. Dropping it early ends the request: over HTTP/1.1 by
+/// closing the connection, over HTTP/2 by resetting the stream.
 pub type ByteStream = BoxStream<'static, Result<Vec<u8>, Fault>>;
 
-/// The reply to a request, with a status of success. It has begun: its first bytes are here.
+/// The reply to a request, with a success status. It has begun: its first bytes have arrived.
 pub struct SuccessResponse {
     pub(super) first: Option<Vec<u8>>,
     pub(super) body: HttpResponseBody,
@@ -32,22 +32,22 @@ impl fmt::Debug for SuccessResponse {
 }
 
 impl SuccessResponse {
-    /// What the server said of its limits.
+    /// Returns the rate limits that the server reported.
     pub fn rate_limits(&self) -> &RateLimits {
         &self.rate_limits
     }
 
-    /// The bytes as they come. A cut or a silence beyond the request's bounds is an error, [`Fault::Unavailable`] or
-    /// [`Fault::Timeout`].
+    /// Returns the body as a stream of bytes. A broken connection or a silence beyond the request's limits is an error,
+    /// [`Fault::Unavailable`] or [`Fault::Timeout`].
     pub fn into_stream(self) -> ByteStream {
         stream::iter(self.first.map(Ok)).chain(stream_of(self.body)).boxed()
     }
 
-    /// All the bytes.
+    /// Returns the whole body.
     ///
     /// # Errors
     ///
-    /// [`Fault::TooLarge`] beyond `limit` bytes, and those of [`SuccessResponse::into_stream`].
+    /// [`Fault::TooLarge`] beyond `limit` bytes, and the errors of [`SuccessResponse::into_stream`].
     pub async fn read(mut self, limit: usize) -> Result<Vec<u8>, Fault> {
         let mut bytes = self.first.unwrap_or_default();
         while bytes.len() <= limit {
@@ -60,9 +60,9 @@ impl SuccessResponse {
     }
 }
 
-/// What is still to come of a body.
+/// Returns the rest of a body as a stream.
 pub(super) fn stream_of(body: HttpResponseBody) -> impl Stream<Item = Result<Vec<u8>, Fault>> + Send {
-    // In a box: it is handed on with each chunk.
+    // Boxed, because the body is moved with each chunk.
     stream::try_unfold(Box::new(body), |mut body| async { Ok(body.next().await?.map(|chunk| (chunk, body))) })
 }
 
@@ -74,16 +74,16 @@ pub(super) struct HttpResponseBody {
 }
 
 impl HttpResponseBody {
-    /// How the bytes are compressed, if they are.
+    /// Returns the compression of the bytes, if any.
     pub(super) fn encoding(&self, secrets: &[Secret]) -> Option<String> {
         let value = self.response.headers().get(header::CONTENT_ENCODING)?;
         let named = status::shown(&String::from_utf8_lossy(value.as_bytes()), secrets, limits::SHOWN_HEADER_BYTES);
         (!matches!(&*named, "" | "identity")).then_some(named)
     }
 
-    /// The next bytes, after a silence of `idle` at most.
+    /// Returns the next bytes, after a silence of at most `idle`.
     async fn next(&mut self) -> Result<Option<Vec<u8>>, Fault> {
-        // What is there already needs no clock.
+        // Avoids a timer if a chunk has already arrived.
         if let Some(said) = self.response.chunk().now_or_never() {
             return self.said(said);
         }
@@ -107,8 +107,7 @@ impl HttpResponseBody {
         }
     }
 
-    /// Up to `limit` bytes of what there is, to explain a failure: that it cannot be had is no other failure, and what is
-    /// compressed explains nothing.
+    /// Returns up to `limit` bytes of the body, to explain a failure. Errors are ignored, and a compressed body is not read.
     pub(super) async fn beginning(&mut self, limit: usize) -> Vec<u8> {
         let mut bytes = Vec::new();
         if self.encoding(&[]).is_some() {
@@ -164,7 +163,7 @@ mod tests {
             ("transfer-encoding: chunked\r\n\r\n5\r\nfi", true),
             ("transfer-encoding: chunked\r\n\r\n2\r\nfi\r\nxyz\r\n", true),
             ("transfer-encoding: chunked\r\n\r\n2\r\nfi\r\n0\r\n\r\n", false),
-            // Without a length its end is the connection's: whether it was cut, only its content tells.
+            // Without a length, the body ends with the connection: only the content tells if it is complete.
             ("connection: close\r\n\r\nfi", false),
         ] {
             let bytes = format!("HTTP/1.1 200 OK\r\n{head}").into_bytes();
@@ -190,7 +189,7 @@ mod tests {
         assert!(!server.requests()[0].to_lowercase().contains("accept-encoding"));
     }
 
-    /// A frame of HTTP/2 on the stream `stream`.
+    /// Returns an HTTP/2 frame on the stream `stream`.
     fn frame(kind: u8, flags: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
         let head = [0, 0, u8::try_from(payload.len()).unwrap(), kind, flags, 0, 0, 0, stream];
         [&head[..], payload].concat()
@@ -200,7 +199,7 @@ mod tests {
     async fn a_reset_of_http_2_is_a_cut() {
         const SETTINGS: u8 = 4;
         for (frames, expected) in [
-            // RST_STREAM with INTERNAL_ERROR, then with CANCEL; GOAWAY; nothing but the end of the connection.
+            // RST_STREAM with INTERNAL_ERROR, then with CANCEL; GOAWAY; only the end of the connection.
             (frame(3, 0, 1, &[0, 0, 0, 2]), true),
             (frame(3, 0, 1, &[0, 0, 0, 8]), true),
             (frame(7, 0, 0, &[0, 0, 0, 1, 0, 0, 0, 2]), true),
@@ -218,7 +217,7 @@ mod tests {
                 connection.write_all(&greeting).await.unwrap();
                 // HEADERS: `:status: 200` is one byte. Then DATA.
                 let reply = [frame(1, 4, 1, &[0x88]), frame(0, 0, 1, b"fi"), frames].concat();
-                // The first bytes may have been but the preface; the request is there once more has come.
+                // The first bytes may only have been the preface; the request has arrived once there are more.
                 let _ = connection.read(&mut heard).await.unwrap();
                 connection.write_all(&reply).await.unwrap();
                 connection.shutdown().await.unwrap();
@@ -249,7 +248,7 @@ mod tests {
             }
             connection.write_all(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nfi\r\n").await.unwrap();
             while !ends {
-                // It may be the end, or a reset.
+                // Either the end or a reset.
                 ends = connection.read_buf(&mut heard).await.is_ok_and(|read| read == 0);
             }
         };

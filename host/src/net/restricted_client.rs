@@ -1,4 +1,4 @@
-//! Clients that may connect to some addresses alone.
+//! HTTP clients that may only connect to certain addresses.
 
 use std::sync::{Arc, OnceLock};
 
@@ -14,8 +14,9 @@ use super::{
 use crate::{capability::AllowedAddresses, error::Fault};
 
 impl HttpClient {
-    /// The same client for servers whose names lead to these addresses. It shares no connection with this one. A proxy looks
-    /// names up itself, and hosts that are addresses are looked up by nobody: both are for whoever asks to check.
+    /// Returns a client with the same settings that only connects to servers whose names resolve to these addresses. It
+    /// shares no connections with this one. A proxy resolves names itself, and hosts that are addresses are not resolved:
+    /// the caller must check both.
     ///
     /// # Errors
     ///
@@ -35,7 +36,7 @@ impl HttpClient {
     }
 }
 
-/// Looks servers up; the proxy, which a person has named, may be anywhere.
+/// A resolver that restricts servers, but not the proxy, because a person has configured it.
 struct ProxyAwareResolver {
     proxy: Option<String>,
     way_to_proxy: GrantedResolver,
@@ -66,7 +67,7 @@ mod tests {
         },
     };
 
-    /// Every name leads to this machine.
+    /// Resolves every name to this machine.
     fn here() -> AddressLookup {
         Arc::new(|_| Box::pin(async { Ok(vec![IpAddr::from(Ipv4Addr::LOCALHOST)]) }))
     }

@@ -1,4 +1,4 @@
-//! When a request is sent again: how often, after which pauses, and what the server has to say to it.
+//! Retries of requests: their number, the pauses between them, and the wishes of the server.
 
 use std::{
     sync::Arc,
@@ -20,48 +20,48 @@ use crate::{
     limits,
 };
 
-/// How often a request is sent again where a failure may pass, and how long all of that waits.
+/// The policy for repeating a request after transient failures, and for the total waiting time.
 ///
-/// Failures that may pass are connections that fail or break before an answer, and the statuses 408, 409, 429, 500, 502
-/// to 504 and 520 to 529. A certificate that is not accepted, a port of this machine on which nobody listens, and an
-/// answer with `x-should-retry: false` are none.
+/// Transient failures are connections that fail or break before a response, and the statuses 408, 409, 429, 500, 502 to 504
+/// and 520 to 529. A certificate that is not accepted, a port of this machine on which nothing listens, and a response with
+/// `x-should-retry: false` are not transient.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retries {
-    /// Attempts after the first. At most [`limits::HTTP_RETRIES_CEILING`] count.
+    /// The number of attempts after the first. Capped at [`limits::HTTP_RETRIES_CEILING`].
     pub times: usize,
-    /// All pauses together: where the next one would pass it, there is no further attempt. At most
-    /// [`limits::RETRY_WAITING_CEILING`] counts.
+    /// The maximum sum of all pauses: if the next pause would exceed it, there is no further attempt. Capped at
+    /// [`limits::RETRY_WAITING_CEILING`].
     pub waiting: Duration,
-    /// The pause before the second attempt, which doubles from then on up to [`limits::RETRY_PAUSE`]. Up to as much
-    /// again is added by chance, and it is added to what a server asks for: not all who were told the same time come
-    /// back in the same moment.
+    /// The pause before the second attempt, which then doubles up to [`limits::RETRY_PAUSE`]. A random extra of up to the
+    /// same length is added, and the sum is added to the time that a server asks for, so that clients with the same advice
+    /// do not return at the same moment.
     pub first_pause: Duration,
 }
 
 /// A pause before a request is sent again.
 #[derive(Debug)]
 pub struct RetryPause<'a> {
-    /// Why the attempt before it failed. It shows neither key nor query.
+    /// The reason why the previous attempt failed. It shows neither key nor query.
     pub fault: &'a Fault,
-    /// How long it is.
+    /// The length of the pause.
     pub pause: Duration,
     /// The number of the attempt that follows, from 2 on.
     pub attempt: usize,
 }
 
-/// Is told of each pause before a request is sent again. It must not wait.
+/// A callback for each pause before a request is sent again. It must not block.
 #[derive(Clone, Default)]
 pub struct RetryObserver(Option<Arc<RetryCallback>>);
 
 type RetryCallback = dyn Fn(&RetryPause<'_>) + Send + Sync;
 
 impl RetryObserver {
-    /// Calls `told`.
+    /// Creates an observer that calls `told`.
     pub fn new(told: impl Fn(&RetryPause<'_>) + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(told)))
     }
 
-    /// Emits [`Event::ModelWaits`] for a request to this model.
+    /// Creates an observer that emits [`Event::ModelWaits`] for a request to this model.
     pub fn of_model(cx: &RunCx, model: &str) -> Self {
         if !cx.events.is_watched() {
             return Self::default();
@@ -83,20 +83,20 @@ impl RetryObserver {
 }
 
 impl Retries {
-    /// One attempt, no other.
+    /// A policy of one attempt.
     pub const NONE: Self = Self { times: 0, ..Self::HOUSE };
 
-    /// What holds where nobody says otherwise.
+    /// The host's default policy.
     pub const HOUSE: Self =
         Self { times: limits::HTTP_RETRIES, waiting: limits::RETRY_WAITING, first_pause: limits::FIRST_RETRY_PAUSE };
 
-    /// The house's pauses, and so many attempts after the first.
+    /// Returns the default policy with this number of attempts after the first.
     pub const fn times(times: usize) -> Self {
         Self { times, ..Self::HOUSE }
     }
 
-    /// Attempts until one succeeds, one fails in a way that will not pass, or so many were made. `of` is what is tried, for
-    /// the log; `observer` is told of each pause.
+    /// Repeats `attempt` until it succeeds, fails permanently, or the attempts are used up. `of` names the operation for the
+    /// log; `observer` is called for each pause.
     pub(crate) async fn repeat<T, F: Future<Output = Result<T, FailedAttempt>>>(
         &self,
         of: &str,
@@ -136,14 +136,14 @@ impl Default for Retries {
     }
 }
 
-/// The pauses of one request.
+/// The pauses between the attempts of one request.
 pub(crate) struct RetryPauses {
     drawn: ExponentialBackoff,
     left: Duration,
 }
 
 impl RetryPauses {
-    /// The pause before the next attempt, if there is one; the server asks for `asked`.
+    /// Returns the pause before the next attempt, if there is one; `asked` is the time that the server asks for.
     pub(crate) fn next(&mut self, asked: Option<Duration>) -> Option<Duration> {
         let drawn = self.drawn.next()?;
         let asked = asked.unwrap_or_default();
@@ -156,8 +156,8 @@ impl RetryPauses {
     }
 }
 
-/// How long a server asks to wait: in `retry-after-ms`, in `retry-after` as seconds or a date, or, where it counts
-/// requests and names neither, until the limit that was met is reset.
+/// Returns the time that a server asks to wait: from `retry-after-ms`, from `retry-after` as seconds or a date, or, for a
+/// status of 429 without these, until the limit that was hit is reset.
 pub(super) fn asked(headers: &HeaderMap, status: StatusCode, rate_limits: &RateLimits) -> Option<Duration> {
     let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
     let milliseconds = || Duration::try_from_secs_f64(text("retry-after-ms")?.parse::<f64>().ok()? / 1_000.0).ok();
@@ -171,12 +171,12 @@ pub(super) fn asked(headers: &HeaderMap, status: StatusCode, rate_limits: &RateL
     Some(asked.min(limits::RATE_RESET_CEILING))
 }
 
-/// Whether the server leaves it to us to try again.
+/// Returns `true` unless the server forbids another attempt.
 pub(super) fn may_send_again(headers: &HeaderMap) -> bool {
     headers.get("x-should-retry").is_none_or(|value| value != "false")
 }
 
-/// Whether it is the answer of a server that stands before the one that was asked, which may have acted all the same.
+/// Returns `true` for the response of a gateway; the server behind it may have processed the request all the same.
 pub(super) fn is_of_gateway(status: StatusCode) -> bool {
     matches!(status.as_u16(), 502 | 504 | 520..=527)
 }
@@ -222,7 +222,7 @@ mod tests {
             let rate_limits = RateLimits::of(&headers, SystemTime::now());
             let of = |status| asked(&headers, status, &rate_limits).map(|asked| asked.as_secs());
             let found = of(StatusCode::TOO_MANY_REQUESTS);
-            // A date has whole seconds, and the clock goes on.
+            // A date has whole seconds, and time passes.
             assert!(found == expected || found == Some(3_598) && expected == Some(3_599), "{pairs:?}: {found:?}");
             if pairs.iter().all(|(name, _)| name.starts_with("x-")) {
                 assert_eq!(of(StatusCode::SERVICE_UNAVAILABLE), None, "{pairs:?}");
@@ -250,7 +250,7 @@ mod tests {
             assert!((seconds(least)..=seconds(2 * least)).contains(pause), "{drawn:?}");
         }
         assert!(all(Retries::NONE).is_empty());
-        // The ceilings: of attempts, of one pause, of all pauses.
+        // The ceilings of attempts, of one pause, and of all pauses.
         let many = Retries { times: usize::MAX, waiting: Duration::MAX, first_pause: Duration::ZERO };
         assert_eq!(all(many).len(), limits::HTTP_RETRIES_CEILING);
         let long = all(Retries { first_pause: Duration::MAX, ..many });
@@ -292,7 +292,7 @@ mod tests {
             assert!(line.starts_with("ada m ") && line.contains("busy"), "{line}");
             assert!(line.contains(&format!("; attempt {attempt} follows in ")), "{line}");
         }
-        // Nobody is told where nobody watches.
+        // Without event consumers there is no observer.
         assert!(RetryObserver::of_model(&RunCx::new("ada"), "m").0.is_none());
     }
 }

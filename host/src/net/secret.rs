@@ -4,52 +4,51 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 
 use crate::{encodings::encodings_of, limits};
 
-/// A credential. It is shown by nothing but the request that it is meant for.
+/// A credential. It is only revealed in the request that it is meant for.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Secret(Arc<str>);
 
 impl Secret {
-    /// Texts this short are not blotted out: that would garble messages and hide nothing.
+    /// Credentials shorter than this are not redacted: that would garble messages and hide nothing.
     pub(super) const SHORTEST: usize = 4;
 
-    /// Takes a credential. White space around it is dropped: files and shells add line ends.
+    /// Creates a secret. Surrounding white space is dropped, because files and shells add line terminators.
     pub fn new(value: impl AsRef<str>) -> Self {
         Self(value.as_ref().trim().into())
     }
 
-    /// The credential itself, to put it into a request or to look for it in what must not show it.
+    /// Returns the credential itself, for use in a request or for a search in text that must not contain it.
     pub(crate) fn expose(&self) -> &str {
         &self.0
     }
 
-    /// `text` without the credential, should a server have echoed it: in any encoding that is looked for, in large or small
-    /// letters.
+    /// Redacts the credential in `text`, in case a server has echoed it: in every known encoding, ignoring case.
     pub fn blot(&self, text: &str) -> String {
         if self.0.len() < Self::SHORTEST {
             return text.into();
         }
-        // Most texts are shorter than most forms of a long credential.
+        // Most texts are shorter than most encodings of a long credential.
         let forms: Vec<_> = self.forms().into_iter().filter(|form| form.len() <= text.len()).collect();
         let mut search = AhoCorasick::builder();
         search.ascii_case_insensitive(true).match_kind(MatchKind::LeftmostLongest);
-        // The default for few patterns, a DFA, takes minutes to build for one of 64 KiB.
+        // The default for few patterns, a DFA, takes minutes to build for a pattern of 64 KiB.
         search.kind(Some(AhoCorasickKind::NoncontiguousNFA)).prefilter(false);
         match search.build(&forms) {
             Ok(search) => search.replace_all(text, &vec!["***"; forms.len()]),
-            // So much cannot be looked for: nothing is shown.
+            // The patterns are too large to search for: nothing is shown.
             Err(_) => "***".into(),
         }
     }
 
-    /// What of a text that may hold a credential must not be shown: the text and each of its words, as in `Bearer sk-…`, but
-    /// for those of fewer than [`limits::SESSION_SECRET_BYTES`] bytes.
+    /// Returns the parts of a text with a possible credential that must not be shown: the text and each of its words, as in
+    /// `Bearer sk-…`, except those of fewer than [`limits::SESSION_SECRET_BYTES`] bytes.
     pub fn parts(&self) -> Vec<Self> {
         let words = self.0.split_whitespace().filter(|word| word.len() < self.0.len());
         let parts = std::iter::once(&*self.0).chain(words);
         parts.filter(|part| part.len() >= limits::SESSION_SECRET_BYTES).map(Self::new).collect()
     }
 
-    /// The ways in which it may be written, in large or small letters: see [`encodings_of`].
+    /// Returns the encodings of the credential; see [`encodings_of`].
     pub(super) fn forms(&self) -> Vec<String> {
         encodings_of(&self.0)
     }
@@ -114,13 +113,14 @@ mod tests {
             assert_eq!(secret.blot(text), expected, "{text}");
         }
         assert_eq!(Secret::new("???>>>").blot("Pz8_Pj4- Pz8/Pj4+"), "*** ***");
-        // The longest credential, in a text that holds it.
+        // The longest credential, in a text that contains it.
         let longest = "x".repeat(limits::SECRET_BYTES as usize);
         assert_eq!(
             Secret::new(&longest).blot(&format!("{longest}{}, y{longest}", longest.to_uppercase())),
             "******, y***"
         );
-        // `Bearer sk-very-secret`, and what else may stand before and behind it: but for the digits that say something of both.
+        // `Bearer sk-very-secret` with various prefixes and suffixes. The digits that also encode adjacent characters may
+        // remain visible.
         for before in ["", "x", "xy", "Bearer ", "user:"] {
             for behind in ["", "z", "zz", "zzz"] {
                 let encoded = STANDARD_NO_PAD.encode(format!("{before}sk-very-secret{behind}"));

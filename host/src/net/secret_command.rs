@@ -1,4 +1,4 @@
-//! Programs that print a credential: run without a shell, for a bounded time, with bounded output.
+//! Programs that print a credential: run without a shell, with limits on time and output.
 
 use std::{
     io,
@@ -16,20 +16,20 @@ use crate::{
     process::{PipeOutput, PipeOverflow, ProcessGroup},
 };
 
-/// What a program came to.
+/// The result of a program that has ended.
 pub(super) struct SecretCommandOutput {
     pub status: ExitStatus,
     pub stdout: Vec<u8>,
-    /// Empty if it succeeded.
+    /// Empty if the program succeeded.
     pub stderr: Vec<u8>,
 }
 
 pub(super) enum SecretCommandError {
-    /// It did not begin, or cannot be waited for.
+    /// The program could not be started or awaited.
     Io(io::Error),
-    /// It was ended after its time.
+    /// The program exceeded its time and was killed.
     Time,
-    /// It printed more than may be.
+    /// The program printed too much.
     TooMuch,
 }
 
@@ -39,9 +39,9 @@ impl From<io::Error> for SecretCommandError {
     }
 }
 
-/// Runs a program to its end. It has this process's environment, no input, and the root folder to work in, so that it
-/// does the same wherever it is called from. At most `most` bytes of its output may come, in at most `time`; dropping
-/// the future, or the end of either, ends it and what it has started.
+/// Runs a program to its end. It gets this process's environment, no input, and the root folder as working directory, so
+/// that its result does not depend on the caller's directory. It may print at most `most` bytes within `time`. Exceeding
+/// either, or dropping the future, kills it and its children.
 pub(super) async fn run(
     program: &str,
     arguments: &[String],
@@ -70,7 +70,7 @@ pub(super) async fn run(
         let complaining = complained.listen(stderr, most, PipeOverflow::Forget);
         match select(pin!(going), pin!(complaining)).await {
             Either::Left((Ok(status), complaining)) if !status.success() => {
-                // What it has started may go on and hold its pipe.
+                // A child process may continue and keep the pipe open.
                 let _ = timeout(limits::SECRET_COMMAND_GRACE, complaining).await;
                 Ok(status)
             }

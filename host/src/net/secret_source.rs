@@ -1,4 +1,4 @@
-//! Where credentials come from: the config itself, the environment, files, and programs that print them.
+//! The sources of credentials: the config itself, the environment, files, and programs that print them.
 
 use std::{
     collections::HashMap,
@@ -21,17 +21,17 @@ use crate::{
     limits,
 };
 
-/// Where a credential is. Neither [`fmt::Display`] nor [`fmt::Debug`] shows a value or the arguments of a command.
+/// The source of a credential. Neither [`fmt::Display`] nor [`fmt::Debug`] shows a value or the arguments of a command.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub enum SecretSource {
-    /// Here.
+    /// The credential itself.
     Literal(Secret),
-    /// In a variable of the environment.
+    /// An environment variable.
     Env(String),
-    /// The first line of a file, by its whole path, of at most [`limits::SECRET_BYTES`].
+    /// The first line of a file, given by its absolute path, of at most [`limits::SECRET_BYTES`].
     File(PathBuf),
-    /// The first line that a program prints: its name or whole path, and its arguments. No shell reads them. It has
-    /// [`limits::SECRET_COMMAND_TIME`], and nobody to ask at the terminal.
+    /// The first line that a program prints, given by its name or absolute path and its arguments. No shell is involved. The
+    /// program has [`limits::SECRET_COMMAND_TIME`], and cannot ask at the terminal.
     Command(Vec<String>),
 }
 
@@ -56,44 +56,44 @@ fn shown(text: &str) -> String {
     status::shown(text, &[], limits::SECRET_COMMAND_ERROR_BYTES)
 }
 
-/// Why there is no credential. Never shows one.
+/// The reason why there is no credential. Never shows one.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields are the facts in the sentence above them")]
 pub enum SecretError {
-    /// A variable is not there.
+    /// The variable does not exist.
     #[error("{place} is not set")]
     Unset { place: SecretSource },
-    /// There is nothing in it but white space.
+    /// The source contains only white space.
     #[error("{place} holds no secret: it is empty")]
     Empty { place: SecretSource },
-    /// A path, or a program with a slash in its name, that depends on where this process was started.
+    /// A path, or a program with a slash in its name, that depends on the working directory of this process.
     #[error("{place} is not named by its whole path")]
     Relative { place: SecretSource },
-    /// A file cannot be read.
+    /// The file cannot be read.
     #[error("{place} cannot be read: {why}")]
     Unreadable { place: SecretSource, why: String },
-    /// More than a secret can have.
+    /// The source contains more than a secret can have.
     #[error("{place} holds more than {most} bytes, which is no secret")]
     TooLarge { place: SecretSource, most: u64 },
-    /// What a program printed is no text.
+    /// The program's output is not text.
     #[error("{place} printed something that is not UTF-8 text")]
     NotText { place: SecretSource },
-    /// A list without a program, or a long one.
+    /// The command has no program, or too many arguments.
     #[error("a command for a secret has {words} words; it has a program and up to {} arguments", limits::SECRET_COMMAND_WORDS - 1)]
     Words { words: usize },
-    /// A program did not begin.
+    /// The program could not be started.
     #[error("{place} cannot be run: {why}")]
     Start { place: SecretSource, why: String },
-    /// A program says that it failed.
+    /// The program reported a failure.
     #[error("{place} failed ({status}){}{said}", if said.is_empty() { "" } else { ": " })]
     Failed { place: SecretSource, status: String, said: String },
-    /// A program did not end.
+    /// The program did not end in time.
     #[error("{place} did not end within {time:?}")]
     Time { place: SecretSource, time: Duration },
 }
 
 impl SecretError {
-    /// What to do about it.
+    /// Returns advice on how to fix the error.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Unset { .. } => "set it where this program is started, and export it",
@@ -109,12 +109,12 @@ impl SecretError {
     }
 }
 
-/// A credential, and what a person should know about where it lies.
+/// A credential, with a warning about its source if necessary.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResolvedSecret {
     /// The credential.
     pub secret: Secret,
-    /// A file that others can read: what it is and how to mend it.
+    /// A warning for a file that others can read, with the fix.
     pub warning: Option<String>,
 }
 
@@ -124,8 +124,8 @@ impl From<Secret> for ResolvedSecret {
     }
 }
 
-/// Looks credentials up, and keeps those from files and programs for as long as it lives: a program may ask a person.
-/// Clones share what is kept. Failures are not kept.
+/// Resolves credentials, and caches those from files and programs for its lifetime, because a program may prompt a person.
+/// Clones share the cache. Failures are not cached.
 #[derive(Clone, Default)]
 pub struct Keyring {
     kept: Arc<Mutex<HashMap<SecretSource, Arc<OnceCell<ResolvedSecret>>>>>,
@@ -138,12 +138,12 @@ impl fmt::Debug for Keyring {
 }
 
 impl Keyring {
-    /// The credential at `source`. Who asks for one that is being looked up waits for it. Beyond [`limits::SECRETS_KEPT`]
-    /// each is looked up anew.
+    /// Returns the credential from `source`. Concurrent requests for the same source share one lookup. Beyond
+    /// [`limits::SECRETS_KEPT`] cached credentials, each request looks it up again.
     ///
     /// # Errors
     ///
-    /// A [`SecretError`] that names the place, the cause and, as a hint, the fix.
+    /// A [`SecretError`] that names the source, the cause and, as a hint, the fix.
     pub async fn resolve(
         &self,
         source: &SecretSource,
@@ -162,7 +162,7 @@ impl Keyring {
         }
     }
 
-    /// The credential at `source` if it is known without asking anybody: it is here, in the environment, or was looked up.
+    /// Returns the credential from `source` if it is known without a lookup: it is a literal, in the environment, or cached.
     pub fn known(&self, source: &SecretSource, environment: &dyn Fn(&str) -> Option<String>) -> Option<Secret> {
         match source {
             SecretSource::Literal(secret) => Some(secret.clone()),
@@ -174,7 +174,7 @@ impl Keyring {
         }
     }
 
-    /// The credentials from files and programs that it has looked up, each with where it comes from.
+    /// Returns the cached credentials from files and programs, each with its source.
     pub fn kept(&self) -> impl Iterator<Item = (String, Secret)> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let found = |(source, place): (&SecretSource, &Arc<OnceCell<ResolvedSecret>>)| {
@@ -193,7 +193,7 @@ impl Keyring {
     }
 }
 
-/// The first line that is not empty: what follows is for people, as in the files of `pass`.
+/// Returns the first non-empty line. The lines after it are notes for people, as in the files of `pass`.
 fn first_line(source: &SecretSource, text: &str) -> Result<Secret, SecretError> {
     if text.len() as u64 > limits::SECRET_BYTES {
         return Err(SecretError::TooLarge { place: source.clone(), most: limits::SECRET_BYTES });
@@ -209,7 +209,7 @@ async fn in_file(source: &SecretSource, path: &Path) -> Result<ResolvedSecret, S
     let unreadable = |why: String| SecretError::Unreadable { place: source.clone(), why };
     let file = path.to_owned();
     let read = tokio::task::spawn_blocking(move || {
-        // Wherever links lead: orchestrators mount secrets as links.
+        // Follows links anywhere, because orchestrators mount secrets as links.
         let root = file.ancestors().last().unwrap_or(&file);
         files::read(&file, root, limits::SECRET_BYTES).map(|text| (text, mode_if_shared(&file)))
     });
@@ -224,7 +224,7 @@ async fn in_file(source: &SecretSource, path: &Path) -> Result<ResolvedSecret, S
     Ok(ResolvedSecret { secret: first_line(source, &text)?, warning })
 }
 
-/// The mode of a file that its group or everybody may read.
+/// Returns the mode of a file that its group or everyone may read.
 #[cfg(unix)]
 fn mode_if_shared(path: &Path) -> Option<u32> {
     let mode = std::os::unix::fs::PermissionsExt::mode(&path.metadata().ok()?.permissions());
@@ -253,7 +253,7 @@ async fn printed(source: &SecretSource, words: &[String]) -> Result<ResolvedSecr
     })?;
     let text = String::from_utf8(output.stdout).map_err(|_| SecretError::NotText { place: place() });
     if !output.status.success() {
-        // Should it have said the secret, too.
+        // Redacts the secret, in case the error output contains it.
         let secret = text.ok().and_then(|text| first_line(source, &text).ok());
         let said = String::from_utf8_lossy(&output.stderr);
         let said = status::shown(said.trim(), secret.as_slice(), limits::SECRET_COMMAND_ERROR_BYTES);

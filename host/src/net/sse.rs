@@ -1,7 +1,7 @@
-//! Server-sent events out of a stream of bytes, as the HTML standard has them.
+//! Parsing of server-sent events from a byte stream, according to the HTML standard.
 //!
-//! Written here because the events of an untrusted server must be bounded while they come, each byte looked at once,
-//! and a byte order mark or broken UTF-8 must not stop or panic the stream.
+//! This is our own implementation because the events of an untrusted server must be bounded while they arrive, with each
+//! byte examined once, and because neither a byte order mark nor invalid UTF-8 may stop or panic the stream.
 
 use std::time::Duration;
 
@@ -12,16 +12,16 @@ use tokio::time::{Instant, timeout_at};
 use super::ByteStream;
 use crate::{error::Fault, limits};
 
-/// One event.
+/// A server-sent event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SseEvent {
-    /// Its `event` field; empty if it has none.
+    /// The `event` field; empty if there is none.
     pub name: String,
-    /// Its `data` lines, joined by line ends.
+    /// The `data` lines, joined by line feeds.
     pub data: String,
-    /// Its `id`, where it has one.
+    /// The `id` field, if any.
     pub id: Option<String>,
-    /// Its `retry`, in milliseconds, where it has one.
+    /// The `retry` field in milliseconds, if any.
     pub retry: Option<u64>,
 }
 
@@ -30,56 +30,56 @@ pub struct SseEventStream {
     stream: ByteStream,
     limit: usize,
     chunk: Vec<u8>,
-    /// How much of `chunk` is done.
+    /// The number of bytes of `chunk` that were processed.
     at: usize,
-    /// What earlier chunks have of the line that goes on in this one.
+    /// The part of the current line from earlier chunks.
     line: Vec<u8>,
-    /// The last line ended in a carriage return: a line feed right after it belongs to it.
+    /// `true` if the last line ended in a carriage return: a line feed right after it belongs to it.
     after_return: bool,
     coming: PartialSseEvent,
-    /// Bytes that have come.
+    /// The number of bytes received.
     bytes: usize,
     idle: IdlePhase,
 }
 
-/// The part of a stream since it last led to something: see [`SseEventStream::note_progress`].
+/// The phase of a stream since the last progress; see [`SseEventStream::note_progress`].
 #[derive(Default)]
 struct IdlePhase {
     bytes: usize,
-    /// The longest time without progress; `None` if the caller bounds that.
+    /// The longest time without progress; `None` if the caller limits it.
     time: Option<Duration>,
-    /// When it has lasted too long.
+    /// The time at which the phase has lasted too long.
     until: Option<Instant>,
-    /// The value that [`SseEventStream::note_progress`] was last given.
+    /// The last value passed to [`SseEventStream::note_progress`].
     progress: u64,
 }
 
-/// An event that comes line by line. Its room is used again for the next one.
+/// An event that arrives line by line. Its buffers are reused for the next one.
 #[derive(Default)]
 struct PartialSseEvent {
     event: SseEvent,
     has_data: bool,
-    /// Without data it is one too, if it has an id or a retry.
+    /// `true` if an event without data counts, provided that it has an id or a retry.
     may_be_bare: bool,
     is_complete: bool,
     after_first_line: bool,
 }
 
 impl SseEventStream {
-    /// Reads events of at most `limit` bytes.
+    /// Creates a stream of events of at most `limit` bytes each.
     pub fn new(stream: ByteStream, limit: usize) -> Self {
         let (chunk, line, coming) = (Vec::new(), Vec::new(), PartialSseEvent::default());
         Self { stream, limit, chunk, at: 0, line, after_return: false, coming, bytes: 0, idle: IdlePhase::default() }
     }
 
-    /// Bounds the time without progress, from now on.
+    /// Limits the time without progress, from now on.
     pub fn with_idle_time(self, time: Duration) -> Self {
         let until = Instant::now().checked_add(time);
         Self { idle: IdlePhase { time: Some(time), until, ..self.idle }, ..self }
     }
 
-    /// Tells how far the events have led. As long as `progress` stays the same, all that comes (comments, events without
-    /// content, events that nobody knows) counts against [`limits::STREAM_IDLE_BYTES`] and the idle time.
+    /// Reports the progress that the events have made. As long as `progress` stays the same, everything that arrives
+    /// (comments, events without content, unknown events) counts against [`limits::STREAM_IDLE_BYTES`] and the idle time.
     pub fn note_progress(&mut self, progress: u64) {
         if std::mem::replace(&mut self.idle.progress, progress) != progress {
             self.idle.bytes = 0;
@@ -87,18 +87,18 @@ impl SseEventStream {
         }
     }
 
-    /// The same, and of events without data those too that have an id or a retry: for streams that can be taken up again.
+    /// Also returns events without data if they have an id or a retry, for streams that can be resumed.
     pub fn with_bare(self) -> Self {
         Self { coming: PartialSseEvent { may_be_bare: true, ..self.coming }, ..self }
     }
 
-    /// The next event; none at the end of the stream. An event that the end cuts off is none.
+    /// Returns the next event; `None` at the end of the stream. An event that the end cuts off is dropped.
     ///
     /// # Errors
     ///
-    /// [`Fault::TooLarge`] for an event beyond the limit, and beyond [`limits::STREAM_BYTES`] in all; [`Fault::Other`] beyond
-    /// [`limits::STREAM_IDLE_BYTES`] without progress; [`Fault::Unavailable`] beyond the idle time; and what the stream
-    /// fails with.
+    /// [`Fault::TooLarge`] for an event beyond the limit, and beyond [`limits::STREAM_BYTES`] in all; [`Fault::Other`]
+    /// beyond [`limits::STREAM_IDLE_BYTES`] without progress; [`Fault::Unavailable`] beyond the idle time; and the fault of
+    /// the stream.
     pub async fn next(&mut self) -> Result<Option<&SseEvent>, Fault> {
         if self.coming.is_complete {
             self.coming.clear();
@@ -114,7 +114,7 @@ impl SseEventStream {
 
     async fn next_chunk(&mut self) -> Result<Option<Vec<u8>>, Fault> {
         if self.idle.bytes > limits::STREAM_IDLE_BYTES {
-            // Nothing shorter that could be asked for would help.
+            // Not [`Fault::TooLarge`]: a shorter request would not help.
             return Err(Fault::other(format!(
                 "the server sent {} bytes that do not move its reply on",
                 self.idle.bytes
@@ -127,7 +127,7 @@ impl SseEventStream {
         };
         let chunk = match self.idle.until {
             None => self.stream.next().await,
-            // A stream that always has something is never waited for.
+            // A stream that is always ready would never run into the timeout.
             Some(until) if until <= Instant::now() => return Err(idle()),
             Some(until) => timeout_at(until, self.stream.next()).await.map_err(|_| idle())?,
         };
@@ -141,7 +141,7 @@ impl SseEventStream {
         Ok(Some(chunk))
     }
 
-    /// Whether the rest of this chunk completes an event.
+    /// Processes the rest of this chunk. Returns `true` if it completes an event.
     fn next_in_chunk(&mut self) -> Result<bool, Fault> {
         while let Some(&byte) = self.chunk.get(self.at) {
             if std::mem::take(&mut self.after_return) && byte == b'\n' {
@@ -174,7 +174,7 @@ impl SseEventStream {
 }
 
 impl PartialSseEvent {
-    /// Takes in a line; an empty one completes the event.
+    /// Adds a line; an empty one completes the event.
     fn take(&mut self, line: &[u8]) {
         let readable;
         let mut line = match str::from_utf8(line) {
@@ -292,7 +292,7 @@ mod tests {
             assert!(matches!(fault, Fault::Other { .. }), "{fault}");
             assert!(events.bytes > most && events.bytes < most + 200_000, "{}", events.bytes);
         }
-        // Progress begins the count again, up to the bound of all.
+        // Progress resets the count, up to the limit of the whole stream.
         let large = [b"data: ", &vec![b'x'; 1 << 20][..], b"\n\n"].concat();
         let mut events = SseEventStream::new(stream::repeat(Ok(large)).boxed(), 2 << 20);
         let fault = loop {

@@ -8,10 +8,10 @@ use crate::{
     limits,
 };
 
-/// Characters of a body that is not in one of the known shapes.
+/// The number of characters shown of a body in an unknown format.
 const RAW_CHARS: usize = 300;
 
-/// The fault that a status other than success means. `after` is the server's `Retry-After`, `body` what it said.
+/// Returns the fault that an error status stands for. `after` is the server's `Retry-After`, `body` its message.
 pub fn fault(origin: &str, status: u16, after: Option<Duration>, body: &str, secrets: &[Secret]) -> Fault {
     let complaint = ServerErrorBody::parse(body);
     let said = match &complaint {
@@ -30,8 +30,8 @@ pub fn fault(origin: &str, status: u16, after: Option<Duration>, body: &str, sec
     of_status(status, &complaint.unwrap_or_default(), message, after)
 }
 
-/// The fault that an error object means which a server sent in place of a reply, or in the middle of one. `error` is
-/// the value of its `error` key, JSON.
+/// Returns the fault for an error object that a server sent in place of a reply, or in the middle of one. `error` is the
+/// JSON value of its `error` key.
 pub fn fault_in_reply(origin: &str, error: &str, secrets: &[Secret]) -> Fault {
     let value = serde_json::from_str(error).unwrap_or_else(|_| Value::String(error.into()));
     let complaint = ServerErrorBody::of(&value);
@@ -41,12 +41,13 @@ pub fn fault_in_reply(origin: &str, error: &str, secrets: &[Secret]) -> Fault {
 }
 
 fn of_status(status: u16, complaint: &ServerErrorBody, message: String, after: Option<Duration>) -> Fault {
-    // Vendors use statuses for two things that mean another: a bill to pay is not a pause, a full window no bad input.
+    // Some vendors use misleading statuses: an unpaid bill is not a rate limit, and a full context window is not invalid
+    // input.
     if complaint.is("insufficient_quota") {
         return Fault::Exhausted { message };
     }
     let is_named = complaint.is("context_length_exceeded") || complaint.is("exceed_context_size_error");
-    // Most servers have no word for it but their sentence.
+    // Most servers have no code for it, only a message.
     let is_said = matches!(status, 400 | 413 | 422 | 500) && speaks_of_window(&complaint.message);
     if is_named || is_said {
         let mut message = message;
@@ -58,11 +59,11 @@ fn of_status(status: u16, complaint: &ServerErrorBody, message: String, after: O
         }
         return Fault::TooLarge { message };
     }
-    // Anthropic has no word for it but its sentence.
+    // Anthropic has no code for it, only a message.
     if complaint.is("invalid_request_error") && complaint.message.starts_with("Your credit balance is too low") {
         return Fault::Exhausted { message };
     }
-    // Google calls a key that nobody has bad input.
+    // Google reports an unknown key as invalid input.
     if complaint.reason == "API_KEY_INVALID" {
         return Fault::Denied { message };
     }
@@ -79,24 +80,24 @@ fn of_status(status: u16, complaint: &ServerErrorBody, message: String, after: O
     }
 }
 
-/// What a server says went wrong.
+/// The error that a server reports.
 #[derive(Default)]
 struct ServerErrorBody {
     message: String,
     kind: String,
     code: String,
-    /// Google's word for the kind.
+    /// Google's name for the kind.
     status: String,
-    /// Google's word for what lies behind it.
+    /// Google's name for the underlying reason.
     reason: String,
-    /// The pause that it asks for.
+    /// The pause that the server asks for.
     after: Option<Duration>,
-    /// llama.cpp's word for the window.
+    /// llama.cpp's name for the context window.
     n_ctx: String,
 }
 
 impl ServerErrorBody {
-    /// Reads a body of one of the usual shapes: `{"error": {"message": …}}`, `{"error": "…"}`, `{"message": "…"}`,
+    /// Parses a body in one of the usual formats: `{"error": {"message": …}}`, `{"error": "…"}`, `{"message": "…"}`,
     /// `{"detail": "…"}`, or a list that begins with one of them.
     fn parse(body: &str) -> Option<Self> {
         let value: Value = serde_json::from_str(body).ok()?;
@@ -106,7 +107,7 @@ impl ServerErrorBody {
         (!complaint.message.is_empty()).then_some(complaint)
     }
 
-    /// Reads an error object, or a bare message.
+    /// Parses an error object, or a bare message.
     fn of(error: &Value) -> Self {
         let field = |name: &str| match error.get(name) {
             Some(Value::String(text)) => text.clone(),
@@ -134,14 +135,14 @@ impl ServerErrorBody {
         self.kind == word || self.code == word || self.status == word
     }
 
-    /// The status that it would have had as an answer of its own. Where nothing tells: the server failed at what it
-    /// had accepted, which may pass.
+    /// Returns the HTTP status that corresponds to the error. The default is 500, a transient failure after the server had
+    /// accepted the request.
     fn status(&self) -> u16 {
         let word = |words: &[&str]| words.iter().any(|word| self.is(word));
         match self.code.parse() {
             Ok(status @ 400..=599) => status,
             _ if word(&["invalid_request_error", "invalid_prompt", "INVALID_ARGUMENT", "FAILED_PRECONDITION"]) => 400,
-            // Each of OpenAI's words for an image that cannot be used has its own end.
+            // OpenAI has several codes for unusable images.
             _ if self.code.contains("image") => 400,
             _ if word(&["authentication_error", "permission_error", "invalid_api_key"]) => 401,
             _ if word(&["UNAUTHENTICATED", "PERMISSION_DENIED"]) => 401,
@@ -155,13 +156,13 @@ impl ServerErrorBody {
     }
 }
 
-/// A time as Google writes it, such as `3.5s`.
+/// Parses a duration in Google's format, such as `3.5s`.
 fn seconds(text: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(text.strip_suffix('s')?.parse().ok()?).ok()
 }
 
-/// `text` of a server as it may be shown: at most `limit` bytes, without these credentials, on one line, control characters
-/// escaped.
+/// Prepares `text` from a server for display: at most `limit` bytes, without these credentials, on one line, with control
+/// characters escaped.
 pub fn shown(text: &str, secrets: &[Secret], limit: usize) -> String {
     let text = secrets.iter().fold(text.to_owned(), |text, secret| secret.blot(&text));
     let mut shown = String::new();
@@ -230,7 +231,7 @@ mod tests {
         );
         let sized = r#"{"error":{"message":"the request exceeds the available context size","type":"exceed_context_size_error","n_ctx":2048}}"#;
         assert!(fault_of(400, sized).to_string().ends_with("context size (n_ctx 2048)"), "{}", fault_of(400, sized));
-        // vLLM, LM Studio, llama.cpp of old: no word but their sentence, under this or that status.
+        // vLLM, LM Studio and older llama.cpp: only a message, under various statuses.
         let said = "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens.";
         let said = format!(r#"{{"object":"error","message":"{said}","type":"BadRequestError","code":400}}"#);
         for (status, is_window) in [(400, true), (413, true), (422, true), (500, true), (401, false), (429, false)] {
@@ -273,7 +274,7 @@ mod tests {
         let window = "The input token count (9) exceeds the maximum number of tokens allowed (8).";
         let window = error(400, "INVALID_ARGUMENT", window, "{}");
         assert!(matches!(fault_of(400, &window), Fault::TooLarge { .. }));
-        // Without a code in a stream, the word tells.
+        // In a stream, where there is no code, the status name decides.
         let inside =
             |status: &str| fault_in_reply("h", &format!(r#"{{"status":"{status}","details":[{delay}]}}"#), &[]);
         assert!(matches!(inside("RESOURCE_EXHAUSTED"), Fault::RateLimited { after: Some(_), .. }));

@@ -1,4 +1,4 @@
-//! A server on loopback that answers from a list, byte for byte: whole replies, cut ones, silence.
+//! A server on loopback that sends prepared responses byte for byte: whole ones, cut ones, silence.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,21 +8,22 @@ use tokio::{
     task::JoinHandle,
 };
 
-/// Answers each connection with the next reply, then closes it; without one left it closes it at once.
+/// A server that answers each connection with the next response and then closes it. Without a response left, it closes the
+/// connection after the request.
 pub struct TestServer {
     pub url: String,
     requests: Arc<Mutex<Vec<String>>>,
     task: JoinHandle<()>,
 }
 
-/// What is sent over a connection.
+/// The bytes sent over a connection.
 pub struct CannedResponse {
     pub bytes: Vec<u8>,
-    /// Whether the connection stays open afterwards.
+    /// `true` if the connection stays open afterwards.
     pub stays: bool,
 }
 
-/// A whole reply. `headers` are lines that end in `\r\n`.
+/// Returns a whole response. `headers` are lines that end in `\r\n`.
 pub fn answer(status: &str, headers: &str, body: &str) -> CannedResponse {
     let length = body.len();
     let head = format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {length}\r\n{headers}\r\n");
@@ -38,7 +39,7 @@ impl TestServer {
         Self { url, requests, task }
     }
 
-    /// What was asked so far, head and body.
+    /// Returns the requests received so far, head and body.
     pub fn requests(&self) -> Vec<String> {
         self.requests.lock().unwrap().clone()
     }
@@ -57,7 +58,7 @@ async fn serve(listener: TcpListener, answers: Vec<CannedResponse>, requests: Ar
         let request = read_request(&mut connection).await;
         requests.lock().unwrap().push(request);
         let Some(answer) = answers.next() else { continue };
-        // A client that has heard enough may be gone.
+        // The client may have disconnected already.
         let _ = connection.write_all(&answer.bytes).await;
         if answer.stays {
             open.push(connection);

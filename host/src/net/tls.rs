@@ -1,4 +1,5 @@
-//! Whom the process trusts: the operating system's root certificates, or those of `SSL_CERT_FILE` and `SSL_CERT_DIR`.
+//! The certificates that the process trusts: the operating system's root certificates, or those of `SSL_CERT_FILE` and
+//! `SSL_CERT_DIR`.
 
 use std::sync::{Arc, OnceLock};
 
@@ -16,16 +17,16 @@ use rustls::{
 use super::status;
 use crate::{error::Fault, limits};
 
-/// Whom the process trusts. It is read once: that takes longer than many a request.
+/// The TLS trust of the process. Read once, because that takes longer than many a request.
 pub(super) struct TlsTrust {
-    /// For HTTP/2 and HTTP/1.1.
+    /// The TLS settings for HTTP/2 and HTTP/1.1.
     pub tls: ClientConfig,
-    /// Why no server's certificate can be checked, if so.
+    /// The reason why no server's certificate can be verified, if so.
     pub no_roots: Option<String>,
 }
 
 impl TlsTrust {
-    /// The trust of the process.
+    /// Returns the trust of the process.
     ///
     /// # Errors
     ///
@@ -35,7 +36,7 @@ impl TlsTrust {
         TRUST.get_or_init(Self::read).as_ref().map_err(Clone::clone)
     }
 
-    /// The same for connections that begin as HTTP/1.1 and go on as something else.
+    /// Returns the TLS settings for connections that begin as HTTP/1.1 and are then upgraded.
     pub fn http1_only(&self) -> ClientConfig {
         let mut tls = self.tls.clone();
         tls.alpn_protocols = vec![b"http/1.1".into()];
@@ -43,7 +44,7 @@ impl TlsTrust {
     }
 
     fn read() -> Result<Self, Fault> {
-        // Fails only if one was installed before; then that one is used.
+        // Fails only if a provider is installed already, which is then used.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let provider = CryptoProvider::get_default().cloned();
         let provider = provider.unwrap_or_else(|| Arc::new(rustls::crypto::ring::default_provider()));
@@ -56,7 +57,7 @@ impl TlsTrust {
                     Arc::new(NamedCertificates { inner: Arc::new(verifier), named: certificates_of_process });
                 (builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth(), None)
             }
-            // Servers that are not encrypted can be used nevertheless.
+            // Unencrypted servers remain usable.
             Err(error) => {
                 let tls = builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth();
                 (tls, Some(shown(&error)))
@@ -67,12 +68,13 @@ impl TlsTrust {
     }
 }
 
-/// Also accepts a server's own certificate where that very certificate is trusted: what `openssl req -x509` makes is at once
-/// the certificate of an authority and of a server, which the inner verifier never takes for the latter.
+/// A verifier that also accepts a server's own certificate if that very certificate is trusted. A certificate made by
+/// `openssl req -x509` is both that of an authority and that of a server, and the inner verifier never accepts it as the
+/// latter.
 #[derive(Debug)]
 struct NamedCertificates {
     inner: Arc<dyn ServerCertVerifier>,
-    /// All certificates that are trusted; asked for in this one case.
+    /// Returns all trusted certificates; only called in this case.
     named: fn() -> &'static [CertificateDer<'static>],
 }
 
@@ -87,7 +89,7 @@ impl ServerCertVerifier for NamedCertificates {
     ) -> Result<ServerCertVerified, Error> {
         let verified = self.inner.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
         match verified {
-            // Its dates were looked at before this, its name was not.
+            // The inner verifier has checked the dates before this error, but not the name.
             Err(Error::InvalidCertificate(why))
                 if is_of_authority(&why) && (self.named)().iter().any(|named| named == end_entity) =>
             {
@@ -121,12 +123,12 @@ impl ServerCertVerifier for NamedCertificates {
     }
 }
 
-/// Returns `true` if a server was refused because its certificate says that it is an authority's.
+/// Returns `true` if a server was refused because its certificate is marked as that of an authority.
 fn is_of_authority(why: &CertificateError) -> bool {
     matches!(why, CertificateError::Other(why) if why.0.to_string().contains("CaUsedAsEndEntity"))
 }
 
-/// The certificates that the platform's verifier has read; where the system itself verifies, it knows them.
+/// Returns the certificates that the platform's verifier has read; empty where the system itself verifies.
 fn certificates_of_process() -> &'static [CertificateDer<'static>] {
     #[cfg(all(unix, not(target_vendor = "apple"), not(target_os = "android")))]
     {
@@ -137,7 +139,7 @@ fn certificates_of_process() -> &'static [CertificateDer<'static>] {
     &[]
 }
 
-/// Why a certificate is not accepted, as its reader understands it.
+/// Explains in plain words why a certificate is not accepted.
 pub(super) fn why_refused(why: &CertificateError) -> String {
     match why {
         why if is_of_authority(why) => "it is self-signed, and this machine does not trust it".into(),
@@ -162,7 +164,7 @@ fn shown(error: &impl ToString) -> String {
 mod tests {
     use super::*;
 
-    /// A certificate of `localhost`, signed by itself, for the years 2020 to 2099.
+    /// Returns a self-signed certificate of `localhost`, valid from 2020 to 2099.
     fn certificate() -> CertificateDer<'static> {
         static CERTIFICATE: OnceLock<CertificateDer<'static>> = OnceLock::new();
         let make = || {
@@ -175,7 +177,7 @@ mod tests {
         CERTIFICATE.get_or_init(make).clone()
     }
 
-    /// The verdict for a server of this name.
+    /// Returns the verdict for a server of this name.
     fn verdict(named: fn() -> &'static [CertificateDer<'static>], name: &str, year: u64) -> Result<(), String> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let inner = rustls_platform_verifier::Verifier::new_with_extra_roots([certificate()], provider).unwrap();

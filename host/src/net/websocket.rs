@@ -21,17 +21,17 @@ use super::{
 use crate::{error::Fault, limits};
 
 impl HttpClient {
-    /// Opens a WebSocket at the address of `request`: `https` (or `wss`) is encrypted, `http` (or `ws`) is not. It begins as
-    /// a request like any other, with the same credential, proxy, certificates and attempts. The request's times hold for
-    /// all of the WebSocket's life.
+    /// Opens a WebSocket at the address of `request`: encrypted for `https` (or `wss`), unencrypted for `http` (or `ws`). It
+    /// begins as an ordinary request, with the same credential, proxy, certificates and attempts. The request's time limits
+    /// apply to the whole life of the WebSocket.
     ///
     /// # Errors
     ///
-    /// As [`HttpClient::post`]; [`Fault::Other`] if the server answers with something that is no WebSocket.
+    /// The errors of [`HttpClient::post`]; [`Fault::Other`] if the server's response does not open a WebSocket.
     pub async fn dial(&self, request: &HttpRequest) -> Result<WebSocket, Fault> {
         let mut message = self.message(Method::GET, request, None)?;
         let scheme = if matches!(request.url.scheme(), "https" | "wss") { "https" } else { "http" };
-        // `set_scheme` refuses some changes; these are none of them.
+        // `set_scheme` refuses some changes, but not these.
         let _ = message.url_mut().set_scheme(scheme);
         let headers = message.headers_mut();
         headers.remove(header::ACCEPT);
@@ -80,7 +80,7 @@ impl HttpClient {
     }
 }
 
-/// A connection over which both sides send texts as they like. Dropping it closes the connection.
+/// A connection over which both sides send texts at any time. Dropping it closes the connection.
 pub struct WebSocket {
     socket: WebSocketStream<Upgraded>,
     origin: String,
@@ -97,7 +97,7 @@ impl fmt::Debug for WebSocket {
 }
 
 impl WebSocket {
-    /// What the server said of its limits when it was opened.
+    /// Returns the rate limits that the server reported when the WebSocket was opened.
     pub fn rate_limits(&self) -> &RateLimits {
         &self.rate_limits
     }
@@ -106,7 +106,7 @@ impl WebSocket {
     ///
     /// # Errors
     ///
-    /// [`Fault::TooLarge`] beyond [`limits::WEBSOCKET_MESSAGE_BYTES`], and those of [`WebSocket::receive`].
+    /// [`Fault::TooLarge`] beyond [`limits::WEBSOCKET_MESSAGE_BYTES`], and the errors of [`WebSocket::receive`].
     pub async fn send(&mut self, text: impl Into<String>) -> Result<(), Fault> {
         let (text, most) = (text.into(), limits::WEBSOCKET_MESSAGE_BYTES);
         if text.len() > most {
@@ -121,14 +121,14 @@ impl WebSocket {
         }
     }
 
-    /// The next text; none once the server has ended the WebSocket in good manners. The server's pings are answered
-    /// while this waits. Dropping the future loses nothing.
+    /// Returns the next text; `None` once the server has closed the WebSocket normally. Answers the server's pings while it
+    /// waits. Dropping the future loses nothing.
     ///
     /// # Errors
     ///
-    /// [`Fault::Unavailable`] after a silence beyond the request's `idle`, or if the connection was cut;
-    /// [`Fault::Timeout`] after its `total`; [`Fault::TooLarge`] beyond [`limits::WEBSOCKET_MESSAGE_BYTES`]; else what the
-    /// server says with which it closed. After an error nothing more comes.
+    /// [`Fault::Unavailable`] after a silence beyond the request's `idle`, or if the connection was cut; [`Fault::Timeout`]
+    /// after its `total`; [`Fault::TooLarge`] beyond [`limits::WEBSOCKET_MESSAGE_BYTES`]; otherwise the fault for the
+    /// server's close code. Nothing follows an error.
     pub async fn receive(&mut self) -> Result<Option<String>, Fault> {
         loop {
             let until = self.deadline.min(Instant::now() + self.idle);
@@ -139,13 +139,13 @@ impl WebSocket {
             };
             match message {
                 Message::Text(text) => return Ok(Some(text.to_string())),
-                // Some servers send their JSON so.
+                // Some servers send their JSON as binary messages.
                 Message::Binary(bytes) => match String::from_utf8(bytes.into()) {
                     Ok(text) => return Ok(Some(text)),
                     Err(_) => return Err(Fault::other(format!("{} sent bytes that are no text", self.origin))),
                 },
                 Message::Close(frame) => {
-                    // Sends our own close; whether that arrives changes nothing.
+                    // Sends our own close frame. It does not matter if it arrives.
                     let _ = timeout(limits::WEBSOCKET_CLOSE_TIME, self.socket.next()).await;
                     return self.closed(frame);
                 }
@@ -154,7 +154,7 @@ impl WebSocket {
         }
     }
 
-    /// Ends the WebSocket in good manners; what the server still sends is dropped. Takes at most
+    /// Closes the WebSocket normally; messages that the server still sends are dropped. Takes at most
     /// [`limits::WEBSOCKET_CLOSE_TIME`].
     pub async fn close(mut self) {
         let ends = async {
@@ -164,7 +164,7 @@ impl WebSocket {
         let _ = timeout(limits::WEBSOCKET_CLOSE_TIME, ends).await;
     }
 
-    /// What it means that the server closed.
+    /// Returns the result or fault for the server's close frame.
     fn closed(&self, frame: Option<CloseFrame>) -> Result<Option<String>, Fault> {
         let Some(frame) = frame else { return Ok(None) };
         let said = shown(&frame.reason, &self.secrets, limits::ERROR_BYTES);
@@ -174,7 +174,7 @@ impl WebSocket {
             CloseCode::Normal | CloseCode::Status => return Ok(None),
             CloseCode::Away | CloseCode::Error | CloseCode::Restart | CloseCode::Again => unavailable(message),
             CloseCode::Protocol | CloseCode::Unsupported | CloseCode::Invalid => Fault::invalid(message),
-            // 3000 and 3003 are registered for what 401 and 403 are in HTTP.
+            // 3000 and 3003 are registered as the equivalents of HTTP 401 and 403.
             CloseCode::Policy | CloseCode::Iana(3_000 | 3_003) => Fault::Denied { message },
             CloseCode::Size => Fault::TooLarge { message },
             _ => Fault::other(message),

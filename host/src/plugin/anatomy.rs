@@ -1,4 +1,4 @@
-//! What a component is, read off its bytes without compiling or running any of it.
+//! The kinds and interfaces of a component, read from its bytes without compiling or running any of it.
 
 use std::{fmt, path::Path, str::FromStr};
 
@@ -15,12 +15,12 @@ use super::{
 };
 use crate::limits;
 
-/// The version of the contract that this host speaks.
+/// The version of the contract that this host implements.
 pub const CONTRACT: &str = "0.1.0";
 const PACKAGE: &str = "shelly:plugin/";
 
-/// What the engine takes of WebAssembly, as it is configured and built: without threads, garbage collection and exceptions, and
-/// without what components do at once. Functions with maps are left out one by one.
+/// The WebAssembly features that the engine accepts, as it is configured and built: no threads, no garbage collection,
+/// no exceptions, and no async components. Functions with maps are left out one by one.
 pub(super) const ENGINE_FEATURES: WasmFeatures = WasmFeatures::WASM3
     .difference(WasmFeatures::GC_TYPES)
     .difference(WasmFeatures::EXCEPTIONS)
@@ -28,30 +28,30 @@ pub(super) const ENGINE_FEATURES: WasmFeatures = WasmFeatures::WASM3
     .union(WasmFeatures::COMPONENT_MODEL)
     .union(WasmFeatures::CM_MAP);
 
-/// What a plugin can be.
+/// A kind of plugin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PluginKind {
     /// Tools that a model can call.
     Tool,
-    /// Looks at the chat once a turn.
+    /// Reads the chat at certain phases of a turn, and edits it as far as its powers allow.
     Effect,
-    /// Stands around a run.
+    /// Runs before and after a run.
     RunMiddleware,
-    /// Stands around a request to a model.
+    /// Runs before and after a request to a model.
     ModelMiddleware,
-    /// Stands around a tool call.
+    /// Runs before and after a tool call.
     ToolMiddleware,
-    /// Speaks to a model.
+    /// Implements a model provider.
     Provider,
-    /// Leads a team.
+    /// Coordinates a team.
     Coordinator,
-    /// Exports functions of its own and nothing of the contract: each is a tool.
+    /// Exports functions of its own and nothing of the contract: each function is a tool.
     Functions,
 }
 
 impl PluginKind {
-    /// All of them.
+    /// All kinds.
     pub(super) const ALL: [PluginKind; 8] = [
         PluginKind::Tool,
         PluginKind::Effect,
@@ -63,7 +63,7 @@ impl PluginKind {
         PluginKind::Functions,
     ];
 
-    /// Its name in manifests: that of the interface, if it has one.
+    /// Returns the name of the kind in manifests, which is the name of its interface if it has one.
     pub fn name(self) -> &'static str {
         match self {
             Self::Tool => "tool",
@@ -77,17 +77,17 @@ impl PluginKind {
         }
     }
 
-    /// Whether it is called around the agent's own work, so that a run can go on without it.
+    /// Returns `true` if the kind is called around the agent's own work, so that a run can continue without it.
     pub fn is_step(self) -> bool {
         matches!(self, Self::Effect | Self::RunMiddleware | Self::ModelMiddleware | Self::ToolMiddleware)
     }
 
-    /// Whether it is tools for a model, and nothing else.
+    /// Returns `true` if the kind provides tools for a model.
     pub fn is_tools(self) -> bool {
         matches!(self, Self::Tool | Self::Functions)
     }
 
-    /// Whether it stands around something.
+    /// Returns `true` if the kind is a middleware.
     pub fn is_middleware(self) -> bool {
         self.is_step() && self != Self::Effect
     }
@@ -110,29 +110,29 @@ impl FromStr for PluginKind {
     }
 }
 
-/// What a component exports and imports.
+/// The exports and imports of a component.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Anatomy {
     /// The kinds that it exports.
     pub kinds: Vec<PluginKind>,
-    /// The interfaces that it imports, with their versions; those that hold types alone are left out.
+    /// The interfaces that it imports, with their versions, without those that contain types alone.
     pub imports: Vec<String>,
-    /// Of kind `functions`: what it exports.
+    /// The exported functions, for kind `functions`.
     #[serde(skip)]
     pub(super) exported: ExportedFunctions,
 }
 
 impl Anatomy {
-    /// Validates the bytes and reads the names of what they import and export.
+    /// Validates the bytes and reads the names of their imports and exports.
     ///
     /// # Errors
     ///
-    /// [`ComponentError`], if they are not a component of this contract.
+    /// [`ComponentError`] if the bytes are not a component of this contract.
     pub fn read(bytes: &[u8]) -> Result<Self, ComponentError> {
         Self::read_documented(bytes, WitDocs::default())
     }
 
-    /// The same of a file, with the doc comments of a WIT file beside it that has its name: `calc.wit` for `calc.wasm`.
+    /// Reads a component with the doc comments of the WIT file of the same name beside it: `calc.wit` for `calc.wasm`.
     pub(super) fn of_file(path: &Path, bytes: &[u8]) -> Result<Self, PluginError> {
         let wit = path.with_extension("wit");
         let documents = match wit != path && wit.is_file() {
@@ -148,7 +148,7 @@ impl Anatomy {
         Self::read_documented(bytes, documents).map_err(|source| PluginError::Component { path: path.into(), source })
     }
 
-    /// The same with doc comments from elsewhere, which come before those in the bytes.
+    /// Reads a component with doc comments from elsewhere, which take precedence over those in the bytes.
     fn read_documented(bytes: &[u8], documents: WitDocs) -> Result<Self, ComponentError> {
         let survey = ComponentSurvey::of(bytes)?;
         let types = survey.validate(bytes)?;
@@ -191,7 +191,7 @@ impl Anatomy {
     }
 }
 
-/// The names in a component and the doc comments, read without a validator: in time and memory that grow with its bytes.
+/// The names and doc comments in a component, read without a validator, in time and memory linear in its size.
 pub(super) struct ComponentSurvey {
     imports: Vec<String>,
     exports: Vec<(String, ComponentExternalKind)>,
@@ -199,11 +199,11 @@ pub(super) struct ComponentSurvey {
 }
 
 impl ComponentSurvey {
-    /// Counts the work that a component makes and reads its names.
+    /// Counts the work that a component causes, and reads its names.
     ///
     /// # Errors
     ///
-    /// [`ComponentError`]: it is none, cannot be read, or is too much work.
+    /// [`ComponentError`] if the bytes are not a component, cannot be read, or cause too much work.
     pub fn of(bytes: &[u8]) -> Result<Self, ComponentError> {
         component_error::check_header(bytes)?;
         let broken = |error| component_error::broken(bytes, &error);
@@ -245,12 +245,12 @@ impl ComponentSurvey {
         Ok(Self { imports, exports, docs })
     }
 
-    /// Validates the component. This may take gigabytes and minutes: a component of a stranger is validated behind the wall of
-    /// the compiler first.
+    /// Validates the component. This may take gigabytes and minutes: an untrusted component is validated in the
+    /// sandboxed compiler process first.
     ///
     /// # Errors
     ///
-    /// [`ComponentError`] for what the engine would refuse: here more is known of why.
+    /// [`ComponentError`] for what the engine would refuse, with a more precise reason than the engine's.
     pub fn validate(&self, bytes: &[u8]) -> Result<Types, ComponentError> {
         Validator::new_with_features(ENGINE_FEATURES)
             .validate_all(bytes)
@@ -258,13 +258,13 @@ impl ComponentSurvey {
     }
 }
 
-/// `shelly:plugin/log@0.1.0` as (`log`, `0.1.0`).
+/// Splits the name of an interface of the contract: `shelly:plugin/log@0.1.0` is (`log`, `0.1.0`).
 pub(super) fn of_contract(name: &str) -> Option<(&str, &str)> {
     let interface = name.strip_prefix(PACKAGE)?;
     Some(interface.split_once('@').unwrap_or((interface, "")))
 }
 
-/// Versions that differ in the last number alone speak with each other.
+/// Returns `true` if a version of the contract is compatible with this host's: only the last number may differ.
 fn speaks(version: &str) -> bool {
     fn series(version: &str) -> Option<&str> {
         version.rsplit_once('.').map(|(series, _)| series)
@@ -285,7 +285,7 @@ mod tests {
         }
     }
 
-    /// Components that use a feature of WebAssembly each.
+    /// Components each of which uses one feature of WebAssembly.
     const USES: [(&str, &str); 22] = [
         ("nothing", ""),
         ("a map", "(type (map string u8))"),

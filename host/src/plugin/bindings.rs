@@ -1,4 +1,4 @@
-//! The contract as Rust, generated from `wit/`: one call, one set of types for all kinds.
+//! Rust bindings of the contract, generated from `wit/` in one invocation, so that all kinds share one set of types.
 
 mod generated {
     wasmtime::component::bindgen!({

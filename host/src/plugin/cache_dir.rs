@@ -1,11 +1,11 @@
-//! The directory of compiled code and verdicts. Its files are run or believed as they are, so nobody but this user may write
-//! there.
+//! The directory of compiled code and verdicts. The host runs or trusts its files without further checks, so nobody but
+//! this user may write there.
 
 use std::{fs, io, path::Path};
 
 use crate::limits;
 
-/// Makes the directory and the missing ones around it with mode 0700, and [checks](check) it.
+/// Creates the directory and its missing parents with mode 0700, and [checks](check) the directory.
 pub(super) fn make(directory: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
@@ -15,8 +15,8 @@ pub(super) fn make(directory: &Path) -> io::Result<()> {
     check(directory)
 }
 
-/// Refuses a directory in which anybody else could write: whoever can change a compiled component runs code outside the
-/// sandbox.
+/// Refuses a directory that, on Unix, belongs to another user or is accessible to anybody else: whoever can change a
+/// compiled component runs code outside the sandbox.
 pub(super) fn check(directory: &Path) -> io::Result<()> {
     let metadata = fs::symlink_metadata(directory)?;
     #[cfg(unix)]
@@ -37,8 +37,8 @@ pub(super) fn check(directory: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes the files that were written longest ago while there are too many, or all of them together are too large. Another
-/// process may do the same at the same time.
+/// Removes the oldest files while there are too many, or while all of them together are too large. Another process may
+/// prune at the same time.
 pub(super) fn prune(directory: &Path) -> io::Result<()> {
     let is_gone = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
     let mut entries = Vec::new();
@@ -56,7 +56,7 @@ pub(super) fn prune(directory: &Path) -> io::Result<()> {
     let (mut total, mut count): (u64, _) = (entries.iter().map(|(_, size, _)| size).sum(), entries.len());
     for (_, size, path) in entries {
         let (is_too_much, are_too_many) = (total > limits::CACHE_BYTES, count > limits::CACHE_ENTRIES);
-        // What says that a component is valid takes no room.
+        // The records that a component is valid are empty files: removing them frees no bytes.
         if are_too_many || is_too_much && size > 0 {
             fs::remove_file(path).or_else(|error| if is_gone(&error) { Ok(()) } else { Err(error) })?;
             (total, count) = (total - size, count - 1);

@@ -1,5 +1,5 @@
-//! The plugins of some directories: which are there, and what is wrong with them. Nothing is run here, and a
-//! component is not read before its plugin is asked for.
+//! The catalog of the plugins in some directories, and what is wrong with each. It runs no plugin code, and reads a
+//! component only when its plugin is first requested.
 
 use std::{
     borrow::Cow,
@@ -30,20 +30,20 @@ use crate::{
     limits,
 };
 
-/// A plugin folder that holds what it says: manifest and component agree, and this host can run it.
+/// A plugin folder whose manifest and component agree and that this host can run.
 #[derive(Debug, Clone)]
 pub struct PluginPackage {
-    /// What it says of itself.
+    /// The manifest of the plugin.
     pub manifest: PluginManifest,
-    /// What its component exports and imports.
+    /// The exports and imports of the component.
     pub anatomy: Anatomy,
-    /// Of kind `functions`: the tools that its functions are.
+    /// The tools that the exported functions become, for kind `functions`.
     pub offer: FunctionToolset,
-    /// The folder.
+    /// The folder that contains the component.
     pub folder: PathBuf,
-    /// Whether it is a component alone, without a manifest: the folder is not its own.
+    /// `true` for a component file without a manifest: the folder does not belong to it.
     pub is_lone: bool,
-    /// Bytes of the component.
+    /// Size of the component in bytes.
     pub size: u64,
     /// SHA-256 of the component.
     pub digest: ComponentDigest,
@@ -54,12 +54,12 @@ pub struct PluginPackage {
 pub struct ComponentDigest([u8; 32]);
 
 impl ComponentDigest {
-    /// Its 32 bytes.
+    /// Returns the 32 bytes of the digest.
     pub fn bytes(self) -> [u8; 32] {
         self.0
     }
 
-    /// Returns the digest as it is written down and compared: `sha256:` and the digits.
+    /// Returns the digest in the form that is stored and compared: `sha256:` and the hexadecimal digits.
     pub fn named(self) -> String {
         format!("sha256:{self}")
     }
@@ -88,8 +88,8 @@ impl Serialize for ComponentDigest {
 }
 
 impl PluginPackage {
-    /// Reads a plugin folder and checks that it can be run here. Its component is validated in this process, without a bound:
-    /// for those whose components are known. [`PluginPackage::open`] is for those of strangers.
+    /// Reads a plugin folder and checks that this host can run it. Validates the component in this process, without a
+    /// bound on time and memory: use it for trusted components, and [`PluginPackage::open`] for untrusted ones.
     ///
     /// # Errors
     ///
@@ -99,8 +99,9 @@ impl PluginPackage {
         unread.look_into(&unread.read()?)
     }
 
-    /// Reads a component without a folder: its manifest is made of what it exports and imports. Like
-    /// [`PluginPackage::read`] in this process, without a bound.
+    /// Reads a component file and derives its manifest from its exports and imports; a file that a manifest beside it
+    /// names as its component is read as that plugin. Validates in this process, without a bound, like
+    /// [`PluginPackage::read`].
     ///
     /// # Errors
     ///
@@ -115,7 +116,7 @@ impl PluginPackage {
         unread.look_into(&unread.read()?)
     }
 
-    /// Reads a plugin folder, or a component without one, once a compiler has found its component valid.
+    /// Reads a plugin folder, or a component file, once a compiler has validated the component.
     ///
     /// # Errors
     ///
@@ -150,17 +151,17 @@ impl PluginPackage {
         Ok(Self { manifest, anatomy, offer, folder: folder.into(), is_lone, size, digest })
     }
 
-    /// What lies in a directory of plugins: its folder, or the component alone.
+    /// Returns the path of the plugin in a plugin directory: its folder, or the component file without a folder.
     pub fn place(&self) -> PathBuf {
         if self.is_lone { self.folder.join(&self.manifest.component) } else { self.folder.clone() }
     }
 
-    /// Its digest as it is written down and compared: see [`ComponentDigest::named`].
+    /// Returns the digest in the form that is stored and compared: see [`ComponentDigest::named`].
     pub fn named_digest(&self) -> String {
         self.digest.named()
     }
 
-    /// The component's bytes, if they are still those that were checked.
+    /// Reads the component's bytes again and checks that they are those that were checked before.
     pub(super) fn bytes(&self) -> Result<Vec<u8>, PluginError> {
         let path = self.folder.join(&self.manifest.component);
         let bytes = match self.is_lone {
@@ -174,7 +175,7 @@ impl PluginPackage {
     }
 }
 
-/// Manifest and component agree, and this host has what they need.
+/// Checks that manifest and component agree and that this host provides every import.
 fn check(manifest: &PluginManifest, anatomy: &Anatomy, is_lone: bool) -> Result<(), PluginError> {
     let id = || manifest.id.clone();
     if manifest.kinds != anatomy.kinds {
@@ -182,7 +183,7 @@ fn check(manifest: &PluginManifest, anatomy: &Anatomy, is_lone: bool) -> Result<
         let (said, exported) = (list(&manifest.kinds), list(&anatomy.kinds));
         return Err(PluginError::KindsDiffer { id: id(), said, exported });
     }
-    // What is missed first is told, and some imports say more of that than others.
+    // The first mismatch is reported, and some imports explain more than others.
     let mut imports: Vec<_> = anatomy.imports.iter().collect();
     imports.sort_by_key(|import| imports::need_of_import(import).map(ImportRequirement::says_little));
     for import in imports {
@@ -216,12 +217,12 @@ fn check(manifest: &PluginManifest, anatomy: &Anatomy, is_lone: bool) -> Result<
 /// plugins of a directory of fifty reads, hashes and validates five.
 #[derive(Debug)]
 pub struct PluginCatalog {
-    /// Finds components valid before they are looked into.
+    /// Validates components before they are inspected.
     compiler: Arc<ComponentCompiler>,
     plugins: IndexMap<String, CatalogEntry>,
-    /// Where plugins lie that come with the host, as they are.
+    /// The directories of the plugins that come with the host, resolved.
     shipped: Vec<PathBuf>,
-    /// Where the person has put plugins, copies of those among them.
+    /// The directories where the person installed plugins, among them copies of shipped ones, resolved.
     installed: Vec<PathBuf>,
 }
 
@@ -230,18 +231,18 @@ pub struct PluginCatalog {
 pub struct CatalogEntry {
     compiler: Arc<ComponentCompiler>,
     place: PathBuf,
-    /// `None` for a component alone, and for a folder whose manifest cannot be read.
+    /// `None` for a component file without a manifest, and for a folder whose manifest cannot be read.
     manifest: Option<PluginManifest>,
-    /// Empty until somebody asks for it.
+    /// Empty until the package is first requested.
     package: OnceLock<Result<Arc<PluginPackage>, PluginError>>,
-    /// The same; `None` if the component cannot be read.
+    /// Empty until the descriptor is first requested; `None` if the component cannot be read.
     sealed: OnceLock<Option<ComponentDescriptor>>,
 }
 
-/// The component of a plugin as a closed box: enough to ask a person about it before any of it is looked at.
+/// The size and digest of a component: enough to ask a person for approval before the component is inspected.
 #[derive(Debug, Clone, Copy)]
 pub struct ComponentDescriptor {
-    /// Bytes of the component.
+    /// Size of the component in bytes.
     pub size: u64,
     /// SHA-256 of the component.
     pub digest: ComponentDigest,
@@ -262,7 +263,7 @@ impl CatalogEntry {
         self.package.get().is_some_and(Result::is_err)
     }
 
-    /// The folder that holds the component. A component alone does not have it to itself.
+    /// Returns the folder that contains the component. A component file without a manifest may share it with others.
     pub fn folder(&self) -> &Path {
         match self.manifest {
             None if !self.place.is_dir() => self.place.parent().unwrap_or(Path::new("")),
@@ -270,12 +271,12 @@ impl CatalogEntry {
         }
     }
 
-    /// Returns the plugin; the first call reads and validates its component. Where a component is validated in a process of
-    /// its own the caller is blocked meanwhile: [`open`](Self::open) is for those that can wait.
+    /// Returns the plugin; the first call reads and validates its component. Blocks the caller while a process of its
+    /// own validates the component: async callers use [`open`](Self::open).
     ///
     /// # Errors
     ///
-    /// [`PluginError`], the same at each call.
+    /// The same [`PluginError`] at each call.
     pub fn package(&self) -> Result<&Arc<PluginPackage>, &PluginError> {
         let package = self.package.get_or_init(|| {
             let unread = self.to_unread();
@@ -286,16 +287,16 @@ impl CatalogEntry {
         package.as_ref()
     }
 
-    /// Reads and validates the component, and compiles it if that is the step, unless that was done before. What is wrong with
-    /// it [`package`](Self::package) says from then on. Dropping the future ends the process that it waits for.
+    /// Reads and validates the component, and compiles it if `step` says so, unless that was done before. Errors are
+    /// returned by [`package`](Self::package) afterwards. Dropping the future ends the compiler process.
     pub async fn open(&self, step: CompileStep) {
-        /// No more components are in memory than can be compiled.
+        /// Bounds the components in memory to the number that can be compiled at once.
         static OPENING: Semaphore = Semaphore::const_new(limits::COMPILE_CHILDREN);
-        // It is never closed.
+        // The semaphore is never closed.
         let _place = OPENING.acquire().await;
         if self.package.get().is_none() {
             let package = self.to_unread().open(&self.compiler, step).await.and_then(|package| self.fitting(package));
-            // Somebody else may have been quicker, and has found the same.
+            // A concurrent call may have set it first, with the same result.
             let _ = self.package.set(package);
         }
     }
@@ -304,8 +305,8 @@ impl CatalogEntry {
         PluginCandidate { manifest: self.manifest.as_ref().map(Cow::Borrowed), place: &self.place }
     }
 
-    /// Refuses one that is not what a person was asked about, and what cannot be used as it is: nothing but a manifest says
-    /// when an effect is called.
+    /// Refuses a component that is not the one that a person was asked about, and an effect without a manifest, since
+    /// only a manifest says when an effect is called.
     fn fitting(&self, package: PluginPackage) -> Result<Arc<PluginPackage>, PluginError> {
         if package.is_lone && package.manifest.kinds.contains(&PluginKind::Effect) {
             return Err(PluginError::EffectAlone { id: package.manifest.id });
@@ -318,8 +319,8 @@ impl CatalogEntry {
         }
     }
 
-    /// Reads the component and nothing of what is in it; `None` if it cannot be read. From then on it is the only one that
-    /// [`package`](Self::package) gives.
+    /// Reads the component without inspecting its content; `None` if it cannot be read. From then on
+    /// [`package`](Self::package) refuses any other component.
     pub fn sealed(&self) -> Option<ComponentDescriptor> {
         if let Some(Ok(package)) = self.package.get() {
             return Some(ComponentDescriptor { size: package.size, digest: package.digest });
@@ -330,27 +331,27 @@ impl CatalogEntry {
         })
     }
 
-    /// The file of the component.
+    /// Returns the path of the component file.
     fn component(&self) -> PathBuf {
         self.to_unread().path()
     }
 
-    /// Where it lies: its folder, or the component alone.
+    /// Returns the path of the plugin: its folder, or the component file without a folder.
     pub fn place(&self) -> &Path {
         &self.place
     }
 
-    /// Its plugin.toml; `None` for a component alone, and where it cannot be read.
+    /// Returns the `plugin.toml`; `None` for a component file without one, and if it cannot be read.
     pub fn written_manifest(&self) -> Option<&PluginManifest> {
         self.manifest.as_ref()
     }
 
-    /// Returns its manifest without reading the component where there is a `plugin.toml`. The component of a plugin in
-    /// a folder may still turn out to disagree with it.
+    /// Returns the manifest. Reads the component only if there is no `plugin.toml`. The component in a folder may still
+    /// turn out to disagree with the manifest.
     ///
     /// # Errors
     ///
-    /// [`PluginError`], if there is neither a readable manifest nor a component to make one of.
+    /// [`PluginError`] if there is neither a readable manifest nor a component to derive one from.
     pub fn manifest(&self) -> Result<&PluginManifest, &PluginError> {
         match &self.manifest {
             Some(manifest) => Ok(manifest),
@@ -359,47 +360,48 @@ impl CatalogEntry {
     }
 }
 
-/// Where plugins are looked for.
+/// The directories that are searched for plugins.
 #[derive(Debug, Clone, Default)]
 pub struct PluginDirs {
-    /// What a person names for this run: all that lies there is there, and what is wrong with them is told.
+    /// Directories that a person names for this run. All of their plugins are listed, and errors in them are reported.
     pub named: Vec<PathBuf>,
-    /// What need not be there: a plugin that is asked for by its id, and is nowhere else, is the first one here. The
-    /// project's own folder comes before them.
+    /// Directories that need not exist. They are searched in order for an id that is found nowhere else. The project's
+    /// own folder precedes them.
     pub standard: Vec<PathBuf>,
-    /// Of those, or of the named ones, where plugins lie that come with the host: what they ask for they may be given
-    /// unasked.
+    /// Those of the directories above that contain the plugins of the host, which may be granted what they want without
+    /// asking.
     pub shipped: Vec<PathBuf>,
-    /// Whether an agent without a config has all plugins of `standard` that need no grant: nobody has named a directory.
+    /// `true` if an agent without a config gets all plugins of `standard` that need no grant, since no directory was
+    /// named.
     pub offers_standard: bool,
 }
 
 impl<T: AsRef<[PathBuf]>> From<T> for PluginDirs {
-    /// Those that are named, and no others.
+    /// Names these directories, and no others.
     fn from(named: T) -> Self {
         Self { named: named.as_ref().to_vec(), ..Self::default() }
     }
 }
 
 impl PluginCatalog {
-    /// Returns a catalogue without a plugin, whose components this compiler will find valid before they are looked into.
+    /// Returns an empty catalog. `compiler` validates components before they are inspected.
     pub fn new(compiler: &Arc<ComponentCompiler>) -> Self {
         let (plugins, shipped, installed) = Default::default();
         Self { compiler: Arc::clone(compiler), plugins, shipped, installed }
     }
 
-    /// Reads directories of plugins: folders with a `plugin.toml`, and components that lie there alone. One bad plugin is kept as
-    /// such under its id (or its folder's name), and stops only who needs it.
+    /// Reads plugin directories: folders with a `plugin.toml`, and component files. An invalid plugin is listed under
+    /// its id (or the name of its folder) and fails only when it is used.
     ///
     /// # Errors
     ///
-    /// A [`Report`] for a directory that is no directory of plugins at all.
+    /// A [`Report`] for a directory that is not a plugin directory.
     pub fn scan(directories: &[PathBuf], compiler: &Arc<ComponentCompiler>) -> Result<Self, Report> {
         let mut catalog = Self::new(compiler);
         let mut seen = HashSet::new();
         for directory in directories {
             for place in plugins_in(directory)? {
-                // A directory that is named twice, by config and command line, holds no plugin twice.
+                // A directory may be named twice, by config and command line.
                 if seen.insert(place.canonicalize().unwrap_or_else(|_| place.clone())) {
                     catalog.add(&place);
                 }
@@ -408,17 +410,17 @@ impl PluginCatalog {
         Ok(catalog)
     }
 
-    /// Adds those of these ids that are not there yet, each from the first of these directories that has a folder of its
-    /// name.
+    /// Adds each of these ids that is not in the catalog, from the first of these directories that contains a plugin
+    /// folder or component file of that name.
     pub fn add_by_id<'a>(&mut self, directories: &[PathBuf], ids: impl IntoIterator<Item = &'a str>) {
         for id in ids {
-            // It stands in a config: it must not lead out of the directory.
+            // The id comes from a config: it must not lead out of the directory.
             let is_name = !id.is_empty() && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
             if !is_name || self.plugins.contains_key(id) {
                 continue;
             }
             let places = directories.iter().flat_map(|directory| {
-                // What compilers for Rust and C make has `_` in place of `-`.
+                // Compilers for Rust and C write `_` in place of `-` in file names.
                 let files = [id.to_owned(), id.replace('-', "_")].map(|stem| directory.join(format!("{stem}.wasm")));
                 iter::once(directory.join(id)).chain(files)
             });
@@ -428,7 +430,7 @@ impl PluginCatalog {
         }
     }
 
-    /// Adds all that lies in these directories, as far as they are there, and nothing that has the id of one that is there.
+    /// Adds all plugins in those of these directories that exist, except those whose id is already in the catalog.
     pub fn add_all(&mut self, directories: &[PathBuf]) {
         for place in directories.iter().filter_map(|directory| plugins_in(directory).ok()).flatten() {
             if !id_of(&place).is_some_and(|id| self.plugins.contains_key(&id)) {
@@ -437,7 +439,8 @@ impl PluginCatalog {
         }
     }
 
-    /// The ids under which [`add_by_id`](Self::add_by_id) finds something in these directories, as far as they are there.
+    /// Returns the ids under which [`add_by_id`](Self::add_by_id) finds plugins in those of these directories that
+    /// exist.
     pub fn ids_in(directories: &[PathBuf]) -> Vec<String> {
         let places = directories.iter().filter_map(|directory| plugins_in(directory).ok()).flatten();
         places
@@ -445,15 +448,15 @@ impl PluginCatalog {
             .collect()
     }
 
-    /// Says which plugins come with the host: those that lie in the directories `shipped`, and their copies in the
-    /// directories `installed`, where the person has put them. A copy that a project brings is somebody else's.
+    /// Marks the plugins that come with the host: those in the directories `shipped`, and their copies in the
+    /// directories `installed`, where the person has put them. A copy in a project is not marked.
     pub fn mark_shipped(&mut self, shipped: &[PathBuf], installed: &[PathBuf]) {
         let real = |directories: &[PathBuf]| directories.iter().filter_map(|it| it.canonicalize().ok()).collect();
         (self.shipped, self.installed) = (real(shipped), real(installed));
     }
 
-    /// Returns `true` if a plugin comes with the host, as [`mark_shipped`](Self::mark_shipped) has said. Nothing of what is in
-    /// its component is looked at.
+    /// Returns `true` if a plugin comes with the host, as set by [`mark_shipped`](Self::mark_shipped). Does not inspect
+    /// the component.
     pub fn is_shipped(&self, plugin: &CatalogEntry) -> bool {
         let place = plugin.place.canonicalize().ok();
         let Some(parent) = place.as_deref().and_then(Path::parent) else { return false };
@@ -477,7 +480,7 @@ impl PluginCatalog {
         };
         let entry = match self.plugins.get(&id) {
             None => entry,
-            // It cannot be used for a reason that has been found already.
+            // The first one is unusable anyway, and its error is already recorded.
             Some(first) if first.is_unusable() => return,
             Some(first) => {
                 let (first, second) = (first.place.clone(), place.into());
@@ -488,43 +491,44 @@ impl PluginCatalog {
         self.plugins.insert(id, entry);
     }
 
-    /// The name under which a folder without a readable manifest is listed: it must not take the id of a known plugin.
+    /// Returns the name under which a folder without a readable manifest is listed: it must not take the id of a known
+    /// plugin.
     fn name_without_manifest(&self, folder: &Path) -> String {
         let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if self.plugins.contains_key(&name) { folder.display().to_string() } else { name }
     }
 
-    /// The entry of this id; `None` if there is none. Nothing is read.
+    /// Returns the entry of this id, or `None`. Reads nothing.
     pub fn entry(&self, id: &str) -> Option<&CatalogEntry> {
         self.plugins.get(id)
     }
 
-    /// The plugin of this id; `None` if there is none. The first call reads and validates its component.
+    /// Returns the plugin of this id, or `None`. The first call reads and validates its component.
     pub fn get(&self, id: &str) -> Option<Result<&Arc<PluginPackage>, &PluginError>> {
         self.plugins.get(id).map(CatalogEntry::package)
     }
 
-    /// Has another compiler look at what has not been looked at.
+    /// Sets the compiler that validates the components that have not been read yet.
     pub fn set_compiler(&mut self, compiler: &Arc<ComponentCompiler>) {
         self.compiler = Arc::clone(compiler);
         self.plugins.values_mut().for_each(|plugin| plugin.compiler = Arc::clone(compiler));
     }
 
-    /// [Opens](CatalogEntry::open) the plugins of these ids that are there: as many at once as processes may compile, and no
-    /// more components than those are in memory.
+    /// [Opens](CatalogEntry::open) the plugins of these ids that are in the catalog. No more components are in memory
+    /// at once than processes may compile.
     pub async fn open<'a>(&self, ids: impl IntoIterator<Item = &'a str>, step: CompileStep) {
         let entries = ids.into_iter().filter_map(|id| self.plugins.get(id));
         join_all(entries.map(|entry| entry.open(step))).await;
     }
 
-    /// All plugins in the order of discovery, unusable ones included.
+    /// Returns all plugins in the order of discovery, unusable ones included.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &CatalogEntry)> {
         self.plugins.iter().map(|(id, plugin)| (id.as_str(), plugin))
     }
 }
 
-/// Whether it is a plugin's folder, or a component alone. A folder with a component in it is meant as a plugin, also without
-/// a manifest.
+/// Returns `true` for a plugin folder and for a component file. A folder that contains a component counts as a plugin
+/// even without a manifest.
 fn is_plugin(place: &Path) -> bool {
     let is_component = |path: &Path| path.extension().is_some_and(|end| end == "wasm") && path.is_file();
     let holds_component = || {
@@ -534,7 +538,7 @@ fn is_plugin(place: &Path) -> bool {
     place.join(manifest::FILE).is_file() || is_component(place) || holds_component()
 }
 
-/// The id of what lies there, if it says one; of a component alone its file's name is one.
+/// Returns the id of the plugin at `place`, if it has one; a component file is named after its file.
 fn id_of(place: &Path) -> Option<String> {
     match place.is_dir() {
         true => PluginManifest::read(place).map(|manifest| manifest.id).ok(),
@@ -542,12 +546,12 @@ fn id_of(place: &Path) -> Option<String> {
     }
 }
 
-/// The id of a component alone.
+/// Returns the id of a component file without a manifest.
 pub(super) fn file_id(file: &Path) -> String {
     manifest::id_of_file(&file.file_stem().unwrap_or_default().to_string_lossy())
 }
 
-/// The plugins in a directory: folders with a manifest, and components alone.
+/// Returns the plugins in a directory: folders with a manifest, and component files.
 fn plugins_in(directory: &Path) -> Result<Vec<PathBuf>, Report> {
     let usage = |message: String| Report::new(ErrorKind::Usage, message);
     const HINT: &str = "name the directory that holds the plugins' folders, each with a plugin.toml and a component; a \

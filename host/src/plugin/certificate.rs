@@ -1,5 +1,4 @@
-//! What a plugin can reach for an agent, for a program to read: proof rather than promise, since it is told by what is
-//! linked.
+//! A machine-readable account of the capabilities that a plugin has for an agent, derived from what is actually linked.
 
 use std::{env, sync::Arc};
 
@@ -16,83 +15,85 @@ use super::{
 };
 use crate::capability::{CapabilityDecision, Grant};
 
-/// What a plugin can reach for one agent, and why. Nothing else was linked: what is not `satisfied` here cannot be called.
+/// The imports, grant and decisions of one plugin for one agent. An import that is not `satisfied` reaches nothing.
 #[derive(Debug, Clone, Serialize)]
 pub struct Certificate {
     /// The plugin's id.
     pub plugin: String,
     /// SHA-256 of its component.
     pub digest: String,
-    /// What it is.
+    /// The kinds of the plugin.
     pub kinds: Vec<PluginKind>,
-    /// The agent, or the model that it is for.
+    /// The agent, or the model, that uses the plugin.
     pub agent: String,
-    /// Whether it was linked and tried. If not, `error` says why, and no code of it can run.
+    /// `true` if the plugin was linked and probed. If `false`, `error` says why, and none of its code can run.
     pub runs: bool,
-    /// Why it does not run.
+    /// The reason why the plugin does not run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// Every interface that the component imports.
     pub imports: Vec<CertifiedImport>,
-    /// Of kind `functions`: what a model can call.
+    /// The functions that a model can call, for a plugin of kind `functions`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub functions: Vec<CertifiedFunction>,
-    /// What it has got. Of an import that is satisfied this is all that it reaches.
+    /// The capabilities that the plugin has. A satisfied import reaches these and nothing else.
     pub grant: Grant,
-    /// Of each capability that it wants, whether it has it, and which line of the config says so.
+    /// One decision per requested capability: allowed or refused, and the line of the config that decides.
     pub decisions: Vec<CapabilityDecision>,
-    /// The host.
+    /// The host that issued the certificate.
     pub host: HostBuildInfo,
 }
 
 /// An interface that a component imports.
 #[derive(Debug, Clone, Serialize)]
 pub struct CertifiedImport {
-    /// As the component names it.
+    /// The name of the interface in the component.
     pub name: String,
-    /// Whether it is linked.
+    /// The way in which the interface is linked.
     pub state: ImportState,
-    /// The capability that it takes; none for what every plugin of its kind has, as an effect has its conversation.
+    /// The capability that the import takes; `None` for one that every plugin of its kind has, as an effect has its
+    /// conversation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capability: Option<&'static str>,
 }
 
-/// A function of a component that knows nothing of us.
+/// An exported function of a component that does not use the contract.
 #[derive(Debug, Clone, Serialize)]
 pub struct CertifiedFunction {
-    /// The tool that it is.
+    /// The name of the tool that calls the function.
     pub tool: String,
-    /// As the component names it: interface and function.
+    /// The interface and the name of the function in the component.
     pub function: String,
-    /// Whether its instance lasts as long as a run, and not as long as one call.
+    /// `true` if the instance lasts as long as a run, `false` if it lasts as long as one call.
     pub is_kept: bool,
 }
 
-/// Whether an import is linked.
+/// The way in which an import is linked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ImportState {
-    /// To what the grant says.
+    /// Linked to what the grant allows.
     Satisfied,
-    /// Not at all.
+    /// Not linked.
     Refused,
-    /// To something that reaches nothing: it holds types alone, or it is of WASI's base, which plugins have that declare it.
+    /// Linked to an implementation that reaches nothing: the interface holds types alone, it belongs to the WASI base
+    /// of a plugin that declares it, or nobody has opened anything to the plugin yet.
     Powerless,
 }
 
-/// Which host says so.
+/// The host build that issued a certificate.
 #[derive(Debug, Clone, Serialize)]
 pub struct HostBuildInfo {
     /// `shelly-host` and its version.
     pub version: &'static str,
-    /// The version of the contract that it speaks.
+    /// The version of the contract that the host implements.
     pub contract: &'static str,
-    /// The machine that it was built for.
+    /// The architecture and operating system of the host build.
     pub target: String,
 }
 
 impl Certificate {
-    /// Links a plugin to what its settings give it, tries it, and tells what came of that.
+    /// Links a plugin to what its settings grant, probes it, and reports the result.
     pub async fn issue(engine: &Arc<PluginEngine>, package: &Arc<PluginPackage>, settings: &PluginSettings) -> Self {
         let error = Plugin::load(engine, package, settings).await.err();
         Self::of(package, settings, error.as_ref())
@@ -105,12 +106,12 @@ impl Certificate {
             let need = imports::need_of_import(name);
             let state = match need {
                 Some(need) if need.is_given_by(&grant, manifest) => ImportState::Satisfied,
-                // Until a person opens something to it, or for good.
+                // Reaches nothing until a person opens something to it, or for good.
                 Some(need) if need.is_linked_with(&linked, manifest) => ImportState::Powerless,
                 _ => ImportState::Refused,
             };
             let has_none = |need: &ImportRequirement| {
-                // Types alone.
+                // The plugin has it because of its kind, or uses its types alone.
                 need.comes_with_kind(&grant, manifest) || *need == ImportRequirement::WasiClock && !manifest.wasi
             };
             let need = need.filter(|need| !has_none(need));

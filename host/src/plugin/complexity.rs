@@ -1,8 +1,8 @@
-//! Counts in one pass over a component the work that it makes for a validator and a compiler, before either begins.
+//! Counts, in one pass over a component, the work that it causes for a validator and a compiler, before either begins.
 //!
-//! Both take memory and time that grow faster than the bytes: a component of 700 bytes can ask for a billion instances, and
-//! one function of 20 kB for gigabytes of compiler memory. Nothing here is validated: an index that leads nowhere counts
-//! as nothing, since the validator refuses it afterwards.
+//! Both take memory and time that grow faster than the bytes: a component of 700 bytes can ask for a billion instances,
+//! and one function of 20 kB for gigabytes of compiler memory. This pass does not validate: an invalid index counts as
+//! nothing, since the validator refuses it afterwards.
 
 use wasmparser::{
     BinaryReaderError, BlockType, ComponentAlias, ComponentExternalKind, ComponentInstance, ComponentOuterAliasKind,
@@ -12,10 +12,11 @@ use wasmparser::{
 use super::component_error::ComponentError;
 use crate::limits;
 
-/// The counts of the part of a component that has been read. [`ComplexityCounter::count`] is given one payload after the other.
+/// The counts of the part of a component that has been read. Pass each payload to [`ComplexityCounter::count`] in
+/// order.
 #[derive(Default)]
 pub struct ComplexityCounter {
-    /// The modules and components that have not ended, from the outermost on.
+    /// The modules and components that have not ended, the outermost first.
     open: Vec<BinaryScope>,
     modules: usize,
     components: usize,
@@ -31,35 +32,35 @@ enum BinaryScope {
     Component(ComponentCounts),
 }
 
-/// A core module as far as it has been read.
+/// The counts of a core module as far as it has been read.
 #[derive(Default)]
 struct CoreModuleCounts {
     types: Vec<SignatureArity>,
-    /// The type of each function: imported ones first.
+    /// The type of each function, imported ones first.
     functions: Vec<SignatureArity>,
-    /// Functions among them that are imported or whose body has been read.
+    /// The number of functions that are imported or whose body has been read.
     bodies: usize,
-    /// The most values of any of its types.
+    /// The largest number of values in any of its types.
     widest: usize,
 }
 
-/// The number of values that a function or a block takes and gives.
+/// The number of values that a function or a block takes and returns.
 #[derive(Clone, Copy, Default)]
 struct SignatureArity {
     params: usize,
     results: usize,
 }
 
-/// A component as far as it has been read.
+/// The counts of a component as far as it has been read.
 #[derive(Default)]
 struct ComponentCounts {
-    /// One entry for each component in its index space.
+    /// The counts of each component in its index space.
     components: Vec<InstanceCounts>,
-    /// Made by one instance of it.
+    /// The instances that one instance of this component makes.
     makes: InstanceCounts,
 }
 
-/// The instances that come of one instance of a component, those of all components in it included.
+/// The number of instances that one instance of a component makes, including those of all nested components.
 #[derive(Clone, Copy, Default)]
 struct InstanceCounts {
     core: usize,
@@ -73,11 +74,11 @@ impl InstanceCounts {
     }
 }
 
-/// Why counting has ended.
+/// The reason why counting stopped.
 pub enum ComplexityError {
     /// The bytes cannot be read.
     Broken(BinaryReaderError),
-    /// A bound has been passed.
+    /// A bound was exceeded.
     Refused(ComponentError),
 }
 
@@ -98,7 +99,7 @@ impl ComplexityCounter {
     ///
     /// # Errors
     ///
-    /// [`ComplexityError`] at the first payload that cannot be read or passes one of the bounds in [`limits`].
+    /// [`ComplexityError`] at the first payload that cannot be read or exceeds one of the bounds in [`limits`].
     pub fn count(&mut self, payload: &Payload<'_>) -> Result<(), ComplexityError> {
         let is_structure = !matches!(
             payload,
@@ -234,7 +235,7 @@ impl ComponentCounts {
             Payload::ComponentExportSection(section) => {
                 for export in section.clone() {
                     let export = export?;
-                    // What is exported is in the index space once more.
+                    // An export adds an entry to the index space.
                     if export.kind == ComponentExternalKind::Component {
                         self.components.push(self.component(export.index));
                     }
@@ -293,7 +294,8 @@ impl CoreModuleCounts {
                 if may_be_deep(body.as_bytes(), locals) {
                     check_blocks(body, locals)?;
                 }
-                // No instruction of one byte moves more values than the widest type has: most functions need no look.
+                // No instruction of one byte moves more values than the widest type has, so most functions need no
+                // closer look.
                 if body.range().len().saturating_mul(self.widest.max(1)) > limits::FUNCTION_VALUES {
                     at_most("values moved by one function", self.values_moved(body, own)?, limits::FUNCTION_VALUES)?;
                 }
@@ -307,10 +309,10 @@ impl CoreModuleCounts {
         self.types.get(index as usize).copied().unwrap_or_default()
     }
 
-    /// The values that the blocks, branches and calls of a function take and give, each as often as it stands there, and each
-    /// target of a branch for itself: a compiler keeps all of them at once.
+    /// Returns the number of values that the blocks, branches and calls of a function take and return. Each occurrence
+    /// counts, and so does each target of a branch, since a compiler keeps all of them at once.
     fn values_moved(&self, body: &FunctionBody<'_>, own: SignatureArity) -> Result<usize, BinaryReaderError> {
-        // The values that a branch to each open block carries, from the outermost on.
+        // The number of values that a branch to each open block carries, the outermost first.
         let mut labels = vec![own.results];
         let mut moved = 0_usize;
         let block = |of: BlockType| match of {
@@ -361,14 +363,14 @@ impl CoreModuleCounts {
     }
 }
 
-/// Returns `true` if a function may have too many blocks or loops. Each of them has its opcode among the bytes: most functions
-/// need no look at their instructions.
+/// Returns `true` if a function may have too many blocks or loops. Counts opcode bytes, so most functions need no pass
+/// over their instructions.
 fn may_be_deep(bytes: &[u8], locals: usize) -> bool {
     const BLOCK: u8 = 0x02;
     const LOOP: u8 = 0x03;
     const IF: u8 = 0x04;
     const TRY_TABLE: u8 = 0x1f;
-    // Each has an opcode, a type and an end: a short function has no room for too many.
+    // Each block has an opcode, a type and an end: a short function has no room for too many.
     let room = bytes.len() / 3;
     if room <= limits::FUNCTION_LOOP_DEPTH && room.saturating_mul(locals) <= limits::FUNCTION_NESTED_LOOP_LOCALS {
         return false;
@@ -381,9 +383,9 @@ fn may_be_deep(bytes: &[u8], locals: usize) -> bool {
         || blocks.saturating_mul(locals) > limits::FUNCTION_BLOCK_LOCALS
 }
 
-/// Refuses a function with too many blocks or loops, in one another or for its locals.
+/// Refuses a function with too many blocks or loops, nested or in relation to its locals.
 fn check_blocks(body: &FunctionBody<'_>, locals: usize) -> Result<(), ComplexityError> {
-    // Of each open block, from the outermost on, whether it is a loop.
+    // For each open block, the outermost first: `true` if it is a loop.
     let mut open = Vec::new();
     let (mut blocks, mut loops, mut depth) = (0_usize, 0_usize, 0_usize);
     let of_locals = |count: usize| count.saturating_mul(locals);

@@ -1,4 +1,4 @@
-//! Why a file is not a plugin's component: what it is instead, and how its author comes to a component.
+//! Diagnosis of a file that is not a plugin's component: what it is instead, and how its author gets a component.
 
 use wasmparser::{BinaryReaderError, ComponentExternalKind, Parser, Payload, Validator, WasmFeatures};
 
@@ -8,11 +8,11 @@ use super::{
 };
 use crate::limits;
 
-/// Why bytes are not a plugin's component.
+/// The reason why bytes are not a plugin's component.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum ComponentError {
-    /// It is no binary of WebAssembly.
+    /// The file is not a WebAssembly binary.
     #[error("it is {what}")]
     NotWasm { what: String, mend: &'static str },
     #[error("it is a core module, not a component")]
@@ -23,7 +23,7 @@ pub enum ComponentError {
     CutOff { offset: usize, said: usize, there: usize },
     #[error("it is not a valid component: {message} (at byte {offset})")]
     Invalid { message: String, offset: usize },
-    /// The engine runs no component that has any of it.
+    /// The engine runs no component that uses any part of the async ABI.
     #[error(
         "it uses the async ABI of components, which this version of shelly-host does not run: {}",
         named(functions)
@@ -41,13 +41,13 @@ pub enum ComponentError {
     TooManyFunctions { count: usize, most: usize },
     #[error("it is too much work to compile: {count} {what}, at most {most}")]
     TooMuchWork { what: &'static str, count: usize, most: usize },
-    /// The instances that it makes cannot be counted before it runs.
+    /// The instances that the component makes cannot be counted before it runs.
     #[error("it hands modules or components to one another, and this host takes those alone that stand in place")]
     Parametric,
 }
 
 impl ComponentError {
-    /// What its author, or whoever laid it there, can do about it.
+    /// Returns a hint for the author, or for the person who installed the file.
     pub fn mend(&self) -> String {
         match self {
             Self::NotWasm { mend, .. } | Self::CoreModule { mend } => (*mend).into(),
@@ -90,14 +90,14 @@ fn named(functions: &[String]) -> String {
 }
 
 const MAGIC: &[u8] = b"\0asm";
-/// Version and layer of a core module.
+/// The version and layer of a core module.
 const CORE: (u16, u16) = (1, 0);
-/// Version and layer of a component.
+/// The version and layer of a component.
 const COMPONENT: (u16, u16) = (13, 1);
 
 const FOR_WASM: &str = "replace it with the component that the build made for a wasm32 target";
 
-/// Beginnings of files that people take for components: what each is, and what to do.
+/// The first bytes of files that are mistaken for components: the bytes, the kind of file, and a hint.
 const OTHER_FILES: [(&[u8], &str, &str); 9] = [
     (b"\x7fELF", "machine code (ELF), not WebAssembly", FOR_WASM),
     (b"MZ", "a program for Windows, not WebAssembly", FOR_WASM),
@@ -110,7 +110,7 @@ const OTHER_FILES: [(&[u8], &str, &str); 9] = [
     (b"package ", "WIT, not WebAssembly", "replace it with the component that was built from it"),
 ];
 
-/// Refuses what is no binary of WebAssembly, or of another version of it. A core module passes.
+/// Refuses bytes that are not a WebAssembly binary, or are one of another version. A core module passes.
 pub fn check_header(bytes: &[u8]) -> Result<(), ComponentError> {
     let Some(rest) = bytes.strip_prefix(MAGIC) else { return Err(not_wasm(bytes)) };
     let Some([version, more, layer, above]) = rest.first_chunk().copied() else {
@@ -126,7 +126,7 @@ fn not_wasm(bytes: &[u8]) -> ComponentError {
     if bytes.is_empty() {
         return ComponentError::NotWasm { what: "empty".into(), mend: "build or copy it again" };
     }
-    // Texts may begin with lines that say nothing.
+    // Text files may begin with comments.
     let mut text = bytes.trim_ascii_start();
     while text.starts_with(b";;") || text.starts_with(b"//") {
         let end = text.iter().position(|byte| *byte == b'\n').unwrap_or(text.len());
@@ -143,13 +143,13 @@ fn not_wasm(bytes: &[u8]) -> ComponentError {
     }
 }
 
-/// What bytes are that cannot be read or validated, whatever features are on.
+/// Returns the error for bytes that cannot be read or validated, whatever features are enabled.
 pub fn broken(bytes: &[u8], error: &BinaryReaderError) -> ComponentError {
     cut_off(bytes)
         .unwrap_or_else(|| ComponentError::Invalid { message: in_one_line(error.message()), offset: error.offset() })
 }
 
-/// What a component is that the engine refuses.
+/// Returns the error for a component that the validator refuses with the engine's features.
 pub fn refused(
     bytes: &[u8],
     imports: &[String],
@@ -173,24 +173,24 @@ pub fn refused(
     let exports: Vec<_> = exports.iter().map(|(name, _)| name.clone()).collect();
     let exported = ExportedFunctions::read(types.as_ref(), imports, &exports, &WitDocs::default()).unwrap_or_default();
     let functions: Vec<_> = exported.concurrent().map(str::to_owned).collect();
-    // Parts of a runtime for `async` functions, and without those features of their own.
+    // The features belong to a runtime for `async` functions, but are also used without such functions.
     if functions.is_empty() && missing.intersects(WasmFeatures::CM_ERROR_CONTEXT.union(WasmFeatures::CM_THREADING)) {
         return feature();
     }
     ComponentError::Async { functions }
 }
 
-/// A message with what it stands in before it, in one line.
+/// Joins the lines of a message, the context first, and shortens it.
 fn in_one_line(message: &str) -> String {
     let lines: Vec<_> = message.lines().map(str::trim).collect();
     crate::error::cut(&lines.join(": "), limits::NAME_SHOWN_CHARS * 4)
 }
 
-/// Where a file ends before the end of its last section, if it does.
+/// Returns the error for a file that ends before the end of its last section, if it does.
 fn cut_off(bytes: &[u8]) -> Option<ComponentError> {
     let mut at = 8;
     while at < bytes.len() {
-        // Each section has a number and its length.
+        // A section is its number, its length and its content.
         let Some((said, digits)) = leb128(&bytes[at + 1..]) else {
             let there = bytes.len() - at;
             return (there <= 5).then_some(ComponentError::CutOff { offset: at, said: there + 1, there });
@@ -205,7 +205,7 @@ fn cut_off(bytes: &[u8]) -> Option<ComponentError> {
     None
 }
 
-/// A number in seven bits a byte, and the bytes that it takes.
+/// Parses a LEB128 number of at most five bytes; returns it and its length.
 fn leb128(bytes: &[u8]) -> Option<(usize, usize)> {
     let mut number = 0_u64;
     for (at, byte) in bytes.iter().take(5).enumerate() {
@@ -217,7 +217,7 @@ fn leb128(bytes: &[u8]) -> Option<(usize, usize)> {
     None
 }
 
-/// What a core module lacks to be a component.
+/// Returns the error for a core module, with a hint how to make a component of it.
 pub fn core_module(bytes: &[u8]) -> ComponentError {
     let (mut has_wit, mut is_wasi, mut is_of_javascript) = (false, false, false);
     for payload in Parser::new(0).parse_all(bytes).map_while(Result::ok) {
@@ -251,7 +251,7 @@ pub fn core_module(bytes: &[u8]) -> ComponentError {
     ComponentError::CoreModule { mend }
 }
 
-/// What a valid component is that exports nothing that can be called.
+/// Returns the error for a valid component that exports nothing that can be called.
 pub fn no_kind(exports: &[(String, ComponentExternalKind)]) -> ComponentError {
     let is_wit =
         |kind: ComponentExternalKind| matches!(kind, ComponentExternalKind::Type | ComponentExternalKind::Component);

@@ -11,50 +11,50 @@ use crate::{
     error::{ErrorKind, Fault, Report, why_unreadable, without_number},
 };
 
-/// Why a plugin cannot be used.
+/// The reason why a plugin cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields are the facts in the sentence above them")]
 pub enum PluginError {
-    /// A file of its folder cannot be read.
+    /// A file of the plugin folder cannot be read.
     #[error("cannot read {}", path.display())]
     Unreadable { path: PathBuf, source: io::Error },
-    /// A link in a plugin's folder leads out of it.
+    /// A link in the plugin folder leads out of it.
     #[error("{} is a link that leads out of the plugin's folder", path.display())]
     LeadsOut { path: PathBuf },
-    /// The component is not the one that was checked.
+    /// The component has changed since it was checked.
     #[error("{} was changed after it was checked", path.display())]
     Changed { path: PathBuf },
-    /// A folder has no manifest.
+    /// The folder has no manifest.
     #[error("{} has no plugin.toml", folder.display())]
     NoManifest { folder: PathBuf },
-    /// A file is larger than is read.
+    /// A file is larger than the bound for reading it.
     #[error("{} has {size} bytes, at most {most} are read", path.display())]
     TooLarge { path: PathBuf, size: u64, most: u64 },
-    /// The manifest says something that it cannot.
+    /// The manifest is invalid.
     #[error("{} has a mistake", path.display())]
     Manifest { path: PathBuf, message: String },
-    /// The WIT file beside the component cannot be read.
+    /// The WIT file beside the component is invalid.
     #[error("{} has a mistake", path.display())]
     Wit { path: PathBuf, message: String },
-    /// The component's file is not a component of this contract.
+    /// The file is not a component of this contract.
     #[error("{} is not a plugin's component", path.display())]
     Component { path: PathBuf, source: ComponentError },
-    /// Manifest and component disagree.
+    /// The kinds in the manifest differ from those that the component exports.
     #[error("plugin `{id}`: plugin.toml says its kinds are [{said}], but its component exports [{exported}]")]
     KindsDiffer { id: String, said: String, exported: String },
-    /// It imports an interface that this version does not provide.
+    /// The component imports an interface that this version does not provide.
     #[error("plugin `{id}` imports `{import}`, which this version of shelly-host does not provide")]
     ImportUnsupported { id: String, import: String },
-    /// It imports something that its manifest does not ask for.
+    /// The component imports an interface that its manifest does not ask for.
     #[error("plugin `{id}` imports `{import}`, but {} does not ask for it", manifest_of(*is_lone))]
     NotAskedFor { id: String, import: String, line: &'static str, is_lone: bool },
-    /// It imports what only plugins of another kind have.
+    /// The component imports an interface that only plugins of another kind have.
     #[error("plugin `{id}` imports `{import}`, which only a plugin of kind {} has", one_of(kinds))]
     OfAnotherKind { id: String, import: String, kinds: Vec<PluginKind>, is_lone: bool },
-    /// Two folders hold a plugin of one id.
+    /// Two folders hold plugins with the same id.
     #[error("two plugins have the id `{id}`")]
     SameId { id: String, first: PathBuf, second: PathBuf },
-    /// The agent does not give what it needs.
+    /// The agent, or a ceiling above it, does not grant a capability that the plugin needs.
     #[error("plugin `{id}` needs `{}`, which {} does not {}", missing.capability, giver(agent, place, *withheld), giving(*withheld))]
     NotGranted {
         id: String,
@@ -64,28 +64,28 @@ pub enum PluginError {
         import: String,
         missing: Box<MissingCapability>,
     },
-    /// A folder that the agent grants is not there.
+    /// A folder that the agent grants cannot be opened.
     #[error("{} grants plugin `{id}` the folder {}, which cannot be opened", user(agent), path.display())]
     NoFolder { id: String, agent: String, path: PathBuf, message: String },
-    /// The engine does not take the component.
+    /// The engine rejects the component.
     #[error("plugin `{id}` cannot be made ready to run")]
     NotRunnable { id: String, message: String },
-    /// The process that validates and compiles it came to no answer.
+    /// The process that validates and compiles the component gave no answer, or exceeded its limits.
     #[error("plugin `{id}` was not compiled")]
     NotCompiled { id: String, failure: CompileFailure },
-    /// It failed when it was tried at load.
+    /// The plugin failed in the probe at load.
     #[error("plugin `{id}` failed when it was tried")]
     Probe { id: String, fault: Fault, log: Vec<String> },
-    /// An effect lies there without a manifest.
+    /// An effect has no manifest.
     #[error("plugin `{id}` is an effect without a plugin.toml, which says when it is called")]
     EffectAlone { id: String },
-    /// Its manifest says of its functions what cannot be.
+    /// The manifest configures the functions in an impossible way.
     #[error("plugin `{id}`: its functions cannot be tools as {}", as_said(*is_lone))]
     Functions { id: String, message: String, is_lone: bool },
-    /// None of its functions can be a tool.
+    /// None of the functions can be a tool.
     #[error("plugin `{id}` has no function that can be a tool")]
     NoFunction { id: String, why: String },
-    /// Its tools are not acceptable.
+    /// The tools of the plugin are not acceptable.
     #[error("plugin `{id}` has a tool that cannot be offered to a model")]
     BadTool { id: String, message: String },
 }
@@ -93,7 +93,7 @@ pub enum PluginError {
 const AUTHOR: &str = "this is a mistake in the plugin: tell its author, or leave the plugin out";
 
 impl PluginError {
-    /// As a person reads it.
+    /// Returns the report for a person: message, causes and hint.
     pub fn report(&self) -> Report {
         let report = Report::new(ErrorKind::Plugin, self.to_string());
         match self {
@@ -146,7 +146,7 @@ impl PluginError {
                     "remove one of them, or give it another id: in its plugin.toml, or, if it has none, by the name of its file",
                 ),
             Self::NotGranted { place, import, missing, .. } => {
-                // Of the several interfaces that come with one, the one that is meant.
+                // Several interfaces come with one capability: name the one that matters.
                 let import = match missing.capability.as_str() {
                     "files" => "wasi:filesystem",
                     "http" if import.starts_with("wasi:") => "wasi:http",
@@ -190,23 +190,24 @@ impl PluginError {
     }
 }
 
-/// As what functions were meant to be tools.
+/// Returns the source of the tool names, for a message: the functions themselves, or `plugin.toml`.
 fn as_said(is_lone: bool) -> &'static str {
     if is_lone { "they are" } else { "its plugin.toml says" }
 }
 
-/// What says something of a plugin, or would have to.
+/// Returns the name of the manifest for a message, or of the component that has none.
 fn manifest_of(is_lone: bool) -> &'static str {
     if is_lone { "a component without a plugin.toml" } else { "its plugin.toml" }
 }
 
-/// `tool`, or `effect` or `tool`.
+/// Joins kinds for a message: `tool`, or `effect` or `tool`.
 fn one_of(kinds: &[PluginKind]) -> String {
     let kinds: Vec<_> = kinds.iter().map(|kind| format!("`{kind}`")).collect();
     kinds.join(" or ")
 }
 
-/// Who would have to give it: whoever the plugin serves, or the ceiling above them.
+/// Returns the party that would have to grant the capability: the agent or model that uses the plugin, or the ceiling
+/// above it.
 fn giver(agent: &str, place: &str, withheld: bool) -> String {
     if withheld { format!("`{place}`") } else { user(agent) }
 }
@@ -215,7 +216,7 @@ fn giving(withheld: bool) -> &'static str {
     if withheld { "allow" } else { "grant it" }
 }
 
-/// Whom a plugin serves: an agent, or a model, whose name is its place in the config.
+/// Returns the user of a plugin: an agent, or a model, which is named by its place in the config.
 fn user(agent: &str) -> String {
     agent
         .strip_prefix("providers.")

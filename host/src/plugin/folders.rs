@@ -1,4 +1,4 @@
-//! The folders that a plugin is given.
+//! The folders that a plugin is granted: opening them, and resolving paths in them.
 
 use std::{
     io,
@@ -18,26 +18,26 @@ use crate::{
     change::{ChangeError, ChangePath},
 };
 
-/// What a plugin sees a folder as.
+/// A folder of this machine, and the name under which a plugin sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FolderMount {
-    /// The folder on this machine, absolute, without links and `..`: what it leads to is compared with grants.
+    /// The folder on this machine, absolute, without links and `..`: grants are compared with the resolved path.
     pub path: PathBuf,
-    /// Its name for the plugin.
+    /// The name under which the plugin sees the folder.
     pub name: String,
 }
 
-/// Folders that a plugin was given, opened.
+/// The opened folders of a plugin.
 #[derive(Clone, Default)]
 pub(super) struct PreopenedFolders {
     pub context: WasiFilesystemCtx,
-    /// What is done in them without waiting.
+    /// File operations in the folders that complete without waiting.
     pub at_once: NonblockingFiles,
-    /// Shared by all calls of the plugin.
+    /// Limits concurrent opens; shared by all calls of the plugin.
     pub opening: FileOpenLimiter,
 }
 
-/// Opens what of the mounts was granted.
+/// Opens the granted parts of the mounts.
 pub(super) fn open(package: &PluginPackage, settings: &PluginSettings) -> Result<PreopenedFolders, PluginError> {
     let granted = settings.granted(&package.manifest).files;
     if granted.is_empty() {
@@ -56,7 +56,7 @@ pub(super) fn open(package: &PluginPackage, settings: &PluginSettings) -> Result
                 door.map(drop).map_err(|error| io::Error::other(format!("{error:#}")))
             });
             match opened {
-                // A part of a folder, which a ceiling names: there is nothing in it.
+                // A part of a folder that a ceiling names: if it does not exist, there is nothing in it to reach.
                 Err(error) if error.kind() == io::ErrorKind::NotFound && path != mount.path => {}
                 opened => opened.map_err(|error| PluginError::NoFolder {
                     id: package.manifest.id.clone(),
@@ -70,8 +70,8 @@ pub(super) fn open(package: &PluginPackage, settings: &PluginSettings) -> Result
     Ok(PreopenedFolders { context: wasi.build().filesystem().clone(), at_once, opening: FileOpenLimiter::default() })
 }
 
-/// Where a path is that a plugin names in a proposal: below the widest of its folders in which it lies. Reading there is
-/// enough to propose.
+/// Resolves a path that a plugin names in a proposal. The root of the result is the widest granted folder that contains
+/// the path. Read access is enough to propose.
 pub(super) fn place(settings: &PluginSettings, granted: &Grant, path: &str) -> Result<ChangePath, ChangeError> {
     let outside = || ChangeError::Outside { shown: path.chars().take(200).flat_map(char::escape_debug).collect() };
     let real = place_in(&settings.mounts, path).ok_or_else(outside)?;
@@ -81,9 +81,9 @@ pub(super) fn place(settings: &PluginSettings, granted: &Grant, path: &str) -> R
     ChangePath::new(folder, below, path)
 }
 
-/// What a path of a plugin stands for: that in the folder with the longest name that it begins with.
+/// Resolves a path of a plugin to a path of this machine: the longest mount name that is a prefix of it decides.
 fn place_in(mounts: &[FolderMount], path: &str) -> Option<PathBuf> {
-    // `..` leads nowhere: it would have to be resolved with the links before it.
+    // `..` is refused: it would have to be resolved together with the links before it.
     let plain = |path: &str| -> Option<PathBuf> {
         let parts = Path::new(path).components().filter(|part| *part != Component::CurDir);
         parts.map(|part| (part != Component::ParentDir).then_some(part.as_os_str())).collect()
@@ -92,13 +92,13 @@ fn place_in(mounts: &[FolderMount], path: &str) -> Option<PathBuf> {
     let below = mounts.iter().filter_map(|mount| {
         let name = plain(&mount.name)?;
         let below = path.strip_prefix(&name).ok()?;
-        // A name that is empty begins what is relative alone.
+        // An empty name is a prefix of relative paths alone.
         (below.is_relative()).then(|| (name.as_os_str().len(), mount.path.join(below)))
     });
     below.max_by_key(|(length, _)| *length).map(|(_, path)| path)
 }
 
-/// What a plugin sees a part of a folder as.
+/// Returns the name under which a plugin sees a part of a mounted folder.
 fn name_below(mount: &FolderMount, path: &Path) -> String {
     match path.strip_prefix(&mount.path) {
         Ok(below) if !below.as_os_str().is_empty() && mount.name == "." => below.to_string_lossy().into_owned(),
@@ -107,8 +107,8 @@ fn name_below(mount: &FolderMount, path: &Path) -> String {
     }
 }
 
-/// Hands `open` a path to the folder that lies at `path` without following any link: what was compared with a grant is
-/// what is opened, whoever may put a link there in between.
+/// Calls `open` with a path to the folder at `path` without following any link, so that the opened folder is the one
+/// that was compared with the grant, even if a link is put there in between.
 #[cfg(target_os = "linux")]
 fn at_exactly(path: &Path, open: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
     use std::{os::fd::AsRawFd, path::Component};
@@ -126,7 +126,7 @@ fn at_exactly(path: &Path, open: impl FnOnce(&Path) -> io::Result<()>) -> io::Re
     open(Path::new(&format!("/proc/self/fd/{}", folder.as_raw_fd())))
 }
 
-/// The same as well as it can be done here: the path must lead to itself before and after it is opened.
+/// Opens the folder on systems without `openat` paths: `path` must resolve to itself before and after it is opened.
 #[cfg(not(target_os = "linux"))]
 fn at_exactly(path: &Path, open: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
     let check = || match path.canonicalize()? == path {

@@ -1,4 +1,4 @@
-//! A plugin bound to one agent: compared with the grant, linked to what was granted, tried once.
+//! Binding of a plugin to one agent: it is checked against the grant, linked to the granted imports, and probed once.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -37,41 +37,42 @@ use crate::{
     process::AllowedPrograms,
 };
 
-/// What an agent's config says of a plugin.
+/// The settings of a plugin for one agent, read from the config.
 #[derive(Debug, Clone)]
 pub struct PluginSettings {
-    /// The agent.
+    /// The name of the agent.
     pub agent: String,
-    /// Where in the config it stands, for hints: `agents.helper.plugins.read-files`.
+    /// The place of the plugin in the config, for hints: `agents.helper.plugins.read-files`.
     pub place: String,
-    /// The toolbox of the agent that it is of; none if the config names the plugin itself.
+    /// The toolbox of the agent that contains the plugin; `None` if the config names the plugin itself.
     pub toolbox: Option<&'static str>,
-    /// What the agent gives it.
+    /// The capabilities that the agent grants.
     pub grant: Grant,
-    /// The folders of the grant, and what the plugin sees each as.
+    /// The folders of the grant, and the name under which the plugin sees each.
     pub mounts: Vec<FolderMount>,
-    /// What a person may open to it while it works. Until then it reaches nothing of that.
+    /// The capabilities that a person may open to the plugin during a run. Until then the plugin reaches nothing
+    /// through them.
     pub ask: BTreeSet<PromptableCapability>,
-    /// What a person has opened to it beyond the grant. Its folders are among the mounts.
+    /// The capabilities that a person has opened beyond the grant. Their folders are among `mounts`.
     pub opened: Grant,
-    /// What bounds the agent: its own `use`, and whatever it was started under.
+    /// The bounds of the agent: its own `use`, and those under which it was started.
     pub ceiling: Ceiling,
     /// The plugin's own settings, a JSON object.
     pub params: Box<RawValue>,
-    /// What its calls may take.
+    /// The limits of the plugin's calls.
     pub limits: Limits,
-    /// What its failure as an effect or middleware means for a run; none: what its manifest says.
+    /// The policy when the plugin fails as an effect or middleware; `None` leaves it to the manifest.
     pub on_failure: Option<OnFailure>,
-    /// Where its key-value store is, if it is granted one.
+    /// The key-value stores, for a plugin that is granted one.
     pub stores: KvStores,
-    /// The credentials that it is granted, as far as they are there.
+    /// The credentials that the plugin is granted and that exist.
     pub credentials: Vec<Arc<Credential>>,
-    /// The programs that the config names: what it is granted is among them.
+    /// The programs that the config names; those granted to the plugin are among them.
     pub programs: AllowedPrograms,
 }
 
 impl PluginSettings {
-    /// Says what a person writes in the config to grant this line of capabilities: `http: [https://example.com]`.
+    /// Returns the hint how to grant this line of capabilities in the config: `http: [https://example.com]`.
     pub fn granted_by(&self, line: &str) -> String {
         match (self.toolbox, self.place.rsplit_once('.')) {
             (Some(name), Some((list, _))) => format!("`- {{name: {name}, {line}}}` under {list}"),
@@ -79,7 +80,7 @@ impl PluginSettings {
         }
     }
 
-    /// Where in the config its limits are raised: the entry of a toolbox has none.
+    /// Returns the place of the config where the plugin's limits are raised: the entry of a toolbox has no limits.
     pub(super) fn limits_place(&self) -> String {
         match self.toolbox {
             Some(_) => "at the top of the config".into(),
@@ -87,7 +88,7 @@ impl PluginSettings {
         }
     }
 
-    /// Of a plugin that is given nothing. `place` is where in the config it stands.
+    /// Returns the settings of a plugin without any grant. `place` is its place in the config.
     pub fn new(agent: impl Into<String>, place: impl Into<String>) -> Self {
         let params = RawValue::from_string("{}".into()).expect("it is JSON");
         let (agent, place, grant, mounts) = (agent.into(), place.into(), Grant::default(), Vec::new());
@@ -109,14 +110,15 @@ impl PluginSettings {
         }
     }
 
-    /// What a plugin has got: what it wants, is given, and its agent may have.
+    /// Returns the capabilities that the plugin has: those that it requests and that are granted or opened to it,
+    /// within the ceiling of its agent.
     pub fn granted(&self, manifest: &PluginManifest) -> Grant {
         let opened = self.ceiling.narrow_opened(&self.opened.meet(&manifest.wants.grant()));
         self.ceiling.narrow(&self.offered(manifest)).join(&opened)
     }
 
-    /// What it is linked to: what it has got, what reaches nothing until a person opens some of it, and files that it can do
-    /// without, of which there are none.
+    /// Returns the capabilities whose imports are linked: those that the plugin has, those that reach nothing until a
+    /// person opens them, and optional files, which reach nothing without a folder.
     pub(super) fn linked(&self, manifest: &PluginManifest) -> Grant {
         let openable = PromptableCapability::most(&self.ask).meet(&manifest.wants.grant());
         let mut linked = self.granted(manifest).join(&self.ceiling.narrow_opened(&openable));
@@ -126,19 +128,20 @@ impl PluginSettings {
         linked
     }
 
-    /// What it wants and is given.
+    /// Returns the requested capabilities that the agent grants, before the ceiling.
     fn offered(&self, manifest: &PluginManifest) -> Grant {
         self.grant.meet(&manifest.wants.grant())
     }
 
-    /// What it wants and has not got: the place of the config that would have to give it, and the line there.
+    /// Returns the requested capabilities that the plugin lacks: for each the place of the config that would have to
+    /// grant it, and the line to write there.
     pub fn refused(&self, manifest: &PluginManifest) -> Vec<(Arc<str>, MissingCapability)> {
         let place: Arc<str> = self.place.as_str().into();
         let missing = self.grant.missing(&manifest.wants).into_iter().map(|missing| (Arc::clone(&place), missing));
         missing.chain(self.ceiling.withheld(&self.offered(manifest))).collect()
     }
 
-    /// Of each capability that it wants, whether it has got it.
+    /// Returns one decision per requested capability: allowed or refused.
     pub fn decisions(&self, manifest: &PluginManifest) -> Vec<CapabilityDecision> {
         let plugin: Arc<str> = manifest.id.as_str().into();
         let decision =
@@ -150,8 +153,8 @@ impl PluginSettings {
         allowed.chain(refused.map(|(rule, missing)| decision(false, missing.line, rule))).collect()
     }
 
-    /// What a plugin wants and is not granted, in words for a person. What a ceiling withholds is withheld on purpose, and
-    /// is among the [decisions](Self::decisions).
+    /// Returns warnings for a person about requested capabilities that are not granted. A ceiling withholds on purpose:
+    /// what it withholds appears among the [decisions](Self::decisions) only.
     pub fn lacking(&self, manifest: &PluginManifest) -> Vec<String> {
         let (id, place) = (&manifest.id, &self.place);
         let missing = self.grant.missing(&manifest.wants).into_iter();
@@ -160,13 +163,14 @@ impl PluginSettings {
             ("models", manifest.models_are_optional),
             ("credentials", manifest.credentials_are_optional),
         ];
-        // A person is asked for these when they are needed.
+        // The host asks a person for these when the plugin needs them.
         let asked = |missing: &MissingCapability| self.ask.iter().any(|one| one.capability() == missing.capability);
         let is_optional = |missing: &MissingCapability| {
             manifest.wants_are_optional || optional.contains(&(missing.capability.as_str(), true)) || asked(missing)
         };
         let missing = missing.filter(|missing| !is_optional(missing));
-        // What stands under `plugins` is given no power unless it is named; under `effects` one that comes with the host is.
+        // Under `plugins` an effect has no powers unless the config names them; under `effects` a shipped one has those
+        // it wants.
         let agent = place.strip_suffix(&format!(".plugins.{id}"));
         let is_effect =
             manifest.kinds.contains(&PluginKind::Effect) && !manifest.kinds.iter().any(|kind| kind.is_middleware());
@@ -186,7 +190,7 @@ impl PluginSettings {
         lacking.collect()
     }
 
-    /// What is set for a plugin that has no use for it, in words for a person.
+    /// Returns warnings for a person about settings that the plugin has no use for.
     pub fn in_vain(&self, manifest: &PluginManifest) -> Vec<String> {
         let place = &self.place;
         let unwanted = self.grant.unwanted(&manifest.wants).into_iter();
@@ -201,24 +205,24 @@ impl PluginSettings {
         in_vain
     }
 
-    /// Whether a plugin can be bound with them: everything that it imports is granted, and the folders are there. Nothing
-    /// of it is run.
+    /// Checks that the plugin can be bound with these settings: every import is granted, and the folders exist. Runs no
+    /// code of the plugin.
     ///
     /// # Errors
     ///
-    /// [`PluginError`]: what [`Plugin::load`] would say.
+    /// The [`PluginError`] that [`Plugin::load`] would return.
     pub fn check(&self, package: &PluginPackage) -> Result<(), PluginError> {
         check_grant(package, self)?;
         folders::open(package, self).map(drop)
     }
 }
 
-/// To offer tools an effect needs the power `provide-tools`.
+/// Returns `true` unless the plugin is an effect with tools that lacks the power `provide-tools`.
 fn offers_tools(manifest: &PluginManifest, grant: &Grant) -> bool {
     !manifest.is_effect_with_tools() || grant.powers.contains(&Power::ProvideTools)
 }
 
-/// A plugin bound to one agent. What it can reach was decided when it was linked.
+/// A plugin bound to one agent. Its reach is fixed when it is linked.
 pub struct Plugin {
     pub(super) id: Arc<str>,
     pub(super) package: Arc<PluginPackage>,
@@ -227,27 +231,27 @@ pub struct Plugin {
     pub(super) reach: PluginToolConcurrency,
     pub(super) on_failure: OnFailure,
     pub(super) engine: Arc<PluginEngine>,
-    /// The engine keeps it for others as long as somebody has it.
+    /// Keeps the code alive: the engine holds it weakly.
     component: Arc<Component>,
     pub(super) pre: InstancePre<PluginState>,
     pub(super) kinds: KindIndices,
     pub(super) config: Arc<str>,
     pub(super) limits: Arc<Limits>,
     pub(super) share: Arc<PluginQuota>,
-    /// The places among all calls that one call takes.
+    /// The number of permits among all calls that one call takes.
     pub(super) places: u32,
     pub(super) files: PreopenedFolders,
     pub(super) kv: Option<Arc<KvBinding>>,
     egress: Option<Egress>,
     specs: Arc<[Arc<ToolSpec>]>,
-    /// Of kind `functions`: where they are.
+    /// The indices of the functions that are tools, for kind `functions`.
     pub(super) functions: Arc<FunctionIndices>,
 }
 
-/// Where in a component its own functions are; found once.
+/// The export indices of a component's own functions, looked up once.
 pub(super) type FunctionIndices = BTreeMap<functions::FunctionPath, ComponentExportIndex>;
 
-/// Where in the component the functions of each kind are; found once.
+/// The export indices of each kind, looked up once.
 pub(super) struct KindIndices {
     pub tool: Option<exports::tool::GuestIndices>,
     pub effect: Option<exports::effect::GuestIndices>,
@@ -280,7 +284,7 @@ impl KindIndices {
         })
     }
 
-    /// Loads every kind, which checks the types of its functions; gives the tools.
+    /// Loads every kind, which checks the types of its functions; returns the tool interface.
     fn load(
         &self,
         store: &mut Store<PluginState>,
@@ -301,7 +305,8 @@ impl Plugin {
     ///
     /// # Errors
     ///
-    /// [`PluginError`]: a capability that it needs is not granted, it does not fit the contract, it fails when tried.
+    /// [`PluginError`] if a capability that the plugin needs is not granted, the component does not fit the contract,
+    /// or the probe fails.
     pub async fn load(
         engine: &Arc<PluginEngine>,
         package: &Arc<PluginPackage>,
@@ -314,7 +319,7 @@ impl Plugin {
         Ok(plugin)
     }
 
-    /// Links a component to what its settings give it, and to nothing else.
+    /// Links a component to the capabilities that its settings give it, and to nothing else.
     fn bind(
         engine: &Arc<PluginEngine>,
         package: &Arc<PluginPackage>,
@@ -350,57 +355,58 @@ impl Plugin {
         })
     }
 
-    /// The same plugin under one more ceiling: for an agent that another one starts. It is linked anew, to less.
+    /// Returns this plugin under one more ceiling, for an agent that is started by another agent. It is linked again,
+    /// with fewer capabilities.
     ///
     /// # Errors
     ///
-    /// [`PluginError::NotGranted`] if it cannot do without what is taken away, [`PluginError::NoFolder`] if a folder has
-    /// gone.
+    /// [`PluginError::NotGranted`] if the plugin needs a capability that the ceiling withholds,
+    /// [`PluginError::NoFolder`] if a folder no longer exists.
     pub fn under(self: &Arc<Self>, ceiling: &Ceiling) -> Result<Arc<Self>, PluginError> {
         let settings =
             PluginSettings { ceiling: self.settings.ceiling.meet(ceiling), ..PluginSettings::clone(&self.settings) };
-        // One to which something may be opened must know under which ceiling.
+        // A plugin that a person can open something to must carry the new ceiling, even if its grant stays the same.
         if settings.ask.is_empty() && settings.granted(&self.package.manifest) == self.grant {
             return Ok(Arc::clone(self));
         }
         check_grant(&self.package, &settings)?;
         let mut narrowed = Self::bind(&self.engine, &self.package, Arc::new(settings), &self.component)?;
         narrowed.files.opening = self.files.opening.clone();
-        // It is still one plugin, with one share of what there is.
+        // It remains one plugin with one quota.
         Ok(Arc::new(Self { specs: Arc::clone(&self.specs), share: Arc::clone(&self.share), ..narrowed }))
     }
 
-    /// The same plugin with what a person has opened to it while it works: it reaches more, through the same interfaces. What
-    /// of it the agent may not have, or the plugin does not ask for, stays shut.
+    /// Returns this plugin with capabilities that a person has opened during the run: it reaches more, through the same
+    /// interfaces. The ceiling of the agent and the requests of the manifest still bound what is opened.
     ///
     /// # Errors
     ///
-    /// [`PluginError::NoFolder`] if a folder has gone.
+    /// [`PluginError::NoFolder`] if a folder no longer exists.
     pub fn with_opened(self: &Arc<Self>, opened: &Grant, mounts: &[FolderMount]) -> Result<Arc<Self>, PluginError> {
         let mut settings = PluginSettings::clone(&self.settings);
         settings.opened = settings.opened.join(opened);
         settings.mounts.extend(mounts.iter().cloned());
         let mut wider = Self::bind(&self.engine, &self.package, Arc::new(settings), &self.component)?;
         wider.files.opening = self.files.opening.clone();
-        // What it sends is counted together with what it has sent.
+        // Requests after the change count towards the same limits as those before it.
         wider.egress = self.egress.as_ref().map(|egress| egress.for_requests(wider.grant.http.clone()));
         Ok(Arc::new(Self { specs: Arc::clone(&self.specs), share: Arc::clone(&self.share), ..wider }))
     }
 
-    /// Who sends the requests of one of its calls; nobody if it may send none.
+    /// Returns the HTTP client of one call; `None` if the plugin may send no requests.
     pub(super) fn asker(&self, cx: &RunCx) -> Option<PluginHttpClient> {
         let (cx, plugin) = (cx.clone(), Arc::clone(&self.id));
         let egress = self.egress.clone()?;
         Some(PluginHttpClient { egress, cx, plugin, idle: None, nobody_listens: Arc::default() })
     }
 
-    /// The programs that one of its calls may have run.
+    /// Returns the programs that one call may run; `None` if there are none.
     pub(super) fn programs(&self) -> Option<AllowedPrograms> {
         let granted = &self.grant.programs;
         (!granted.is_empty()).then(|| self.settings.programs.only(|name| granted.contains(name)))
     }
 
-    /// Where a path is that it names in a proposal, if it may propose anything.
+    /// Resolves a path that the plugin names in a proposal, if it may propose changes.
     pub(super) fn place(&self, path: &str) -> Result<ChangePath, Fault> {
         if !self.grant.powers.contains(&Power::ProposeFiles) {
             let place = &self.settings.place;
@@ -414,44 +420,45 @@ impl Plugin {
         Ok(folders::place(&self.settings, &self.grant, path)?)
     }
 
-    /// Which places the calls of its tools take: who sends requests waits for servers, who has programs run for those.
+    /// Returns the lane of the plugin's tool calls: [`Lane::Stream`] if they may wait for servers or programs,
+    /// otherwise [`Lane::Step`].
     pub(super) fn lane(&self) -> Lane {
         if self.egress.is_some() || !self.grant.programs.is_empty() { Lane::Stream } else { Lane::Step }
     }
 
-    /// Its id.
+    /// Returns the plugin's id.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// What it was given, and by whom.
+    /// Returns the settings that the plugin was bound with.
     pub fn settings(&self) -> &PluginSettings {
         &self.settings
     }
 
-    /// Its tools, as it described them.
+    /// Returns the plugin's tools, as it described them.
     pub fn tools(&self) -> &Arc<[Arc<ToolSpec>]> {
         &self.specs
     }
 
-    /// What it is.
+    /// Returns the package that the plugin was bound from.
     pub fn package(&self) -> &PluginPackage {
         &self.package
     }
 
-    /// Whether its tools are offered to a model: to those of an effect the agent must give the power `provide-tools`.
+    /// Returns `true` if the plugin's tools are offered to a model: an effect needs the power `provide-tools` for that.
     pub fn offers_tools(&self) -> bool {
         offers_tools(&self.package.manifest, &self.grant)
     }
 
-    /// What it has got of what it wants.
+    /// Returns the capabilities that the plugin has.
     pub fn grant(&self) -> &Grant {
         &self.grant
     }
 
-    /// Instantiates it once and loads every kind that it exports, so that a component that does not fit the contract is
-    /// found now and not in the middle of a run; and asks for its tools. Only log and config work meanwhile, and WASI's
-    /// base without any power.
+    /// Instantiates the plugin once, loads every kind that it exports and asks for its tools, so that a component that
+    /// does not fit the contract is found at load and not in the middle of a run. Meanwhile only log, config and the
+    /// powerless WASI base are linked.
     async fn probe(&self, component: &Component, agent: &str) -> Result<Arc<[Arc<ToolSpec>]>, PluginError> {
         let known = self.engine.specs(self.package.digest, &self.config);
         let id = || self.id.to_string();
@@ -470,7 +477,7 @@ impl Plugin {
         let setup = CallSetup { function: PROBE, time: self.limits.probe_time, lane: Lane::Step, input: 0 };
         let kinds = &self.kinds;
         let asking = async {
-            // The stream of what it logs ends with this.
+            // `cx` ends here, and with it the stream of log events.
             let cx = cx;
             let asked = self.call_on(
                 &pre,
@@ -479,7 +486,7 @@ impl Plugin {
                 |_| {},
                 async |store, instance| {
                     match kinds.load(store, instance) {
-                        // It did not crash: it is not what it says.
+                        // Not a crash: the exports differ from what the component claims.
                         Err(mismatch) => Ok(Ok(Err(mismatch))),
                         Ok(Some(tool)) if known.is_none() => Ok(tool.call_specs(store).await?.map(Ok)),
                         Ok(_) => Ok(Ok(Ok(vec![]))),
@@ -490,7 +497,7 @@ impl Plugin {
         };
         let (asked, log) = tokio::join!(asking, last_logged(stream));
         let asked = asked.map_err(|fault| PluginError::Probe { id: id(), fault, log })?.map_err(not_runnable)?;
-        // The same component may stand in two folders, whose manifests make other tools of its functions.
+        // The same component may be in two folders whose manifests make different tools of its functions.
         if self.package.manifest.kinds.contains(&PluginKind::Functions) {
             return Ok(self.package.offer.specs());
         }
@@ -503,7 +510,7 @@ impl Plugin {
     }
 }
 
-/// The last entries that a plugin wrote to the log.
+/// Returns the last entries that the plugin wrote to the log.
 async fn last_logged(mut stream: EventStream) -> Vec<String> {
     let mut last = VecDeque::new();
     while let Some(event) = stream.next().await {
@@ -517,7 +524,7 @@ async fn last_logged(mut stream: EventStream) -> Vec<String> {
     last.into()
 }
 
-/// The way out of a plugin: to what it has got, which may be nothing yet.
+/// Returns the egress client of a plugin, restricted to its grant, which may be empty so far.
 fn egress(granted: &Grant, settings: &PluginSettings, limits: &Limits) -> Egress {
     let is_granted = |credential: &&Arc<Credential>| granted.credentials.contains(credential.name());
     let credentials = || settings.credentials.iter().filter(is_granted).cloned().collect();
@@ -530,7 +537,7 @@ fn egress(granted: &Grant, settings: &PluginSettings, limits: &Limits) -> Egress
     Egress::new(granted.http.clone(), credentials(), limits)
 }
 
-/// Where the functions are that are tools.
+/// Looks up the exports of the functions that are tools.
 fn find_functions(package: &PluginPackage, component: &Component) -> wasmtime::Result<FunctionIndices> {
     let calls = package.offer.tools.iter().filter(|tool| matches!(tool.function.act, FunctionAction::Call));
     let index = |path: &functions::FunctionPath| {
@@ -540,12 +547,12 @@ fn find_functions(package: &PluginPackage, component: &Component) -> wasmtime::R
     calls.map(|tool| Ok((tool.function.path.clone(), index(&tool.function.path)?))).collect()
 }
 
-/// The engine does not see a function that the component exports.
+/// Returns the error for an exported function that the engine does not find.
 pub(super) fn no_function(path: &functions::FunctionPath) -> wasmtime::Error {
     wasmtime::format_err!("it exports no function `{path}`")
 }
 
-/// Everything that the component imports was granted: told here, because the engine's own message misleads.
+/// Checks that every import of the component is linked. Reported here because the engine's own message misleads.
 fn check_grant(package: &PluginPackage, settings: &PluginSettings) -> Result<(), PluginError> {
     let manifest = &package.manifest;
     let linked = settings.linked(manifest);
@@ -565,13 +572,13 @@ fn check_grant(package: &PluginPackage, settings: &PluginSettings) -> Result<(),
     Ok(())
 }
 
-/// The engine does not take the component.
+/// Returns the error for a component that the engine rejects.
 fn not_runnable(package: &PluginPackage, error: &wasmtime::Error) -> PluginError {
     PluginError::NotRunnable { id: package.manifest.id.clone(), message: format!("{error:#}") }
 }
 
-/// Returns the component as native code: what there is of it, or compiled now, in a process of its own or on a thread that
-/// serves nobody else.
+/// Returns the component as native code: already compiled, or compiled now, in a process of its own or on a blocking
+/// thread.
 async fn compile(engine: &Arc<PluginEngine>, package: &Arc<PluginPackage>) -> Result<Arc<Component>, PluginError> {
     let (id, digest) = (|| package.manifest.id.clone(), package.digest);
     let not_runnable = |error: wasmtime::Error| not_runnable(package, &error);
@@ -589,7 +596,7 @@ async fn compile(engine: &Arc<PluginEngine>, package: &Arc<PluginPackage>) -> Re
     }
 }
 
-/// Compiling, and reading what was compiled, keeps a core busy: not on a thread that serves others.
+/// Runs `work` on a blocking thread: compiling, and reading compiled code, keeps a core busy.
 async fn blocking<T: Send + 'static>(
     engine: &Arc<PluginEngine>,
     work: impl FnOnce(&PluginEngine) -> T + Send + 'static,
@@ -601,7 +608,7 @@ async fn blocking<T: Send + 'static>(
     }
 }
 
-/// The tools that a plugin says it has, if they can be offered.
+/// Converts the tools that a plugin describes, if they can be offered.
 fn check_specs(specs: Vec<super::bindings::types::ToolSpec>) -> Result<Arc<[Arc<ToolSpec>]>, String> {
     if specs.len() > limits::TOOLS_PER_PLUGIN {
         return Err(format!("it has {} tools, at most {} are taken", specs.len(), limits::TOOLS_PER_PLUGIN));

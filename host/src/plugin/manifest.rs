@@ -1,4 +1,4 @@
-//! `plugin.toml`: what a plugin says of itself.
+//! The manifest of a plugin, `plugin.toml`.
 
 mod file;
 
@@ -21,48 +21,49 @@ use crate::{
     limits,
 };
 
-/// The file's name in a plugin folder.
+/// The name of the manifest in a plugin folder.
 pub const FILE: &str = "plugin.toml";
 
-/// What a plugin says of itself; checked against the component when it is found.
+/// The manifest of a plugin. It is checked against the component when the component is read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PluginManifest {
-    /// 1 to 64 of `a-z 0-9 -`: unique among the plugins of a run.
+    /// 1 to 64 of `a-z 0-9 -`, unique among the plugins of a run.
     pub id: String,
-    /// Its own version.
+    /// The version of the plugin itself.
     pub version: String,
-    /// What it is for.
+    /// The purpose of the plugin.
     pub description: String,
-    /// The component's file name, in the same folder.
+    /// The file name of the component, in the same folder.
     pub component: String,
-    /// What it is; equals what the component exports.
+    /// The kinds of the plugin, equal to those that the component exports.
     pub kinds: Vec<PluginKind>,
-    /// What it asks for.
+    /// The capabilities that the plugin requests.
     pub wants: RequestedCapabilities,
-    /// Whether the base of WASI is linked, in which nothing has any power that is not granted: runtimes of other languages
-    /// import it whatever they do.
+    /// `true` if the powerless WASI base is linked: runtimes of other languages import it whatever the program does.
+    /// None of its interfaces has a power that is not granted.
     pub wasi: bool,
-    /// Whether it can do without all that it wants: nobody has said that it needs it.
+    /// `true` if the plugin can do without everything that it wants: the wants were derived from the imports of a
+    /// language runtime, and nobody declared them.
     pub wants_are_optional: bool,
-    /// When its effect wants to be called.
+    /// The phases in which its effect is called.
     pub phases: Vec<EffectPhase>,
-    /// Whether its effect shortens the conversation: such effects come before all others of an agent.
+    /// `true` if its effect shortens the conversation: such effects come before all others of an agent.
     pub shortens: bool,
-    /// Whether its run middleware looks at tasks alone: it is not called after a run, so that nothing waits for it.
+    /// `true` if its run middleware looks at tasks alone: it is not called after a run, so that nothing waits for it.
     pub before_only: bool,
-    /// What its failure as an effect or middleware means for a run where the config does not say.
+    /// The policy when it fails as an effect or middleware and the config sets none.
     pub on_failure: OnFailure,
-    /// The store that it is made for, if it wants one.
+    /// The scope of the store that it is made for, if it wants one.
     pub kv: KvScope,
-    /// Whether it can do without the models that it wants: then nobody is told that it has none.
+    /// `true` if it can do without the models that it wants: then nobody is warned that it has none.
     pub models_are_optional: bool,
-    /// The same of credentials.
+    /// `true` if it can do without the credentials that it wants.
     pub credentials_are_optional: bool,
-    /// The same of files: without any it runs with a file system that no folder is in.
+    /// `true` if it can do without the files that it wants: it then runs with a file system that contains no folder.
     pub files_are_optional: bool,
-    /// The names of its params, if it says them: a config that names another is refused before anything runs.
+    /// The names of its params, if declared: a config that names another one is refused before anything runs.
     pub params: Option<Vec<String>>,
-    /// Of kind `functions`: how its functions become tools.
+    /// The mapping of its functions to tools, for kind `functions`.
     pub functions: FunctionsManifest,
 }
 
@@ -71,7 +72,7 @@ impl PluginManifest {
     ///
     /// # Errors
     ///
-    /// [`PluginError`] that names the file and the place in it.
+    /// [`PluginError`] that names the file and, where known, the line.
     pub fn read(folder: &Path) -> Result<Self, PluginError> {
         let path = folder.join(FILE);
         let bytes = read_inside(&path, folder, limits::MANIFEST_BYTES).map_err(|error| match error {
@@ -85,20 +86,20 @@ impl PluginManifest {
         Self::parse(&text).map_err(|message| PluginError::Manifest { path, message: with_line(&text, message) })
     }
 
-    /// Whether it is tools for a model, and nothing else.
+    /// Returns `true` if the plugin consists of tools for a model, and of nothing else.
     pub fn is_tools(&self) -> bool {
         self.kinds.iter().all(|kind| kind.is_tools())
     }
 
-    /// Whether it is an effect that has tools: it must be given the power to offer them.
+    /// Returns `true` if the plugin is an effect with tools, which needs the power to offer them.
     pub(super) fn is_effect_with_tools(&self) -> bool {
         offers_tools_as_effect(&self.kinds)
     }
 
-    /// What the manifest of a component without one would have to say.
+    /// Derives the manifest of a component that has none from its imports and exports.
     pub(super) fn of_anatomy(id: String, component: String, anatomy: &Anatomy) -> Self {
         let needs = |need| anatomy.imports.iter().any(|import| imports::need_of_import(import) == Some(need));
-        // Clocks and streams of WASI without what takes types from them are there to be used.
+        // WASI clocks and streams are there to be used, unless files or HTTP need their types.
         let takes_types = needs(ImportRequirement::Files) || needs(ImportRequirement::Http);
         let is_read = needs(ImportRequirement::WasiClock) || needs(ImportRequirement::Streams);
         let wasi =
@@ -142,7 +143,7 @@ impl PluginManifest {
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let file: ManifestFile = toml::from_str(text).map_err(|error| {
             let error = error.to_string();
-            // They stood there once.
+            // Earlier versions had the key there.
             let error = error
                 .replace("unknown field `powers`, expected `phases`", "unknown field `powers`: it belongs to [wants]");
             error.trim_end().to_owned()
@@ -238,19 +239,20 @@ fn is_id(id: &str) -> bool {
     (1..=64).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
 }
 
-/// The id of a component without a manifest: its file's name, with `-` in place of what an id cannot have.
+/// Returns the id of a component without a manifest: the name of its file, with `-` in place of characters that an id
+/// cannot have.
 pub(super) fn id_of_file(stem: &str) -> String {
     let allowed = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
     let id: String = stem.chars().map(allowed).take(64).collect();
     match id.trim_matches('-') {
         "" => "component".into(),
-        // That is how the host's own tools are told.
+        // `host` names the host's own tools.
         "host" => "host-component".into(),
         id => id.to_owned(),
     }
 }
 
-/// How functions become tools: only where there are functions.
+/// Builds the mapping of functions to tools; its keys are refused for a plugin without functions.
 fn said(
     only: Option<Vec<String>>,
     leave_out: Option<Vec<String>>,
@@ -277,7 +279,7 @@ fn said(
     }
 }
 
-/// Whoever sees the conversation has one, and says what it sees of it and what it does to it.
+/// Checks what the plugin wants of chat, powers and models against its kinds.
 fn check_chat(wants: &ManifestWants, kinds: &[PluginKind]) -> Result<(), String> {
     let has = |kind| kinds.contains(&kind);
     let (is_around_requests, sees_unasked) = (has(PluginKind::ModelMiddleware), imports::has_chat(kinds));
@@ -324,7 +326,8 @@ fn check_chat(wants: &ManifestWants, kinds: &[PluginKind]) -> Result<(), String>
     Ok(())
 }
 
-/// A step that waits for somebody else's server, or for a program, holds up the run: what it needs from there a tool or a model gets.
+/// Checks what the plugin wants of HTTP, credentials and programs against its kinds. A step must not wait for a server
+/// or a program, since the run waits for the step; tools and models may.
 fn check_network(wants: &ManifestWants, kinds: &[PluginKind]) -> Result<(), String> {
     let sends = !matches!(wants.http, ManifestHttpAccess::Any(false));
     if sends && !HTTP_KINDS.iter().any(|kind| kinds.contains(kind)) {
@@ -342,12 +345,12 @@ fn check_network(wants: &ManifestWants, kinds: &[PluginKind]) -> Result<(), Stri
 /// The kinds that may send HTTP requests.
 const HTTP_KINDS: [PluginKind; 3] = [PluginKind::Tool, PluginKind::Functions, PluginKind::Provider];
 
-/// Whether they are tools that an effect offers: that takes the power `provide-tools`.
+/// Returns `true` if the plugin is an effect that has tools, which takes the power `provide-tools`.
 fn offers_tools_as_effect(kinds: &[PluginKind]) -> bool {
     [PluginKind::Effect, PluginKind::Tool].iter().all(|kind| kinds.contains(kind))
 }
 
-/// The message with the line that it is about, if it begins with the name of a key that the text sets.
+/// Prefixes the message with the line number, if the message begins with the name of a key that the text sets.
 fn with_line(text: &str, message: String) -> String {
     let key = message.split(':').next().unwrap_or_default();
     let sets_it =

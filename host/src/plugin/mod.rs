@@ -1,12 +1,13 @@
-//! Plugins: WebAssembly components behind the contract in `wit/`. The only module that knows wasmtime and WIT types.
+//! Plugins: WebAssembly components behind the contract in `wit/`. The only module that uses wasmtime and WIT types.
 //!
-//! A plugin's way: [`PluginCatalog`] finds its folder, reads its [`PluginManifest`] and looks into the component without
-//! running it ([`Anatomy`]), once a [`ComponentCompiler`] has found it valid: the command line's does that, and compiles, in
-//! a process of its own for each component. [`Plugin::load`] binds it to one agent: it compares the imports with the [`Grant`],
-//! links those that were granted and no others, compiles (or takes the code from the cache), and asks it once for its
-//! tools. The adapters then make each kind the trait that the agent knows: a fresh store and instance for each call,
-//! under limits, dropped after it. A component that knows nothing of the contract has its exported functions as tools (the
-//! module `functions`); where those give handles an instance lasts as long as a run.
+//! [`PluginCatalog`] finds the folder of a plugin, reads its [`PluginManifest`] and reads the component without running
+//! it ([`Anatomy`]), once a [`ComponentCompiler`] has found the component valid. The compiler of the command line
+//! validates and compiles each component in a process of its own. [`Plugin::load`] binds the plugin to one agent: it
+//! compares the imports with the [`Grant`], links those that were granted and no others, compiles the component (or
+//! takes the code from the cache), and asks it once for its tools. The adapters then implement the trait of the agent
+//! or team for each kind: each call gets a fresh store and instance, under limits, and drops them afterwards. The
+//! exported functions of a component that does not use the contract become tools (module `functions`); if they pass
+//! handles, the instance lasts as long as the run.
 //!
 //! [`Grant`]: crate::capability::Grant
 
@@ -31,7 +32,7 @@ mod runtime;
 mod shipped_plugins;
 mod tool_concurrency;
 
-/// What paths of grants are made of before they are compared.
+/// Resolves a path of a grant, so that it can be compared with other paths.
 pub use crate::files::resolved;
 pub use adapter::{
     PluginCoordinator, PluginEffect, PluginModel, PluginModelMiddleware, PluginRunMiddleware, PluginTool,

@@ -1,4 +1,4 @@
-//! The component of a plugin on its way from a file to a [`PluginPackage`]: read, found valid by a compiler, looked into.
+//! A plugin between its file and a [`PluginPackage`]: its component is read, validated by a compiler, then inspected.
 
 use std::{
     borrow::Cow,
@@ -16,15 +16,15 @@ use super::{
 };
 use crate::{files, limits};
 
-/// A plugin whose component has not been looked into.
+/// A plugin whose component has not been inspected.
 pub(super) struct PluginCandidate<'a> {
-    /// `None` for a component alone.
+    /// `None` for a component file without a manifest.
     pub manifest: Option<Cow<'a, PluginManifest>>,
-    /// The folder, or the component alone.
+    /// The folder, or the component file without a folder.
     pub place: &'a Path,
 }
 
-/// The bytes of a component.
+/// The bytes of a component, and their digest.
 pub(super) struct ComponentBytes {
     pub bytes: Vec<u8>,
     pub digest: ComponentDigest,
@@ -51,7 +51,7 @@ impl<'a> PluginCandidate<'a> {
         self.manifest.as_ref().map_or_else(|| file_id(self.place), |manifest| manifest.id.clone())
     }
 
-    /// The file of the component.
+    /// Returns the path of the component file.
     pub fn path(&self) -> PathBuf {
         self.manifest.as_ref().map_or_else(|| self.place.to_owned(), |manifest| self.place.join(&manifest.component))
     }
@@ -64,7 +64,7 @@ impl<'a> PluginCandidate<'a> {
         Ok(ComponentBytes { digest: ComponentDigest::of(&bytes), bytes })
     }
 
-    /// Refuses a component that is too much work before a compiler is started for it.
+    /// Refuses a component that is too complex, before a compiler process is started for it.
     fn count(&self, component: &ComponentBytes) -> Result<(), PluginError> {
         let counted = ComponentSurvey::of(&component.bytes).map(drop);
         counted.map_err(|source| PluginError::Component { path: self.path(), source })
@@ -76,7 +76,7 @@ impl<'a> PluginCandidate<'a> {
         self.look_into(&component)
     }
 
-    /// Has a compiler find the component valid.
+    /// Has a compiler validate the component, unless its verdict is known.
     async fn admit(
         &self,
         component: &ComponentBytes,
@@ -113,7 +113,7 @@ impl<'a> PluginCandidate<'a> {
     }
 }
 
-/// The folder that a file lies in.
+/// Returns the folder that contains a file.
 fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
@@ -123,7 +123,7 @@ pub(crate) fn read_bounded(path: &Path, most: u64) -> Result<Vec<u8>, PluginErro
     read_at(path, path, most)
 }
 
-/// Reads the file at `real` in the same way; errors name it `path`.
+/// Reads the file at `real` like [`read_bounded`]; errors name it `path`.
 fn read_at(real: &Path, path: &Path, most: u64) -> Result<Vec<u8>, PluginError> {
     let unreadable = |source| PluginError::Unreadable { path: path.into(), source };
     let file = files::open(real).map_err(unreadable)?;
@@ -136,16 +136,16 @@ fn read_at(real: &Path, path: &Path, most: u64) -> Result<Vec<u8>, PluginError> 
     Ok(bytes)
 }
 
-/// Reads a file as [`read_bounded`] does. A link that leads out of `folder` is refused.
+/// Reads a file like [`read_bounded`]. A link that leads out of `folder` is refused.
 pub(super) fn read_inside(path: &Path, folder: &Path, most: u64) -> Result<Vec<u8>, PluginError> {
     let unreadable = |source| PluginError::Unreadable { path: path.into(), source };
-    // Most files are regular ones in the folder itself: nothing leads anywhere.
+    // Most files are regular ones in the folder itself, so there is no link to resolve.
     if path.parent() == Some(folder) && fs::symlink_metadata(path).is_ok_and(|there| there.is_file()) {
         return read_at(path, path, most);
     }
     let real = path.canonicalize().map_err(unreadable)?;
     match real.starts_with(folder.canonicalize().map_err(unreadable)?) {
-        // Without the links that have just been followed: they may lead elsewhere by now.
+        // Read the resolved path: the links that were just followed may lead elsewhere by now.
         true => read_at(&real, path, most),
         false => Err(PluginError::LeadsOut { path: path.into() }),
     }

@@ -1,4 +1,4 @@
-//! Plugins that come with the host, wherever a copy of one lies.
+//! Plugins that come with the host, and their recognition in any directory.
 
 use std::path::{Path, PathBuf};
 
@@ -50,8 +50,8 @@ pub const SHIPPED_PLUGINS: [&str; 41] = [
     "trim-tool-results",
 ];
 
-/// Returns `true` if a plugin in a folder is that of its id in one of these directories to the byte: the same component, and a
-/// manifest that says the same.
+/// Returns `true` if a plugin equals the plugin of its id in one of these directories: the same bytes of the component,
+/// and a manifest with the same content.
 pub(super) fn is_copy(manifest: &PluginManifest, digest: ComponentDigest, directories: &[PathBuf]) -> bool {
     directories.iter().any(|directory| {
         let folder = directory.join(&manifest.id);
@@ -61,7 +61,7 @@ pub(super) fn is_copy(manifest: &PluginManifest, digest: ComponentDigest, direct
     })
 }
 
-/// Returns how a person gets the plugins that come with the host, which are looked for in `directories`.
+/// Returns a hint on how to get the plugins that come with the host, which are looked up in `directories`.
 pub fn how_to_install(directories: &[PathBuf]) -> String {
     let installed = directories.iter().find(|directory| directory.ends_with(INSTALLED));
     let copy = installed.map(|directory| format!(", or copy that folder to {}", resolved(directory).display()));
@@ -71,10 +71,10 @@ pub fn how_to_install(directories: &[PathBuf]) -> String {
     )
 }
 
-/// Where packages of the program put its plugins, seen from the folder around the program's.
+/// The folder of the plugins in a binary package, relative to the parent of the program's folder.
 pub const INSTALLED: &str = "lib/shelly-host/plugins";
 
-/// Returns `true` if the place of a plugin is directly in one of these directories.
+/// Returns `true` if the parent folder of a plugin is one of these directories.
 pub fn lies_in(place: &Path, directories: &[PathBuf]) -> bool {
     let parent = place.parent().and_then(|parent| parent.canonicalize().ok());
     parent

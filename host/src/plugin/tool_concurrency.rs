@@ -8,16 +8,16 @@ use crate::{
     tool::{ConcurrencyDomain, ToolConcurrency},
 };
 
-/// What calls of a plugin's tools can touch outside of their sandbox, by what the plugin is linked to.
+/// The concurrency of the calls of a plugin's tools, derived from what the plugin is linked to.
 pub(super) struct PluginToolConcurrency {
-    /// Of a tool that says that it is read-only.
+    /// For a tool that declares itself read-only.
     reading: ToolConcurrency,
-    /// Of any other tool.
+    /// For any other tool.
     changing: ToolConcurrency,
 }
 
 impl PluginToolConcurrency {
-    /// The reach of a plugin with these settings.
+    /// Returns the concurrency of a plugin with these settings.
     pub fn of(package: &PluginPackage, settings: &PluginSettings) -> Self {
         let manifest = &package.manifest;
         let Grant { files, kv, http, programs, powers, .. } = settings.granted(manifest);
@@ -31,7 +31,7 @@ impl PluginToolConcurrency {
         let own = ConcurrencyDomain::named(manifest.id.as_str());
         let writes_files =
             files.iter().any(|(_, access)| access == FileAccess::Write) || powers.contains(&Power::ProposeFiles);
-        // What a person opens is for reading.
+        // A person opens files for reading only.
         let reads_files = !files.is_empty() || may_ask(PromptableCapability::Files);
         let writes_own = !kv.is_empty() || !http.only_reads() || package.offer.is_kept;
         let reads_own = !http.is_empty() || may_ask(PromptableCapability::Http);
@@ -51,15 +51,15 @@ impl PluginToolConcurrency {
         }
     }
 
-    /// How a tool of these hints runs beside the other calls of one reply. What a plugin is not linked to it cannot touch,
-    /// whatever its hints say.
+    /// Returns the concurrency of a tool with these hints beside the other calls of one reply. A plugin cannot touch
+    /// anything that it is not linked to, whatever its hints say.
     pub fn concurrency(&self, hints: ToolHints) -> ToolConcurrency {
         if hints.read_only { self.reading.clone() } else { self.changing.clone() }
     }
 }
 
 impl Plugin {
-    /// How a tool of these hints runs beside the other calls of one reply.
+    /// Returns the concurrency of a tool with these hints beside the other calls of one reply.
     pub(super) fn concurrency(&self, hints: ToolHints) -> ToolConcurrency {
         self.reach.concurrency(hints)
     }

@@ -16,41 +16,41 @@ use crate::{
     },
 };
 
-/// How a model is reached, whatever its server speaks.
+/// The settings with which a model is reached, independent of its wire protocol.
 #[derive(Debug, Clone)]
 pub struct AdapterConfig {
-    /// Its name in the config.
+    /// The model's name in the config.
     pub name: String,
-    /// Where the API begins, such as `https://api.openai.com/v1` or `http://localhost:11434/v1`.
+    /// The base URL of the API, such as `https://api.openai.com/v1` or `http://localhost:11434/v1`.
     pub base_url: String,
-    /// The vendor's name for it.
+    /// The vendor's name for the model.
     pub model: String,
     /// The credential; local servers need none.
     pub auth: Option<AuthHeader>,
-    /// Headers beside those that the API wants.
+    /// Headers in addition to those that the API needs.
     pub headers: Vec<(String, Secret)>,
-    /// Fields of each request beside those that the host writes.
+    /// Fields of each request body in addition to those that the host writes.
     pub body: Map<String, Value>,
-    /// Tokens that it can take, if that is known.
+    /// The context window in tokens, if it is known.
     pub context_window: Option<u64>,
-    /// The longest reply in tokens where a request names none.
+    /// The token limit of a reply if the request sets none.
     pub max_tokens: Option<u32>,
-    /// The temperature where a request names none.
+    /// The temperature if the request sets none.
     pub temperature: Option<f32>,
-    /// What it costs, if that is known.
+    /// The price of the model, if it is known.
     pub price: Option<Price>,
-    /// Attempts after the first, for failures that may pass.
+    /// The number of attempts after the first, for transient failures.
     pub retries: usize,
-    /// From the first attempt to the end of the reply.
+    /// The time limit from the first attempt to the end of the reply.
     pub total: Duration,
     /// The longest silence in the middle of a reply.
     pub idle: Duration,
-    /// The limit that it is asked within, which pauses where the server says that nothing is left; none: there is none.
+    /// The provider's rate limiter, paused when the server reports that nothing is left of a limit; `None`: no limiter.
     pub limit: Option<Arc<ProviderRateLimiter>>,
 }
 
 impl AdapterConfig {
-    /// A model at an address, with what the house bounds everything else to.
+    /// Creates a config for a model at an address, with the default limits of the host.
     pub fn new(base_url: impl Into<String>, model: impl Into<String>) -> Self {
         let model = model.into();
         Self {
@@ -71,7 +71,7 @@ impl AdapterConfig {
         }
     }
 
-    /// Adds headers, but for those that are there already.
+    /// Adds headers, except those whose name is already present.
     pub fn add_headers(&mut self, headers: &[(&str, &str)]) {
         for (name, value) in headers {
             if !self.headers.iter().any(|(there, _)| there.eq_ignore_ascii_case(name)) {
@@ -81,23 +81,23 @@ impl AdapterConfig {
     }
 }
 
-/// What every model behind an HTTP API has: a name, an address, a credential, headers, bounds, the client. A completer holds
-/// one and adds what its vendor's wire is like.
+/// The parts that all models behind an HTTP API share: name, address, credential, headers, limits and client. A completer
+/// holds one and adds its vendor's wire protocol.
 pub struct ModelAdapter {
     client: HttpClient,
     info: ModelInfo,
     config: AdapterConfig,
     origin: String,
-    /// What nothing that the server says may show.
+    /// The secrets that are redacted from everything the server sends.
     secrets: Vec<Secret>,
 }
 
 impl ModelAdapter {
-    /// Nothing is sent yet.
+    /// Creates an adapter; sends nothing.
     ///
     /// # Errors
     ///
-    /// [`Fault::Invalid`] if the base URL is none, or a header cannot be sent.
+    /// [`Fault::Invalid`] if the base URL is not a URL, or a header cannot be sent.
     pub fn new(client: HttpClient, config: AdapterConfig) -> Result<Self, Fault> {
         let url = endpoint(&config.base_url, &[])?;
         let origin = origin(&url);
@@ -114,56 +114,57 @@ impl ModelAdapter {
         Ok(Self { client, info, config, origin, secrets })
     }
 
-    /// Which model it is.
+    /// Returns the description of the model.
     pub fn info(&self) -> &ModelInfo {
         &self.info
     }
 
-    /// The vendor's name for it.
+    /// Returns the vendor's name for the model.
     pub fn model(&self) -> &str {
         &self.info.model
     }
 
-    /// The longest reply to a request in tokens, where it or the config bounds it.
+    /// Returns the token limit of the reply to a request: the lower of those of the request and the config, if any.
     pub fn max_tokens(&self, request: &CompletionRequest) -> Option<u32> {
         shorter(request.max_output_tokens, self.config.max_tokens)
     }
 
-    /// The temperature of a request, where it or the config names one.
+    /// Returns the temperature of a request: that of the request, else that of the config, if any.
     pub fn temperature(&self, request: &CompletionRequest) -> Option<f32> {
         request.temperature.or(self.config.temperature).filter(|value| value.is_finite())
     }
 
-    /// What the config has under this name for the body of each request.
+    /// Returns the field of this name that the config adds to each request body.
     pub fn field(&self, name: &str) -> Option<&Value> {
         self.config.body.get(name)
     }
 
-    /// The address below the base URL.
+    /// Returns the address below the base URL.
     ///
     /// # Errors
     ///
-    /// None in practice: the base URL was looked at.
+    /// None in practice: [`ModelAdapter::new`] checked the base URL.
     pub fn url(&self, path: &[&str]) -> Result<Url, Fault> {
         endpoint(&self.config.base_url, path)
     }
 
-    /// Who answers, for messages.
+    /// Returns the origin, model and secrets for reading a reply and for messages about it.
     pub fn source(&self) -> ReplySource<'_> {
         ReplySource { origin: &self.origin, model: &self.info.model, secrets: &self.secrets }
     }
 
-    /// Posts JSON, as [`ModelAdapter::json`] makes it.
+    /// Posts JSON made by [`ModelAdapter::json`].
     ///
     /// # Errors
     ///
-    /// What the server's answer means, or why there is none.
+    /// The fault that the server's response stands for, or the reason why there is no response.
     pub async fn post(&self, url: Url, json: Vec<u8>) -> Result<SuccessResponse, Fault> {
         let observer = RetryObserver::default();
         self.post_until(Instant::now() + self.config.total, self.config.retries, observer, url, json).await
     }
 
-    /// The same with the reply's end by then, and with so many attempts after the first, of which `observer` is told.
+    /// Posts like [`ModelAdapter::post`], with the given deadline for the end of the reply and number of attempts after the
+    /// first. `observer` is notified of them.
     pub(super) async fn post_until(
         &self,
         deadline: Instant,
@@ -181,60 +182,61 @@ impl ModelAdapter {
         Ok(reply)
     }
 
-    /// Posts JSON and reads the JSON that comes back.
+    /// Posts JSON and parses the JSON of the response.
     ///
     /// # Errors
     ///
-    /// What the server's answer means, or why there is none.
+    /// The fault that the server's response stands for, or the reason why there is no response.
     pub async fn post_json<T: DeserializeOwned>(&self, url: Url, body: &impl Serialize) -> Result<T, Fault> {
         self.read_json(self.post(url, self.json(body)?).await?).await
     }
 
-    /// Reads all of a reply that is JSON.
+    /// Reads a whole reply and parses it as JSON.
     ///
     /// # Errors
     ///
-    /// [`Fault::Unavailable`] if it is something else or cut off, [`Fault::TooLarge`] beyond [`limits::REPLY_BYTES`].
+    /// [`Fault::Unavailable`] if the reply is not the expected JSON or is cut off, [`Fault::TooLarge`] beyond
+    /// [`limits::REPLY_BYTES`].
     pub(super) async fn read_json<T: DeserializeOwned>(&self, reply: SuccessResponse) -> Result<T, Fault> {
         let bytes = reply.read(limits::REPLY_BYTES).await?;
         serde_json::from_slice(&bytes).map_err(|error| self.source().garbled(&error))
     }
 
-    /// Opens a WebSocket with the credential, the headers and the bounds that requests have.
+    /// Opens a WebSocket with the credential, headers and limits that requests have.
     ///
     /// # Errors
     ///
-    /// What the server's answer means, or why there is none.
+    /// The fault that the server's response stands for, or the reason why there is no response.
     pub async fn dial(&self, url: Url) -> Result<WebSocket, Fault> {
         self.client.dial(&self.request(url)).await
     }
 
-    /// From the first attempt to the end of a reply.
+    /// Returns the time limit from the first attempt to the end of a reply.
     pub(super) fn total(&self) -> Duration {
         self.config.total
     }
 
-    /// Time for which a stream may go on without moving the reply on.
+    /// Returns the time for which events may arrive without any progress of the reply.
     pub(super) fn idle_events_time(&self) -> Duration {
         self.config.idle.max(limits::STREAM_IDLE_EVENTS_TIME)
     }
 
-    /// Attempts after the first, for failures that may pass.
+    /// Returns the number of attempts after the first, for transient failures.
     pub(super) fn retries(&self) -> usize {
         self.config.retries
     }
 
-    /// What requests are sent with.
+    /// Returns the client that sends the requests.
     pub(super) fn client(&self) -> &HttpClient {
         &self.client
     }
 
-    /// A request with the credential, the headers and the bounds of the config.
+    /// Returns a request with the credential, headers and limits of the config.
     pub(super) fn request(&self, url: Url) -> HttpRequest {
         request(&self.config, url)
     }
 
-    /// `body`, which is an object with fields, as JSON with the fields of the config beside its own.
+    /// Serializes `body`, an object with at least one field, and adds the fields of the config.
     ///
     /// # Errors
     ///
@@ -243,12 +245,12 @@ impl ModelAdapter {
         self.write(Vec::new(), body, &[])
     }
 
-    /// As [`ModelAdapter::json`], for the body of a completion, without the fields of the config with these names: `body` has
-    /// them already.
+    /// Serializes the body of a completion like [`ModelAdapter::json`], without the fields of the config called `names`:
+    /// `body` already contains them.
     ///
     /// # Errors
     ///
-    /// As [`ModelAdapter::json`].
+    /// The errors of [`ModelAdapter::json`].
     pub fn completion_json(
         &self,
         request: &CompletionRequest,
@@ -262,7 +264,7 @@ impl ModelAdapter {
         let unwritable = |error| Fault::invalid(format!("the request cannot be written as JSON: {error}"));
         serde_json::to_writer(&mut json, body).map_err(unwritable)?;
         for (key, value) in self.config.body.iter().filter(|(key, _)| !names.contains(&key.as_str())) {
-            // An object that has fields ends with one.
+            // `body` is an object with fields, so its JSON ends with `}`, which the next field replaces.
             json.pop();
             json.push(b',');
             serde_json::to_writer(&mut json, key).map_err(unwritable)?;
@@ -280,9 +282,10 @@ fn request(config: &AdapterConfig, url: Url) -> HttpRequest {
     HttpRequest { auth, headers, retries, total: *total, idle: *idle, ..HttpRequest::new(url) }
 }
 
-/// About as many bytes as a request has as JSON, so that a long one is not copied while it is written.
+/// Estimates the size of a request as JSON in bytes, so that the buffer of a long one is not reallocated while it is
+/// written.
 fn about_bytes(request: &CompletionRequest) -> usize {
-    // Names of fields for each, and what has to be escaped.
+    // Allows for field names and escapes of each message and tool.
     const OF_EACH: usize = 128;
     let tools: usize = request.tools.iter().map(|tool| tool.description.len() + tool.input_schema.get().len()).sum();
     let texts = request.messages.bytes() + tools;

@@ -1,4 +1,4 @@
-//! Arguments of tool calls, there and back.
+//! Conversion of tool call arguments to and from a wire format.
 
 use std::borrow::Cow;
 
@@ -6,8 +6,8 @@ use serde_json::{Map, Value, value::RawValue};
 
 use crate::chat::ToolCall;
 
-/// The arguments of a call that was made, as a JSON object. A server may refuse a chat whose model once wrote broken ones:
-/// those are wrapped.
+/// Returns the arguments of an earlier call as a JSON object. Invalid arguments are wrapped in an object, because a server
+/// may refuse a chat that contains them.
 pub fn object(call: &ToolCall) -> Cow<'_, RawValue> {
     let written = call.arguments.trim();
     let written = if written.is_empty() { "{}" } else { written };
@@ -19,12 +19,12 @@ pub fn object(call: &ToolCall) -> Cow<'_, RawValue> {
     }
 }
 
-/// An escape may be half a character, which is JSON by its form and to many parsers none.
+/// Returns `true` if no escape is half a surrogate pair. Such JSON is well-formed, but many parsers reject it.
 fn has_whole_characters(object: &str) -> bool {
     !object.contains("\\u") || serde_json::from_str::<Map<String, Value>>(object).is_ok()
 }
 
-/// [`object`] for a wire that wants a string with JSON in it.
+/// Returns the result of [`object`] as a string, for wire formats that embed the JSON in a string.
 pub fn text(call: &ToolCall) -> Cow<'_, str> {
     match object(call) {
         Cow::Borrowed(object) => Cow::Borrowed(object.get()),
@@ -32,7 +32,8 @@ pub fn text(call: &ToolCall) -> Cow<'_, str> {
     }
 }
 
-/// What a server sends as arguments or a piece of them: a string with JSON, from some the object itself.
+/// Decodes arguments, or a piece of them, from a server: a string that contains JSON or, from some servers, the object
+/// itself.
 pub fn read(raw: &RawValue) -> String {
     match raw.get() {
         text if text.starts_with('"') => serde_json::from_str(text).unwrap_or_default(),

@@ -1,4 +1,4 @@
-//! A reply put together from its pieces, whatever wire they come over.
+//! Assembly of a reply from its pieces, independent of the wire format.
 
 use serde::de::IgnoredAny;
 
@@ -15,42 +15,42 @@ use crate::{
     model::{Completion, DeltaSink, ReplyDelta, StopReason, Usage},
 };
 
-/// What has come of a reply so far. Pieces go to whoever watches as they come.
+/// A reply under assembly. Deltas go to the sink as the pieces arrive.
 pub struct ReplyAssembly<'a> {
     names: &'a ToolNames,
     sink: &'a DeltaSink,
     pieces: Vec<ReplyPiece>,
-    /// The piece that grows.
+    /// The index of the piece that grows.
     at: usize,
     calls: Vec<ToolCall>,
     usage: Option<Usage>,
     model: Option<String>,
     bytes: usize,
-    /// Grows with all that moves the reply on.
+    /// A counter that grows with everything that advances the reply.
     progress: u64,
     think_tags: Option<ThinkTags>,
     printed: Option<PrintedCallFilter<'a>>,
-    /// Text that is in the reply, and has yet to be shown.
+    /// Text that is in the reply and has not been emitted yet.
     unsent: String,
-    /// Why the text is no call though it looks like one.
+    /// The reason why text that looks like a call is not one.
     doubt: Option<String>,
 }
 
-/// About as many bytes are a token.
+/// The approximate number of bytes in a token.
 const BYTES_PER_TOKEN: usize = 4;
 
-/// A piece of the reply, in the model's order.
+/// A piece of the reply, in the order in which the model wrote them.
 enum ReplyPiece {
     Text(String),
     Thinking(ThinkingPart),
-    /// One of the calls.
+    /// An index into the calls.
     Call(usize),
-    /// The place of one that has yet to come: it belongs to none before.
+    /// A placeholder for a piece that has not arrived yet; keeps new content apart from the piece before it.
     Break,
 }
 
 impl<'a> ReplyAssembly<'a> {
-    /// Nothing has come yet. `names` are those of the tools that were sent.
+    /// Creates an empty reply. `names` are the names of the tools that the request offered.
     pub fn new(names: &'a ToolNames, sink: &'a DeltaSink) -> Self {
         Self {
             names,
@@ -69,19 +69,19 @@ impl<'a> ReplyAssembly<'a> {
         }
     }
 
-    /// Takes calls of offered tools, and thoughts, out of the text where the model printed them there.
+    /// Enables the search for calls of offered tools, and for thoughts, that the model printed in the text.
     pub fn reading_text(self, calls: bool, thoughts: bool) -> Self {
         let printed = (calls && self.names.offers_any()).then(|| PrintedCallFilter::new(self.names));
         Self { printed, think_tags: thoughts.then(ThinkTags::default), ..self }
     }
 
-    /// Adds text to the piece of text that grows, or begins one.
+    /// Appends text to the growing piece if it is text; otherwise begins a text piece.
     ///
     /// # Errors
     ///
-    /// As all that adds: [`Fault::TooLarge`] beyond [`limits::REPLY_BYTES`] in all.
+    /// [`Fault::TooLarge`] if the reply exceeds [`limits::REPLY_BYTES`] in all, as for every method that adds to it.
     pub async fn text(&mut self, text: String) -> Result<(), Fault> {
-        // Some of it may be held back for now.
+        // Counts now, because some of the text may be held back.
         self.progress += text.len() as u64;
         let text = match &mut self.think_tags {
             Some(tags) => {
@@ -119,17 +119,18 @@ impl<'a> ReplyAssembly<'a> {
         }
     }
 
-    /// Something else than text comes next: what was held back as a call comes before it, and is none.
+    /// Ends the search for the printed call under way because something other than text follows: its text is not a call, and
+    /// goes into the reply first.
     fn interrupt(&mut self) -> Result<(), Fault> {
         let held = self.printed.as_mut().map(PrintedCallFilter::interrupt).unwrap_or_default();
         self.add_text(&held)
     }
 
-    /// Adds to the thought that grows, or begins one.
+    /// Appends to the growing piece if it is a thought; otherwise begins a thought.
     ///
     /// # Errors
     ///
-    /// [`Fault::TooLarge`].
+    /// [`Fault::TooLarge`] if the reply grows too large.
     pub async fn thinking(&mut self, text: String) -> Result<(), Fault> {
         if text.is_empty() {
             return Ok(());
@@ -153,11 +154,11 @@ impl<'a> ReplyAssembly<'a> {
         Ok(())
     }
 
-    /// Adds to what the vendor wants back with the thought that grows, or begins a thought without words.
+    /// Appends to the opaque state that the vendor expects back with the growing thought, or begins a thought without words.
     ///
     /// # Errors
     ///
-    /// [`Fault::TooLarge`].
+    /// [`Fault::TooLarge`] if the reply grows too large.
     pub fn seal(&mut self, opaque: &str) -> Result<(), Fault> {
         self.interrupt()?;
         self.grow(opaque.len())?;
@@ -168,19 +169,19 @@ impl<'a> ReplyAssembly<'a> {
         Ok(())
     }
 
-    /// What comes next begins a piece of its own. Returns its place, for wires whose pieces grow in turns.
+    /// Begins a new piece for whatever follows. Returns its index, for wire formats whose pieces grow in turns.
     pub fn split(&mut self) -> usize {
         self.push(ReplyPiece::Break);
         self.at
     }
 
-    /// What comes next belongs to the piece at this place.
+    /// Makes the piece at this index the growing one.
     pub fn return_to(&mut self, place: usize) {
         self.at = place;
     }
 
-    /// Begins a tool call that the server reports: none is looked for in the text any more. Returns its number, by which it
-    /// is added to.
+    /// Begins a tool call that the server reports; from then on no printed calls or thoughts are looked for in the text.
+    /// Returns the index of the call.
     ///
     /// # Errors
     ///
@@ -208,21 +209,21 @@ impl<'a> ReplyAssembly<'a> {
         Ok(at)
     }
 
-    /// Grows with each text, thought, call and count of usage; what else comes moves the reply on by nothing.
+    /// Returns a counter that grows with each text, thought, call and change of usage. Nothing else advances the reply.
     pub fn progress(&self) -> u64 {
         self.progress
     }
 
-    /// The call of this number as it stands.
+    /// Returns the call at this index in its current state.
     pub fn call(&self, at: usize) -> &ToolCall {
         &self.calls[at]
     }
 
-    /// Gives a call its id if it has none.
+    /// Sets the id of a call unless it has one.
     ///
     /// # Errors
     ///
-    /// [`Fault::TooLarge`].
+    /// [`Fault::TooLarge`] if the reply grows too large.
     pub fn call_id(&mut self, at: usize, id: String) -> Result<(), Fault> {
         self.grow(id.len())?;
         let call = &mut self.calls[at];
@@ -232,11 +233,11 @@ impl<'a> ReplyAssembly<'a> {
         Ok(())
     }
 
-    /// Gives a call its name, as the vendor writes it, if it has none.
+    /// Sets the name of a call, as the vendor writes it, unless it has one.
     ///
     /// # Errors
     ///
-    /// [`Fault::TooLarge`].
+    /// [`Fault::TooLarge`] if the reply grows too large.
     pub async fn call_name(&mut self, at: usize, name: String) -> Result<(), Fault> {
         self.grow(name.len())?;
         self.show_text().await;
@@ -248,29 +249,29 @@ impl<'a> ReplyAssembly<'a> {
         Ok(())
     }
 
-    /// Adds to the arguments of a call.
+    /// Appends to the arguments of a call.
     ///
     /// # Errors
     ///
-    /// [`Fault::TooLarge`].
+    /// [`Fault::TooLarge`] if the reply grows too large.
     pub fn arguments(&mut self, at: usize, piece: &str) -> Result<(), Fault> {
         self.grow(piece.len())?;
         self.calls[at].arguments.push_str(piece);
         Ok(())
     }
 
-    /// Puts a fact beside a call, such as what the vendor wants back with it.
+    /// Attaches metadata to a call, such as a value that the vendor expects back with it.
     ///
     /// # Errors
     ///
-    /// [`Fault::TooLarge`].
+    /// [`Fault::TooLarge`] if the reply grows too large.
     pub fn call_fact(&mut self, at: usize, key: &str, value: String) -> Result<(), Fault> {
         self.grow(key.len() + value.len())?;
         self.calls[at].meta.push((key.into(), value));
         Ok(())
     }
 
-    /// What has been used so far, which takes the place of what was said before.
+    /// Sets the usage so far, which replaces an earlier report.
     pub async fn usage(&mut self, usage: Usage) {
         if self.usage != Some(usage) {
             self.usage = Some(usage);
@@ -279,14 +280,14 @@ impl<'a> ReplyAssembly<'a> {
         }
     }
 
-    /// The model that answers, as the vendor names it; the first name counts.
+    /// Sets the name of the model that answers, as the vendor writes it; only the first name counts.
     pub fn model(&mut self, source: &ReplySource<'_>, model: &str) {
         if self.model.is_none() && !model.is_empty() {
             self.model = Some(source.word(model));
         }
     }
 
-    /// Counts about the tokens that came, of a reply whose server did not come to say how many they are.
+    /// Estimates the output tokens if the server reported no usage.
     pub async fn estimate_usage(&mut self) {
         if self.usage.is_none() {
             let bytes = self.pieces.iter().map(|piece| match piece {
@@ -300,7 +301,7 @@ impl<'a> ReplyAssembly<'a> {
         }
     }
 
-    /// The text is at its end; what was cut by a bound may look like a call and be none.
+    /// Handles the end of the text. In a reply that a limit cut off, text that looks like a call is not taken for one.
     async fn end_text(&mut self, is_whole: bool) -> Result<(), Fault> {
         if let Some(mut tags) = self.think_tags.take() {
             let ThinkSplit { thought, text } = tags.finish();
@@ -325,18 +326,18 @@ impl<'a> ReplyAssembly<'a> {
         Ok(())
     }
 
-    /// The reply, if it is one. Where the model has ended its turn with calls, it waits for their results.
+    /// Returns the finished reply. If the model ended its turn with calls, the stop reason is [`StopReason::ToolCalls`].
     ///
     /// # Errors
     ///
-    /// [`Fault::Unavailable`] for a tool call without a name, and for one that was broken off.
+    /// [`Fault::Unavailable`] for a tool call without a name, and for a tool call that was broken off.
     pub async fn finish(mut self, stop: StopReason, source: &ReplySource<'_>) -> Result<Completion, Fault> {
         self.end_text(matches!(stop, StopReason::EndTurn | StopReason::ToolCalls)).await?;
         let stop = if stop == StopReason::EndTurn && !self.calls.is_empty() { StopReason::ToolCalls } else { stop };
         if self.calls.iter().any(|call| call.name.is_empty()) {
             return Err(source.unavailable("sent a tool call without a name"));
         }
-        // Servers have many words for giving up: what a call lacks then must not be taken for no arguments.
+        // Servers have many stop reasons for giving up: an incomplete call must not be taken for one without arguments.
         if let (StopReason::Other(why), Some(call)) = (&stop, self.calls.last())
             && serde_json::from_str::<IgnoredAny>(&call.arguments).is_err()
         {
@@ -358,7 +359,7 @@ impl<'a> ReplyAssembly<'a> {
         })
     }
 
-    /// Puts a piece where one was to come, else at the end.
+    /// Fills the placeholder at the current index; without one, appends the piece.
     fn begin(&mut self, piece: ReplyPiece) {
         match self.pieces.get_mut(self.at) {
             Some(place @ ReplyPiece::Break) => *place = piece,
@@ -368,7 +369,7 @@ impl<'a> ReplyAssembly<'a> {
 
     fn push(&mut self, piece: ReplyPiece) {
         self.at = self.pieces.len();
-        // Counted where the next bytes come.
+        // Only counted here; the next call of `grow` checks the limit.
         self.bytes += limits::REPLY_PIECE_BYTES;
         self.pieces.push(piece);
     }
@@ -380,7 +381,7 @@ impl<'a> ReplyAssembly<'a> {
     }
 }
 
-/// No arguments at all are an empty object.
+/// Replaces absent arguments by an empty object.
 fn with_arguments(mut call: ToolCall) -> ToolCall {
     if call.arguments.trim().is_empty() {
         call.arguments = "{}".into();

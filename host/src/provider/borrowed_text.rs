@@ -2,13 +2,13 @@ use std::{borrow::Cow, ops::Deref};
 
 use serde::Deserialize;
 
-/// Text that a server sent, borrowed from the event unless something in it is escaped. A [`Cow`] by itself is copied where it
-/// may be left out.
+/// Text that a server sent, borrowed from the event unless it contains escapes. A plain [`Cow`] in an [`Option`] would
+/// always be copied.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct BorrowedText<'a>(#[serde(borrow)] Cow<'a, str>);
 
 impl BorrowedText<'_> {
-    /// A copy that stays.
+    /// Returns an owned copy.
     pub fn into_owned(self) -> String {
         self.0.into_owned()
     }

@@ -1,4 +1,4 @@
-//! For tests: what is heard of a reply that comes in pieces.
+//! Test support: records the deltas of a reply.
 
 use std::sync::{Arc, Mutex};
 
@@ -22,8 +22,8 @@ impl DeltaTarget for DeltaRecorder {
     }
 }
 
-/// What a reply becomes over this wire, and the pieces of it that whoever watches has seen. The server is `host`, the model that
-/// was asked `asked`, the key `sk-secret`.
+/// Reads a reply over this wire protocol and returns the completion and its deltas. The server is `host`, the requested
+/// model `asked`, the key `sk-secret`.
 pub async fn heard(
     wire: &impl WireProtocol,
     names: &ToolNames,

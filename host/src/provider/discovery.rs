@@ -1,4 +1,4 @@
-//! A model without a config: a key in the environment, or a server on its usual port.
+//! Discovery of a model without a config: by a key in the environment, or by a server on its usual port.
 
 use futures_util::future::join_all;
 
@@ -8,12 +8,12 @@ use crate::{
     net::{HttpClient, Secret},
 };
 
-/// The variables in which keys of vendors are looked for, in this order.
+/// Returns the environment variables in which keys of vendors are looked for, in this order.
 pub fn key_variables() -> impl Iterator<Item = &'static str> {
     Vendor::ALL.into_iter().filter_map(|vendor| vendor.preset().key_variable)
 }
 
-/// A sentence part that names them: `A, B or C`, with this word before the last one.
+/// Lists these variables as `A, B or C`, with `last` before the last one.
 pub fn key_variables_in_words(last: &str) -> String {
     let names: Vec<_> = key_variables().collect();
     match names.split_last() {
@@ -23,27 +23,27 @@ pub fn key_variables_in_words(last: &str) -> String {
     }
 }
 
-/// A sentence part that names the servers of one's own that are looked for.
+/// Lists the servers that are looked for on this machine, for a sentence.
 pub fn local_servers_in_words() -> String {
     let names = Vendor::ALL.into_iter().filter(|vendor| vendor.is_local()).map(|vendor| vendor.preset().name);
     names.collect::<Vec<_>>().join(", ")
 }
 
-/// A model that was found.
+/// A discovered model.
 #[derive(Debug, Clone)]
 pub struct DiscoveredModel {
-    /// Whose it is.
+    /// The vendor of the model.
     pub vendor: Vendor,
-    /// How to reach it, and how much it takes, if its server or its vendor says so.
+    /// The settings with which the model is reached, and its context window, if its server or its vendor reports one.
     pub config: AdapterConfig,
-    /// Why it was taken, for people.
+    /// The reason for the choice, for messages.
     pub because: String,
-    /// What its server says of its window, if it is one of the person's own.
+    /// The context window that the server reports, if it is a local server.
     pub served: Option<ServedWindow>,
 }
 
-/// Looks for a model: first for a key in `environment`, then for a local server. `model` is the vendor's name of the one
-/// that is wanted; none: the vendor's usual one, or the first that the server has.
+/// Looks for a model: first by a key in `environment`, then on a local server. `model` is the vendor's name of the wanted
+/// model; `None`: the vendor's usual one, or the first that the server lists.
 pub async fn discover(
     client: &HttpClient,
     environment: &(dyn Fn(&str) -> Option<String> + Sync),
@@ -56,7 +56,7 @@ pub async fn discover(
             continue;
         };
         let elsewhere = preset.base_url_variable.and_then(set);
-        // What the vendor's own models can take says nothing of another server's.
+        // The window of the vendor's own models says nothing about those of another server.
         let usual = preset.context_window.filter(|_| elsewhere.is_none());
         let base_url = elsewhere.unwrap_or_else(|| preset.base_url.to_owned());
         let auth = Some(vendor.auth(Secret::new(key)));
@@ -85,8 +85,8 @@ pub async fn discover(
     Some(found)
 }
 
-/// The same with the first of the preferred models that the vendor has, and with what the list says of it; without an answer
-/// the first preferred one.
+/// Sets the first of the preferred models that the vendor lists, with its listed context window. Keeps `config` if the
+/// vendor does not answer.
 async fn with_preferred_model(client: &HttpClient, vendor: Vendor, config: AdapterConfig) -> AdapterConfig {
     let offered = vendor.list_models(client, &config, limits::CONNECT_TIME).await.unwrap_or_default();
     let Some(model) = preferred(&offered, vendor.preset().models) else { return config };
@@ -109,7 +109,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_found_model_has_its_window() {
-        // Nothing is asked where the model is named.
+        // No request is sent if the model is named.
         for (variable, window) in [
             ("OPENAI_API_KEY", Some(128_000)),
             ("ANTHROPIC_API_KEY", Some(200_000)),

@@ -1,4 +1,4 @@
-//! A reply as it begins to come: a stream of events, or one piece of JSON where a server does not stream.
+//! The beginning of a reply: a stream of events, or one JSON document from a server that does not stream.
 
 use std::time::Duration;
 
@@ -11,36 +11,37 @@ use crate::{
     net::{ByteStream, Secret, fault_in_reply, shown},
 };
 
-/// Whom a reply comes from.
+/// The server and model that a reply comes from.
 #[derive(Clone, Copy)]
 pub struct ReplySource<'a> {
-    /// The server, for messages.
+    /// The origin of the server, for messages.
     pub origin: &'a str,
-    /// The model that was asked.
+    /// The model that the request named.
     pub model: &'a str,
-    /// What nothing that the server says may show.
+    /// The secrets that are redacted from everything the server sends.
     pub secrets: &'a [Secret],
 }
 
 impl ReplySource<'_> {
-    /// The server failed at it; it may pass.
+    /// Returns a transient fault: the server `what`.
     pub fn unavailable(&self, what: &str) -> Fault {
         Fault::Unavailable { message: format!("{} {what}", self.origin), after: None }
     }
 
-    /// The server sent what cannot be read.
+    /// Returns the fault for data from the server that cannot be parsed.
     pub fn garbled(&self, error: &serde_json::Error) -> Fault {
-        // What the parser says may quote the reply, and so whatever is in it.
+        // The parser's message may quote the reply, and so a secret.
         let error = shown(&error.to_string(), self.secrets, limits::ERROR_BYTES);
         self.unavailable(&format!("sent something that is no part of a reply: {error}"))
     }
 
-    /// What an error object means that came in place of a reply or in its middle: the value of its `error` key, JSON.
+    /// Returns the fault for an error object that came in place of a reply or in its middle: the JSON value of its `error`
+    /// key.
     pub fn fault(&self, error: &str) -> Fault {
         fault_in_reply(self.origin, error, self.secrets)
     }
 
-    /// A word of the server as it may be shown.
+    /// Returns a word from the server, redacted and shortened for display.
     pub fn word(&self, word: &str) -> String {
         shown(word, self.secrets, limits::REPLY_WORD_BYTES)
     }
@@ -50,22 +51,23 @@ impl ReplySource<'_> {
 pub enum IncomingReply {
     /// A stream of events.
     Events(Box<SseEventStream>),
-    /// All of it, JSON.
+    /// A whole reply, as JSON.
     Json(Vec<u8>),
 }
 
 impl IncomingReply {
-    /// Looks at the first byte. The content type is not asked: some servers send either kind under the other's name.
+    /// Detects the kind of reply by its first byte. The content type is ignored: some servers send either kind with the
+    /// other's type.
     ///
     /// # Errors
     ///
-    /// [`Fault::Unavailable`] if there is nothing, [`Fault::TooLarge`] for too much, [`Fault::Other`] for a web page, and what
-    /// the stream fails with.
+    /// [`Fault::Unavailable`] if the reply is empty, [`Fault::TooLarge`] if it is too large, [`Fault::Other`] for a web
+    /// page, and the faults of the stream.
     pub async fn of(mut stream: ByteStream, source: &ReplySource<'_>) -> Result<Self, Fault> {
         let (mut start, mut blank): (Vec<u8>, usize) = (Vec::new(), 0);
         let first = loop {
             if let Some(at) = start.iter().position(|byte| !byte.is_ascii_whitespace()) {
-                // What stands before it is left out, into however many pieces it was cut.
+                // Drops the leading white space of this chunk.
                 start.drain(..at);
                 break start[0];
             }
@@ -98,7 +100,7 @@ impl IncomingReply {
         }
     }
 
-    /// Bounds the time for which a stream may go on without moving the reply on.
+    /// Limits the time for which events may arrive without any progress of the reply.
     pub fn with_idle_time(self, time: Duration) -> Self {
         match self {
             Self::Events(events) => Self::Events(Box::new(events.with_idle_time(time))),
@@ -107,7 +109,7 @@ impl IncomingReply {
     }
 }
 
-/// A reply has more than [`limits::REPLY_BYTES`].
+/// Returns the fault for a reply of more than [`limits::REPLY_BYTES`].
 pub fn too_large() -> Fault {
     Fault::TooLarge { message: format!("the reply has more than {} bytes", limits::REPLY_BYTES) }
 }

@@ -1,4 +1,4 @@
-//! The models that a server offers, asked for as its vendor wants it.
+//! The list of the models that a server offers.
 
 use std::time::Duration;
 
@@ -14,26 +14,26 @@ use crate::{
 /// A model that a server offers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedModel {
-    /// Its name for requests.
+    /// The model's name in requests.
     pub id: String,
-    /// Tokens that it can take, if the list says so.
+    /// The context window in tokens, if the list contains it.
     pub context_window: Option<u64>,
 }
 
-/// Under these names lists say how much a model takes: vLLM, OpenRouter, Groq, Anthropic, Google.
+/// The fields in which lists report the context window: vLLM, OpenRouter, Groq, Anthropic, Google.
 const WINDOW_FIELDS: [&str; 5] =
     ["max_model_len", "context_length", "context_window", "max_input_tokens", "inputTokenLimit"];
 
-/// Entries of one page, where the API has pages: more than any vendor has models.
+/// The number of entries on one page, where the API has pages: more than any vendor has models.
 const PAGE: &str = "1000";
 
 impl Vendor {
-    /// Lists the models that the server of `config` offers, but for those of which Google says that they hold no conversations.
-    /// Asks once and waits for at most `time`.
+    /// Lists the models that the server of `config` offers, except those that cannot hold conversations according to Google.
+    /// Sends one request and waits for at most `time`.
     ///
     /// # Errors
     ///
-    /// [`Fault::Unavailable`] if nobody answers there, and whatever else the server's answer means.
+    /// [`Fault::Unavailable`] if no server answers there, otherwise the fault that the server's response stands for.
     pub async fn list_models(
         self,
         client: &HttpClient,
@@ -72,7 +72,7 @@ impl Vendor {
 }
 
 fn listed(entry: &Value) -> Option<ListedModel> {
-    // Google names what a model is for, and models in their collection.
+    // Google lists the methods of each model, and puts a collection in front of its name.
     let methods = entry.get("supportedGenerationMethods").and_then(Value::as_array);
     if methods.is_some_and(|methods| !methods.iter().any(|method| method == "generateContent")) {
         return None;
@@ -83,7 +83,8 @@ fn listed(entry: &Value) -> Option<ListedModel> {
     Some(ListedModel { id, context_window: window.filter(|tokens| *tokens > 0) })
 }
 
-/// The one of the preferred models that a server offers, also with a date behind its name; else the first that it offers.
+/// Returns the first of the preferred models that the server offers, with or without a date after its name; else the first
+/// model that it offers.
 pub(super) fn preferred<'a>(offered: &'a [ListedModel], preferred: &[&str]) -> Option<&'a ListedModel> {
     let is_dated = |id: &str, name: &str| {
         let date = id.strip_prefix(name).and_then(|rest| rest.strip_prefix('-'));

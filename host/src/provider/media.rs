@@ -1,11 +1,11 @@
-//! Attachments as wires have them.
+//! Attachments in the form that wire formats use.
 
 use base64::{Engine, display::Base64Display, prelude::BASE64_STANDARD};
 use serde::{Serialize, Serializer};
 
 use crate::chat::{Media, MediaData};
 
-/// Bytes that are base64 in JSON, written without a copy of their own.
+/// Bytes that are serialized as base64 without an intermediate copy.
 pub struct Base64<'a>(pub &'a [u8]);
 
 impl Serialize for Base64<'_> {
@@ -14,14 +14,14 @@ impl Serialize for Base64<'_> {
     }
 }
 
-/// The bytes of an attachment as a `data:` URI.
+/// Returns the bytes of an attachment as a `data:` URI.
 pub fn data_uri(media_type: &str, bytes: &[u8]) -> String {
     let mut uri = format!("data:{media_type};base64,");
     BASE64_STANDARD.encode_string(bytes, &mut uri);
     uri
 }
 
-/// What the model is told of an attachment that the wire has no place for.
+/// Returns the text that replaces an attachment that the wire format cannot carry.
 pub fn placeholder(media: &Media) -> String {
     let name = media.name.as_deref().unwrap_or("attachment");
     match &media.source {

@@ -1,4 +1,4 @@
-//! Models over HTTP: native completers. Wire formats are private to each.
+//! Completers for models behind HTTP APIs. Each API's wire format is private to its submodule.
 
 mod adapter;
 mod anthropic;

@@ -1,4 +1,4 @@
-//! How much a model takes on a server of one's own: these say so, each in its way.
+//! The context window that a local model server reports for its model. Each kind of server reports it in its own way.
 
 use std::sync::{
     Arc,
@@ -18,16 +18,16 @@ use crate::{
     net::{HttpClient, HttpRequest, Retries, endpoint},
 };
 
-/// What a server says of the window of a model.
+/// The context window that a server reports for a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServedWindow {
-    /// Tokens.
+    /// The size of the window in tokens.
     pub tokens: u64,
-    /// Whether the model runs with it. Otherwise the model is not loaded yet, and may be given less.
+    /// `true` if the model runs with this window. Otherwise the model is not loaded yet, and may get a smaller one.
     pub is_settled: bool,
 }
 
-/// Asks a server of one's own how much a model takes.
+/// Queries a local model server for the context window of a model.
 #[derive(Clone)]
 pub struct WindowProbe {
     client: HttpClient,
@@ -36,13 +36,15 @@ pub struct WindowProbe {
 }
 
 impl WindowProbe {
-    /// A probe of the server and model of `config`. `None` of a vendor whose servers do not say.
+    /// Creates a probe for the server and model of `config`. Returns `None` for vendors whose servers do not report a
+    /// window.
     pub fn new(client: &HttpClient, vendor: Vendor, config: &AdapterConfig) -> Option<Self> {
         let says = matches!(vendor, Vendor::Ollama | Vendor::Llamacpp | Vendor::Vllm | Vendor::Lmstudio);
         says.then(|| Self { client: client.clone(), vendor, config: config.clone() })
     }
 
-    /// Asks the server. `None` if it is not there or does not say. Waits for at most [`limits::DISCOVERY_TIME`] for each answer.
+    /// Queries the server. Returns `None` if it does not respond or reports no window. Waits for at most
+    /// [`limits::DISCOVERY_TIME`] for each response.
     pub async fn ask(&self) -> Option<ServedWindow> {
         let settled = |tokens: &Value| tokens.as_u64().map(|tokens| ServedWindow { tokens, is_settled: true });
         let window = match self.vendor {
@@ -65,7 +67,8 @@ impl WindowProbe {
         window.filter(|window| window.tokens > 0)
     }
 
-    /// A model that is loaded says what it runs with; of another its own settings and the most that it could take are known.
+    /// Queries Ollama: a loaded model reports its actual window; for other models, Ollama reports the configured window or
+    /// the maximum.
     async fn ask_ollama(&self) -> Option<ServedWindow> {
         let name = |name: &str| if name.contains(':') { name.to_owned() } else { format!("{name}:latest") };
         let wanted = name(&self.config.model);
@@ -92,7 +95,7 @@ impl WindowProbe {
         read(self.client.get(&self.request(path)?).await).await
     }
 
-    /// A request for what is beside the API that the base URL names.
+    /// Builds a request for an address outside the API that the base URL names.
     fn request(&self, path: &[&str]) -> Option<HttpRequest> {
         let base = self.config.base_url.trim_end_matches('/');
         let url: Url = endpoint(base.strip_suffix("/v1").unwrap_or(base), path).ok()?;
@@ -106,7 +109,7 @@ async fn read(reply: Result<crate::net::SuccessResponse, Fault>) -> Option<Value
     serde_json::from_slice(&bytes).ok()
 }
 
-/// Wraps a model whose window is known only once its server has loaded it: the server is asked again after the first reply.
+/// Wraps a model whose window is only known once its server has loaded it: queries the server again after the first reply.
 pub struct ProbedModel {
     model: Arc<dyn Completer>,
     probe: WindowProbe,
@@ -114,7 +117,7 @@ pub struct ProbedModel {
 }
 
 impl ProbedModel {
-    /// The model, with a probe of its server.
+    /// Wraps a model with a probe of its server.
     pub fn new(model: Arc<dyn Completer>, probe: WindowProbe) -> Self {
         Self { model, probe, is_asked: AtomicBool::new(false) }
     }
@@ -131,7 +134,7 @@ impl Completer for ProbedModel {
         if reply.is_ok()
             && !self.is_asked.swap(true, Ordering::Relaxed)
             && let Some(window) = self.probe.ask().await
-            // What the model could take at most says less than what a refusal may have taught by now.
+            // The maximum says less than a refusal may have taught in the meantime.
             && window.is_settled
         {
             self.info().context_window.set(Some(window.tokens));

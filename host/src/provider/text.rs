@@ -1,10 +1,10 @@
-//! Texts of a conversation as wires have them, borrowed where they stand in one piece.
+//! Texts of a conversation for wire formats, borrowed if they are in one piece.
 
 use std::borrow::Cow;
 
 use crate::chat::{Message, Part, ToolResult, ToolResultContent};
 
-/// The text parts of a message, one after the other.
+/// Returns the concatenated text parts of a message.
 pub fn of_message(message: &Message) -> Cow<'_, str> {
     let mut texts = message.parts.iter().filter_map(|part| if let Part::Text(text) = part { Some(text) } else { None });
     match (texts.next(), texts.next()) {
@@ -14,7 +14,7 @@ pub fn of_message(message: &Message) -> Cow<'_, str> {
     }
 }
 
-/// A result as text.
+/// Returns a tool result as text.
 pub fn of_result(result: &ToolResult) -> Cow<'_, str> {
     match result.content.as_slice() {
         [ToolResultContent::Text(text) | ToolResultContent::Json(text)] => text.into(),
@@ -22,7 +22,7 @@ pub fn of_result(result: &ToolResult) -> Cow<'_, str> {
     }
 }
 
-/// A result for a wire that has no word for a failed call: the text says it.
+/// Returns a tool result for wire formats that cannot mark a failed call: the text says so.
 pub fn of_outcome(result: &ToolResult) -> Cow<'_, str> {
     let text = of_result(result);
     if result.is_error { format!("Error: {text}").into() } else { text }

@@ -1,5 +1,5 @@
-//! Thoughts in the text: `<think>…</think>` at its very beginning, as local servers send them that do not tell the two
-//! apart.
+//! Separation of thoughts from text: `<think>…</think>` at the very beginning, as local servers send it that do not separate
+//! the two.
 
 const OPEN: &str = "<think>";
 const CLOSE: &str = "</think>";
@@ -7,13 +7,13 @@ const CLOSE: &str = "</think>";
 use super::incoming_reply::too_large;
 use crate::{error::Fault, limits};
 
-/// A text as it comes, taken apart.
+/// A parser that splits a text into thought and text as it arrives.
 #[derive(Default)]
 pub struct ThinkTags {
     at: ThinkPosition,
-    /// White space, then what may become a tag.
+    /// White space, then the possible beginning of a tag.
     held: String,
-    /// Bytes of what may become a tag.
+    /// The length in bytes of the possible tag at the end of `held`.
     tag: usize,
 }
 
@@ -22,12 +22,12 @@ enum ThinkPosition {
     #[default]
     Beginning,
     Thought,
-    /// Between the thought and the text.
+    /// White space between the thought and the text.
     Gap,
     Text,
 }
 
-/// A piece taken apart: the thought comes first.
+/// The result for one piece: the thought comes first.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct ThinkSplit {
     pub thought: String,
@@ -35,7 +35,7 @@ pub struct ThinkSplit {
 }
 
 impl ThinkTags {
-    /// Takes the next piece. What is held back is at most white space and a part of a tag.
+    /// Processes the next piece. Holds back at most white space and a part of a tag.
     ///
     /// # Errors
     ///
@@ -57,7 +57,7 @@ impl ThinkTags {
         if self.held.len() > limits::REPLY_BYTES { Err(too_large()) } else { Ok(apart) }
     }
 
-    /// The text is at its end, or something else comes next: what is held back is what it is.
+    /// Releases the held-back text, because the text ends or something else follows.
     pub fn finish(&mut self) -> ThinkSplit {
         let held = self.release();
         match std::mem::replace(&mut self.at, ThinkPosition::Text) {
@@ -97,7 +97,8 @@ impl ThinkTags {
         }
     }
 
-    /// What may become a tag: it need not be looked for, however much white space stands before it.
+    /// Returns the possible tag. Its length is tracked, so that it is found in constant time behind any amount of white
+    /// space.
     fn tag(&self) -> &str {
         &self.held[self.held.len() - self.tag..]
     }

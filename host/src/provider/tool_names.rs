@@ -1,4 +1,4 @@
-//! Names of tools as a vendor takes them, there and back.
+//! Conversion of tool names to those that a vendor accepts, and back.
 
 use std::{borrow::Cow, collections::HashMap, sync::Arc};
 
@@ -6,16 +6,16 @@ use serde_json::value::RawValue;
 
 use crate::chat::{ToolSpec, name_with_digest};
 
-/// What a vendor takes as the name of a tool.
+/// The tool names that a vendor accepts.
 #[derive(Debug, Clone, Copy)]
 pub struct ToolNameRule {
-    /// Bytes of the longest name; more than ten.
+    /// The longest name in bytes; must be more than ten.
     pub longest: usize,
-    /// Whether a name may begin with a digit or `-`.
+    /// `true` if a name may begin with a digit or `-`.
     pub any_first: bool,
 }
 
-/// What OpenAI, Anthropic and nearly all compatible servers take: 1 to 64 of `A-Z a-z 0-9 _ -`.
+/// The rule of OpenAI, Anthropic and nearly all compatible servers: 1 to 64 of `A-Z a-z 0-9 _ -`.
 pub const COMMON: ToolNameRule = ToolNameRule { longest: 64, any_first: true };
 
 impl ToolNameRule {
@@ -26,8 +26,8 @@ impl ToolNameRule {
             && name.bytes().next().is_some_and(is_first)
     }
 
-    /// The name as the vendor takes it. One that it refuses is changed, and told from others by a digest: the refusal of a
-    /// name, be it one that a model made up, would end the whole run.
+    /// Returns the name in a form that the vendor accepts. A name that it would refuse is changed and gets a digest to stay
+    /// distinct. This holds even for a name that a model made up, because a refusal would end the whole run.
     pub fn wire<'a>(&self, name: &'a str) -> Cow<'a, str> {
         if self.takes(name) {
             return name.into();
@@ -42,17 +42,17 @@ fn is_taken(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')
 }
 
-/// The tools of a request, as the vendor and as the host names them.
+/// The tools of a request with the names that the vendor and the host use.
 #[derive(Debug, Default)]
 pub struct ToolNames {
-    /// Names of the host by those of the vendor, where they differ.
+    /// The host's names by the vendor's names, where they differ.
     renamed: HashMap<String, String>,
-    /// The schemas of those that may be called, by the names of both.
+    /// The schemas of the tools that may be called, by both names.
     offered: HashMap<String, Arc<RawValue>>,
 }
 
 impl ToolNames {
-    /// Of these tools.
+    /// Collects the names of these tools.
     pub fn of<'a>(rule: &ToolNameRule, tools: impl IntoIterator<Item = &'a ToolSpec>) -> Self {
         let mut names = Self::default();
         for tool in tools {
@@ -65,24 +65,25 @@ impl ToolNames {
         names
     }
 
-    /// The same names, of tools that must not be called.
+    /// Returns the same names without any offered tool, for requests in which none may be called.
     pub fn not_offered(mut self) -> Self {
         self.offered.clear();
         self
     }
 
-    /// The tool that the vendor calls `wire`.
+    /// Returns the host's name of the tool that the vendor calls `wire`.
     pub fn host(&self, wire: String) -> String {
         self.renamed.get(&wire).cloned().unwrap_or(wire)
     }
 
-    /// Whether a tool that may be called has this name, the vendor's or the host's.
+    /// Returns `true` if a callable tool has this name, the vendor's or the host's.
     pub fn offers(&self, name: &str) -> bool {
         self.offered.contains_key(name)
     }
 
-    /// The offered tool that a model means which writes a name from memory: without what stands before `__`, or with another
-    /// sign there, or with the word for all functions before it. `None` if it is none, or more than one.
+    /// Returns the offered tool that a model means when it writes the name from memory: without the part before `__`, with
+    /// another separator in its place, or with a `functions.` or `tools.` prefix. Returns `None` if no tool fits, or more
+    /// than one.
     pub fn find(&self, printed: &str) -> Option<String> {
         let bare = ["functions.", "tools."].iter().find_map(|all| printed.strip_prefix(all)).unwrap_or(printed);
         if let Some(name) = [printed, bare].into_iter().find(|name| self.offers(name)) {
@@ -95,25 +96,25 @@ impl ToolNames {
         found.all(|other| other == first).then(|| first.clone())
     }
 
-    /// Whether an offered name, or what [`ToolNames::find`] takes for one, begins so.
+    /// Returns `true` if `beginning` is a prefix of an offered name, or of a name that [`ToolNames::find`] accepts for one.
     pub fn may_become_one(&self, beginning: &str) -> bool {
         let begins = |name: &str| name.starts_with(beginning);
         "functions.".starts_with(beginning)
             || self.offered.keys().any(|name| begins(name) || without_server(name).is_some_and(begins))
     }
 
-    /// The schema of an offered tool, by the vendor's name or the host's.
+    /// Returns the schema of an offered tool, by the vendor's name or the host's.
     pub fn schema(&self, name: &str) -> Option<&RawValue> {
         self.offered.get(name).map(|schema| &**schema)
     }
 
-    /// Whether any tool may be called.
+    /// Returns `true` if any tool may be called.
     pub fn offers_any(&self) -> bool {
         !self.offered.is_empty()
     }
 }
 
-/// The name of a server's tool without the server's.
+/// Returns the name of a server's tool without the server's name.
 fn without_server(name: &str) -> Option<&str> {
     name.split_once("__").map(|(_, tool)| tool)
 }

@@ -1,4 +1,4 @@
-//! What is known of vendors and servers, so that a config need not say it.
+//! Presets of known vendors and servers, so that a config need not spell them out.
 
 use std::sync::Arc;
 
@@ -15,19 +15,19 @@ use crate::{
     net::{AuthHeader, HttpClient, Secret, is_loopback},
 };
 
-/// Whose API a model is behind.
+/// The vendor or server whose API a model is behind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Vendor {
     /// Anthropic.
     Anthropic,
-    /// OpenAI, and every server that speaks one of its APIs.
+    /// OpenAI, and every server that offers one of its APIs.
     #[default]
     Openai,
     /// Google.
     Gemini,
     /// xAI.
     Grok,
-    /// OpenRouter, which passes requests on to others.
+    /// OpenRouter, which forwards requests to other vendors.
     Openrouter,
     /// A local Ollama.
     Ollama,
@@ -39,30 +39,31 @@ pub enum Vendor {
     Lmstudio,
 }
 
-/// What a vendor's API is like, and where it is unless the config says otherwise.
+/// The properties of a vendor's API, and its address unless the config sets another.
 #[derive(Debug)]
 pub struct VendorPreset {
-    /// Its name in a config.
+    /// The vendor's name in a config.
     pub word: &'static str,
-    /// Its name for people.
+    /// The vendor's name in messages.
     pub name: &'static str,
-    /// Where its API begins.
+    /// The base URL of the vendor's API.
     pub base_url: &'static str,
-    /// The variable of the environment in which its key usually is. None: a server of one's own, which asks for none.
+    /// The environment variable that usually holds the vendor's key; `None` for a server that the user runs, which needs no
+    /// key.
     pub key_variable: Option<&'static str>,
-    /// Another variable that says where its API begins.
+    /// An environment variable that overrides the base URL.
     pub base_url_variable: Option<&'static str>,
-    /// What it speaks.
+    /// The API that the vendor's server offers.
     pub api: WireApi,
-    /// The header for the key and the word before it.
+    /// The header that carries the key, and the scheme in front of the key.
     pub auth: (&'static str, &'static str),
-    /// Tokens that its usual models can take.
+    /// The context window of the vendor's usual models, in tokens.
     pub context_window: Option<u64>,
-    /// Which of its models to take where none is named, best first.
+    /// The models to choose from if the config names none, best first.
     pub models: &'static [&'static str],
 }
 
-/// Which API a server speaks.
+/// The API that a server offers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WireApi {
@@ -78,7 +79,8 @@ pub enum WireApi {
 }
 
 impl WireApi {
-    /// Fields of a request that the host writes itself: in the body of a config they would be there twice.
+    /// Returns the fields of the request body that the host writes itself. A config must not set them, since they would
+    /// appear twice.
     pub fn fields(self) -> &'static [&'static str] {
         match self {
             Self::Chat => ChatCompletions::FIELDS,
@@ -89,24 +91,25 @@ impl WireApi {
     }
 }
 
-/// What a config can say of how an API is spoken; none: as the vendor's preset has it.
+/// The settings of a config that concern the API; `None` means the default of the vendor's preset.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct WireOptions {
-    /// Which API.
+    /// The API that the server offers.
     pub api: Option<WireApi>,
-    /// Chat Completions: how the longest reply is named; none: as the host of the base URL wants it.
+    /// Chat Completions: the field that carries the token limit of a reply; `None`: chosen by the host of the base URL.
     pub max_tokens_field: Option<MaxTokensField>,
-    /// All but Google's: whether calls and thoughts that a model prints as text are found; none: on servers of one's own, by
-    /// their kind or their address on this machine, which leave it to their models how these are marked and do not always
-    /// look for them.
+    /// All APIs but Google's: `true` to search for calls and thoughts that a model prints as text. `None`: enabled for
+    /// servers that the user runs, recognized by their kind or by a loopback address. They leave the marks of calls and
+    /// thoughts to the model and do not always look for them.
     pub printed_calls: Option<bool>,
-    /// Messages: whether the vendor is asked to keep the conversation for the next request; none: it is.
+    /// Messages: `true` to ask the vendor to cache the conversation for the next request; `None`: enabled.
     pub prompt_cache: Option<bool>,
-    /// Responses: whether the model is asked for its thoughts, encrypted; none: if its name is that of one that has them.
+    /// Responses: `true` to request the model's encrypted reasoning; `None`: enabled if the model's name is that of a
+    /// reasoning model.
     pub encrypted_reasoning: Option<bool>,
 }
 
-/// An API, as a config wants it spoken.
+/// A wire protocol with the options of the config applied.
 enum ConfiguredProtocol {
     Chat(ChatCompletions),
     Responses(ResponsesApi),
@@ -114,7 +117,7 @@ enum ConfiguredProtocol {
     GenerateContent(Gemini),
 }
 
-/// Header and word of `Authorization: Bearer …`.
+/// The header and scheme of `Authorization: Bearer …`.
 const BEARER: (&str, &str) = ("authorization", "Bearer");
 
 const ANTHROPIC: VendorPreset = VendorPreset {
@@ -146,7 +149,7 @@ const OPENAI: VendorPreset = VendorPreset {
     name: "OpenAI",
     base_url: "https://api.openai.com/v1",
     key_variable: Some("OPENAI_API_KEY"),
-    // What OpenAI's own clients read.
+    // OpenAI's own clients read this variable.
     base_url_variable: Some("OPENAI_BASE_URL"),
     api: WireApi::Chat,
     auth: BEARER,
@@ -176,7 +179,7 @@ const OPENROUTER: VendorPreset = VendorPreset {
     ..OPENAI
 };
 
-/// A server on this machine. What its model can take depends on how it was started.
+/// Returns the preset of a server on this machine. Its context window depends on how the server was started.
 const fn local(word: &'static str, name: &'static str, base_url: &'static str) -> VendorPreset {
     let (key_variable, base_url_variable, context_window) = (None, None, None);
     VendorPreset { word, name, base_url, key_variable, base_url_variable, context_window, models: &[], ..OPENAI }
@@ -188,7 +191,7 @@ const VLLM: VendorPreset = local("vllm", "vLLM", "http://127.0.0.1:8000/v1");
 const LMSTUDIO: VendorPreset = local("lmstudio", "LM Studio", "http://127.0.0.1:1234/v1");
 
 impl Vendor {
-    /// All of them, those with keys first, in the order in which a model is looked for.
+    /// All vendors in the order in which a model is looked for; those with keys come first.
     pub const ALL: [Self; 9] = [
         Self::Openai,
         Self::Anthropic,
@@ -201,7 +204,7 @@ impl Vendor {
         Self::Lmstudio,
     ];
 
-    /// What is known of it.
+    /// Returns the vendor's preset.
     pub const fn preset(self) -> &'static VendorPreset {
         match self {
             Self::Anthropic => &ANTHROPIC,
@@ -216,17 +219,17 @@ impl Vendor {
         }
     }
 
-    /// Its key as it is sent.
+    /// Returns the header that sends `key` to this vendor.
     pub fn auth(self, key: Secret) -> AuthHeader {
         let (header, scheme) = self.preset().auth;
         AuthHeader { header: header.into(), scheme: scheme.into(), key }
     }
 
-    /// A model of it.
+    /// Creates a completer for a model of this vendor.
     ///
     /// # Errors
     ///
-    /// Those of [`HttpModel::new`].
+    /// The errors of [`HttpModel::new`].
     pub fn completer(
         self,
         client: HttpClient,
@@ -241,11 +244,12 @@ impl Vendor {
         })
     }
 
-    /// The batches of a model of it; none where it has none. xAI has batches of its own kind, which are not spoken.
+    /// Creates a batch submitter for a model of this vendor; `None` if the vendor has no batches. The batch API of xAI
+    /// differs and is not supported.
     ///
     /// # Errors
     ///
-    /// Those of [`HttpBatches::new`].
+    /// The errors of [`HttpBatches::new`].
     pub fn batches(
         self,
         client: HttpClient,
@@ -263,7 +267,7 @@ impl Vendor {
         }))
     }
 
-    /// Whether requests can be handed over in batches.
+    /// Returns `true` if the vendor accepts requests in batches.
     pub fn has_batches(self) -> bool {
         matches!(self, Self::Openai | Self::Anthropic | Self::Gemini)
     }
@@ -286,13 +290,13 @@ impl Vendor {
         }
     }
 
-    /// Returns `true` if calls and thoughts are looked for in the text that a server of this kind sends at this address: on
-    /// servers of one's own, and on whatever answers on this machine under another vendor's kind.
+    /// Returns `true` if the text from a server of this kind at `base_url` is searched for printed calls and thoughts: for
+    /// servers that the user runs, and for any loopback address, whatever vendor the config names.
     pub fn prints_calls(self, base_url: &str) -> bool {
         self.is_local() || Url::parse(base_url).is_ok_and(|url| is_loopback(&url))
     }
 
-    /// Whether it is a server of one's own: it asks for no key and sends no bill.
+    /// Returns `true` for a server that the user runs: it needs no key and sends no bill.
     pub fn is_local(self) -> bool {
         self.preset().key_variable.is_none()
     }

@@ -16,40 +16,40 @@ use crate::{
     net::{FailedAttempt, HttpClient, Retries, RetryObserver, SuccessResponse},
 };
 
-/// What a vendor's API is like, as far as it differs from the others.
+/// The wire format of one vendor's API: the parts in which it differs from the other APIs.
 #[async_trait]
 pub trait WireProtocol: Send + Sync {
-    /// What the vendor takes as the name of a tool.
+    /// The rule for tool names that the vendor accepts.
     const NAMES: ToolNameRule;
 
-    /// Headers that each request wants. One of the same name in the config takes the place of it.
+    /// Returns the headers that each request needs. A header of the same name in the config takes precedence.
     fn headers(&self) -> &'static [(&'static str, &'static str)] {
         &[]
     }
 
-    /// Fields of a request that the host writes itself: in the body of a config they would be there twice.
+    /// Fields of the request body that the host writes itself. A config must not set them, since they would appear twice.
     const FIELDS: &[&str];
 
-    /// Where completions are asked for.
+    /// Returns the address to which completion requests are posted.
     ///
     /// # Errors
     ///
-    /// [`Fault::Invalid`] if the base URL is none.
+    /// [`Fault::Invalid`] if the base URL is not a URL.
     fn url(&self, adapter: &ModelAdapter) -> Result<Url, Fault>;
 
-    /// A request for a stream, made into JSON with [`ModelAdapter::json`].
+    /// Builds the body of a streaming request, serialized with [`ModelAdapter::json`].
     ///
     /// # Errors
     ///
-    /// [`Fault::Invalid`] if the request cannot be said in this API.
+    /// [`Fault::Invalid`] if the request cannot be expressed in this API.
     fn body(&self, adapter: &ModelAdapter, request: &CompletionRequest) -> Result<Vec<u8>, Fault>;
 
-    /// Reads a reply to its end, or to where it says that it ends; pieces go to `sink` as they come.
+    /// Reads a reply to the end of the stream, or to the event that ends the reply. Deltas go to `sink` as they arrive.
     ///
     /// # Errors
     ///
-    /// [`Fault::Unavailable`] if the reply is cut off, garbled or silent for too long, [`Fault::TooLarge`] if it or one event
-    /// of it is, and whatever an error inside it means.
+    /// [`Fault::Unavailable`] if the reply is cut off, garbled or silent for too long, [`Fault::TooLarge`] if the reply or
+    /// one of its events is too large, and the fault that an error object inside the reply stands for.
     async fn read(
         &self,
         reply: IncomingReply,
@@ -59,19 +59,19 @@ pub trait WireProtocol: Send + Sync {
     ) -> Result<Completion, Fault>;
 }
 
-/// A model behind an HTTP API. A reply that fails before anything of it was seen is asked for again, as a request without a
-/// reply is.
+/// A model behind an HTTP API. A reply that fails before any of it was handed on is requested again, like a request that got
+/// no reply.
 pub struct HttpModel<W> {
     adapter: ModelAdapter,
     wire: W,
 }
 
 impl<W: WireProtocol> HttpModel<W> {
-    /// A model; nothing is sent yet.
+    /// Creates a model; sends nothing.
     ///
     /// # Errors
     ///
-    /// Those of [`ModelAdapter::new`].
+    /// The errors of [`ModelAdapter::new`].
     pub fn new(client: HttpClient, mut config: AdapterConfig, wire: W) -> Result<Self, Fault> {
         config.add_headers(wire.headers());
         Ok(Self { adapter: ModelAdapter::new(client, config)?, wire })
@@ -97,28 +97,28 @@ impl<W: WireProtocol> Completer for HttpModel<W> {
         let deadline = Instant::now() + self.adapter.total();
         let (retries, lost) = (self.adapter.retries(), AtomicUsize::new(0));
         let attempt = || async {
-            // What fails before a reply begins was tried again already.
+            // The client has already retried failures from before the reply began.
             let at_once = |fault| FailedAttempt { fault, again: false };
             let left = retries.saturating_sub(lost.fetch_add(1, Ordering::Relaxed));
             let body = self.wire.body(&self.adapter, request).map_err(at_once)?;
             let url = self.wire.url(&self.adapter).map_err(at_once)?;
             let reply = self.adapter.post_until(deadline, left, observer.clone(), url, body).await.map_err(at_once)?;
             let (sink, seen) = sink.observed();
-            // Servers that are overloaded say so in a stream, too. Where some of the reply was seen or counted, whoever
-            // pays for it decides.
+            // Overloaded servers also report that inside a stream. Once a part of the reply was handed on or its usage
+            // counted, the caller decides whether to pay for another attempt.
             self.read(reply, &names, &sink).await.map_err(|fault| FailedAttempt { fault, again: !seen.is_set() })
         };
         let mut completion = Retries::times(retries).repeat("a reply", deadline, &observer, attempt).await?;
         let Usage { input_tokens, output_tokens, cache_read_tokens, cache_write_tokens } = completion.usage;
         if output_tokens > 0 && [input_tokens, cache_read_tokens, cache_write_tokens] == [0; 3] {
-            // Its server did not come to say what it was sent.
+            // The server reported no input tokens, for example because the reply was cut off before it did: estimate them.
             completion.usage.input_tokens = request.tokens();
         }
         Ok(completion)
     }
 }
 
-/// The tools of a request as the vendor names them.
+/// Returns the tools of a request under the names that the vendor accepts.
 pub(super) fn names<W: WireProtocol>(request: &CompletionRequest) -> ToolNames {
     let names = ToolNames::of(&W::NAMES, request.tools.iter().map(AsRef::as_ref));
     if request.tool_choice == ToolChoice::Never { names.not_offered() } else { names }

@@ -12,24 +12,24 @@ use crate::{
     tool::TaskHandoff,
 };
 
-/// Decides who in a team works next: a pure step, whose state the host keeps.
+/// Decides which members of a team work next: a pure step, whose state the host keeps.
 #[async_trait]
 pub trait Coordinator: Send + Sync {
-    /// Its name, for people.
+    /// Returns its name, for people.
     fn name(&self) -> &str;
 
-    /// The models of the config that it may ask, beside the team's own.
+    /// Returns the models of the config that it may ask, in addition to the team's own.
     fn models(&self) -> &NameSet {
         &NO_MODELS
     }
 
-    /// Whether it may ask models at all; one that may not is answered [`Fault::Denied`].
+    /// Returns `true` if it may ask models; a question of another coordinator is answered with [`Fault::Denied`].
     fn may_ask(&self) -> bool {
         true
     }
 
-    /// Returns `true` if it is told in the conversation that a member hands over, by a note of that member: for one that is not
-    /// told [`MemberOutcome::HandedOver`].
+    /// Returns `true` if handoffs are added to the conversation as notes of the member, for a coordinator that does not
+    /// receive [`MemberOutcome::HandedOver`].
     fn reads_hand_overs(&self) -> bool {
         false
     }
@@ -38,100 +38,100 @@ pub trait Coordinator: Send + Sync {
     ///
     /// # Errors
     ///
-    /// A [`Fault`], which ends the team's run; [`Fault::Exhausted`] is the one for too many rounds.
+    /// Returns a [`Fault`], which ends the team's run; [`Fault::Exhausted`] stands for too many rounds.
     async fn next(&self, cx: &RunCx, moment: &CoordinatorInput<'_>, state: Vec<u8>) -> Result<CoordinatorStep, Fault>;
 }
 
 static NO_MODELS: LazyLock<NameSet> = LazyLock::new(NameSet::default);
 
-/// What a coordinator is told.
+/// The input of a coordinator.
 #[derive(Debug)]
 pub struct CoordinatorInput<'a> {
-    /// Steps before this one; calls for an [`CoordinatorAction::Ask`] do not count.
+    /// The number of steps before this one; calls for a [`CoordinatorAction::Ask`] do not count.
     pub step: u32,
-    /// The conversation that the team shares. It stands still during a call.
+    /// The conversation that the team shares. It does not change during a call.
     pub shared: &'a ChatSnapshot,
-    /// Who is there now, in order. Members may come and go between steps.
+    /// The current members, in order. Members may come and go between steps.
     pub members: &'a [MemberProfile],
-    /// The last step, in order of selection.
+    /// The reports on the last step, in the order in which the members were chosen.
     pub reports: &'a [MemberReport],
     /// The member that worked last, also in an earlier run of this team on this conversation.
     pub active: Option<&'a str>,
-    /// The answer to an [`CoordinatorAction::Ask`], only in the call that follows it.
+    /// The answer to a [`CoordinatorAction::Ask`], only in the call that follows it.
     pub reply: Option<Result<Completion, Fault>>,
 }
 
-/// One of the team, as its coordinator sees it.
+/// A member of the team, as its coordinator sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemberProfile {
-    /// Unique in the team.
+    /// The name, unique in the team.
     pub name: Arc<str>,
-    /// What it is in the team; several may share one.
+    /// The role in the team; several members may share one.
     pub role: Arc<str>,
-    /// What it is good for.
+    /// The purpose of the member.
     pub description: Arc<str>,
 }
 
-/// How a member of the last step fared.
+/// The report on a member of the last step.
 #[derive(Debug, Clone)]
 pub struct MemberReport {
-    /// Who.
+    /// The name of the member.
     pub member: Arc<str>,
-    /// How.
+    /// The outcome of its work.
     pub fared: MemberOutcome,
 }
 
-/// What a member's work came to.
+/// The outcome of a member's work.
 #[derive(Debug, Clone)]
 pub enum MemberOutcome {
     /// Its reply is in the chat.
     Replied,
-    /// It wants another one to go on.
+    /// The member asked for another one to continue.
     HandedOver(TaskHandoff),
-    /// It failed, and the team goes on without its reply.
+    /// The member failed, and the team continues without its reply.
     Failed(Fault),
 }
 
-/// Who works.
+/// The assignment of a member to a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemberAssignment {
     /// A name out of [`CoordinatorInput::members`].
     pub member: Arc<str>,
-    /// Put as a user message before that member alone. None: it just sees what is new in the shared chat.
+    /// A task that this member alone receives as a user message. `None`: it only sees the new messages of the shared chat.
     pub task: Option<String>,
 }
 
 impl MemberAssignment {
-    /// This member, without a task of its own.
+    /// Returns an assignment without a task.
     pub fn of(member: impl Into<Arc<str>>) -> Self {
         Self { member: member.into(), task: None }
     }
 }
 
-/// What to do.
+/// The action that a coordinator returns.
 #[derive(Debug, Clone)]
 pub enum CoordinatorAction {
-    /// These work now, side by side. Nobody twice in a row ends the run as failed.
+    /// These members work now, side by side. An empty list twice in a row fails the run.
     Run(Vec<MemberAssignment>),
-    /// The team is done. None: with the last message of the chat.
+    /// The team is done, with this answer. `None`: the answer is the last message of the chat.
     Done(Option<Vec<Part>>),
-    /// Ask a model, then call again.
+    /// Ask a model, then call the coordinator again.
     Ask(Box<ModelQuery>),
 }
 
 /// The answer of a coordinator.
 #[derive(Debug, Clone)]
 pub struct CoordinatorStep {
-    /// For the next call; at most [`limits::STATE_BYTES`](crate::limits::STATE_BYTES).
+    /// The state for the next call; at most [`limits::STATE_BYTES`](crate::limits::STATE_BYTES).
     pub state: Vec<u8>,
-    /// What to do.
+    /// The action to take.
     pub action: CoordinatorAction,
-    /// Why, in its own words, for people: told with the step.
+    /// The reason for the decision, for people; part of the step's event.
     pub reasoning: Option<String>,
 }
 
 impl CoordinatorStep {
-    /// This action, and nothing to say.
+    /// Returns a step with this action and without a reason.
     pub fn new(state: Vec<u8>, action: CoordinatorAction) -> Self {
         Self { state, action, reasoning: None }
     }

@@ -6,50 +6,50 @@ use std::{
 use super::MemberProfile;
 use crate::{agent::Runner, error::OnFailure, limits};
 
-/// One of a team.
+/// A member of a team.
 #[derive(Clone)]
 pub struct Member {
-    /// Unique in the team: what the others know it by.
+    /// The name by which other members know it, unique in the team.
     pub name: Arc<str>,
-    /// What it is in the team; several may share one.
+    /// The role in the team; several members may share one.
     pub role: Arc<str>,
-    /// What it is good for.
+    /// The purpose of the member.
     pub description: Arc<str>,
-    /// What works.
+    /// The agent or team that works.
     pub runner: Arc<dyn Runner>,
-    /// How often it is asked again in one step if it fails; at most [`limits::MEMBER_RETRIES`].
+    /// The number of retries in one step if it fails; at most [`limits::MEMBER_RETRIES`].
     pub retries: u32,
-    /// Whether the team goes on without its reply if it fails for good.
+    /// The consequence for the team if it fails and no retry is left.
     pub on_failure: OnFailure,
 }
 
 impl Member {
-    /// A member that is called as it is called everywhere, whose role is its name.
+    /// Creates a member with the name of its runner, which is also its role.
     pub fn new(runner: impl Runner + 'static) -> Self {
         let (name, description) = (Arc::clone(runner.name()), Arc::clone(runner.description()));
         let (role, runner) = (Arc::clone(&name), Arc::new(runner));
         Self { name, role, description, runner, retries: 0, on_failure: OnFailure::Stop }
     }
 
-    /// What it is in the team.
+    /// Sets the role in the team.
     pub fn with_role(mut self, role: impl Into<Arc<str>>) -> Self {
         self.role = role.into();
         self
     }
 
-    /// What it is called in the team.
+    /// Sets the name in the team.
     pub fn with_name(mut self, name: impl Into<Arc<str>>) -> Self {
         self.name = name.into();
         self
     }
 
-    /// How often it is asked again in one step if it fails.
+    /// Sets the number of retries in one step if it fails.
     pub fn with_retries(mut self, retries: u32) -> Self {
         self.retries = retries.min(limits::MEMBER_RETRIES);
         self
     }
 
-    /// Whether the team goes on without its reply if it fails for good.
+    /// Sets the consequence for the team if it fails and no retry is left.
     pub fn with_on_failure(mut self, on_failure: OnFailure) -> Self {
         self.on_failure = on_failure;
         self
@@ -67,32 +67,31 @@ impl fmt::Debug for Member {
     }
 }
 
-/// Who is in a team. Clones are the same members: whoever has one lets members join and leave, between two steps of a run
-/// as well.
+/// The members of a team. Clones share one list: any of them lets members join and leave, also between two steps of a run.
 #[derive(Debug, Clone, Default)]
 pub struct Members(Arc<RwLock<Vec<Arc<Member>>>>);
 
-/// Why somebody cannot join.
+/// The reason why a member cannot join.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields are the facts in the sentence above them")]
 pub enum JoinError {
-    /// One of this name is there.
+    /// The team has a member of this name.
     #[error("the team has a member `{0}` already")]
     Taken(Arc<str>),
-    /// There are as many as there may be.
+    /// The team has the maximum number of members.
     #[error("a team has at most {} members", limits::TEAM_MEMBERS)]
     Full,
-    /// Nobody can name it.
+    /// The name is empty.
     #[error("a member has a name")]
     Nameless,
 }
 
 impl Members {
-    /// Adds one, after those that are there.
+    /// Adds a member after the existing ones.
     ///
     /// # Errors
     ///
-    /// [`JoinError`].
+    /// Returns a [`JoinError`] if the member cannot join.
     pub fn join(&self, member: Member) -> Result<(), JoinError> {
         let mut members = self.0.write().unwrap_or_else(PoisonError::into_inner);
         if member.name.trim().is_empty() {
@@ -108,7 +107,7 @@ impl Members {
         Ok(())
     }
 
-    /// Removes one; what it is working on it finishes. False: there is none of this name.
+    /// Removes a member, which finishes its current work. Returns `false` if there is none of this name.
     pub fn leave(&self, name: &str) -> bool {
         let mut members = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let before = members.len();
@@ -116,7 +115,7 @@ impl Members {
         members.len() < before
     }
 
-    /// Who is there now, in order.
+    /// Returns the current members, in order.
     pub fn now(&self) -> Vec<Arc<Member>> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -1,8 +1,8 @@
-//! Teams: agents that work on one conversation, and what decides who works next.
+//! Teams: agents that work on one conversation, with a coordinator that decides which of them work next.
 //!
 //! A [`Team`] is a [`Runner`](crate::agent::Runner) like an agent: members can be teams, and a team can be delegated to.
-//! `work.rs` is its run: the [`Coordinator`] decides, the members of the step hear what is new and work side by side, their
-//! replies come into the shared conversation.
+//! `team_run.rs` drives its runs: the [`Coordinator`] decides, the members of the step receive the new messages and work
+//! side by side, and their replies are added to the shared conversation.
 
 mod coordinator;
 mod coordinators;

@@ -13,11 +13,11 @@ use crate::{
     model::Completer,
 };
 
-/// Members that work on one conversation, and what decides who works next.
+/// Members that work on one conversation, and a coordinator that decides which of them work next.
 ///
-/// Each member has a conversation of its own. Before it works it hears what is new in the one that the team shares: what
-/// others said comes as user messages of theirs, what it said itself it knows. Its reply goes into the shared conversation;
-/// what it thought and which tools it called does not. The answer of the team is the last reply.
+/// Each member has its own conversation. Before it works it receives the new messages of the shared one: messages of other
+/// members arrive as user messages, and its own messages it knows already. Its reply goes into the shared conversation; its
+/// thoughts and tool calls do not. The answer of the team is the last reply.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -26,14 +26,14 @@ use crate::{
 ///     chat::{Chat, Message},
 ///     event::RunCx,
 ///     model::ScriptedCompleter,
-///     team::{Member, Sequence, Team},
+///     team::{Member, SequenceCoordinator, Team},
 /// };
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let says = |name: &str, text: &str| {
 ///     Agent::new(name, "", Arc::new(ScriptedCompleter::new([ScriptedCompleter::text(text)])))
 /// };
-/// let team = Team::new("desk", Sequence)
+/// let team = Team::new("desk", SequenceCoordinator)
 ///     .with_member(Member::new(says("researcher", "Two million people.")))
 ///     .with_member(Member::new(says("writer", "Paris is large.")));
 /// let chat = Chat::new();
@@ -44,37 +44,38 @@ use crate::{
 /// ```
 #[derive(Clone)]
 pub struct Team {
-    /// Its name, by which others know it.
+    /// The name by which other agents know it.
     pub name: Arc<str>,
-    /// What it is good for, for people and for other agents.
+    /// The purpose of the team, as shown to people and to other agents.
     pub description: Arc<str>,
-    /// What to show before its name.
+    /// The text that is shown before its name.
     pub prefix: Arc<str>,
-    /// What all of it are told, members of teams in it included, before what each is told alone. Its coordinator finds it as
-    /// the system message of the conversation, unless that is a member's because they work in one.
+    /// The instructions for all members, including members of nested teams, placed before each member's own. The
+    /// coordinator finds them as the system message of the conversation, unless the members share one conversation and that
+    /// message is a member's.
     pub instructions: Arc<str>,
-    /// Who is in it.
+    /// The members of the team.
     pub members: Members,
-    /// Who decides.
+    /// The coordinator, which decides which members work.
     pub coordinator: Arc<dyn Coordinator>,
-    /// The model that the coordinator may ask; none: it asks none.
+    /// The model that the coordinator may ask; `None`: it asks none.
     pub completer: Option<Arc<dyn Completer>>,
-    /// Models beside it, by their names.
+    /// Further models, by name.
     pub models: Arc<BTreeMap<String, Arc<dyn Completer>>>,
-    /// What stands around its runs, outermost first.
+    /// The middleware around its runs, outermost first.
     pub middleware: Vec<Arc<dyn RunMiddleware>>,
-    /// What one run may spend, that of its members included.
+    /// The budget of one run, including that of its members.
     pub budget: Budget,
-    /// What its members may not exceed, nor those that they start.
+    /// The upper bound on what its members and the agents that they start may do.
     pub delegable: Ceiling,
-    /// Those it works with; none: it works alone.
+    /// The agents that it works with; `None` if it works alone.
     pub crew: Option<Arc<AgentGroup>>,
-    /// In which conversations its members work, and how they give way to each other.
+    /// The conversations in which its members work, and the way they hand over to each other.
     pub meeting: TeamChatMode,
 }
 
 impl Team {
-    /// A team of nobody.
+    /// Creates a team without members.
     pub fn new(name: impl Into<Arc<str>>, coordinator: impl Coordinator + 'static) -> Self {
         Self {
             name: name.into(),
@@ -93,62 +94,62 @@ impl Team {
         }
     }
 
-    /// One more member.
+    /// Adds a member.
     ///
     /// # Panics
     ///
-    /// If there is one of its name, or no room; [`Team::try_with`] returns that as an error.
+    /// Panics if there is one of its name, or no room; [`Team::try_with`] returns that as an error.
     pub fn with_member(self, member: Member) -> Self {
         self.try_with(member).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// One more member.
+    /// Adds a member.
     ///
     /// # Errors
     ///
-    /// [`JoinError`].
+    /// Returns a [`JoinError`] if the member cannot join.
     pub fn try_with(self, member: Member) -> Result<Self, JoinError> {
         self.members.join(member)?;
         Ok(self)
     }
 
-    /// What it is good for.
+    /// Sets the description of its purpose.
     pub fn with_description(mut self, description: impl Into<Arc<str>>) -> Self {
         self.description = description.into();
         self
     }
 
-    /// What all of it are told.
+    /// Sets the instructions for all members.
     pub fn with_instructions(mut self, instructions: impl Into<Arc<str>>) -> Self {
         self.instructions = instructions.into();
         self
     }
 
-    /// The model that its coordinator may ask.
+    /// Sets the model that its coordinator may ask.
     pub fn with_completer(mut self, completer: Arc<dyn Completer>) -> Self {
         self.completer = Some(completer);
         self
     }
 
-    /// One more middleware around its runs, inside those that it has.
+    /// Adds a middleware around its runs, inside the existing ones.
     pub fn with_middleware(mut self, middleware: impl RunMiddleware + 'static) -> Self {
         self.middleware.push(Arc::new(middleware));
         self
     }
 
-    /// What one run may spend.
+    /// Sets the budget of one run.
     pub fn with_budget(mut self, budget: Budget) -> Self {
         self.budget = budget;
         self
     }
 
-    /// Those it works with.
+    /// Sets the group of agents that it works with.
     pub fn with_crew(mut self, crew: Arc<AgentGroup>) -> Self {
         self.crew = Some(crew);
         self
     }
 
-    /// In which conversations its members work, and how they give way to each other.
+    /// Sets the conversations in which its members work, and the way they hand over to each other.
     pub fn with_meeting(mut self, meeting: TeamChatMode) -> Self {
         self.meeting = meeting;
         self

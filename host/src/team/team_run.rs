@@ -1,4 +1,4 @@
-//! A run of a team: its coordinator decides, its members work, until it is done.
+//! A run of a team: its coordinator decides and its members work, until the team is done.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -25,16 +25,16 @@ use crate::{
     tool::{TaskHandoff, ToolBox},
 };
 
-/// In which conversations the members of a team work, and how they give way to each other.
+/// The conversations in which the members of a team work, and the way they hand over to each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TeamChatMode {
-    /// Each in one of its own, as the coordinator says.
+    /// Each member works in its own conversation, as the coordinator decides.
     #[default]
     Coordinated,
-    /// Each in one of its own; a member hands over to another one with a tool.
+    /// Each member works in its own conversation; a member hands over to another one with a tool.
     HandOver,
-    /// All in the one that the team shares, one after the other, so that each sees all that was done; a member hands over
-    /// to another one with a tool.
+    /// All members work in the shared conversation, one after the other, so that each sees all work; a member hands over to
+    /// another one with a tool.
     SharedHandOver,
 }
 
@@ -48,29 +48,30 @@ impl TeamChatMode {
     }
 }
 
-/// What a team works with in one run.
+/// The state of a team in one run.
 pub(super) struct TeamLoop<'a> {
     team: &'a Team,
-    /// What all members are told.
+    /// The instructions for all members.
     instructions: Arc<str>,
-    /// As whom the coordinator asks models; none: it has none.
+    /// The agent as which the coordinator asks models; `None` without a model.
     asker: Option<Agent>,
     transfers: TransferTools,
     state: Vec<u8>,
     /// The step with which the coordinator began anew.
     first: u32,
-    /// The newest message before what this attempt was given: an answer before it is none to that. None: it was given nothing.
+    /// The newest message before the input of this attempt: an older reply does not answer that input. `None` without
+    /// input.
     since: Option<u64>,
     reports: Vec<MemberReport>,
-    /// Steps in a row in which nobody worked.
+    /// The number of consecutive steps in which nobody worked.
     idle: u32,
-    /// What was decided before the run was interrupted, and is not done.
+    /// The step that was chosen before the run was interrupted and is not completed.
     chose: Option<TeamStepPlan>,
-    /// What models told the coordinator before the run was interrupted.
+    /// The answers that models gave to the coordinator before the run was interrupted.
     told: VecDeque<EffectModelReply>,
 }
 
-/// Who works now.
+/// The members that work in a step.
 struct TeamStepPlan {
     step: u32,
     members: Vec<ChosenMember>,
@@ -105,7 +106,7 @@ pub(super) async fn run_as(
     if let Some(log) = &me.log {
         me.badge.inbox.record(log);
     }
-    // Where members work in one conversation, each puts its own system prompt in front of it, with these in it.
+    // Members in a shared conversation each put their own system prompt in front of it, which contains these instructions.
     if !instructions.is_empty() && !team.meeting.is_shared() {
         let message = Message::text(Role::System, &*team.name, &*instructions).by_member(None);
         chat.share_system_prompt(Arc::new(message));
@@ -153,7 +154,7 @@ impl<'a> RunLoop<'a> for TeamLoop<'a> {
 }
 
 impl TeamRun<'_> {
-    /// Goes back to where it was when it was interrupted. What it is to be given then.
+    /// Restores the state that the run was interrupted in. Returns the input with which it continues.
     fn restore(&mut self, past: RecordedRun, input: Vec<Message>) -> Vec<Message> {
         (self.iterations, self.usage) = (past.iterations, past.usage);
         self.started = Instant::now().checked_sub(past.elapsed).unwrap_or_else(Instant::now);
@@ -166,7 +167,7 @@ impl TeamRun<'_> {
         past.input.unwrap_or(input)
     }
 
-    /// One attempt at an answer: the coordinator begins anew, unless the run was interrupted.
+    /// Makes one attempt at an answer. The coordinator begins anew, unless a step of an interrupted run is open.
     async fn attempt(&mut self, input: Vec<Message>) -> Result<Message, RunError> {
         self.ending = RunEnding::Answered;
         let mut decided = self.work.chose.take();
@@ -195,7 +196,7 @@ impl TeamRun<'_> {
         messages.into_iter().try_for_each(|message| self.chat.append(message)).map_err(RunError::Input)
     }
 
-    /// Asks the coordinator.
+    /// Asks the coordinator for the next step.
     async fn decide(&mut self) -> Result<NextTeamStep, RunError> {
         loop {
             self.me.check_log()?;
@@ -230,7 +231,7 @@ impl TeamRun<'_> {
         }
     }
 
-    /// What the coordinator decides, after all that it asks models, and why.
+    /// Returns the decision of the coordinator and its reason, after all its questions to models.
     async fn next(&mut self, members: &[Arc<Member>]) -> Result<(TeamDecision, Option<String>), RunError> {
         let (team, shared, active) = (self.work.team, self.chat.snapshot(), self.chat.active());
         let profiles: Vec<MemberProfile> = members.iter().map(|member| member.profile()).collect();
@@ -263,7 +264,7 @@ impl TeamRun<'_> {
         Err(self.failed(Fault::Exhausted { message }))
     }
 
-    /// Asks a model for the coordinator; what one said before the run was interrupted is not asked again.
+    /// Asks a model for the coordinator. An answer from before the run was interrupted is used instead of a new request.
     async fn ask(&mut self, ask: ModelQuery) -> Result<Result<Completion, Fault>, RunError> {
         let coordinator = &self.work.team.coordinator;
         if self.work.told.front().is_some_and(|told| told.is_for(0, coordinator.name())) {
@@ -310,7 +311,7 @@ impl TeamRun<'_> {
         Ok(())
     }
 
-    /// Writes down and tells who works.
+    /// Records the members of a step, and emits its event.
     async fn choose(&mut self, assignments: Vec<MemberAssignment>, reasoning: Option<String>) -> TeamStepPlan {
         let step = self.iterations;
         let names: Vec<_> = assignments.iter().map(|assignment| Arc::clone(&assignment.member)).collect();
@@ -337,8 +338,8 @@ impl TeamRun<'_> {
         cx.events.emit(Event::TeamStep { agent, step, members: members.to_vec(), reasoning, done }).await;
     }
 
-    /// Has them work, and puts their replies into the conversation in the order in which they were chosen. The first
-    /// failure that the team does not go on without stops the others; what was replied until then is kept.
+    /// Runs the members, and adds their replies to the conversation in the order in which they were chosen. The first
+    /// failure of a member whose `on_failure` is `stop` cancels the others; replies until then are kept.
     async fn carry_out(
         &mut self,
         TeamStepPlan { step, members: chosen, shares }: TeamStepPlan,
@@ -378,7 +379,7 @@ impl TeamRun<'_> {
         let in_time = in_time(&me.purse, me.place.wait_for(gather)).await;
         drop(working);
         if is_shared {
-            // What it did there it has told of itself.
+            // The member has emitted events for its own messages.
             self.tell_from_here();
         }
         let mut failure = in_time.err();
@@ -409,7 +410,7 @@ impl TeamRun<'_> {
         failure.map_or(Ok(()), Err)
     }
 
-    /// Tells what a member has replied, as far as that may be seen.
+    /// Emits the event for a member's reply, with its text if no middleware may replace it.
     async fn tell_reply(&self, member: &Member, RunAnswer { message, ending, .. }: &RunAnswer) {
         let events = &self.me.cx.events;
         if !events.is_watched() || matches!(ending, RunEnding::HandedOver(_)) {
@@ -419,7 +420,7 @@ impl TeamRun<'_> {
         events.emit(Event::MemberReplied { agent: self.me.member(&member.name), text }).await;
     }
 
-    /// What a member is to do. One that had begun when the run was interrupted has heard it.
+    /// Returns the work of a member. A member that had begun when the run was interrupted has its input already.
     fn job(&mut self, member: &Arc<Member>, task: Option<String>, there: &[Arc<Member>], has_begun: bool) -> MemberRun {
         let meeting = self.work.team.meeting;
         let name = Arc::clone(&member.name);
@@ -444,21 +445,21 @@ impl TeamRun<'_> {
         MemberRun { runner, member: name, chat, beside, input, tools, instructions, retries: member.retries }
     }
 
-    /// What is new in the shared conversation to this member.
+    /// Returns the messages of the shared conversation that are new to this member.
     fn hear(&self, member: &str, beside: &mut SideChat) -> Vec<Message> {
         let shared = self.chat.snapshot();
         let new: Vec<&ChatEntry> = newest(&shared, beside.heard);
         beside.heard = shared.last().map(|entry| entry.id).or(beside.heard);
-        // Who has not worked yet has said nothing, whoever is called so.
+        // A member that has not worked yet has written nothing: messages under its name are another sender's.
         let has_worked = !beside.chat.snapshot().is_empty();
         let others = new.into_iter().filter(|entry| !has_worked || entry.message.member() != Some(member));
         others.filter_map(|entry| as_heard(&entry.message)).collect()
     }
 
-    /// A member's answer, put into the shared conversation.
+    /// Adds a member's answer to the shared conversation.
     fn take(&self, member: &Member, answer: RunAnswer, is_shared: bool) -> Result<MemberOutcome, RunError> {
         let RunAnswer { message, ending, .. } = answer;
-        // Who gives way has not replied: what it says of that its coordinator tells the next one.
+        // A handoff is no reply: the coordinator passes its message on to the next member.
         if !is_shared && !matches!(ending, RunEnding::HandedOver(_)) {
             let parts = said_aloud(&message);
             let reply = Message { sender: member.name.to_string(), role: Role::Assistant, parts, meta: message.meta };
@@ -473,7 +474,7 @@ impl TeamRun<'_> {
         })
     }
 
-    /// The answer of the team: what the coordinator says, or the last reply.
+    /// Returns the answer of the team: the coordinator's, or the last reply.
     fn finish(&self, parts: Option<Vec<Part>>) -> Result<Message, RunError> {
         if let Some(parts) = parts {
             let sender = self.me.cx.agent.to_string();
@@ -495,11 +496,11 @@ impl TeamRun<'_> {
     }
 }
 
-/// What the coordinator decided.
+/// The decision of the coordinator.
 enum TeamDecision {
-    /// These work.
+    /// These members work.
     Run(Vec<MemberAssignment>),
-    /// The team is done. None: with the last reply.
+    /// The team is done. `None`: the last reply is its answer.
     Done(Option<Vec<Part>>),
 }
 
@@ -508,7 +509,7 @@ enum NextTeamStep {
     Done(Message),
 }
 
-/// What came after this message, in order.
+/// Returns the messages after this one, in order.
 fn newest(chat: &ChatSnapshot, after: Option<u64>) -> Vec<&ChatEntry> {
     let is_new = |entry: &&ChatEntry| after.is_none_or(|after| entry.id > after);
     let mut new: Vec<_> = chat.iter().rev().take_while(is_new).collect();
@@ -516,8 +517,8 @@ fn newest(chat: &ChatSnapshot, after: Option<u64>) -> Vec<&ChatEntry> {
     new
 }
 
-/// A message as members hear it: as a user's, with its sender, its parts and what is known of it. None: it says nothing to
-/// others.
+/// Returns a message as members receive it: as a user message with its sender, its parts and its metadata. `None` if it
+/// holds nothing for others.
 fn as_heard(message: &Message) -> Option<Message> {
     if message.role == Role::System {
         return None;
@@ -527,13 +528,13 @@ fn as_heard(message: &Message) -> Option<Message> {
     (!heard.says_nothing()).then(|| heard.without_member())
 }
 
-/// What a coordinator reads in the conversation of a member that hands over, and members hear: it has no other way to be told.
+/// Returns the note about a handoff, for a coordinator and members that learn of it in no other way.
 fn hand_over_note(member: &str, to: &TaskHandoff) -> Message {
     let text = format!("`{member}` hands over to `{}`.{}", to.agent, words_of(to));
     Message::note(member, text).handing_over_to(&to.agent)
 }
 
-/// What of a message is meant for others: not thoughts, and not calls and their results.
+/// Returns the parts of a message that are meant for others: no thoughts, and no calls and results.
 fn said_aloud(message: &Message) -> Vec<Part> {
     message.parts.iter().filter(|part| matches!(part, Part::Text(_) | Part::Media(_))).cloned().collect()
 }

@@ -1,4 +1,4 @@
-//! The tools with which one member of a team gives way to another.
+//! The tools with which one member of a team hands over to another.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -23,12 +23,12 @@ struct TransferArgs {
     context: String,
 }
 
-/// The tools of each member, made once as long as the others are the same.
+/// The transfer tools of each member, cached while the list of members stays the same.
 #[derive(Default)]
 pub(super) struct TransferTools(HashMap<Arc<str>, (Vec<Arc<str>>, ToolBox)>);
 
 impl TransferTools {
-    /// A tool for each of the others.
+    /// Returns a tool for each of the other members.
     pub fn of(&mut self, member: &Member, there: &[Arc<Member>]) -> ToolBox {
         let names: Vec<_> = there.iter().map(|other| Arc::clone(&other.name)).collect();
         if let Some((made_for, tools)) = self.0.get(&member.name)
@@ -39,7 +39,7 @@ impl TransferTools {
         let mut tools = ToolBox::new();
         for other in there.iter().filter(|other| other.name != member.name) {
             let name = tool_name(&other.name, &tools);
-            // Its name is not taken.
+            // Cannot fail: the name is not taken.
             let _ = tools.register(transfer(name, other, member.runner.may_replace_answers()));
         }
         self.0.insert(Arc::clone(&member.name), (names, tools.clone()));
@@ -47,8 +47,8 @@ impl TransferTools {
     }
 }
 
-/// `transfer_to_flight-desk` for `flight desk`: letters that no vendor takes are `-`; a number where another one is called
-/// so.
+/// Returns a tool name such as `transfer_to_flight-desk` for `flight desk`: characters that no vendor accepts become `-`,
+/// and a number makes a taken name unique.
 fn tool_name(member: &str, taken: &ToolBox) -> String {
     let mut name = ToolSpec::name_like(&format!("transfer_to_{member}"));
     name.truncate(ROOM);
@@ -62,10 +62,11 @@ fn tool_name(member: &str, taken: &ToolBox) -> String {
     free
 }
 
-/// Characters of a tool's name before its number: vendors take 64.
+/// The number of characters of a tool's name before its number: vendors accept 64 in all.
 const ROOM: usize = 58;
 
-/// `quiet`: what the member says when it gives way may still be changed by what stands around its runs.
+/// Creates the tool that hands over to `to`. `quiet`: middleware around the member's runs may still change the handoff
+/// message.
 fn transfer(name: String, to: &Member, quiet: bool) -> Arc<dyn Tool> {
     let (target, description) = (Arc::clone(&to.name), &to.description);
     let what = format!("Transfers the conversation to {target}, which goes on in your place. {description}");

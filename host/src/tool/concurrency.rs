@@ -12,42 +12,43 @@ pub enum ConcurrencyDomain {
 }
 
 impl ConcurrencyDomain {
-    /// The state that is kept under this name.
+    /// Returns the domain of the state that is kept under this name.
     pub fn named(name: impl Into<Arc<str>>) -> Self {
         Self::Named(name.into())
     }
 }
 
-/// How the calls of a tool may run beside the other calls of one reply.
+/// The way in which calls of a tool may run beside the other calls of one reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToolConcurrency {
-    /// Touches nothing that another call could touch, or waits for somebody who is no call of this reply: beside everything.
+    /// The call touches nothing that another call could touch, or waits for something outside this reply. It runs beside
+    /// all others.
     Independent,
-    /// Touches these domains and nothing else. Calls that only read a domain run side by side.
+    /// The call touches these domains and nothing else. Calls that only read a domain run side by side.
     Touches {
-        /// Domains that it looks at.
+        /// The domains that it reads.
         reads: Arc<[ConcurrencyDomain]>,
-        /// Domains that it may change.
+        /// The domains that it may change.
         changes: Arc<[ConcurrencyDomain]>,
     },
-    /// Waits until somebody else changes these domains: it begins after the calls before it that change them, and no call
-    /// waits for it.
+    /// The call waits until something outside changes these domains. It begins after the earlier calls that change them,
+    /// and no call waits for it.
     Watches(Arc<[ConcurrencyDomain]>),
-    /// Runs other agents, whose tools may touch anything: beside other delegations.
+    /// The call runs other agents, whose tools may touch anything. It runs beside other delegations.
     Delegation {
         /// The conversation that the calls share, if they do: then they run one after the other.
         conversation: Option<Arc<str>>,
     },
-    /// Could touch anything.
+    /// The call could touch anything.
     Anything {
-        /// Whether it may change what it touches.
+        /// Set if it may change what it touches.
         changes: bool,
     },
 }
 
 impl ToolConcurrency {
-    /// Touches these domains as the hints say: a tool that does not say that it is read-only changes them. Without a domain
-    /// there is nothing to touch.
+    /// Returns the concurrency of a tool with these hints that touches these domains. A tool without the read-only hint
+    /// counts as changing them. Without a domain it is independent.
     pub fn touching(hints: ToolHints, domains: impl Into<Arc<[ConcurrencyDomain]>>) -> Self {
         let (domains, none) = (domains.into(), Arc::from([]));
         match (domains.is_empty(), hints.read_only) {
@@ -57,11 +58,10 @@ impl ToolConcurrency {
         }
     }
 
-    /// Returns `true` if a call of this kind begins only when a call of the kind `earlier`, which stands before it in the same
-    /// reply, has ended.
+    /// Returns `true` if this call begins only after the call `earlier`, which precedes it in the same reply, has ended.
     ///
-    /// A delegation does not wait for calls that only read: it would keep agents that stand after it from working beside
-    /// those that stand before it.
+    /// A delegation does not wait for calls that only read: waiting would keep agents that come after such a call from
+    /// working beside those that come before it.
     pub fn waits_for(&self, earlier: &Self) -> bool {
         match (self, earlier) {
             (Self::Independent, _) | (_, Self::Independent | Self::Watches(_)) => false,

@@ -5,12 +5,12 @@ use futures_util::future::BoxFuture;
 use super::{Tool, ToolCx};
 use crate::error::Fault;
 
-/// A call that is under way.
+/// A tool call that is under way.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CurrentCall {
     /// The instance name of the agent that made it.
     pub agent: Arc<str>,
-    /// Its id.
+    /// The id of the call.
     pub call: String,
 }
 
@@ -18,24 +18,24 @@ tokio::task_local! {
     static CURRENT: Option<CurrentCall>;
 }
 
-/// The call in which this code runs; none outside of calls, and in tasks that a call has started.
+/// Returns the call in which this code runs; `None` outside of calls, and in tasks that a call has spawned.
 pub fn current_call() -> Option<CurrentCall> {
     CURRENT.try_with(Clone::clone).ok().flatten()
 }
 
-/// Does what no call does, though one is under way.
+/// Runs `work` outside of any call, even if one is under way.
 pub(crate) fn outside_of_calls<T>(work: impl FnOnce() -> T) -> T {
     CURRENT.sync_scope(None, work)
 }
 
 impl CurrentCall {
-    /// Runs what belongs to this call.
+    /// Runs a future as part of this call.
     pub(super) fn of<F: Future>(self, future: F) -> impl Future<Output = F::Output> {
         CURRENT.scope(Some(self), future)
     }
 }
 
-/// Told right before a call does what cannot be done twice; by default nobody is.
+/// A hook that a call awaits right before it does what must not be repeated; by default it does nothing.
 #[derive(Clone, Default)]
 pub struct CallStartHook {
     told: Option<Arc<CallStartCallback>>,
@@ -45,17 +45,18 @@ pub struct CallStartHook {
 type CallStartCallback = dyn Fn() -> BoxFuture<'static, Result<(), Fault>> + Send + Sync;
 
 impl CallStartHook {
-    /// The call waits for the future that this makes. If that fails, the call is not made, and its result is the fault.
+    /// Creates a hook from a callback whose future the call awaits. If that fails, the call is not made, and its result is
+    /// the fault.
     pub fn new(told: impl Fn() -> BoxFuture<'static, Result<(), Fault>> + Send + Sync + 'static) -> Self {
         Self { told: Some(Arc::new(told)), is_again: false }
     }
 
-    /// The same of a call that was under way when the host was interrupted, and is made again.
+    /// Returns the hook for a call that was under way when the host was interrupted, and is repeated.
     pub fn again(self, is_again: bool) -> Self {
         Self { is_again, ..self }
     }
 
-    /// Whether the call may have been made, wholly or in part, before the host was interrupted.
+    /// Returns `true` if the call may have been made, wholly or in part, before the host was interrupted.
     pub fn is_again(&self) -> bool {
         self.is_again
     }
@@ -68,13 +69,12 @@ impl fmt::Debug for CallStartHook {
 }
 
 impl ToolCx {
-    /// To be awaited right before a tool is called: tells that the call begins. Of a tool that is
-    /// [repeatable](Tool::is_repeatable) nothing need be told, and one that [begins itself](Tool::begins_itself) tells
-    /// it later.
+    /// Reports that the call begins; the host awaits it right before it calls the tool. Does nothing for a tool that is
+    /// [repeatable](Tool::is_repeatable), or that [begins itself](Tool::begins_itself) and reports later.
     ///
     /// # Errors
     ///
-    /// A [`Fault`]: the tool must not be called.
+    /// Returns a [`Fault`] if the tool must not be called.
     pub async fn begin(&self, tool: &dyn Tool) -> Result<(), Fault> {
         match !tool.is_repeatable() && !tool.begins_itself() {
             true => self.begin_now().await,
@@ -82,8 +82,8 @@ impl ToolCx {
         }
     }
 
-    /// Tells that the call begins, whatever is said of its tool: of one that is repeatable only because it knows what it has
-    /// done.
+    /// Reports that the call begins, whatever the tool declares: for a tool that is repeatable only because it knows what
+    /// it has done.
     ///
     /// # Errors
     ///
@@ -113,7 +113,7 @@ mod tests {
     #[derive(Deserialize, JsonSchema)]
     struct NoArgs {}
 
-    /// A tool that counts its calls, and answers which call it is in.
+    /// Returns a tool that counts its calls and answers with the current call.
     fn tool(
         ran: &Arc<AtomicU32>,
     ) -> FnTool<NoArgs, impl Fn(ToolCx, NoArgs) -> BoxFuture<'static, Result<ToolOutput, Fault>> + use<>> {

@@ -7,13 +7,14 @@ use crate::{
     limits,
 };
 
-/// A tool as somebody outside describes it, checked: what a model is shown must not mislead who reads it, and no vendor may
-/// have a reason to refuse it, since it refuses the whole request. The schema is brought to JSON Schema 2020-12, and
-/// properties whose names a vendor refuses are renamed: [`ToolBox`](super::ToolBox) gives the tool its own back.
+/// Checks a tool described by an external source: the description must not mislead a person who reads it, and no vendor may
+/// have a reason to refuse it, since a vendor then refuses the whole request. The schema is converted to JSON Schema
+/// 2020-12, and properties whose names a vendor refuses are renamed: [`ToolBox`](super::ToolBox) restores the original
+/// names for the tool.
 ///
 /// # Errors
 ///
-/// What is wrong with it, in words that name the tool.
+/// Returns the defect, in words that name the tool.
 pub fn described(
     name: String,
     description: String,
@@ -46,13 +47,13 @@ pub fn described(
     let property_names = json_schema::rename(&mut schema);
     json_schema::check(&schema)
         .map_err(|why| format!("the schema of `{name}` is no JSON Schema: {}", cut(&why, limits::ERROR_BYTES / 4)))?;
-    // Nearly all are fine as they are written.
+    // Nearly all schemas need no change.
     let input_schema = if schema == written { input_schema } else { schema.to_json() };
     let input_schema = RawValue::from_string(input_schema).map_err(|error| error.to_string())?.into();
     Ok(ToolSpec { name, description, input_schema, hints, property_names })
 }
 
-/// The schema of arguments as one of an object; `None` if it is of something else. Some say nothing of the type.
+/// Returns the schema as one of an object; `None` if it is of something else. Some schemas give no type.
 fn of_object(schema: JsonNode) -> Option<JsonNode> {
     let mut map = match schema {
         JsonNode::Object(map) => map,
@@ -68,7 +69,8 @@ fn of_object(schema: JsonNode) -> Option<JsonNode> {
     Some(JsonNode::Object(map))
 }
 
-/// Whether a person who reads the text sees what a model does: nothing in it is invisible or turns its order around.
+/// Checks that a person who reads the text sees what a model sees: no character in it is invisible or changes the text
+/// direction.
 fn check_seen(text: &str) -> Result<(), String> {
     let hidden = |c: &char| c.is_control() && !matches!(c, '\n' | '\t' | '\r') || is_unseen(*c);
     match text.chars().find(hidden) {
@@ -77,7 +79,7 @@ fn check_seen(text: &str) -> Result<(), String> {
     }
 }
 
-/// Whether a schema is not too deep, and nothing in it is hidden.
+/// Checks that a schema is not too deep and holds no invisible characters.
 fn check_schema(schema: &JsonNode, depth: usize) -> Result<(), String> {
     let most = limits::TOOL_SCHEMA_DEPTH;
     let too_deep = || format!("has more than {most} lists and objects within each other");

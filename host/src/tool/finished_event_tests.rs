@@ -1,4 +1,4 @@
-//! What is told of the end of a tool call.
+//! Tests of the event at the end of a tool call.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -11,7 +11,7 @@ use crate::{
     tool::{ToolBox, ToolCx, function},
 };
 
-/// What is told of the end of a call: whether it failed, why, and its bytes.
+/// Returns the facts of the event at the end of a call: whether it failed, the reason, and its bytes.
 async fn told(tools: &ToolBox, name: &str) -> (bool, Option<String>, usize) {
     let (events, mut stream) = EventSink::channel();
     let run = RunCx::new("a").with_events(events);
@@ -39,7 +39,7 @@ async fn end_of_a_call_is_told_with_its_shown_size_and_reason() {
         let long = long.clone();
         async move { Err::<String, _>(Fault::other(long)) }
     });
-    // An error may quote what nobody is to see before somebody has looked at it.
+    // An error may quote arguments, which middleware must be able to withhold.
     let quiet = function("quiet", "", |_, NoArgs {}| async { Err::<String, _>(Fault::other("secret")) });
     let tools = ToolBox::new()
         .with(function("short", "", |_, NoArgs {}| async { Ok("ok") }))

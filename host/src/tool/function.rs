@@ -16,7 +16,7 @@ use crate::{
     limits,
 };
 
-/// A tool that is a closure.
+/// Creates a tool from a closure.
 ///
 /// ```
 /// use schemars::JsonSchema;
@@ -34,12 +34,12 @@ use crate::{
 /// });
 /// ```
 ///
-/// The doc comments of the arguments are what the model reads of them. Arguments that do not fit are answered with an
-/// error that says why, before the closure is called.
+/// The doc comments of the arguments become the descriptions that the model reads. Invalid arguments are answered with an
+/// error that gives the reason, before the closure is called.
 ///
 /// # Panics
 ///
-/// If `name` is none that every vendor accepts, see [`ToolSpec::is_valid_name`].
+/// Panics if `name` is not valid for every vendor, see [`ToolSpec::is_valid_name`].
 pub fn function<A, R, F, Fut>(name: &str, description: &str, call: F) -> FnTool<A, F>
 where
     A: DeserializeOwned + JsonSchema + Send + 'static,
@@ -50,11 +50,11 @@ where
     FnTool::with_spec(spec::<A>(name, description), call)
 }
 
-/// How a model is told of a tool whose arguments are an `A`.
+/// Returns the description of a tool whose arguments are an `A`.
 ///
 /// # Panics
 ///
-/// If `name` is none that every vendor accepts, see [`ToolSpec::is_valid_name`].
+/// Panics if `name` is not valid for every vendor, see [`ToolSpec::is_valid_name`].
 pub fn spec<A: JsonSchema>(name: &str, description: &str) -> ToolSpec {
     assert!(ToolSpec::is_valid_name(name), "`{name}` is no name for a tool: 1 to 64 of A-Z a-z 0-9 _ -");
     ToolSpec {
@@ -66,7 +66,7 @@ pub fn spec<A: JsonSchema>(name: &str, description: &str) -> ToolSpec {
     }
 }
 
-/// See [`function`].
+/// A tool made from a closure, see [`function`].
 pub struct FnTool<A, F> {
     spec: Arc<ToolSpec>,
     time_limit: Duration,
@@ -81,7 +81,8 @@ pub struct FnTool<A, F> {
 }
 
 impl<A, F> FnTool<A, F> {
-    /// A closure under a spec that is made elsewhere, whose schema must fit `A`: one spec can serve many tools.
+    /// Creates a tool from a closure and an existing description, whose schema must fit `A`: one description can serve many
+    /// tools.
     pub fn with_spec(spec: impl Into<Arc<ToolSpec>>, call: F) -> Self {
         let (time_limit, result_chars) = (limits::TOOL_TIME, limits::TOOL_RESULT_CHARS);
         Self {
@@ -98,49 +99,50 @@ impl<A, F> FnTool<A, F> {
         }
     }
 
-    /// Wall time that one call may take.
+    /// Sets the wall time that one call may take.
     pub fn with_time_limit(mut self, limit: Duration) -> Self {
         self.time_limit = limit;
         self
     }
 
-    /// Characters of a result that a model is shown; the rest is cut.
+    /// Sets the number of characters of a result that a model is shown; the rest is cut.
     pub fn with_result_chars(mut self, chars: usize) -> Self {
         self.result_chars = chars;
         self
     }
 
-    /// Whether those who watch a run are not shown the arguments of its calls.
+    /// Sets whether the arguments of its calls are hidden from those who watch a run.
     pub fn with_hidden_arguments(mut self, hidden: bool) -> Self {
         self.hides_arguments = hidden;
         self
     }
 
-    /// Its calls do not count for the budget of a run.
+    /// Excludes its calls from the budget of a run.
     pub fn uncounted(mut self) -> Self {
         self.is_counted = false;
         self
     }
 
-    /// A call that was interrupted may be made again, whatever its hints say.
+    /// Declares that an interrupted call may be repeated, whatever its hints say.
     pub fn repeatable(mut self) -> Self {
         self.is_repeatable = true;
         self
     }
 
-    /// The closure says itself when a call begins, with [`ToolCx::begin_now`]: it waits for something before that.
+    /// Declares that the closure itself reports when a call begins, with [`ToolCx::begin_now`]: it waits for something
+    /// before that.
     pub fn beginning_itself(mut self) -> Self {
         self.begins_itself = true;
         self
     }
 
-    /// How its calls may run beside the other calls of one reply; without it they could touch anything.
+    /// Sets how its calls may run beside the other calls of one reply; by default they could touch anything.
     pub fn with_concurrency(mut self, concurrency: ToolConcurrency) -> Self {
         self.concurrency = Some(concurrency);
         self
     }
 
-    /// What it does to the world.
+    /// Sets the hints about its effects.
     pub fn with_hints(mut self, hints: ToolHints) -> Self {
         Arc::make_mut(&mut self.spec).hints = hints;
         self
@@ -196,7 +198,7 @@ where
     }
 }
 
-/// What a parser says, without what its reader cannot see: the place in a line, and the names of our types.
+/// Removes from a parser's message what the model cannot see: the position in a line, and the names of Rust types.
 fn without_types(text: &str) -> String {
     const WORDS: [(&str, &str); 4] = [
         (", expected struct ", "an object"),
@@ -205,7 +207,7 @@ fn without_types(text: &str) -> String {
         (", expected internally tagged enum ", "an object"),
     ];
     let text = text.split(" at line ").next().unwrap_or(text);
-    // The value that was given stands before it, and may say anything.
+    // The value that was given precedes it, and may contain any text.
     let found = WORDS.iter().filter_map(|(words, means)| Some((text.rfind(words)?, means)));
     match found.max_by_key(|(at, _)| *at) {
         Some((at, means)) => format!("{}, expected {means}", &text[..at]),
@@ -213,23 +215,23 @@ fn without_types(text: &str) -> String {
     }
 }
 
-/// The JSON schema of `A`. Without `$schema` and `title`, and with everything in place: a model pays for each word, and
-/// not every vendor follows `$ref`.
+/// Returns the JSON schema of `A`, without `$schema` and `title`, and with all subschemas inlined: a model pays for each
+/// word, and not every vendor follows `$ref`.
 fn schema<A: JsonSchema>() -> Arc<RawValue> {
     let mut settings = SchemaSettings::draft2020_12();
     settings.meta_schema = None;
     settings.inline_subschemas = true;
     let mut schema = settings.into_generator().into_root_schema_for::<A>();
     schema.remove("title");
-    // The tool has a description of its own.
+    // The tool has its own description.
     schema.remove("description");
-    // A vendor refuses an object that does not say which properties it has.
+    // A vendor refuses an object without `properties`.
     schema.ensure_object().entry("properties").or_insert_with(|| Value::Object(Map::new()));
     RecursiveTransform(without_format).transform(&mut schema);
     serde_json::value::to_raw_value(&schema).expect("a schema is JSON").into()
 }
 
-/// Takes out `format` where it says the size of a number: not every vendor knows those of Rust.
+/// Removes `format` from numbers: not every vendor knows the number formats of Rust.
 fn without_format(schema: &mut Schema) {
     if schema.get("type").is_some_and(|kind| kind != "string") {
         schema.remove("format");

@@ -1,10 +1,9 @@
-/// Whether two names of tools are different, and hardly differ to whoever reads them: a model that means one of them may
-/// well call the other.
+/// Returns `true` if two different tool names are easily confused: a model that means one of them may call the other.
 pub fn looks_like(name: &str, other: &str) -> bool {
     name != other && skeleton(name).eq(skeleton(other))
 }
 
-/// What is left of a name when letters that look alike are one, and what separates words is none.
+/// Returns a name with similar letters unified and word separators removed.
 fn skeleton(name: &str) -> impl Iterator<Item = u8> {
     let mut bytes = name.bytes().filter(|byte| !matches!(byte, b'_' | b'-')).peekable();
     std::iter::from_fn(move || {
@@ -12,7 +11,7 @@ fn skeleton(name: &str) -> impl Iterator<Item = u8> {
         let pair = |after: u8, bytes: &mut std::iter::Peekable<_>| bytes.next_if_eq(&after).is_some();
         Some(match byte.to_ascii_lowercase() {
             b'0' => b'o',
-            // A capital `i`, a one and a small `l` are one stroke; so is a small `i` to many fonts, but it has its dot.
+            // In most fonts a capital `i`, a one and a small `l` are one stroke; a small `i` has its dot.
             b'1' => b'l',
             b'i' if byte == b'I' => b'l',
             b'5' => b's',

@@ -6,27 +6,28 @@ use crate::{
     event::RunCx,
 };
 
-/// Stands around each tool call, whoever made the tool. A pair of pure steps, with bytes handed from the first to the
-/// second.
+/// Middleware around each tool call, whichever tool is called: a pair of pure steps, with state passed from the first to
+/// the second.
 #[async_trait]
 pub trait ToolMiddleware: Send + Sync {
-    /// Its name, for people.
+    /// Returns its name, for people.
     fn name(&self) -> &str;
 
-    /// Whether a call is made if it fails before it; otherwise it is denied. After a call: whether the result stays as it
-    /// was; otherwise it becomes an error.
+    /// Returns the consequence of a failure. `Skip`: a call is made although `before` failed, and a result stays as it was
+    /// although `after` failed. `Stop`: the call is denied, or its result becomes an error.
     fn on_failure(&self) -> OnFailure {
         OnFailure::Stop
     }
 
-    /// Before a call.
+    /// Runs before a call.
     ///
     /// # Errors
     ///
-    /// A [`Fault`] if it could not do its work; [`ToolMiddleware::on_failure`] says what that means.
+    /// Returns a [`Fault`] if it could not do its work; [`ToolMiddleware::on_failure`] decides what that means.
     async fn before(&self, cx: &RunCx, call: &ToolCall, target: &ToolTarget) -> Result<ToolCallDecision, Fault>;
 
-    /// After a call that was made: new content for its result, or none to leave it. Whether it is an error stays as it was.
+    /// Runs after a call that was made, or that a middleware further inside answered. Returns new content for the result, or
+    /// `None` to leave it. It cannot change whether the result is an error.
     ///
     /// # Errors
     ///
@@ -40,37 +41,37 @@ pub trait ToolMiddleware: Send + Sync {
     ) -> Result<Option<Vec<ToolResultContent>>, Fault>;
 }
 
-/// Which tool is called.
+/// The tool that is called.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolTarget {
-    /// Who made it: a plugin's id, or `host`.
+    /// The origin of the tool: a plugin's id, or `host`.
     pub origin: String,
-    /// What it does to the world, as its maker says.
+    /// The hints of the tool about its effects.
     pub hints: ToolHints,
 }
 
-/// What is decided about a call.
+/// The decision of a middleware about a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolCallDecision {
-    /// What to do.
+    /// The verdict on the call.
     pub verdict: ToolCallVerdict,
-    /// JSON in place of the arguments, where the call is made. The conversation keeps what the model wrote.
+    /// A JSON object that replaces the arguments when the call is made. The conversation keeps what the model wrote.
     pub arguments: Option<String>,
-    /// For `after`.
+    /// The state for `after`.
     pub state: Vec<u8>,
 }
 
-/// What to do with a call.
+/// The verdict on a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the fields are the facts in the sentence above them")]
 pub enum ToolCallVerdict {
-    /// Make it.
+    /// Make the call.
     Allow,
-    /// Ask a person with this `text`; make it on yes, deny it on no. Questions of equal `topic` are one. Where nobody can be
-    /// asked it is denied.
+    /// Ask a person with this `text`: make the call on yes, deny it on no. One answer covers all questions of equal
+    /// `topic`. If nobody can be asked, the call is denied.
     Ask { text: String, topic: String },
-    /// Do not make it: this is the result.
+    /// Do not make the call: this is its result.
     Answer(Vec<ToolResultContent>),
-    /// Do not make it: the model reads this.
+    /// Do not make the call: the model reads this.
     Deny(String),
 }

@@ -1,4 +1,4 @@
-//! Tools: what a model can call, whoever made it.
+//! Tools that a model can call, whether built in or from a plugin.
 
 mod concurrency;
 mod current_call;
@@ -39,83 +39,84 @@ use crate::{
     limits,
 };
 
-/// Something that a model can call. The agent cannot tell a plugin's tool from one written in Rust.
+/// A tool that a model can call. The agent cannot tell a plugin's tool from one written in Rust.
 #[async_trait]
 pub trait Tool: Send + Sync {
-    /// The tool as a model is told of it; always the same.
+    /// Returns the tool as it is described to a model; always the same object.
     fn spec(&self) -> &Arc<ToolSpec>;
 
-    /// Who made it: a plugin's id, or `host`.
+    /// Returns the origin of the tool: a plugin's id, or `host`.
     fn origin(&self) -> &str {
         "host"
     }
 
-    /// Wall time that one call may take.
+    /// Returns the wall time that one call may take.
     fn time_limit(&self) -> Duration {
         limits::TOOL_TIME
     }
 
-    /// Whether its calls count for the budget of a run. Those that end a run do not: it must be able to end.
+    /// Returns `true` if its calls count against the budget of a run. Calls that end a run do not, so that a run can always
+    /// end.
     fn is_counted(&self) -> bool {
         true
     }
 
-    /// Whether those who watch a run are not shown the arguments of its calls.
+    /// Returns `true` if the arguments of its calls are hidden from those who watch a run.
     fn hides_arguments(&self) -> bool {
         false
     }
 
-    /// Whether a call that was interrupted may simply be made again.
+    /// Returns `true` if an interrupted call may simply be repeated.
     fn is_repeatable(&self) -> bool {
         let hints = &self.spec().hints;
         hints.idempotent || hints.read_only
     }
 
-    /// Whether its calls say themselves when they begin to do what cannot be done twice, see [`ToolCx::begin`]: there is
-    /// something to wait for before that.
+    /// Returns `true` if its calls report by themselves when they begin to do what must not be repeated, see
+    /// [`ToolCx::begin`]: such a call has something to wait for before that.
     fn begins_itself(&self) -> bool {
         false
     }
 
-    /// How its calls may run beside the other calls of one reply. A tool that says nothing could touch anything.
+    /// Returns the way its calls may run beside the other calls of one reply. By default a call could touch anything.
     fn concurrency(&self) -> ToolConcurrency {
         ToolConcurrency::Anything { changes: !self.spec().hints.read_only }
     }
 
-    /// Whether its calls are runs of other agents, which share what the one that calls may still spend.
+    /// Returns `true` if its calls are runs of other agents, which share the remaining budget of the calling agent.
     fn runs_agents(&self) -> bool {
         false
     }
 
-    /// Characters of a result that a model is shown; the rest is cut.
+    /// Returns the number of characters of a result that a model is shown; the rest is cut.
     fn result_chars(&self) -> usize {
         limits::TOOL_RESULT_CHARS
     }
 
-    /// Runs it. Several calls may run at once, as far as [`Tool::concurrency`] allows within one reply. Dropping the future
-    /// cancels the call.
+    /// Runs the tool. Several calls may run at once, as far as [`Tool::concurrency`] allows within one reply. Dropping the
+    /// future cancels the call.
     ///
     /// # Errors
     ///
-    /// A [`Fault`], which the model reads as an error result.
+    /// Returns a [`Fault`], which the model reads as an error result.
     async fn call(&self, cx: &ToolCx, call: &ToolCall) -> Result<ToolOutput, Fault>;
 }
 
 /// Tools that come and go while agents work.
 pub trait ToolSource: Send + Sync {
-    /// Those that are there now. As long as nothing changes it is [the same object](ToolBox::is_same).
+    /// Returns the tools that exist now. While nothing changes, it returns [the same object](ToolBox::is_same).
     fn tools(&self) -> ToolBox;
 }
 
-/// What a tool call is made in.
+/// The context of a tool call.
 #[derive(Debug, Clone)]
 pub struct ToolCx {
-    /// In whose name.
+    /// The run that makes the call.
     pub run: RunCx,
     /// The conversation up to the reply that made the call.
     pub chat: ChatSnapshot,
     /// All the agent's tools.
     pub tools: Arc<[Arc<ToolSpec>]>,
-    /// Who is told that the call begins.
+    /// The hook that is called when the call begins.
     pub begin: CallStartHook,
 }

@@ -1,11 +1,11 @@
 use std::fmt;
 
-/// What a tool lacks for a call, in its own words. It has done nothing yet, and the call may be made again.
+/// A permission that a tool lacks for a call. The tool has done nothing yet, and the call may be repeated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToolNeed {
-    /// A folder, to read what lies in it: an absolute path, as the tool would name it.
+    /// Read access to a folder: an absolute path, as the tool would name it.
     Folder(String),
-    /// A server, by a URL of it.
+    /// Access to a server, given by a URL on it.
     Server(String),
 }
 

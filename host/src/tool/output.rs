@@ -3,37 +3,38 @@ use serde::{Deserialize, Serialize};
 use super::ToolNeed;
 use crate::{change::FileChange, chat::ToolResultContent, error::Fault};
 
-/// What a tool answers.
+/// The output of a tool call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToolOutput {
-    /// For the model.
+    /// A result for the model.
     Reply(Vec<ToolResultContent>),
-    /// For the model, which reads it as an error: what went wrong, in more than words.
+    /// An error result for the model that is more than one text.
     Failed(Vec<ToolResultContent>),
-    /// For the model, and for the loop that called: what happens to the run.
+    /// A result for the model, and an instruction to the calling loop about the run.
     Control(Vec<ToolResultContent>, RunControl),
-    /// For the host, which may give it that and make the call again. Where nobody does the model reads what is lacking.
+    /// A request to the host for something that the tool lacks; the host may supply it and repeat the call. Otherwise the
+    /// model reads what is lacking.
     Needs(ToolNeed),
-    /// For the host, which makes these changes if whoever may say yes does: see
-    /// [`ChangingTool`](crate::builtin::FileChangeTool). Where nobody makes them the model reads that.
+    /// Proposed file changes, which the host makes if they are approved: see
+    /// [`FileChangeTool`](crate::builtin::FileChangeTool). If nothing makes them, the model reads that.
     Propose(Vec<ChangeProposalPart>),
 }
 
-/// A piece of a result that proposes changes of files.
+/// A piece of a result that proposes file changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChangeProposalPart {
-    /// For the model, once the changes are made.
+    /// Content for the model, used once the changes are made.
     Content(ToolResultContent),
-    /// A change. What became of it stands in its place in the result.
+    /// A change. Its outcome takes its position in the result.
     Change(FileChange),
 }
 
 impl ToolOutput {
-    /// Structured data.
+    /// Returns structured data as a result.
     ///
     /// # Errors
     ///
-    /// A [`Fault`] if the value cannot be JSON.
+    /// Returns a [`Fault`] if the value cannot be JSON.
     pub fn json(value: &impl Serialize) -> Result<Self, Fault> {
         let json = serde_json::to_string(value).map_err(|error| Fault::other(error.to_string()))?;
         Ok(Self::Reply(vec![ToolResultContent::Json(json)]))
@@ -41,7 +42,7 @@ impl ToolOutput {
 }
 
 impl ToolOutput {
-    /// Characters of what the model reads, media left out.
+    /// Counts the characters that the model reads, without media.
     pub fn chars(&self) -> usize {
         let content: Box<dyn Iterator<Item = &ToolResultContent>> = match self {
             Self::Reply(content) | Self::Failed(content) | Self::Control(content, _) => Box::new(content.iter()),
@@ -84,8 +85,8 @@ impl From<&str> for ToolOutput {
     }
 }
 
-/// What a tool call does to the run that made it. It takes effect once every call of the reply has its result; of
-/// several in one reply the first counts.
+/// The effect of a tool call on the run that made it. It takes effect once every call of the reply has its result; if
+/// several calls of one reply have one, the first counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunControl {
@@ -95,26 +96,26 @@ pub enum RunControl {
     HandOver(TaskHandoff),
 }
 
-/// How an agent says that its task has ended.
+/// An agent's report that its task has ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskCompletion {
-    /// Whether it was done.
+    /// The status of the task.
     pub status: CompletionStatus,
-    /// What was done, or why it was not.
+    /// The work that was done, or the reason why it was not.
     pub summary: String,
-    /// Files that were changed.
+    /// The files that were changed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files_modified: Vec<String>,
-    /// Tests that were run.
+    /// The tests that were run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tests_run: Vec<String>,
-    /// What is known to be missing or doubtful.
+    /// Known gaps and doubts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caveats: Option<String>,
 }
 
 impl TaskCompletion {
-    /// All of it but the status, in words.
+    /// Returns all of it but the status, as text.
     pub fn in_full(&self) -> String {
         let mut text = self.summary.clone();
         let lists = [("Files modified", self.files_modified.join(", ")), ("Tests run", self.tests_run.join(", "))];
@@ -125,7 +126,7 @@ impl TaskCompletion {
         text
     }
 
-    /// Nothing but the status.
+    /// Returns a completion that has only a status.
     pub fn bare(status: CompletionStatus) -> Self {
         Self { status, summary: String::new(), files_modified: Vec::new(), tests_run: Vec::new(), caveats: None }
     }
@@ -141,13 +142,13 @@ pub enum CompletionStatus {
     Failed,
 }
 
-/// To whom an agent hands its task, and with what.
+/// The target of a handoff, with what the next agent needs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskHandoff {
-    /// The other agent, by its name in the registry.
+    /// The next agent, by its name in the registry.
     pub agent: String,
-    /// Why.
+    /// The reason for the handoff.
     pub reason: String,
-    /// What the other one must know.
+    /// The facts that the next agent must know.
     pub context: String,
 }

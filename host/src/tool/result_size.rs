@@ -1,11 +1,11 @@
-//! How much of a result a model is shown: its share of the model's window.
+//! The size of a result that a model is shown: a share of the model's window.
 
 use crate::{
     chat::{BYTES_PER_TOKEN, OpaqueContent, ToolResultContent},
     limits,
 };
 
-/// Returns how many bytes of each result a model with this window is shown where so many calls are answered at once.
+/// Returns the number of bytes of each result that a model with this window is shown if `calls` calls are answered at once.
 pub(crate) fn result_bytes(window: Option<u64>, calls: usize) -> usize {
     let Some(window) = window else { return usize::MAX };
     let calls = u64::try_from(calls).unwrap_or(u64::MAX).max(1);
@@ -14,7 +14,7 @@ pub(crate) fn result_bytes(window: Option<u64>, calls: usize) -> usize {
     bytes.max(limits::LEAST_RESULT_BYTES)
 }
 
-/// Returns the beginning of a text: at most so many characters, and at most so many bytes.
+/// Returns the beginning of a text: at most `chars` characters and at most `bytes` bytes.
 pub(crate) fn beginning(text: &str, chars: usize, bytes: usize) -> &str {
     let end = text.char_indices().nth(chars).map_or(text.len(), |(end, _)| end);
     &text[..end.min(text.floor_char_boundary(bytes))]

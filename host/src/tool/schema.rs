@@ -1,4 +1,4 @@
-//! What a tool that has no type for its arguments holds its callers to.
+//! JSON Schema validation for tools that have no Rust type for their arguments.
 
 use std::collections::BTreeMap;
 
@@ -6,9 +6,9 @@ use serde_json::{Map, Value};
 
 use crate::{error::cut, limits};
 
-/// A JSON Schema of which every word is held to: what the host does not know it refuses, so that nothing in it is only for
-/// show. What is only said of a value (`title`, `description`, `default`, `examples`, `format`, `deprecated`, `$comment`) is
-/// no rule.
+/// A JSON Schema whose every keyword is enforced. Keywords that the host does not know are refused, so that none is without
+/// effect. Annotations (`title`, `description`, `default`, `examples`, `format`, `deprecated`, `$comment`) are allowed and
+/// ignored.
 ///
 /// ```
 /// use serde_json::json;
@@ -23,13 +23,13 @@ use crate::{error::cut, limits};
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct InputSchema {
     kinds: Option<Vec<JsonType>>,
-    /// All that it may be.
+    /// All allowed values.
     values: Option<Vec<Value>>,
     properties: BTreeMap<String, InputSchema>,
     required: Vec<String>,
     others: AdditionalProperties,
     items: Option<Box<InputSchema>>,
-    /// Characters, items and properties, the fewest and the most.
+    /// The minimum and maximum number of characters, items and properties.
     lengths: [(u64, Option<u64>); 3],
     minimum: Option<f64>,
     maximum: Option<f64>,
@@ -40,7 +40,7 @@ pub struct InputSchema {
     one_of: Vec<InputSchema>,
 }
 
-/// Properties that are not named.
+/// The rule for properties that are not named.
 #[derive(Debug, Clone, Default, PartialEq)]
 enum AdditionalProperties {
     #[default]
@@ -101,11 +101,11 @@ impl JsonType {
 }
 
 impl InputSchema {
-    /// A schema.
+    /// Parses a schema.
     ///
     /// # Errors
     ///
-    /// What in it the host cannot hold anyone to, with its place.
+    /// Returns the first keyword that the host cannot enforce, with its position.
     pub fn new(schema: &Value) -> Result<Self, String> {
         Self::at(schema, "", limits::TOOL_SCHEMA_DEPTH)
     }
@@ -117,7 +117,7 @@ impl InputSchema {
         };
         let words = match schema {
             Value::Object(words) => words,
-            // Whatever there is will do.
+            // Any value is allowed.
             Value::Bool(true) => return Ok(Self::default()),
             _ => return Err(wrong("a schema is an object".into())),
         };
@@ -183,7 +183,7 @@ impl InputSchema {
                 }
             }
         }
-        // What must be there and may not is a schema that nothing fits.
+        // A schema that requires a property which it also forbids fits nothing.
         let unknown = this.required.iter().find(|name| !this.properties.contains_key(*name));
         match unknown.filter(|_| this.others == AdditionalProperties::None) {
             Some(name) => Err(wrong(format!("`{}` is required, and no property", name.escape_debug()))),
@@ -191,11 +191,11 @@ impl InputSchema {
         }
     }
 
-    /// Whether a value fits.
+    /// Checks a value against the schema.
     ///
     /// # Errors
     ///
-    /// Where it does not, and why: for the one who wrote the value.
+    /// Returns the position of the first mismatch and its reason, for the author of the value.
     pub fn check(&self, value: &Value) -> Result<(), String> {
         self.check_at(value, &JsonValuePath::Top)
     }
@@ -233,7 +233,7 @@ impl InputSchema {
         if !self.any_of.is_empty() && fitting(&self.any_of) == 0 {
             return wrong(format!("it fits none of {} schemas", self.any_of.len()));
         }
-        // Once: what stands in it may have as many in turn.
+        // Counted once: each of these schemas may have as many in turn.
         let count = fitting(&self.one_of);
         if !self.one_of.is_empty() && count != 1 {
             return wrong(format!("it fits {count} of {} schemas, and must fit one", self.one_of.len()));
@@ -294,7 +294,7 @@ impl InputSchema {
     }
 }
 
-/// Where in a value.
+/// The path to a position within a JSON value.
 enum JsonValuePath<'a> {
     Top,
     Property(&'a JsonValuePath<'a>, &'a str),

@@ -20,17 +20,17 @@ use crate::{
     limits,
 };
 
-/// Two tools of one name, or of names that look alike, were put into one toolbox.
+/// Two tools with equal or similar names were put into one toolbox.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", self.told())]
 pub struct ToolNameConflict {
-    /// The name of the one that was refused.
+    /// The name of the refused tool.
     pub name: String,
-    /// The name of the one that was there.
+    /// The name of the existing tool.
     pub there: String,
-    /// Who made the one that was there.
+    /// The origin of the existing tool.
     pub first: String,
-    /// Who made the one that was refused.
+    /// The origin of the refused tool.
     pub second: String,
 }
 
@@ -44,15 +44,15 @@ impl ToolNameConflict {
     }
 }
 
-/// The tool by which a model reads on in what was cut.
+/// The name of the tool with which a model reads the rest of a cut result.
 pub(crate) const READ_RESULT: &str = "read_result";
 
-/// Tools in order. The list that a model is shown and the table that calls are dispatched from are this one object.
-/// Clones share it until one of them is changed.
+/// Tools in order. The list that a model is shown and the table that calls are dispatched from are this one object. Clones
+/// share it until one of them is changed.
 #[derive(Clone, Default)]
 pub struct ToolBox {
     table: Arc<ToolTable>,
-    /// Bytes of a result that are shown; none: the window of the model does not bound it.
+    /// The number of bytes of a result that are shown; `None`: the model's window does not bound it.
     result_bytes: Option<usize>,
 }
 
@@ -62,7 +62,7 @@ struct ToolTable {
     specs: OnceLock<Arc<[Arc<ToolSpec>]>>,
 }
 
-/// A tool, found by its name.
+/// A tool that is looked up by its name.
 #[derive(Clone)]
 struct NamedTool(Arc<dyn Tool>);
 
@@ -92,24 +92,24 @@ impl PartialEq for NamedTool {
 
 impl Eq for NamedTool {}
 
-/// What came of a call.
+/// The outcome of a dispatched call.
 #[derive(Debug, Clone)]
 pub struct DispatchOutcome {
-    /// For the model.
+    /// The result for the model.
     pub result: ToolResult,
-    /// For the run.
+    /// The effect on the run.
     pub control: Option<RunControl>,
-    /// How long the tool took.
+    /// The time that the tool took.
     pub took: Duration,
 }
 
 impl DispatchOutcome {
-    /// Answers a call without running it.
+    /// Answers a call with an error instead of running it.
     pub(crate) fn refused(call: &ToolCall, why: &Fault) -> Self {
         Self::of(call, Err(why.clone()))
     }
 
-    /// Answers a call with this in place of what running it would give.
+    /// Answers a call with this content instead of running it.
     pub(crate) fn answered(call: &ToolCall, content: Vec<ToolResultContent>) -> Self {
         Self::of(call, Ok(ToolOutput::Reply(content)))
     }
@@ -121,7 +121,7 @@ impl DispatchOutcome {
 }
 
 impl ToolBox {
-    /// No tools.
+    /// Creates an empty toolbox.
     pub fn new() -> Self {
         Self::default()
     }
@@ -130,7 +130,7 @@ impl ToolBox {
     ///
     /// # Errors
     ///
-    /// [`ToolNameConflict`] if one of that name is there; it stays.
+    /// [`ToolNameConflict`] if a tool of that name exists; it stays.
     pub fn register(&mut self, tool: Arc<dyn Tool>) -> Result<(), ToolNameConflict> {
         if let Some(NamedTool(there)) = self.table.tools.get(tool.spec().name.as_str()) {
             let (first, second) = (there.origin().to_owned(), tool.origin().to_owned());
@@ -142,18 +142,18 @@ impl ToolBox {
         Ok(())
     }
 
-    /// This toolbox with one more tool.
+    /// Returns this toolbox with one more tool.
     ///
     /// # Panics
     ///
-    /// If a tool of that name is there; see [`ToolBox::register`].
+    /// Panics if a tool of that name exists; see [`ToolBox::register`].
     pub fn with(mut self, tool: impl Tool + 'static) -> Self {
         self.register(Arc::new(tool)).unwrap_or_else(|clash| panic!("{clash}"));
         self
     }
 
-    /// Adds the tools of another toolbox. Where names clash, or [look alike](super::looks_like), the one that was there
-    /// first stays; the clashes are returned.
+    /// Adds the tools of another toolbox. If names are equal, or [look alike](super::looks_like), the existing tool stays;
+    /// the conflicts are returned.
     pub fn extend(&mut self, other: ToolBox) -> Vec<ToolNameConflict> {
         other.iter().filter_map(|tool| self.admit(Arc::clone(tool)).err()).collect()
     }
@@ -167,7 +167,7 @@ impl ToolBox {
         self.register(tool)
     }
 
-    /// This toolbox without the tools of these names: neither shown nor run.
+    /// Returns this toolbox without the tools of these names: they are neither shown nor run.
     pub fn without(&self, hidden: &[String]) -> ToolBox {
         let mut rest = self.clone();
         if self.names().any(|name| hidden.iter().any(|hidden| hidden == name)) {
@@ -176,7 +176,7 @@ impl ToolBox {
         rest
     }
 
-    /// The tools of these names alone, in the order of the names. Names of no tool are returned beside it.
+    /// Returns only the tools of these names, in the order of the names, and the names for which there is no tool.
     pub fn only<'a>(&self, names: &'a [String]) -> (ToolBox, Vec<&'a str>) {
         let (mut tools, mut unknown) = (IndexSet::new(), Vec::new());
         for name in names {
@@ -188,64 +188,65 @@ impl ToolBox {
         (ToolBox { table: Arc::new(ToolTable { tools, ..ToolTable::default() }), ..ToolBox::default() }, unknown)
     }
 
-    /// Whether these are the same object: one that was cloned, or the clone, and neither was changed since.
+    /// Returns `true` if both are the same object: clones of each other that were not changed since.
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.table, &other.table)
     }
 
-    /// How many tools there are.
+    /// Returns the number of tools.
     pub fn len(&self) -> usize {
         self.table.tools.len()
     }
 
-    /// Whether there are none.
+    /// Returns `true` if there are no tools.
     pub fn is_empty(&self) -> bool {
         self.table.tools.is_empty()
     }
 
-    /// Whether there is one of this name.
+    /// Returns `true` if there is a tool of this name.
     pub fn contains(&self, name: &str) -> bool {
         self.table.tools.contains(name)
     }
 
-    /// Whether calls of this tool count for the budget of a run; those of no tool do.
+    /// Returns `true` if calls of this tool count against the budget of a run. Calls of an unknown tool do.
     pub fn counts(&self, name: &str) -> bool {
         self.get(name).is_none_or(|tool| tool.is_counted())
     }
 
-    /// Whether a call of this tool that was interrupted may simply be made again; one of no tool may not.
+    /// Returns `true` if an interrupted call of this tool may simply be repeated. A call of an unknown tool may not.
     pub fn can_repeat(&self, name: &str) -> bool {
         self.get(name).is_some_and(|tool| tool.is_repeatable())
     }
 
-    /// How calls of this tool may run beside the other calls of one reply; a call of no tool does nothing.
+    /// Returns the way calls of this tool may run beside the other calls of one reply. A call of an unknown tool is
+    /// independent.
     pub(crate) fn concurrency(&self, name: &str) -> ToolConcurrency {
         self.get(name).map_or(ToolConcurrency::Independent, |tool| tool.concurrency())
     }
 
-    /// The tools in order.
+    /// Returns the tools in order.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn Tool>> {
         self.table.tools.iter().map(|NamedTool(tool)| tool)
     }
 
-    /// The names in order.
+    /// Returns the names in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.table.tools.iter().map(NamedTool::name)
     }
 
-    /// The tools as a model is told of them, in order.
+    /// Returns the descriptions for a model, in order.
     pub fn specs(&self) -> Arc<[Arc<ToolSpec>]> {
         Arc::clone(self.table.specs.get_or_init(|| self.iter().map(|tool| Arc::clone(tool.spec())).collect()))
     }
 
-    /// The table, about to be changed.
+    /// Returns the table for a change, and drops the cached descriptions.
     fn changed(&mut self) -> &mut ToolTable {
         let table = Arc::make_mut(&mut self.table);
         table.specs = OnceLock::new();
         table
     }
 
-    /// Runs a call. Never fails: whatever goes wrong, the model gets a result that says so.
+    /// Runs a call. Never fails: any error becomes a result for the model.
     pub async fn dispatch(&self, cx: &ToolCx, call: &ToolCall) -> DispatchOutcome {
         let mut dispatched = self.dispatch_whole(cx, call).await;
         self.cut(call, &mut dispatched.result);
@@ -253,8 +254,9 @@ impl ToolBox {
         dispatched
     }
 
-    /// The same, with as much of the result as [can be kept](limits::KEPT_RESULT_CHARS): more than a model is shown at once.
-    /// Whoever calls it [tells](Self::tell_finished) of the result once it is as the model is shown it.
+    /// Runs a call like [`dispatch`](Self::dispatch), but returns as much of the result as [can be
+    /// kept](limits::KEPT_RESULT_CHARS), which is more than a model is shown at once. The caller reports the result with
+    /// [`tell_finished`](Self::tell_finished) once it is as the model is shown it.
     pub(crate) async fn dispatch_whole(&self, cx: &ToolCx, call: &ToolCall) -> DispatchOutcome {
         let (agent, events, started) = (&cx.run.agent, &cx.run.events, Instant::now());
         if events.is_watched() {
@@ -272,7 +274,7 @@ impl ToolBox {
         DispatchOutcome { took: started.elapsed(), ..DispatchOutcome::of(call, outcome) }
     }
 
-    /// Tells of a result as the model is shown it.
+    /// Emits the event for a result as the model is shown it.
     pub(crate) async fn tell_finished(&self, cx: &ToolCx, call: &ToolCall, dispatched: &DispatchOutcome) {
         let (agent, events) = (&cx.run.agent, &cx.run.events);
         if !events.is_watched() {
@@ -288,18 +290,19 @@ impl ToolBox {
         events.emit(Event::ToolFinished { agent, call: id, tool, is_error, reason, bytes, duration }).await;
     }
 
-    /// This toolbox for a reply with so many calls, of a model with this window: their results share it.
+    /// Returns this toolbox for a reply with this many calls, whose results share the window of the model.
     pub(crate) fn for_calls(mut self, calls: usize, window: Option<u64>) -> ToolBox {
         self.result_bytes = Some(result_bytes(window, calls));
         self
     }
 
-    /// Cuts a result to what a model is shown of it, and says so in it.
+    /// Cuts a result to what a model is shown of it, and notes that in the result.
     pub(crate) fn cut(&self, call: &ToolCall, result: &mut ToolResult) {
         cut_content(&mut result.content, self.result_chars(&call.name));
     }
 
-    /// The same where a model can read on: the result says how, and what it was cut from is given back as a text.
+    /// Cuts a result like [`cut`](Self::cut) for a model that can read the rest: the result says how, and the whole text is
+    /// returned.
     pub(crate) fn cut_to_read_on(&self, call: &ToolCall, result: &mut ToolResult) -> Option<String> {
         let most = self.result_chars(&call.name);
         let most_bytes = self.result_bytes.unwrap_or(usize::MAX);
@@ -320,8 +323,8 @@ impl ToolBox {
         Some(whole)
     }
 
-    /// Which tool this calls, for those who stand around its calls, and the call as the tool gets it: its arguments are a
-    /// JSON object of bounded size. None for a call that no tool gets.
+    /// Returns the tool that a call is for, as middleware sees it, and the call as the tool receives it: its arguments are
+    /// a JSON object of bounded size. `None` for a call that reaches no tool.
     pub fn target<'a>(&self, call: &'a ToolCall) -> Option<(ToolTarget, Cow<'a, ToolCall>)> {
         let (tool, call) = self.find(call).ok()?;
         Some((ToolTarget { origin: tool.origin().into(), hints: tool.spec().hints }, call))
@@ -331,7 +334,7 @@ impl ToolBox {
         self.get(name).map_or(limits::TOOL_RESULT_CHARS, |tool| tool.result_chars())
     }
 
-    /// Whether there is a tool of this name.
+    /// Returns `true` if there is a tool of this name.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.get(name).is_some()
     }
@@ -388,7 +391,7 @@ impl<'de> serde::Deserialize<'de> for JsonObject {
     }
 }
 
-/// Begins a call and runs it.
+/// Marks the call as begun and runs it.
 async fn run(tool: &Arc<dyn Tool>, cx: &ToolCx, call: &ToolCall) -> Result<ToolOutput, Fault> {
     let current = CurrentCall { agent: Arc::clone(&cx.run.agent), call: call.id.clone() };
     let begun = async {
@@ -398,7 +401,7 @@ async fn run(tool: &Arc<dyn Tool>, cx: &ToolCx, call: &ToolCall) -> Result<ToolO
     current.of(begun).await
 }
 
-/// Runs a tool so that neither a panic nor a call without end leaves it.
+/// Runs a tool with its time limit, and contains its panics.
 async fn run_contained(tool: &Arc<dyn Tool>, cx: &ToolCx, call: &ToolCall) -> Result<ToolOutput, Fault> {
     let limit = tool.time_limit();
     let contained = AssertUnwindSafe(tokio::time::timeout(limit, tool.call(cx, call))).catch_unwind();
@@ -409,11 +412,11 @@ async fn run_contained(tool: &Arc<dyn Tool>, cx: &ToolCx, call: &ToolCall) -> Re
     }
 }
 
-/// What a model reads where a tool proposes changes and nothing around it makes them.
+/// The text for the model if a tool proposes changes and nothing around it makes them.
 const NO_CHANGES: &str =
     "The tool proposed changes of files, and there is nothing here that makes them: none was made.";
 
-/// The result as it can be kept: bounded, and a failure told as one.
+/// Returns the result as it can be kept: bounded, and with an error as its text.
 fn whole(call: &ToolCall, outcome: Result<ToolOutput, Fault>) -> (ToolResult, Option<RunControl>) {
     let (content, is_error, control) = match outcome {
         Ok(ToolOutput::Reply(content)) => (content, false, None),
@@ -430,18 +433,19 @@ fn whole(call: &ToolCall, outcome: Result<ToolOutput, Fault>) -> (ToolResult, Op
     (kept(call, content, is_error), control)
 }
 
-/// As much of a result as can be kept.
+/// Returns as much of a result as can be kept.
 pub(crate) fn kept(call: &ToolCall, mut content: Vec<ToolResultContent>, is_error: bool) -> ToolResult {
     cut_content(&mut content, limits::KEPT_RESULT_CHARS);
     ToolResult { call_id: call.id.clone(), content, is_error }
 }
 
-/// Characters of all texts of a result.
+/// Counts the characters of all texts of a result.
 fn chars(content: &[ToolResultContent]) -> usize {
     content.iter().filter_map(text_of).map(|text| text.chars().count()).sum()
 }
 
-/// Cuts a result at [`limits::RESULT_PIECES`] pieces and its text at so many characters in all, and says so in it.
+/// Cuts a result at [`limits::RESULT_PIECES`] pieces and its text at `chars` characters in all, and notes that in the
+/// result.
 fn cut_content(content: &mut Vec<ToolResultContent>, chars: usize) {
     if let Some(beyond) = content.len().checked_sub(limits::RESULT_PIECES).filter(|beyond| *beyond > 0) {
         content.truncate(limits::RESULT_PIECES);
@@ -455,7 +459,7 @@ fn cut_content(content: &mut Vec<ToolResultContent>, chars: usize) {
         | ToolResultContent::Other(OpaqueContent { json: text, .. }) = piece
         {
             if text.len() <= left {
-                // No more characters than bytes: most results need no counting.
+                // There are no more characters than bytes: most results need no counting.
                 left -= text.chars().count();
                 continue;
             }

@@ -8,28 +8,28 @@ use sha2::{Digest, Sha256};
 
 use crate::limits;
 
-/// Lines that each say one thing that a project's files want, sorted. Each is a permission by itself: with fewer lines
-/// less is allowed.
+/// Sorted lines that each say one thing that a project's files want. Each is a permission by itself: fewer lines allow
+/// less.
 #[derive(Debug, Clone, Default)]
 pub struct TrustFacts(BTreeMap<String, FactDetails>);
 
-/// What a line means beside what it says.
+/// The risk and the earlier spellings of a line.
 #[derive(Debug, Clone, Default)]
 struct FactDetails {
     danger: RiskLevel,
-    /// Lines of an earlier version that together allowed at least as much: who said yes to all of one of these lists is not
-    /// asked again.
+    /// Lines of an earlier version that together allowed at least as much: a person who accepted all of one of these lists
+    /// is not asked again.
     before: Vec<Vec<String>>,
 }
 
-/// How much harm a thing can do that a project's files name, the most first.
+/// The harm that a line allows, the greatest first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RiskLevel {
     /// Code runs outside of any sandbox.
     Runs,
-    /// Credentials, conversations or what plugins know leave this machine.
+    /// Credentials, conversations or the data of plugins leave this machine.
     Sends,
-    /// Files are changed, or something else is done, without a question.
+    /// Files are changed, or something else is done, without asking.
     Changes,
     /// Files or servers are read.
     Reads,
@@ -38,22 +38,23 @@ pub enum RiskLevel {
     Little,
 }
 
-/// Lines about one thing: a plugin, whichever agents have it, a model, a server.
+/// The lines about one thing: a plugin (for all agents that have it), a model, a server.
 #[derive(Debug, PartialEq, Eq)]
 pub struct FactGroup<'a> {
-    /// What they are about.
+    /// The thing that the lines are about.
     pub subject: String,
-    /// The lines, the most dangerous first: how dangerous each is, the whole line, and what it says of the subject.
+    /// The lines, the most dangerous first: the risk, the whole line, and the part after the subject.
     pub lines: Vec<(RiskLevel, &'a str, String)>,
 }
 
 impl TrustFacts {
-    /// Adds one. What others wrote stands in it as [`quoted`] or [`quoted_path`], so that no line can pass for another.
+    /// Adds a line. Text from others must stand in it as [`quoted`] or [`quoted_path`], so that no line can pass for
+    /// another.
     pub fn add(&mut self, danger: RiskLevel, line: String) {
         self.insert(line, FactDetails { danger, before: Vec::new() });
     }
 
-    /// The same for a line that earlier versions spelled in other ways, each of which allowed at least as much.
+    /// Adds a line that earlier versions spelled in other ways, each of which allowed at least as much.
     pub fn add_spelled_anew(&mut self, danger: RiskLevel, line: String, before: Vec<Vec<String>>) {
         self.insert(line, FactDetails { danger, before });
     }
@@ -66,17 +67,17 @@ impl TrustFacts {
         }
     }
 
-    /// Adds those of `more`.
+    /// Adds the lines of `more`.
     pub fn extend(&mut self, more: Self) {
         more.0.into_iter().for_each(|(line, meaning)| self.insert(line, meaning));
     }
 
-    /// The lines, in the order of their letters.
+    /// Returns the lines in alphabetical order.
     pub fn lines(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
     }
 
-    /// The lines by what they are about, the most dangerous first.
+    /// Returns the lines grouped by subject, the most dangerous first.
     pub fn groups(&self) -> Vec<FactGroup<'_>> {
         let mut groups: Vec<FactGroup<'_>> = Vec::new();
         for (line, meaning) in &self.0 {
@@ -87,28 +88,28 @@ impl TrustFacts {
                 None => groups.push(FactGroup { subject, lines: vec![one] }),
             }
         }
-        // Lines of one danger stay in order, and so do groups.
+        // The sorts are stable: lines, and groups, of equal risk stay in order.
         groups.iter_mut().for_each(|group| group.lines.sort_by_key(|(danger, ..)| *danger));
         groups.sort_by_key(|group| group.lines[0].0);
         groups
     }
 
-    /// How many there are.
+    /// Returns the number of lines.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Returns `true` if there are no lines.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether this is one of them.
+    /// Returns `true` if this is one of the lines.
     pub fn contains(&self, line: &str) -> bool {
         self.0.contains_key(line)
     }
 
-    /// Those that are not among `others`, as they are spelled or were.
+    /// Returns the lines that are not among `others`, neither in their present nor in an earlier spelling.
     pub fn without(&self, others: &Self) -> Self {
         let is_there = |(line, meaning): &(&String, &FactDetails)| {
             others.contains(line) || meaning.before.iter().any(|lines| lines.iter().all(|line| others.contains(line)))
@@ -117,18 +118,18 @@ impl TrustFacts {
         Self(rest.map(|(line, meaning)| (line.clone(), meaning.clone())).collect())
     }
 
-    /// Keeps those for which this is so.
+    /// Keeps the lines for which `is_kept` returns `true`.
     pub fn retain(&mut self, mut is_kept: impl FnMut(&String) -> bool) {
         self.0.retain(|line, _| is_kept(line));
     }
 
-    /// Whether a person can be shown all of them: at most [`limits::FACTS_SHOWN`], none of more than
-    /// [`limits::FACT_CHARS`] characters. Nobody says yes to what was cut away.
+    /// Returns `true` if a person can be shown all lines: at most [`limits::FACTS_SHOWN`], each of at most
+    /// [`limits::FACT_CHARS`] characters. A person must not accept what was cut away.
     pub fn can_be_shown(&self) -> bool {
         self.len() <= limits::FACTS_SHOWN && self.lines().all(|line| line.chars().count() <= limits::FACT_CHARS)
     }
 
-    /// SHA-256 of them, as `sha256:` and 64 hexadecimal digits.
+    /// Returns the SHA-256 digest of the lines, as `sha256:` and 64 hexadecimal digits.
     pub fn digest(&self) -> String {
         let mut all = Sha256::new();
         for line in self.lines() {
@@ -154,7 +155,7 @@ impl FromIterator<(RiskLevel, String)> for TrustFacts {
     }
 }
 
-/// Equal lines mean the same.
+/// Compares the lines alone: equal lines mean the same.
 impl PartialEq for TrustFacts {
     fn eq(&self, other: &Self) -> bool {
         self.lines().eq(other.lines())
@@ -169,8 +170,8 @@ impl Serialize for TrustFacts {
     }
 }
 
-/// What a line is about, and what it says of that. What an agent grants a plugin, or has of a server, is about these. Names
-/// are [`quoted`], so that none of them ends where it does not.
+/// Splits a line into its subject and the rest. Lines about a plugin or a server that an agent has are grouped under the
+/// plugin or server. Names are [`quoted`], so that a name cannot contain its own end.
 fn subject_of(line: &str) -> (String, String) {
     // The end of the first quoted name from a position on.
     let after_name = |from: usize| {
@@ -191,11 +192,11 @@ fn subject_of(line: &str) -> (String, String) {
     }
 }
 
-/// The beginning of lines about what the project's permissions allow.
+/// The prefix of lines about the project's permissions.
 const PERMISSIONS: &str = "permissions: ";
 
-/// What somebody else wrote, as a part of a line: between backticks, and without any of them in it or anything that a
-/// terminal acts on. Different texts stay different.
+/// Quotes text from others for use in a line: in backticks, with backticks and all that acts on a terminal escaped.
+/// Different texts stay different.
 pub fn quoted(text: &str) -> String {
     let escape = |c: char| match c {
         '`' => "\\u{60}".to_owned(),
@@ -205,7 +206,7 @@ pub fn quoted(text: &str) -> String {
     format!("`{}`", text.chars().map(escape).collect::<String>())
 }
 
-/// A path as [`quoted`] text; what is no text in it is written as bytes.
+/// Quotes a path as [`quoted`] does; bytes that are no text are escaped.
 pub fn quoted_path(path: &Path) -> String {
     match path.to_str() {
         Some(text) => quoted(text),

@@ -1,4 +1,4 @@
-//! Which instruction files of a project a person has seen, with what was in them.
+//! Instruction files of a project that a person has seen, with their content.
 
 use std::{
     fs, io,
@@ -16,53 +16,54 @@ use crate::{
     limits,
 };
 
-/// The shape of the file.
+/// The version of the file format.
 const VERSION: u32 = 1;
 
-/// A file of a project that agents are given as instructions.
+/// A file of a project whose text agents get as instructions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InstructionFile {
     /// Its path below the project's folder.
     pub path: String,
-    /// SHA-256 of what agents are told of it, as `sha256:` and 64 hexadecimal digits.
+    /// SHA-256 of the text that agents get, as `sha256:` and 64 hexadecimal digits.
     pub digest: String,
-    /// The text that agents get of it; `None` where it is too long to be kept.
+    /// The text that agents get; `None` if it is too long to be kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }
 
 impl InstructionFile {
-    /// The file at this path, of which agents are told this.
+    /// Returns the file at this path with the text that agents get.
     pub fn new(path: impl Into<String>, text: impl Into<String>) -> Self {
         let text = text.into();
         let digest = format!("sha256:{}", hex(&Sha256::digest(&text)));
         Self { path: path.into(), digest, text: Some(text) }
     }
 
-    /// Its line among what a project's files name.
+    /// Returns the file's line in [`TrustFacts`](super::TrustFacts).
     pub fn fact(&self) -> String {
         format!("the instructions {} for agents: {}", quoted(&self.path), self.digest)
     }
 }
 
-/// The instruction files of a project that a person has seen, the newest last. Every version that was seen stays accepted: a file
-/// that goes back to an earlier one is not asked about again.
+/// The instruction files of a project that a person has seen, the newest last. Every seen version stays accepted: a file
+/// that goes back to an earlier version is not asked about again.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SeenInstructions(Vec<InstructionFile>);
 
 impl SeenInstructions {
-    /// Returns `true` if the person has seen the file as it is.
+    /// Returns `true` if the person has seen this version of the file.
     pub fn has(&self, file: &InstructionFile) -> bool {
         self.0.iter().any(|seen| seen.path == file.path && seen.digest == file.digest)
     }
 
-    /// Returns what was in the file at this path when the person last saw it; `None` where that is not known.
+    /// Returns the text of the file at this path when the person last saw it; `None` if it is not known.
     pub fn text_of(&self, path: &str) -> Option<&str> {
         self.0.iter().rev().find(|seen| seen.path == path)?.text.as_deref()
     }
 
-    /// Adds files that the person has seen now. Of too many the oldest go, and of too much text that of the oldest.
+    /// Adds files that the person has seen now. Drops the oldest files if there are too many, and the oldest texts if they
+    /// are too large.
     fn add(&mut self, files: &[InstructionFile]) {
         self.0.retain(|seen| !files.iter().any(|file| file.path == seen.path && file.digest == seen.digest));
         self.0.extend(files.iter().cloned());
@@ -78,7 +79,7 @@ impl SeenInstructions {
     }
 }
 
-/// The file of one project.
+/// The stored file of one project.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SeenInstructionsFile {
@@ -88,12 +89,12 @@ struct SeenInstructionsFile {
 }
 
 impl TrustStore {
-    /// Returns the instruction files of the project in this folder that the person has seen; `None` where none were ever
-    /// kept.
+    /// Returns the instruction files of the project in this folder that the person has seen; `None` if none were ever
+    /// stored.
     ///
     /// # Errors
     ///
-    /// [`TrustError`]: they cannot be read, are damaged, or the folder is not there.
+    /// [`TrustError`]: the list cannot be read or is damaged, or the folder is not there.
     pub fn seen_instructions(&self, root: &Path) -> Result<Option<SeenInstructions>, TrustError> {
         let Some((path, _)) = self.instructions_of(root)? else { return Ok(None) };
         let text = match files::read(&path, store::folder(&path), limits::INSTRUCTIONS_FILE_BYTES) {
@@ -111,12 +112,12 @@ impl TrustStore {
         }
     }
 
-    /// Keeps that the person has seen these instruction files of a project, beside those that are kept. Where there is no room,
-    /// the projects are forgotten whose files were kept longest ago.
+    /// Records that the person has seen these instruction files of a project, in addition to those recorded before. If
+    /// there is no room, the projects that were written longest ago are forgotten.
     ///
     /// # Errors
     ///
-    /// The errors of [`TrustStore::seen_instructions`]; the list cannot be written, or there is no place for it.
+    /// The errors of [`TrustStore::seen_instructions`]; the list cannot be written, or the store has no path.
     pub fn keep_instructions(&self, root: &Path, files: &[InstructionFile]) -> Result<(), TrustError> {
         let (path, root_name) = self.instructions_of(root)?.ok_or(TrustError::NoPlace)?;
         let unwritable = |error: io::Error| {
@@ -132,7 +133,7 @@ impl TrustStore {
         files::replace(&path, json.as_bytes()).and_then(|()| prune(store::folder(&path))).map_err(unwritable)
     }
 
-    /// Forgets which instruction files of a project the person has seen.
+    /// Deletes the record of the seen instruction files of a project.
     pub(super) fn forget_instructions(&self, root: &Path) -> Result<(), TrustError> {
         let Some((path, _)) = self.instructions_of(root)? else { return Ok(()) };
         let forget = || {
@@ -148,7 +149,7 @@ impl TrustStore {
         }
     }
 
-    /// Where the instruction files of a project are kept, and what the project is called; `None` where nothing is kept.
+    /// Returns the path of a project's record and the project's name; `None` if the store has no path.
     fn instructions_of(&self, root: &Path) -> Result<Option<(PathBuf, String)>, TrustError> {
         let Some(path) = self.path() else { return Ok(None) };
         let name = store::key(root)?;
@@ -157,7 +158,7 @@ impl TrustStore {
     }
 }
 
-/// Removes the files that were written longest ago while there are more than may be.
+/// Removes the files that were written longest ago, down to the maximum.
 fn prune(folder: &Path) -> io::Result<()> {
     let mut files: Vec<(SystemTime, PathBuf)> = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -234,7 +235,7 @@ mod tests {
         store.keep_instructions(&root, &many).unwrap();
         let seen = store.seen_instructions(&root).unwrap().unwrap();
         assert!(!seen.has(&files[2]) && many.iter().all(|file| seen.has(file)));
-        // As many projects as are kept, and one more.
+        // Makes as many records as are kept, and one more.
         let folder = world.home.path().join("state/instructions");
         let old = SystemTime::UNIX_EPOCH;
         for n in 0..limits::TRUST_PROJECTS {

@@ -9,33 +9,33 @@ use crate::{
     limits,
 };
 
-/// A key of the person's own, in a file where no project reaches: what it has marked was made by this person. Clones are
-/// the same file.
+/// A person's secret key, in a file that no project can reach. A text with its mark was made by this person. Clones use the
+/// same file.
 #[derive(Debug, Clone, Default)]
 pub struct UserKey {
-    /// None: nothing can be marked.
+    /// `None`: nothing can be marked.
     path: Option<PathBuf>,
 }
 
 type UserKeyBytes = [u8; limits::OWN_KEY_BYTES];
 
 impl UserKey {
-    /// The key in this file, which is made when something is marked first.
+    /// Returns the key in this file, which is created when the first text is marked.
     pub fn new(path: Option<PathBuf>) -> Self {
         Self { path }
     }
 
-    /// Whether there is a place for it.
+    /// Returns `true` if the key has a path.
     pub fn has_place(&self) -> bool {
         self.path.is_some()
     }
 
-    /// The mark of this text: HMAC-SHA-256 under the key, as `hmac-sha256:` and 64 hexadecimal digits. What it is a mark of
-    /// is told by `what`, so that none can pass for that of another thing.
+    /// Returns the mark of this text: HMAC-SHA-256 under the key, as `hmac-sha256:` and 64 hexadecimal digits. `what` names
+    /// the kind of the text, so that a mark of one kind is not valid for another.
     ///
     /// # Errors
     ///
-    /// [`TrustError`]: there is no place for the key, it cannot be read or made.
+    /// [`TrustError`]: the key has no path, or cannot be read or created.
     pub fn mark(&self, what: &str, text: &[u8]) -> Result<String, TrustError> {
         let key = match self.read()? {
             Some(key) => key,
@@ -44,7 +44,7 @@ impl UserKey {
         Ok(mark(&key, what, text))
     }
 
-    /// Whether this is the mark of the text. Without a key nothing has one.
+    /// Returns `true` if this is the mark of the text. Without a key no mark is valid.
     ///
     /// # Errors
     ///
@@ -53,7 +53,7 @@ impl UserKey {
         Ok(self.read()?.is_some_and(|key| mark(&key, what, text) == given))
     }
 
-    /// Returns a key for one purpose, derived from the person's key; `None` where there is none yet.
+    /// Returns a key for one purpose, derived from the person's key; `None` if there is none yet.
     ///
     /// # Errors
     ///
@@ -62,7 +62,7 @@ impl UserKey {
         Ok(self.read()?.map(|key| DerivedKey::new(&key, purpose)))
     }
 
-    /// Returns the same key, and makes the person's key where there is none yet.
+    /// Returns a key for one purpose, and creates the person's key if there is none yet.
     ///
     /// # Errors
     ///
@@ -88,7 +88,7 @@ impl UserKey {
         Ok(Some(key))
     }
 
-    /// Of several that make it at once, all have the same one then.
+    /// Creates the key. If several callers do so at once, all get the same one.
     fn make(&self) -> Result<UserKeyBytes, TrustError> {
         let Some(path) = &self.path else { return Err(TrustError::NoPlace) };
         let unusable = |reason: String| TrustError::Key { path: path.clone(), reason };
@@ -107,7 +107,7 @@ impl UserKey {
 /// A key for one purpose, derived from a person's key, which it does not reveal.
 #[derive(Clone)]
 pub(crate) struct DerivedKey {
-    /// HMAC with SHA-256 up to the text: its two hashes with the key in them.
+    /// The states of HMAC-SHA-256 before the text: its two hashes, with the key in them.
     inner: Sha256,
     outer: Sha256,
 }
@@ -135,7 +135,7 @@ fn mark(key: &UserKeyBytes, what: &str, text: &[u8]) -> String {
     format!("hmac-sha256:{}", hex(&hmac(key, &[&length, what.as_bytes(), text])))
 }
 
-/// HMAC (RFC 2104) with SHA-256.
+/// Computes an HMAC (RFC 2104) with SHA-256.
 fn hmac(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
     let (inner, outer) = keyed(key);
     finished(inner, outer, parts)
@@ -146,7 +146,7 @@ fn finished(mut inner: Sha256, outer: Sha256, parts: &[&[u8]]) -> [u8; 32] {
     outer.chain_update(inner.finalize()).finalize().into()
 }
 
-/// The inner and the outer hash of an HMAC, with the key in them.
+/// Returns the inner and the outer hash of an HMAC, with the key in them.
 fn keyed(key: &[u8]) -> (Sha256, Sha256) {
     const BLOCK: usize = 64;
     let mut block = [0; BLOCK];

@@ -1,10 +1,10 @@
-//! What a person has said yes to in a project that may be somebody else's.
+//! The trust of a person in a project that may come from somebody else.
 //!
-//! A config that was found in a project, and the permissions that lie there, are boiled down to [`TrustFacts`]: one line for
-//! each thing that reaches beyond the project. What the person said yes to is kept in the person's own data, in a
-//! [`TrustStore`], under the project's folder. What is not among it is asked for again, and so are [instruction
-//! files](InstructionFile) that are not as the person last saw them. What the person's
-//! [`UserKey`] has marked was made by this person, and did not come with a project.
+//! A config found in a project, and its permissions, are reduced to [`TrustFacts`]: one line for each thing that reaches
+//! beyond the project. The lines that the person has accepted are kept among the person's own data, in a [`TrustStore`],
+//! under the project's folder. The person is asked about any other line, and about [instruction files](InstructionFile)
+//! that have changed since the person last saw them. A text that bears the mark of the person's [`UserKey`] was made by
+//! this person, and did not come with a project.
 
 mod facts;
 mod instructions;

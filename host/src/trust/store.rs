@@ -13,32 +13,32 @@ use crate::{
     limits,
 };
 
-/// The shape of the file.
+/// The version of the file format.
 const VERSION: u32 = 1;
 
-/// What a person has said yes to, project by project, in a file of the person's own. Clones are the same file.
+/// A person's trust by project, in a file among the person's own data. Clones use the same file.
 #[derive(Debug, Clone)]
 pub struct TrustStore {
-    /// None: nothing is kept.
+    /// `None`: nothing is stored.
     path: Option<PathBuf>,
 }
 
-/// What a person has said yes to in one project.
+/// The trust of a person in one project.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProjectTrust {
-    /// What its config names.
+    /// The accepted lines of its config.
     pub facts: TrustFacts,
-    /// What its permissions hold.
+    /// The accepted lines of its permissions.
     pub permissions: TrustFacts,
     /// Tools that may be called without asking.
     pub tools: Vec<TrustedTool>,
-    /// What was approved of MCP servers.
+    /// The approved MCP servers.
     pub servers: Vec<PinnedServer>,
 }
 
 impl ProjectTrust {
-    /// Takes the place of what was approved of a server of that name. Where there is no room, the servers that were approved
-    /// longest ago are forgotten: names that no config has any more would pile up.
+    /// Replaces the approval of the server with this name. If there is no room, the servers approved longest ago are
+    /// dropped; otherwise names that are no longer in the config would pile up.
     pub fn pin(&mut self, server: PinnedServer) {
         self.servers.retain(|known| known.name != server.name);
         self.servers.push(server);
@@ -50,15 +50,15 @@ impl ProjectTrust {
     }
 }
 
-/// An MCP server as a person has approved it.
+/// An MCP server as the person has approved it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PinnedServer {
-    /// Its name in the config.
+    /// The server's name in the config.
     pub name: String,
-    /// SHA-256 of what is started, or of where it is.
+    /// SHA-256 of the program that is started, or of the address.
     pub target: String,
-    /// SHA-256 of all that each of its tools says of itself, by the server's own names.
+    /// The SHA-256 digests of its tools' whole descriptions, by the server's own names.
     pub tools: BTreeMap<String, String>,
 }
 
@@ -68,49 +68,49 @@ impl PinnedServer {
     }
 }
 
-/// A tool as it was when a person trusted it.
+/// A tool as it was when the person trusted it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrustedTool {
     /// The agent that may call it, by its name in the config.
     pub agent: String,
-    /// The plugin that has it.
+    /// The plugin that provides it.
     pub origin: String,
-    /// Its name.
+    /// The name of the tool.
     pub name: String,
     /// SHA-256 of the plugin's component.
     pub digest: String,
 }
 
-/// Why the store cannot be used.
+/// An error of the trust store.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields are the facts in the sentence above them")]
 pub enum TrustError {
-    /// Nobody said where it is.
+    /// The store has no path.
     #[error("there is no place to keep what you trust")]
     NoPlace,
-    /// The project's folder has no name of its own.
+    /// The project's folder cannot be resolved.
     #[error("cannot tell which project {} is", root.display())]
     NoProject { root: PathBuf, reason: String },
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("cannot read what you trust, {}", path.display())]
     Unreadable { path: PathBuf, reason: String },
-    /// It is not what it should be.
+    /// The file is damaged.
     #[error("what you trust is damaged, {}", path.display())]
     Damaged { path: PathBuf, reason: String },
-    /// It cannot be written.
+    /// The file cannot be written.
     #[error("cannot write what you trust, {}", path.display())]
     Unwritable { path: PathBuf, reason: String },
-    /// The key that marks what a person has made cannot be used.
+    /// The user key cannot be used.
     #[error("cannot use the key by which your sessions are known, {}", path.display())]
     Key { path: PathBuf, reason: String },
-    /// One project wants more than is kept.
+    /// One project has more data than may be stored.
     #[error("this project names {bytes} bytes of things to trust, at most {} are kept", limits::TRUST_PROJECT_BYTES)]
     TooLarge { bytes: usize },
 }
 
 impl TrustError {
-    /// As a person reads it.
+    /// Returns the report for a person, with a hint.
     pub fn report(&self) -> Report {
         let report = Report::new(ErrorKind::Usage, self.to_string());
         match self {
@@ -131,12 +131,12 @@ impl TrustError {
     }
 }
 
-/// The file.
+/// The stored file.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct TrustFile {
     version: u32,
-    /// Who was answered for last is last.
+    /// The projects; the one changed last is last.
     projects: Vec<TrustedProject>,
 }
 
@@ -144,7 +144,7 @@ struct TrustFile {
 #[serde(deny_unknown_fields)]
 struct TrustedProject {
     root: String,
-    /// Of the facts.
+    /// The digest of `facts`.
     digest: String,
     facts: Vec<String>,
     permissions: Vec<String>,
@@ -154,7 +154,7 @@ struct TrustedProject {
 }
 
 impl TrustStore {
-    /// The store in this file, which need not be there; without one nothing is kept and nothing is trusted.
+    /// Returns the store in this file, which need not exist. Without a path nothing is stored and nothing is trusted.
     pub fn new(path: Option<PathBuf>) -> Self {
         Self { path }
     }
@@ -163,11 +163,11 @@ impl TrustStore {
         self.path.as_deref()
     }
 
-    /// What was said yes to in the project of this folder.
+    /// Returns the trust in the project in this folder.
     ///
     /// # Errors
     ///
-    /// [`TrustError`]: the file cannot be read, is too large or damaged, or the folder is not there.
+    /// [`TrustError`]: the file cannot be read, is too large or damaged, or the folder does not exist.
     pub fn of(&self, root: &Path) -> Result<ProjectTrust, TrustError> {
         let Some(path) = &self.path else { return Ok(ProjectTrust::default()) };
         let root = key(root)?;
@@ -175,12 +175,12 @@ impl TrustStore {
         Ok(project.map(TrustedProject::answered).unwrap_or_default())
     }
 
-    /// Changes what was said yes to in a project, so that of two programs that do so at once each keeps what the other
-    /// one wrote. Where there is no room, the projects whose answers are oldest are forgotten.
+    /// Changes the trust in a project under a lock, so that two programs that do so at once do not lose each other's
+    /// changes. If there is no room, the projects changed longest ago are dropped.
     ///
     /// # Errors
     ///
-    /// [`TrustError`]: as [`TrustStore::of`]; it cannot be written; the project wants more than
+    /// The errors of [`TrustStore::of`]; the file cannot be written; the project has more than
     /// [`limits::TRUST_PROJECT_BYTES`] beside its servers.
     pub fn change(&self, root: &Path, change: impl FnOnce(&mut ProjectTrust)) -> Result<(), TrustError> {
         let path = self.path.as_ref().ok_or(TrustError::NoPlace)?;
@@ -191,7 +191,7 @@ impl TrustStore {
         let mut answered = at.map(|at| file.projects.remove(at).answered()).unwrap_or_default();
         change(&mut answered);
         if answered != ProjectTrust::default() {
-            // What was approved of servers has bounds of its own.
+            // The servers have limits of their own.
             let servers = std::mem::take(&mut answered.servers);
             let project = TrustedProject::of(root, answered);
             let bytes = serde_json::to_vec(&project).unwrap_or_default().len();
@@ -203,11 +203,11 @@ impl TrustStore {
         write(path, file)
     }
 
-    /// Takes back all that was said yes to in a project. Says whether there was anything.
+    /// Deletes the trust in a project, and its seen instruction files. Returns `true` if anything was trusted.
     ///
     /// # Errors
     ///
-    /// As [`TrustStore::change`].
+    /// The errors of [`TrustStore::change`].
     pub fn forget(&self, root: &Path) -> Result<bool, TrustError> {
         self.forget_instructions(root)?;
         if self.of(root)? == ProjectTrust::default() {
@@ -236,9 +236,9 @@ impl TrustedProject {
     }
 }
 
-/// How a project is called: by its folder, with links resolved. Two projects never have the same name.
+/// Returns the name of a project: its folder, with links resolved. Two projects never have the same name.
 pub(super) fn key(root: &Path) -> Result<String, TrustError> {
-    // The folder that we are in has no name.
+    // An empty path stands for the current folder.
     let named = if root.as_os_str().is_empty() { Path::new(".") } else { root };
     let found = named.canonicalize();
     let found = found.map_err(|error| {
@@ -262,7 +262,7 @@ fn lock(path: &Path) -> Result<Option<fs::File>, TrustError> {
     files::lock_folder(folder(path)).map_err(unwritable)
 }
 
-/// What the file holds; nothing if it is not there.
+/// Reads the file; an empty one if it does not exist.
 fn read(path: &Path) -> Result<TrustFile, TrustError> {
     let text = match files::read(path, folder(path), limits::TRUST_STORE_BYTES) {
         Ok(text) => text,
@@ -286,13 +286,13 @@ fn read(path: &Path) -> Result<TrustFile, TrustError> {
     Ok(file)
 }
 
-/// Writes it, with as many of the newest projects as there is room for.
+/// Writes the file, with as many of the newest projects as there is room for.
 fn write(path: &Path, mut file: TrustFile) -> Result<(), TrustError> {
     let beyond = file.projects.len().saturating_sub(limits::TRUST_PROJECTS);
     file.projects.drain(..beyond);
     let mut json = shown(&file);
     while json.len() as u64 > limits::TRUST_STORE_BYTES && !file.projects.is_empty() {
-        // A tenth of them at once, so that it is soon done.
+        // Drops a tenth at a time, so that few rounds are needed.
         file.projects.drain(..file.projects.len().div_ceil(10));
         json = shown(&file);
     }
@@ -442,7 +442,7 @@ mod tests {
             (0..count).for_each(|at| answered.pin(server(format!("s{at}"), tools)));
             assert_eq!(answered.servers.len(), most);
             assert_eq!(answered.servers.last().unwrap().name, format!("s{}", count - 1));
-            // One that is approved again is the newest.
+            // A server that is approved again is the newest.
             let oldest = answered.servers[0].name.clone();
             answered.pin(server(oldest.clone(), tools));
             answered.pin(server("new".into(), tools));

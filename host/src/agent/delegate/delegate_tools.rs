@@ -25,8 +25,8 @@ use crate::{
     },
 };
 
-/// The tools that a run can have because of where it stands. No plugin's tool is called like one of them: it would be called
-/// in its place.
+/// The tools that depend on the position of a run, such as its parent. No plugin's tool may have one of these names, since
+/// it would be called in their place.
 pub const RUN_TOOLS: [&str; 7] = [
     "list_agents",
     "delegate",
@@ -37,10 +37,10 @@ pub const RUN_TOOLS: [&str; 7] = [
     READ_RESULT,
 ];
 
-/// The agent's own tools and those that its run has because of where it stands.
+/// Returns the agent's own tools and those that depend on the position of its run.
 pub async fn equip(agent: &Agent, me: &Arc<RunState>) -> ToolBox {
     let mut tools = agent.toolbox();
-    // Those of its team come first: nobody else is to hear what is said to who goes on.
+    // Tools of the team come first: no other tool may receive what is meant for the next member.
     let taken: Vec<_> = me.more_tools.names().filter(|name| tools.contains(name)).map(str::to_owned).collect();
     for name in &taken {
         let message = format!("{}: its own tool `{name}` is left out, since one of its team is called so", agent.name);
@@ -66,7 +66,7 @@ fn own_tools(agent: &Agent, me: &Arc<RunState>) -> Vec<Arc<dyn Tool>> {
             tools.push(Arc::new(answer_questions(Arc::clone(me))));
         }
     }
-    // What middleware may still take out of a report must not be seen, or asked, before it did.
+    // A report or question that middleware may still change must not be seen before.
     let quiet = agent.may_replace_answers();
     if me.works_for.assignment().is_some() {
         tools.push(Arc::new(task_complete(quiet)));
@@ -182,7 +182,7 @@ fn orders(me: &RunState, tasks: Vec<DelegateTaskArgs>) -> Result<Vec<DelegationR
     tasks.into_iter().enumerate().map(order).collect()
 }
 
-/// What one call orders.
+/// The tasks of one `delegate` call.
 pub(super) struct DelegateCall {
     pub orders: Vec<DelegationRequest>,
     pub fail_fast: bool,
@@ -193,7 +193,7 @@ impl DelegateCall {
         Ok(Self { orders: orders(me, args.tasks)?, fail_fast: args.fail_fast })
     }
 
-    /// What a call with these arguments has ordered.
+    /// Returns the tasks of a call with these arguments.
     pub fn read(me: &RunState, arguments: &str) -> Option<Self> {
         Self::of(me, serde_json::from_str(arguments).ok()?).ok()
     }
@@ -205,13 +205,13 @@ fn told(mut entries: Vec<DelegationReport>) -> Result<ToolOutput, Fault> {
     if told.chars() <= RESULT_CHARS {
         return Ok(told);
     }
-    // Quotes and backslashes are two characters each: whoever writes nothing else must not push others out.
+    // Quotes and backslashes take two characters each: a report full of them must not displace the others.
     let few = limits::DELEGATION_RESULT_CHARS / entries.len().max(1) / 16;
     fit(&mut entries, few);
     ToolOutput::json(&entries)
 }
 
-/// Characters of the JSON of all entries of a call.
+/// The maximum number of characters of the JSON of all reports of a call.
 const RESULT_CHARS: usize = limits::DELEGATION_RESULT_CHARS * 3;
 
 /// Answers for agents that asked.
@@ -279,7 +279,7 @@ fn task_complete(quiet: bool) -> impl Tool {
     FnTool::with_spec(Arc::clone(&SPEC), |_: ToolCx, args: TaskCompleteArgs| async move {
         let TaskCompleteArgs { status, summary, files_modified, tests_run, caveats } = args;
         let caveats = caveats.filter(|caveats| !caveats.trim().is_empty());
-        // Whoever reads of it is told something in any case.
+        // The report must not be empty.
         let summary = match (summary.trim().is_empty(), &caveats) {
             (false, _) => summary,
             (true, Some(caveats)) => format!("{}: {caveats}", word(status)),

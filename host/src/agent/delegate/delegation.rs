@@ -29,26 +29,26 @@ use crate::{
     tool::{CompletionStatus, TaskCompletion, TaskHandoff, ToolBox},
 };
 
-/// What an agent that was delegated to was given.
+/// The context that the delegating agent gave to an agent.
 #[derive(Debug)]
 pub struct DelegationContext {
-    /// The instance that delegated.
+    /// The instance name of the delegating agent.
     pub by: Arc<str>,
-    /// What it must know.
+    /// The facts that the agent must know.
     pub context: String,
-    /// How often the task may still be handed over.
+    /// The number of times that the task may still be handed over.
     pub hand_overs: u32,
     pub asker: QuestionRoute,
-    /// How long a question waits for its answer.
+    /// The time that a question waits for its answer; `None`: no limit.
     pub question_time: Option<Duration>,
 }
 
-/// Who answers its questions.
+/// The source of answers to the agent's questions.
 #[derive(Debug, Clone)]
 pub enum QuestionRoute {
-    /// The context that it was given.
+    /// The context that the agent was given.
     Context,
-    /// The agent that delegated.
+    /// The delegating agent.
     Parent(mpsc::Sender<DelegateQuestion>),
 }
 
@@ -56,53 +56,53 @@ pub enum QuestionRoute {
 #[derive(Debug)]
 pub struct DelegateQuestion {
     pub by: Arc<str>,
-    /// The call that asks.
+    /// The id of the call that asks.
     pub call: String,
     pub question: String,
     pub answer: oneshot::Sender<String>,
 }
 
-/// One task that was delegated, from its order to its entry. It holds nothing of the run that delegated: when that one
-/// goes away, so does this.
+/// One delegated task, from its request to its report. It does not keep the delegating run alive: when that is dropped, so
+/// is the delegation.
 pub(super) struct Delegation {
     pub crew: Arc<AgentGroup>,
-    /// The name of the agent that delegates.
+    /// The name of the delegating agent.
     pub by: Arc<str>,
-    /// Of the agent that delegates.
+    /// The context of the delegating run.
     pub cx: RunCx,
     pub hand_overs: u32,
-    /// Of the first agent that works on it.
+    /// The instance name of the first agent that works on it.
     pub instance: Arc<str>,
     pub order: DelegationRequest,
     pub share: BudgetAllocation,
-    /// Of the agent that delegates.
+    /// The ceiling of the delegating run.
     pub ceiling: Ceiling,
     pub asker: QuestionRoute,
     pub question_time: Option<Duration>,
-    /// Ends it because another task of the same call has failed.
+    /// Cancelled when another task of the same call has failed.
     pub stop: CancellationToken,
-    /// Of the agent that delegates.
+    /// The tasks of the delegating run.
     pub tasks: RunTasks,
-    /// Where what happens is written down, of the run that delegates, and which of its tasks this is.
+    /// The journal of the delegating run, and the id of this task in it.
     pub log: Option<(RunJournal, DelegationId)>,
-    /// The runs that have worked on it before the one that delegates was interrupted, in order.
+    /// The runs that worked on it before the delegating run was interrupted, in order.
     pub before: Vec<u64>,
 }
 
-/// What a model orders.
+/// A task as a model requests it.
 pub(super) struct DelegationRequest {
     pub agent: String,
     pub task: String,
     pub context: String,
     pub task_id: Option<String>,
-    /// What it may spend at most.
+    /// The most that may be spent on it.
     pub budget: Budget,
-    /// Whether its questions are put to the agent that delegates.
+    /// Set if its questions go to the delegating agent.
     pub asks: bool,
 }
 
 impl Delegation {
-    /// Runs it. Boxed: its future would have room for it twice.
+    /// Works on the task. Boxed, as the future would otherwise hold it twice.
     pub async fn run(self: Box<Self>) -> DelegationReport {
         let mut entry = DelegationReport::of(&self.order.agent);
         let claim = self.claim(&mut entry);
@@ -135,7 +135,7 @@ impl Delegation {
         entry
     }
 
-    /// The task of the board that the order names.
+    /// Returns the claim on the board task that the request names.
     fn claim(&self, entry: &mut DelegationReport) -> BoardTaskClaim {
         let task = self.order.task_id.clone().filter(|id| !id.is_empty());
         if task.is_some() && self.crew.board.is_none() {
@@ -144,7 +144,7 @@ impl Delegation {
         BoardTaskClaim { of: self.crew.board.clone().zip(task), holder: Mutex::default() }
     }
 
-    /// Has agents work on the task, one after the other where it is handed over.
+    /// Runs agents on the task, one after the other if it is handed over.
     async fn carry_out(
         &self,
         claim: &BoardTaskClaim,
@@ -183,10 +183,10 @@ impl Delegation {
                 let event = Event::HandedOver { agent: instance.clone(), to: agent.as_str().into(), reason: why };
                 self.cx.events.emit(event).await;
             }
-            // Whoever hands over starts the next one: it passes on no more than it may.
+            // The agent that hands over starts the next one, so the next one gets no more than that agent may pass on.
             let handing = self.crew.registry.spawn(&name, &ceiling).and_then(Result::ok);
             ceiling = handing.map_or_else(Ceiling::nothing, |runner| ceiling.meet(runner.delegable()));
-            // The tool that hands over has looked: there is such an agent, and it may still be handed over.
+            // The handoff tool has checked that there is such an agent, and that the task may still be handed over.
             hand_overs = hand_overs.saturating_sub(1);
             entry.handed_over_to = Some(agent.as_str().into());
             let handed = format!("{name} hands this task over to you.\nReason: {reason}\n\n{told}");
@@ -194,7 +194,7 @@ impl Delegation {
             from = std::mem::replace(
                 &mut instance,
                 match self.before.get(stage + 1) {
-                    // It has its name.
+                    // The recorded run has the instance name.
                     Some(_) => Arc::default(),
                     None => instance_name(&self.crew, &agent, task),
                 },
@@ -205,14 +205,14 @@ impl Delegation {
         }
     }
 
-    /// The run that was the `stage`th to work on the task before the one that delegates was interrupted.
+    /// Returns the recorded run that was the `stage`th to work on the task before the delegating run was interrupted.
     fn before(&self, stage: usize) -> Option<(u64, Box<RecordedRun>)> {
         let run = *self.before.get(stage)?;
         let (log, _) = self.log.as_ref()?;
         log.journal.run(run).map(|past| (run, past))
     }
 
-    /// One agent, from its making to its end.
+    /// Runs one agent from its creation to its end.
     async fn one(
         &self,
         (claim, from): (&BoardTaskClaim, &str),
@@ -251,7 +251,7 @@ impl Delegation {
         let in_vain = |error| DelegationFailure::Run(instance.clone(), error);
         let place = in_time(self.share.purse(), places).await.map_err(in_vain)?;
         let purse = self.share.purse();
-        // All of the share, as far as the agent's own budget lets it.
+        // Allocates all of the share, within the agent's own budget.
         let Budget { tokens, usd, tool_calls, time } = runner.budget().meet(&purse.left());
         let (elapsed, spent) = before.as_ref().map(|(_, past)| (past.elapsed, past.spent)).unwrap_or_default();
         let start = Instant::now().checked_sub(elapsed).unwrap_or_else(Instant::now);
@@ -297,7 +297,7 @@ impl Delegation {
         }
     }
 
-    /// A reflection on what failed.
+    /// Writes a reflection if the task failed.
     async fn reflect(&self, completed: &TaskCompletion, entry: &mut DelegationReport) {
         if completed.status == CompletionStatus::Failed
             && let Some(reflections) = &self.crew.reflections
@@ -309,7 +309,7 @@ impl Delegation {
 }
 
 impl DelegationReport {
-    /// Puts into it what came of the task, but not what an agent said of it in so many fields: that is returned.
+    /// Adds the outcome of the task to the report. A structured completion is returned instead.
     fn take_outcome(&mut self, outcome: Result<RunAnswer, DelegationFailure>) -> Option<TaskCompletion> {
         match outcome {
             Ok(RunAnswer { ending: RunEnding::Completed(completed), .. }) => return Some(completed),
@@ -333,14 +333,14 @@ impl TaskCompletion {
     }
 }
 
-/// Why there is no answer.
+/// The reason why there is no answer.
 enum DelegationFailure {
-    /// Another task has failed.
+    /// Another task of the same call has failed.
     Stopped,
-    /// On the board, or by whoever canceled the agent.
+    /// The task was canceled on the board, or its agent was cancelled.
     Canceled,
     Run(Arc<str>, RunError),
-    /// A run that had failed before the one that delegated was interrupted: why, and whether it was exhausted.
+    /// The run had failed before the delegating run was interrupted: the reason, and whether a bound was exhausted.
     Before(Arc<str>, (String, bool)),
     Other(String),
 }
@@ -356,10 +356,11 @@ impl std::fmt::Display for DelegationFailure {
     }
 }
 
-/// A task of the board that an errand works on. If it goes away unsettled, the task has failed: nobody works on it.
+/// A claim on the board task that a delegation works on. If it is dropped unsettled, the board task has failed, since
+/// nobody works on it.
 struct BoardTaskClaim {
     of: Option<(TaskBoard, String)>,
-    /// The agent of this errand that has it. What it has given back is not the errand's any more.
+    /// The agent of this delegation that holds the task. A task that it gave back belongs to the delegation no more.
     holder: Mutex<Option<Arc<str>>>,
 }
 
@@ -371,7 +372,7 @@ impl BoardTaskClaim {
         Ok(())
     }
 
-    /// This agent had the task when the run that delegates was interrupted.
+    /// Restores the claim of an agent that held the task when the delegating run was interrupted.
     fn hold(&self, instance: &Arc<str>) {
         let has_it = |(board, id): &(TaskBoard, String)| {
             board.get(id).is_ok_and(|task| task.assignee.as_deref() == Some(instance))
@@ -381,17 +382,17 @@ impl BoardTaskClaim {
         }
     }
 
-    /// What becomes of the task if it ends so.
+    /// Returns the outcome for the board task if the delegation ends with `status`.
     fn board(&self, status: TaskStatus) -> Option<BoardTaskOutcome> {
         let holder = self.holder.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let ((_, id), holder) = self.of.clone().zip(holder)?;
         Some(BoardTaskOutcome { id, holder, status })
     }
 
-    /// Once the task is canceled on the board.
+    /// Waits until the task is canceled on the board.
     async fn canceled(&self) {
         match &self.of {
-            // A task that is not there is refused when it is claimed.
+            // A task that does not exist is refused when it is claimed.
             Some((board, id)) if Box::pin(board.canceled(id)).await.is_ok() => {}
             _ => std::future::pending().await,
         }
@@ -410,7 +411,7 @@ impl BoardTaskClaim {
 
 impl Drop for BoardTaskClaim {
     fn drop(&mut self) {
-        // It may have been canceled, or be somebody else's by now.
+        // It may have been canceled, or another agent may hold it by now.
         let _ = self.set(TaskStatus::Failed);
     }
 }
@@ -421,13 +422,13 @@ fn context_in_tags(tag: &str, text: &str) -> String {
     in_tags(tag, &text)
 }
 
-/// A quotation that nobody who is quoted ends; JSON says the same in it as before.
+/// Quotes text in a tag that the text cannot close; the replacement keeps the meaning of JSON.
 pub(in crate::agent) fn in_tags(tag: &str, text: &str) -> String {
     let text = text.replace("</", "<\\/");
     format!("<{tag}>\n{text}\n</{tag}>")
 }
 
-/// `coder-parser-3`: the agent, the first word of the task that says something, a number.
+/// Returns an instance name such as `coder-parser-3`: the agent, the first significant word of the task, a number.
 pub(super) fn instance_name(crew: &AgentGroup, agent: &str, task: &str) -> Arc<str> {
     format!("{agent}-{}-{}", slug(task), crew.registry.next_id(agent)).into()
 }
@@ -441,7 +442,8 @@ fn slug(task: &str) -> String {
     let words = task.split_whitespace().map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase());
     let mut word = words
         .filter(|word| word.len() >= 3 && !STOP_WORDS.contains(&word.as_str()))
-        // No `-`: so the name says what is the agent's, and agents of other names never have the same.
+        // Without `-`, so that the agent's part of the name can be told apart and agents of other names never share an
+        // instance name.
         .map(|word| word.chars().map(|c| if c.is_alphanumeric() { c } else { '_' }).collect::<String>())
         .next()
         .unwrap_or_else(|| "task".into());

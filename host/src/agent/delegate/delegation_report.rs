@@ -7,30 +7,30 @@ use crate::{
     tool::{CompletionStatus, TaskCompletion},
 };
 
-/// What a delegating agent is told of one of its tasks.
+/// The report on a delegated task that the delegating agent reads.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct DelegationReport {
     /// The agent that was asked for.
     pub agent: String,
-    /// What came of it, in words.
+    /// The result, as text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<String>,
-    /// What the agent said of it in so many fields.
+    /// The structured part of the agent's report.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completion: Option<TaskCompletionDetails>,
-    /// Why nothing came of it.
+    /// The reason why there is no result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// What else is not as it should be.
+    /// Problems other than the error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warning: Option<String>,
-    /// The agent that the task was handed over to in the end.
+    /// The agent that the task was handed over to last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handed_over_to: Option<Arc<str>>,
-    /// Names the task, in the order in which tasks were given, for one that answers questions.
+    /// The id of the delegation, in the order of the tasks, for an agent that answers questions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delegation_id: Option<String>,
-    /// What the agent wants to know before it goes on.
+    /// The question that the agent waits for an answer to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pending_question: Option<PendingQuestion>,
 }
@@ -47,7 +47,7 @@ pub struct TaskCompletionDetails {
     pub caveats: Option<String>,
 }
 
-/// A question of an agent to the one that delegated to it.
+/// A question of an agent to the agent that delegated to it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PendingQuestion {
     pub id: String,
@@ -64,7 +64,7 @@ impl DelegationReport {
         Self { error: Some(error.into()), ..Self::of(agent) }
     }
 
-    /// Tells of a completion.
+    /// Adds a completion to the report.
     pub fn completed(mut self, completed: TaskCompletion) -> Self {
         let TaskCompletion { status, summary, files_modified, tests_run, caveats } = completed;
         self.result = Some(summary);
@@ -82,10 +82,10 @@ impl DelegationReport {
     }
 }
 
-/// Cuts the words of many entries so that all of them together can be told: each gets the same share, and none more than
+/// Shortens the texts of the reports so that all of them fit together: each gets the same share, and no text more than
 /// `most` characters.
 pub(super) fn fit(entries: &mut [DelegationReport], most: usize) {
-    // What stands around the words of one entry.
+    // The characters of a report apart from its texts.
     const FRAME: usize = 200;
     let share = (limits::DELEGATION_RESULT_CHARS / entries.len().max(1)).saturating_sub(FRAME).max(FRAME / 4);
     let words = share.min(most);
@@ -103,7 +103,7 @@ pub(super) fn fit(entries: &mut [DelegationReport], most: usize) {
             let before = list.len();
             list.retain_mut(|item| {
                 cut(item, words);
-                // With its quotes and its comma.
+                // Includes the quotes and the comma.
                 let length = item.len() + 3;
                 let fits = length <= left;
                 left = left.saturating_sub(length);
@@ -119,9 +119,9 @@ pub(super) fn fit(entries: &mut [DelegationReport], most: usize) {
     }
 }
 
-/// Cuts a text to so many characters, and says that it did.
+/// Cuts a text to this many characters, and notes that in the text.
 pub(in crate::agent) fn cut(text: &mut String, chars: usize) {
-    // Each of them would be six characters of JSON, and says nothing.
+    // In JSON each control character takes six characters and carries no information.
     text.retain(|c| !c.is_control() || c == '\n' || c == '\t');
     if text.len() <= chars {
         return;

@@ -1,7 +1,7 @@
-//! Delegation: how agents give each other tasks. Everything here is tools; the loop knows none of them.
+//! Delegation: tools with which agents give each other tasks. The agent loop does not know these tools.
 //!
-//! [`equip`] decides which of them a run has. `tools.rs` is what a model sees, `errand.rs` one task from its order to its
-//! entry in the result, `instance.rs` the run that delegates, and the children that wait for its answers.
+//! [`equip`] selects the tools of a run. `delegate_tools.rs` has the tools that a model sees, `delegation.rs` one task from
+//! its request to its report, and `run_state.rs` the delegating run with the child agents that wait for its answers.
 
 mod delegate_tools;
 mod delegation;

@@ -34,7 +34,7 @@ use crate::{
     tool::{ToolBox, current_call},
 };
 
-/// One run of an agent as its own tools see it.
+/// The state of one run, shared with its tools.
 pub struct RunState {
     /// The agent's name in the registry.
     pub agent: Arc<str>,
@@ -42,53 +42,54 @@ pub struct RunState {
     pub cx: RunCx,
     pub crew: Option<Arc<AgentGroup>>,
     pub purse: Arc<BudgetAccount>,
-    /// What those that it starts may not exceed.
+    /// The upper bound on what the agents that this run starts may do.
     pub ceiling: Ceiling,
     pub badge: AgentHandle,
     pub place: ConcurrencyPermit,
     pub works_for: RunOrigin,
-    /// Tools that it has in this run beside its own.
+    /// Tools that it has in this run in addition to its own.
     pub more_tools: ToolBox,
-    /// Instructions of the team in which it works, which every member is told.
+    /// The instructions for all members of the team in which it works.
     pub team_instructions: Arc<str>,
     pub tasks: RunTasks,
-    /// Where what happens is written down, if it is.
+    /// The journal of the run, if there is one.
     pub log: Option<RunJournal>,
-    /// Children that wait for an answer, by the id of their delegation; none when the run is over.
+    /// The children that wait for an answer, by the id of their delegation; `None` when the run is over.
     parked: Mutex<Option<HashMap<String, ParkedDelegation>>>,
-    /// Number of tasks that it has delegated; the newest has it in its id.
+    /// The number of tasks that it has delegated; the id of the newest contains it.
     delegations: AtomicU32,
-    /// Tasks that it had delegated when it was interrupted, by the call; unset for one that never was.
+    /// The tasks that it had delegated when it was interrupted, by the id of the call; unset if it never was.
     before: OnceLock<HashMap<String, RecordedDelegateCall>>,
-    /// What its tools had the model reply to, since it was last looked at.
+    /// The usage of completions that its tools requested, since it was last taken.
     by_tools: Mutex<Usage>,
-    /// Tools that its model's vendor has refused: they are left out from then on.
+    /// The tools that the model's vendor has refused; they are left out from then on.
     refused_tools: Mutex<Vec<String>>,
 }
 
-/// A task that is being worked on. It is stopped when this goes away.
+/// A task that an agent works on. Dropping it stops the agent.
 struct ChildDelegation {
-    /// Names the delegation.
+    /// The id of the delegation.
     id: String,
     agent: String,
-    /// Number of questions that it has put.
+    /// The number of questions that the agent has asked.
     questions_put: usize,
     work: AbortOnDropHandle<DelegationReport>,
-    /// None for one that may not ask.
+    /// The questions of the agent; `None` if it may not ask.
     questions: Option<mpsc::Receiver<DelegateQuestion>>,
     /// Stops all tasks of its call, if they are to fail together.
     stop: Option<CancellationToken>,
-    /// The call, and which of its tasks this is.
+    /// The id of the call, and the position of the task in it.
     of: (String, usize),
-    /// The answer to a question that it asked before it was interrupted, and asks again if it did not hear it.
+    /// The answer to a question that the agent asked before it was interrupted. It asks again if it did not receive the
+    /// answer.
     owed: Option<UndeliveredAnswer>,
 }
 
-/// A task of a call that is to be set going, with what is known of it from before the run was interrupted.
+/// A task of a call that is about to start, with its state from before the run was interrupted.
 struct PendingDelegation {
     at: usize,
     order: DelegationRequest,
-    /// Names the delegation.
+    /// The id of the delegation.
     id: String,
     /// The instance name of the agent that works on it first.
     instance: Arc<str>,
@@ -99,7 +100,7 @@ struct PendingDelegation {
 struct InterruptedQuestion {
     id: String,
     question: String,
-    /// Number of questions that it had put before that one.
+    /// The number of questions that it had asked before that one.
     earlier: usize,
 }
 
@@ -115,13 +116,13 @@ struct ParkedDelegation {
 }
 
 enum ParkedQuestion {
-    /// It has asked.
+    /// The child has asked.
     Open(DelegateQuestion),
-    /// It had asked this before it was interrupted, and asks again.
+    /// The child had asked this before it was interrupted, and asks again.
     Before(String),
 }
 
-/// What happens next to a child.
+/// The next event of a child.
 enum ChildProgress {
     Done(DelegationReport),
     Asked(ChildDelegation, DelegateQuestion),
@@ -147,7 +148,7 @@ impl ChildDelegation {
     }
 }
 
-/// The next question that still waits: whoever waited too long goes on without the answer.
+/// Returns the next question that still waits. An agent whose question timed out goes on without the answer.
 async fn open_question(questions: Option<&mut mpsc::Receiver<DelegateQuestion>>) -> Option<DelegateQuestion> {
     let questions = questions?;
     loop {
@@ -159,7 +160,7 @@ async fn open_question(questions: Option<&mut mpsc::Receiver<DelegateQuestion>>)
 }
 
 impl RunState {
-    /// A run of what is called so, which runs as `options` say and passes on no more than `delegable`.
+    /// Creates the state of a run of `agent`, which passes on no more than `delegable`.
     pub fn new(agent: &Arc<str>, options: &AgentRunOptions, delegable: &Ceiling, start: RunParams) -> Self {
         let (parked, delegations) = (Mutex::new(Some(HashMap::new())), AtomicU32::new(0));
         let RunParams {
@@ -205,12 +206,12 @@ impl RunState {
         format!("{}/{name}", self.cx.agent).into()
     }
 
-    /// The tools that its model's vendor has refused so far.
+    /// Returns the tools that the model's vendor has refused so far.
     pub fn refused_tools(&self) -> Vec<String> {
         self.refused_tools.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Leaves a tool out from now on. Returns `false` if [so many](limits::REFUSED_TOOLS) were left out before.
+    /// Leaves a tool out from now on. Returns `false` if [`limits::REFUSED_TOOLS`] were left out before.
     pub fn leave_out_tool(&self, name: &str) -> bool {
         let mut refused = self.refused_tools.lock().unwrap_or_else(PoisonError::into_inner);
         let is_room = refused.len() < limits::REFUSED_TOOLS;
@@ -220,22 +221,22 @@ impl RunState {
         is_room
     }
 
-    /// What a tool had the model reply to.
+    /// Adds the usage of a completion that a tool requested.
     pub fn used_by_tools(&self, usage: Usage) {
         *self.by_tools.lock().unwrap_or_else(PoisonError::into_inner) += usage;
     }
 
-    /// What its tools had the model reply to since this was last asked.
+    /// Takes the usage of completions that its tools requested since the last call.
     pub fn take_used_by_tools(&self) -> Usage {
         std::mem::take(&mut *self.by_tools.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Writes down what happens, if that is done.
+    /// Writes a record, if there is a journal.
     pub fn write(&self, record: impl FnOnce() -> JournalRecord) -> Option<JournalPosition> {
         self.log.as_ref().map(|log| log.write(&record()))
     }
 
-    /// Waits until all up to this mark would survive a loss of power.
+    /// Waits until all records up to this mark would survive a loss of power.
     pub async fn kept(&self, mark: Option<JournalPosition>) -> Result<(), RunError> {
         match self.log.as_ref().zip(mark) {
             Some((log, mark)) => log.journal.recorder().kept(mark).await.map_err(RunError::Unrecorded),
@@ -243,13 +244,13 @@ impl RunState {
         }
     }
 
-    /// Whether what happens is still written down, where it should be.
+    /// Returns an error if the journal of the run can no longer be written.
     pub fn check_log(&self) -> Result<(), RunError> {
         let lost = self.log.as_ref().and_then(|log| log.journal.recorder().lost());
         lost.map_or(Ok(()), |lost| Err(RunError::Unrecorded(lost)))
     }
 
-    /// Pays for a completion.
+    /// Charges a completion to the budget and to the ledger.
     pub fn pay(&self, usage: &Usage, cost: Usd) {
         self.purse.charge(usage, cost);
         if let Some(crew) = &self.crew {
@@ -257,18 +258,18 @@ impl RunState {
         }
     }
 
-    /// The crew, if this run may delegate.
+    /// Returns the group, if this run may delegate.
     pub fn delegates_to(&self) -> Option<&Arc<AgentGroup>> {
         self.crew.as_ref().filter(|_| self.cx.depth < self.options.max_delegation_depth)
     }
 
-    /// What this call was given when it began before the run was interrupted, if it did.
+    /// Returns the delegated task of this call, if the call began before the run was interrupted.
     pub fn given_before(&self, call: &str) -> Option<&DelegatedTask> {
         self.before.get()?.get(call)?.tasks.first()
     }
 
-    /// Has others work on these, all at once. An entry each, in the order of the orders: once all have ended or asked.
-    /// What a call had begun before the run was interrupted goes on.
+    /// Runs agents on these tasks, all at once. Returns a report for each task, in order, once all have ended or asked.
+    /// Work that the call had begun before the run was interrupted continues.
     pub(super) async fn delegate(
         self: &Arc<Self>,
         crew: &Arc<AgentGroup>,
@@ -279,7 +280,7 @@ impl RunState {
         self.place.wait_for(self.gather(children)).await
     }
 
-    /// Sets those tasks of a call going that are `wanted`. `stop` ends them, if they are to fail together.
+    /// Starts those tasks of a call that are `wanted`. `stop` ends them, if they are to fail together.
     fn children(
         self: &Arc<Self>,
         crew: &Arc<AgentGroup>,
@@ -297,7 +298,7 @@ impl RunState {
         let orders = orders.into_iter().enumerate().filter(|(at, _)| wanted(*at));
         let task = |(at, order): (usize, DelegationRequest)| PendingDelegation {
             id: given(at).and_then(|given| given.id.clone()).unwrap_or_else(|| self.next_delegation()),
-            // Here and not where it runs: so that names follow the order of the tasks.
+            // Named here, so that the numbers follow the order of the tasks.
             instance: given(at)
                 .map_or_else(|| instance_name(crew, &order.agent, &order.task), |given| given.instance.clone()),
             past: past(at).unwrap_or_default(),
@@ -305,7 +306,7 @@ impl RunState {
             order,
         };
         let tasks: Vec<_> = orders.map(task).collect();
-        // What has returned needs no share any more.
+        // A returned task needs no share.
         let due = tasks.iter().filter(|task| task.past.returned.is_none());
         let shares = match before {
             None => self.purse.carve(&due.map(|task| task.order.budget).collect::<Vec<_>>()),
@@ -354,7 +355,7 @@ impl RunState {
         tasks.into_iter().map(child).collect()
     }
 
-    /// A task that somebody is to work on, and where questions come from if it may ask.
+    /// Returns a task that is ready to run, and the receiver of its questions if it may ask.
     fn errand(
         &self,
         crew: &Arc<AgentGroup>,
@@ -386,8 +387,8 @@ impl RunState {
         (Box::new(errand), questions)
     }
 
-    /// Takes up what it had delegated when it was interrupted. `calls` is what is known of the calls of its last reply:
-    /// those without a result are made again, and see to their children themselves.
+    /// Restores the delegations of an interrupted run. `calls` is the recorded state of the calls of its last reply: those
+    /// without a result are repeated, and restore their children themselves.
     pub fn restore_delegations(
         self: &Arc<Self>,
         parked: BTreeMap<String, Vec<RecordedQuestion>>,
@@ -404,13 +405,13 @@ impl RunState {
         };
         let waits =
             |parking: &RecordedQuestion| !is_open(&parking.call) && parking.answered_by.as_deref().is_none_or(is_open);
-        // By the call, since the tasks of one may fail together, and by the task.
+        // Grouped by call, since the tasks of one call may fail together, and then by task.
         let mut waiting: BTreeMap<String, BTreeMap<usize, InterruptedQuestion>> = BTreeMap::new();
         let mut parked: Vec<_> = parked.into_iter().collect();
         parked.sort_by_key(|(id, _)| number(id));
         for (id, questions) in parked {
-            // One who was answered, and asked again before the call that answered had its result, is asked for its first
-            // question alone: that call is made again, and comes to the second one.
+            // A child that was answered, and asked again before the answering call had its result, waits with its first
+            // question: that call is repeated, and then reaches the second question.
             let Some((earlier, parking)) = questions.into_iter().enumerate().find(|(_, parking)| waits(parking)) else {
                 continue;
             };
@@ -441,7 +442,7 @@ impl RunState {
         }
     }
 
-    /// The question of a parked child is answered; what happens to it then. The others go on waiting.
+    /// Answers questions of parked children. Returns their next reports; the other children keep waiting.
     pub(super) async fn answer(&self, answers: Vec<(String, String)>) -> Result<Vec<DelegationReport>, String> {
         let children = {
             let mut parked = self.parked();
@@ -508,7 +509,7 @@ impl RunState {
         format!("d-{}", self.delegations.fetch_add(1, Ordering::Relaxed).saturating_add(1))
     }
 
-    /// Returns `true` if its delegations are told by their ids: it may be asked, and answers by them.
+    /// Returns `true` if reports carry delegation ids: its children may ask, and it answers by id.
     fn tells_ids(&self) -> bool {
         self.options.interaction != InteractionMode::Blocking
     }
@@ -533,15 +534,15 @@ impl RunState {
         entry
     }
 
-    /// Ends the children that still wait for an answer, and waits until nobody works for this run and all that was spent
-    /// is counted; who is held up for too long is left to itself.
+    /// Drops the children that still wait for an answer, and waits until nothing works for this run and all spending is
+    /// counted; at most [`limits::CANCEL_GRACE`].
     pub async fn dismiss(&self) {
         drop(self.parked().take());
         let _ = tokio::time::timeout(limits::CANCEL_GRACE, self.tasks.gone()).await;
     }
 
     fn parked(&self) -> MutexGuard<'_, Option<HashMap<String, ParkedDelegation>>> {
-        // Nothing panics half-way through a change.
+        // No code panics in the middle of a change.
         self.parked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -13,32 +13,32 @@ use crate::{
     tool::{CurrentCall, RunControl, TaskCompletion, TaskHandoff, current_call},
 };
 
-/// Writes down what happens, in the order in which it is told.
+/// Writes journal records in the order of the calls.
 pub trait Recorder: Send + Sync + fmt::Debug {
-    /// Writes a record of a run: it follows all that were written before, and is on its way to the disk. Never waits.
+    /// Writes a record of a run after all earlier ones, and starts its way to the disk. Never waits.
     fn write(&self, run: u64, record: &JournalRecord) -> JournalPosition;
 
     /// Waits until a record and all before it would survive a loss of power.
     fn kept(&self, mark: JournalPosition) -> Pin<Box<dyn Future<Output = Result<(), JournalWriteError>> + Send + '_>>;
 
-    /// Why nothing more is written, if that is so.
+    /// Returns the reason if nothing more can be written.
     fn lost(&self) -> Option<JournalWriteError>;
 }
 
-/// A place in what is written: larger ones come later.
+/// A position in the journal; a larger one comes later.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct JournalPosition(pub u64);
 
-/// What happens cannot be written down any more.
+/// The error that the journal can no longer be written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct JournalWriteError {
-    /// Why, and what to do.
+    /// The reason, and what to do about it.
     pub reason: String,
 }
 
-/// Something that happened in a run and that it takes to go on later. All of them in order, cut off anywhere, are a state
-/// from which the run goes on.
+/// An event in a run that is needed to resume it. The records in order, cut off anywhere, describe a state from which the
+/// run can be resumed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the fields are the facts in the sentence above them")]
@@ -49,20 +49,20 @@ pub enum JournalRecord {
         instance: Arc<str>,
         model: String,
         depth: u32,
-        /// Of whom it works for; none for one that a person started.
+        /// The delegated task that it works on; `None` if a person started the run.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         errand: Option<DelegationId>,
-        /// An earlier run whose conversation it goes on with.
+        /// An earlier run whose conversation it continues.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         continues: Option<u64>,
-        /// How its conversation goes with that of whom it works for.
+        /// The relation of its conversation to the parent's.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         beside: Option<SideChatRef>,
-        /// What it was given; nothing for one that works for another, whose call says it.
+        /// Its input; empty for a delegated task, which the call of the parent run holds.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         input: Vec<Message>,
         prompt: Arc<str>,
-        /// What has changed in its conversation since an earlier run there, or all that makes it.
+        /// The changes of its conversation since an earlier run there, or all changes that make it.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         changes: Vec<ChatChange>,
     },
@@ -71,14 +71,14 @@ pub enum JournalRecord {
         iteration: u32,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         changes: Vec<ChatChange>,
-        /// The memory of those effects whose memory has changed.
+        /// The memory of the effects whose memory has changed.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         effects: Vec<EffectMemory>,
-        /// Time since the run began, as far as it was at work.
+        /// Time since the run began, without interruptions.
         #[serde(with = "millis")]
         elapsed: Duration,
     },
-    /// A model has answered an effect, named by its place and its name; `cost` is known if its price is.
+    /// A model has answered an effect, given by its position and its name; `cost` is known if the model has a price.
     Asked {
         effect: usize,
         #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -86,8 +86,8 @@ pub enum JournalRecord {
         completion: Completion,
         cost: Usd,
     },
-    /// The model has replied. The effects have not looked, no call was run. `silent` is a reply that says nothing, and
-    /// does not stand in the conversation.
+    /// The model has replied. The effects have not looked yet, and no call was run. `silent` is a reply that says nothing
+    /// and is not in the conversation.
     Replied {
         iteration: u32,
         model: String,
@@ -100,7 +100,7 @@ pub enum JournalRecord {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         silent: Option<Message>,
     },
-    /// A model was asked in vain, or for a tool: what it used has to be paid, and what it said stands nowhere.
+    /// A reply of a model was paid for but not used, or was asked for by a tool. It is in no conversation.
     Wasted { usage: Usage, cost: Usd },
     /// The effects have looked at the reply.
     Looked {
@@ -109,20 +109,19 @@ pub enum JournalRecord {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         effects: Vec<EffectMemory>,
     },
-    /// A call that cannot be made twice is about to be made.
+    /// A call that must not be repeated is about to be made.
     CallBegan { call: String, tool: String },
     /// A call has its result.
     CallEnded {
         result: ToolResult,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         control: Option<RunControl>,
-        /// Whether it counts for the budget.
+        /// Set if the call counts for the budget.
         counted: bool,
     },
-    /// A message was sent to an agent at work.
+    /// A message was sent to a running agent.
     Sent { message: Message },
-    /// A middleware has let the run pass, and this is what it wants to remember. `input` is what it put in place of the
-    /// input.
+    /// A middleware has let the run pass and returned its `state`. `input` is set if it replaced the input.
     Passed {
         level: usize,
         middleware: String,
@@ -142,14 +141,14 @@ pub enum JournalRecord {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         changes: Vec<ChatChange>,
     },
-    /// Messages were sent to an agent that was about to end: it goes on with them, through all its middleware.
+    /// Messages were sent to an agent that was about to end. It continues with them, through all its middleware.
     WentOn {
         input: Vec<Message>,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         changes: Vec<ChatChange>,
     },
-    /// A team has decided who works next. `state` is what its coordinator wants to remember; messages have come into its
-    /// conversation since the step before.
+    /// A team has chosen the members of a step. `state` is the state of its coordinator; `changes` are the messages that
+    /// came into its conversation since the previous step.
     Chose {
         step: u32,
         members: Vec<ChosenMember>,
@@ -157,17 +156,17 @@ pub enum JournalRecord {
         state: Vec<u8>,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         changes: Vec<ChatChange>,
-        /// Time since the run began, as far as it was at work.
+        /// Time since the run began, without interruptions.
         #[serde(with = "millis")]
         elapsed: Duration,
     },
-    /// Tasks were given to other agents, all those of one call: of `delegate`, or of an agent as a tool.
+    /// Tasks were given to other agents: all tasks of one call of `delegate`, or the call of an agent as a tool.
     Delegated { call: String, tasks: Vec<DelegatedTask> },
-    /// An agent that was delegated to waits for an answer. `question` names its call.
+    /// An agent that was delegated to waits for an answer. `question` is the id of its call.
     Parked { call: String, task: usize, delegation: String, question: String },
-    /// A question has its answer; `by` names the call that gave it.
+    /// A question has its answer; `by` is the id of the call that gave it.
     Answered { delegation: String, by: String, answer: String },
-    /// A task that was delegated has ended, and what that means for the task of the board that it stands for.
+    /// A delegated task has ended. `board` is the outcome for the board task that it stands for.
     Returned {
         call: String,
         task: usize,
@@ -185,7 +184,7 @@ pub enum JournalRecord {
         usage: Usage,
         account: BudgetBreakdown,
     },
-    /// A task of the board is now as it says. `by` names the call that changed it.
+    /// A task of the board has this new state. `by` is the call that changed it.
     Task {
         task: Task,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -198,9 +197,9 @@ pub enum JournalRecord {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<ToolCallId>,
     },
-    /// Somebody, or what stands for somebody, has decided.
+    /// A person, or a policy in place of a person, has decided.
     Decided { agent: Arc<str>, question: String, outcome: String, by: AnsweredBy },
-    /// A call of a plugin was given values that another call would not be given.
+    /// A plugin call received values that would differ in a repeated call.
     Given {
         agent: Arc<str>,
         plugin: Arc<str>,
@@ -210,117 +209,118 @@ pub enum JournalRecord {
     },
 }
 
-/// A task that was delegated: by which call of which run, and which of its tasks it is.
+/// The id of a delegated task: the run, its call, and the position of the task in the call.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct DelegationId {
     /// The run that delegated it.
     pub run: u64,
-    /// The call that gave it; of a member of a team its step.
+    /// The call that delegated it; for a team member, the step.
     pub call: String,
-    /// Its place in that call, from 0 on.
+    /// Its position in that call, from 0 on.
     pub task: usize,
 }
 
-/// How a conversation goes with that of whom its agent works for.
+/// The relation of a conversation to that of the parent run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SideChatRef {
-    /// As what: a member's name, or a tool's.
+    /// The name of the agent in the parent's conversation: a member's name, or a tool's.
     pub name: Arc<str>,
-    /// The newest message of the other one that has been put into it.
+    /// The newest message of the parent's conversation that was put into this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heard: Option<u64>,
 }
 
-/// A member of a team that works in a step.
+/// A team member that works in a step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChosenMember {
     /// Its name in the team.
     pub member: Arc<str>,
-    /// What it was given to do beside what it hears.
+    /// The task that it was given in addition to the shared messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
-    /// What may be spent on it.
+    /// The budget allocated to it.
     pub bounds: AllocationBounds,
 }
 
-/// A call of a tool: of which agent, and which one.
+/// The id of a tool call, with the agent that made it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolCallId {
-    /// The agent's instance name.
+    /// The instance name of the agent.
     pub agent: Arc<str>,
-    /// The call's id in its conversation.
+    /// The id of the call in its conversation.
     pub call: String,
 }
 
 impl ToolCallId {
-    /// The call in which this code runs.
+    /// Returns the call in which this code runs.
     pub(in crate::agent) fn current() -> Option<Self> {
         current_call().map(|CurrentCall { agent, call }| Self { agent, call })
     }
 }
 
-/// One task of a call of `delegate`.
+/// One task of a `delegate` call, or the call of an agent as a tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DelegatedTask {
-    /// Names the delegation where one that delegates answers questions; not there for a call of an agent that is a tool, and in
-    /// what older versions wrote.
+    /// The id by which the delegating agent answers questions. Absent for an agent that is called as a tool, and in records
+    /// of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// The agent that is to work on it first.
+    /// The agent that works on it first.
     pub agent: Arc<str>,
-    /// Its instance name.
+    /// The instance name of that agent.
     pub instance: Arc<str>,
-    /// What may be spent on it.
+    /// The budget allocated to it.
     pub bounds: AllocationBounds,
 }
 
-/// What becomes of a task of the board when the agent that has it has ended.
+/// The outcome of a board task after its agent has ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BoardTaskOutcome {
-    /// The task.
+    /// The id of the task.
     pub id: String,
-    /// The instance name of the agent that has it.
+    /// The instance name of the agent that holds it.
     pub holder: Arc<str>,
-    /// How it ended.
+    /// The new status.
     pub status: TaskStatus,
 }
 
-/// What an effect remembers, and what it has hidden.
+/// The memory of an effect: its state, and the tools that it has hidden.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct EffectMemory {
-    /// The effect's name.
+    /// The name of the effect.
     pub name: String,
-    /// Its place among the effects.
+    /// Its position in the list of effects.
     pub at: usize,
-    /// Names what it was set to; not there in what older versions wrote.
+    /// An identifier of its parameters; absent in records of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub setup: Option<String>,
-    /// Its state.
+    /// The state of the effect.
     #[serde(default, skip_serializing_if = "Vec::is_empty", with = "as_base64")]
     pub state: Vec<u8>,
-    /// When it is to be called again.
+    /// The conditions for the next call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wake: Option<Wake>,
-    /// Tools that it hides.
+    /// The tools that it hides.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hidden: Vec<String>,
-    /// The names of the agent's tools when it last looked, if it may hide tools; not there in what older versions wrote.
+    /// The names of the agent's tools when it last looked, if it may hide tools; absent in records of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<BTreeSet<String>>,
 }
 
-/// How a run ended.
+/// The end of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the fields are the facts in the sentence above them")]
 pub enum RecordedRunEnd {
-    /// With an answer.
+    /// The run ended with an answer.
     Answered { message: Message },
-    /// The agent said that its task has ended.
+    /// The agent reported that its task has ended.
     Completed { message: Message, completed: TaskCompletion },
     /// The agent handed its task over.
     HandedOver { message: Message, to: TaskHandoff },
-    /// Without an answer. `exhausted` if a bound on turns, spending or time ended it.
+    /// The run ended without an answer. `exhausted` if a bound on turns, spending, time or the size of all conversations
+    /// ended it.
     Failed { error: String, exhausted: bool, cancelled: bool },
 }
 
@@ -392,7 +392,7 @@ mod tests {
         ]
     }
 
-    /// A record of each kind, with all of its fields.
+    /// Returns a record of each kind, with all of its fields.
     fn records() -> Vec<JournalRecord> {
         let ((usage, cost, account), (agent, call)): (_, (Arc<str>, String)) = (spent(), ("ada".into(), "c".into()));
         let by = || Some(ToolCallId { agent: Arc::clone(&agent), call: call.clone() });

@@ -17,7 +17,7 @@ use crate::{
     tool::RunControl,
 };
 
-/// What has happened so far, as the records of it make it.
+/// The state of a session, as its journal records describe it.
 #[derive(Debug, Default)]
 pub struct JournalState {
     pub(super) runs: BTreeMap<u64, RecordedRun>,
@@ -31,44 +31,44 @@ pub struct JournalState {
     ledger: Ledger,
 }
 
-/// Records that are those of no run.
+/// An invalid sequence of journal records.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("record {record} of run {run} cannot be: {reason}")]
 pub struct JournalReplayError {
-    /// Which one, counted from 0.
+    /// The index of the record, counted from 0.
     pub record: usize,
     /// The run.
     pub run: u64,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
-/// A conversation, in which one run came after the other, or within the other.
+/// A conversation, in which runs followed each other or were nested.
 #[derive(Debug, Default)]
 struct ConversationState {
     /// The newest run in it.
     last: u64,
     changes: Vec<ChatChange>,
-    /// Those that go with it: the run that began each, and the newest message of this one that has been put into it.
+    /// Its side chats: the run that began each, and the newest message of this conversation that was put into it.
     beside: BTreeMap<Arc<str>, (u64, Option<u64>)>,
     /// The member that was chosen last.
     active: Option<Arc<str>>,
 }
 
-/// A run as it was when it was interrupted, or ended.
+/// The state of a run when it was interrupted or ended.
 #[derive(Debug)]
 pub(crate) struct RecordedRun {
     pub agent: Arc<str>,
     pub instance: Arc<str>,
-    /// For whom it works.
+    /// The delegated task that it works on.
     errand: Option<DelegationId>,
     /// Its conversation: the run that began it.
     pub line: u64,
-    /// Whether its conversation is its own, and nobody goes on with it.
+    /// Set if no other run has its conversation, and none continues it.
     is_alone: bool,
-    /// None: it stands in the conversation already.
+    /// The input; `None` if the delegating run supplies it again. Empty if it is in the conversation already.
     pub input: Option<Vec<Message>>,
-    /// What it was given to do, cut for display; none if whoever delegated gives it again.
+    /// The task, cut for display; `None` if the delegating run supplies it again.
     pub task: Option<String>,
     pub iterations: u32,
     pub usage: Usage,
@@ -77,28 +77,28 @@ pub(crate) struct RecordedRun {
     pub elapsed: Duration,
     pub spent: BudgetBreakdown,
     pub effects: Vec<EffectMemory>,
-    /// Tools that the model was not shown in this turn.
+    /// The tools that the model was not shown in this turn.
     pub hidden: Vec<String>,
     pub at: RecordedTurnState,
     /// The calls of the last reply, by their id.
     pub calls: HashMap<String, Box<RecordedToolCall>>,
-    /// What models have told effects in this phase.
+    /// The answers that models gave to effects in this phase.
     pub asked: VecDeque<EffectModelReply>,
-    /// The middleware that has let it pass, outermost first.
+    /// The middleware that has let the run pass, outermost first.
     pub passed: VecDeque<PassedMiddleware>,
     pub inbox: Vec<Message>,
-    /// Tasks that it has given to others, by the call.
+    /// The tasks that it has delegated, by the id of the call.
     pub delegated: HashMap<String, RecordedDelegateCall>,
-    /// What agents have asked it, in order, by the delegation.
+    /// The questions of other agents to it, in order, by the id of the delegation.
     pub parked: BTreeMap<String, Vec<RecordedQuestion>>,
-    /// What a team has decided last.
+    /// The last decision of a team.
     pub chose: Option<RecordedTeamStep>,
-    /// The step with which the attempt that it is at began.
+    /// The step with which the current attempt began.
     pub first: u32,
     pub ended: Option<(RecordedRunEnd, BudgetBreakdown)>,
 }
 
-/// Who works in a step of a team.
+/// The members that work in a step of a team.
 #[derive(Debug, Clone)]
 pub(crate) struct RecordedTeamStep {
     pub step: u32,
@@ -106,13 +106,13 @@ pub(crate) struct RecordedTeamStep {
     pub state: Vec<u8>,
 }
 
-/// Where in its turn a run is.
+/// The position of a run in its turn.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum RecordedTurnState {
-    /// A turn is to begin.
+    /// A turn is about to begin.
     #[default]
     Turn,
-    /// The model is to be asked.
+    /// The model is about to be asked.
     Model,
     /// The model has replied.
     Reply { stop: StopReason, silent: Option<Message>, looked: bool },
@@ -120,9 +120,9 @@ pub(crate) enum RecordedTurnState {
 
 #[derive(Debug, Default)]
 pub(crate) struct RecordedToolCall {
-    /// It may have been made.
+    /// Set if the call may have been made.
     pub began: bool,
-    /// It has changed what agents share.
+    /// Set if the call has changed the task board or a blackboard.
     pub changed: bool,
     pub ended: Option<(ToolResult, Option<RunControl>)>,
 }
@@ -132,7 +132,7 @@ pub(crate) struct PassedMiddleware {
     pub middleware: String,
     pub state: Vec<u8>,
     pub attempt: u32,
-    /// Of the run when this attempt began.
+    /// Usage of the run when this attempt began.
     pub usage: Usage,
 }
 
@@ -148,25 +148,25 @@ pub(crate) struct RecordedQuestion {
     pub call: String,
     pub task: usize,
     pub question: String,
-    /// Which call gave the answer.
+    /// The call that gave the answer.
     pub answered_by: Option<String>,
 }
 
-/// A task that was delegated: who has worked on it, in order, and what came of it.
+/// The state of a delegated task: the runs that worked on it, in order, and its outcome.
 #[derive(Debug, Default)]
 pub(crate) struct DelegationState {
     pub runs: Vec<u64>,
-    /// By those of them that have ended.
+    /// The amount spent by those of its runs that have ended.
     pub spent: BudgetBreakdown,
     pub returned: Option<(DelegationReport, Option<BoardTaskOutcome>)>,
 }
 
 impl JournalState {
-    /// What these records make, in their order, each with its run.
+    /// Builds the state from records in their order, each with its run.
     ///
     /// # Errors
     ///
-    /// [`JournalReplayError`] if they cannot be: whoever wrote them down may be anyone.
+    /// [`JournalReplayError`] if the records are inconsistent: the file may have been written by anyone.
     pub fn of(records: impl IntoIterator<Item = (u64, JournalRecord)>) -> Result<Self, JournalReplayError> {
         let mut past = Self::default();
         for (at, (run, record)) in records.into_iter().enumerate() {
@@ -175,16 +175,16 @@ impl JournalState {
         Ok(past)
     }
 
-    /// The conversation of the person, recorded from here on.
+    /// Restores the conversation of the person, recorded from here on.
     ///
     /// # Errors
     ///
-    /// [`ChatEditError`] if what was written down makes none.
+    /// [`ChatEditError`] if the recorded changes make no valid conversation.
     pub fn chat(&self) -> Result<Chat, ChatEditError> {
         self.main_line().map_or_else(|| Ok(Chat::recorded()), |line| self.chat_of(line))
     }
 
-    /// A conversation with all that go with it.
+    /// Restores a conversation with its side chats.
     pub(super) fn chat_of(&self, line: u64) -> Result<Chat, ChatEditError> {
         let Some(there) = self.lines.get(&line) else { return Ok(Chat::recorded()) };
         let chat = Chat::restore(there.changes.iter().cloned())?;
@@ -196,7 +196,7 @@ impl JournalState {
         Ok(chat)
     }
 
-    /// This conversation, which [`chat_of`](Self::chat_of) gave, and those that go with it.
+    /// Adds this conversation, which [`chat_of`](Self::chat_of) returned, and its side chats to `lines`.
     pub(super) fn lines_of(&self, line: u64, chat: &Chat, lines: &mut Vec<LiveConversation>) {
         let Some(there) = self.lines.get(&line) else { return };
         lines.push(LiveConversation { line, last: there.last, chat: chat.downgrade() });
@@ -207,17 +207,17 @@ impl JournalState {
         }
     }
 
-    /// The conversation of the newest run that a person started.
+    /// Returns the conversation of the newest run that a person started.
     pub(super) fn main_line(&self) -> Option<u64> {
         self.main().map(|run| run.line)
     }
 
-    /// Whether a run that a person started has not ended.
+    /// Returns `true` if the newest run that a person started has not ended.
     pub fn is_unfinished(&self) -> bool {
         self.main().is_some_and(|run| run.ended.is_none())
     }
 
-    /// The agents that worked for others when it was interrupted; one that did so several times is there as often.
+    /// Returns the agents that worked for others at the interruption, one entry per run.
     pub fn at_work(&self) -> impl Iterator<Item = &Arc<str>> {
         let main = self.main.filter(|_| self.is_unfinished());
         let runs = main.into_iter().flat_map(|main| self.runs.range(main + 1..)).map(|(_, run)| run);
@@ -228,42 +228,42 @@ impl JournalState {
         runs.filter(is_due).map(|run| &run.agent)
     }
 
-    /// Whether the newest run that a person started has ended without an answer.
+    /// Returns `true` if the newest run that a person started has ended without an answer.
     pub fn has_failed(&self) -> bool {
         matches!(self.ended(), Some(RecordedRunEnd::Failed { .. }))
     }
 
-    /// How the newest run that a person started has ended; none if it has not.
+    /// Returns the end of the newest run that a person started; `None` if it has not ended.
     pub fn ended(&self) -> Option<&RecordedRunEnd> {
         self.main()?.ended.as_ref().map(|(ended, _)| ended)
     }
 
-    /// The changes of the task board.
+    /// Returns the changes of the task board.
     pub fn tasks(&self) -> &[Task] {
         &self.tasks
     }
 
-    /// The changes of each blackboard, by its namespace.
+    /// Returns the changes of each blackboard, by its namespace.
     pub fn blackboards(&self) -> &BTreeMap<String, Vec<BlackboardChange>> {
         &self.blackboards
     }
 
-    /// What each agent has used and cost.
+    /// Returns the usage and cost of each agent.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
     }
 
-    /// The agents that have worked for others, members of teams left out, with their instance names.
+    /// Returns the agents that have worked for others, without team members, with their instance names.
     pub(crate) fn delegates(&self) -> impl Iterator<Item = (&Arc<str>, &Arc<str>)> {
         self.works_for_others().filter(|(_, is_member)| !is_member).map(|(run, _)| (&run.agent, &run.instance))
     }
 
-    /// The instance names of the members of teams that have worked, each as often as it did.
+    /// Returns the instance names of the team members that have worked, one entry per run.
     pub(crate) fn members(&self) -> impl Iterator<Item = &Arc<str>> {
         self.works_for_others().filter(|(_, is_member)| *is_member).map(|(run, _)| &run.instance)
     }
 
-    /// The runs that worked for others, and whether each is that of a member of a team.
+    /// Returns the runs that worked for others; `true` marks those of team members.
     fn works_for_others(&self) -> impl Iterator<Item = (&RecordedRun, bool)> {
         let was_given =
             |id: &DelegationId| self.runs.get(&id.run).is_some_and(|run| run.delegated.contains_key(&id.call));
@@ -272,7 +272,7 @@ impl JournalState {
         runs.map(move |(id, run)| (run, !run.is_alone && !was_given(id)))
     }
 
-    /// The agents that were to work for others, with the instance names that they were given.
+    /// Returns the agents that were to work for others, with the instance names that they were given.
     pub(crate) fn named(&self) -> impl Iterator<Item = (&Arc<str>, &Arc<str>)> {
         let given = self.runs.values().flat_map(|run| run.delegated.values()).flat_map(|given| &given.tasks);
         given.map(|task| (&task.agent, &task.instance))
@@ -289,7 +289,8 @@ impl JournalState {
     fn add(&mut self, run: u64, record: JournalRecord) -> Result<(), String> {
         match record {
             JournalRecord::Began { agent, instance, errand, continues, beside, input, changes, .. } => {
-                // Not in their order: runs that begin side by side have their numbers before they are written down.
+                // Run numbers need not be in order: runs that begin side by side get their numbers before they are
+                // recorded.
                 if self.runs.contains_key(&run) {
                     return Err("another run has its number".into());
                 }
@@ -299,7 +300,7 @@ impl JournalState {
                     let of = errand.as_ref().ok_or("a conversation goes with that of nobody")?.run;
                     let of = self.run(of)?.line;
                     let there = &mut self.lines.entry(of).or_default().beside;
-                    // So that none goes with itself.
+                    // Prevents a conversation from being its own side chat.
                     if there.get(&name).map_or(run, |(line, _)| *line) != line {
                         return Err(format!("`{name}` has another conversation"));
                     }
@@ -308,7 +309,7 @@ impl JournalState {
                 let there = self.lines.entry(line).or_default();
                 there.last = run;
                 there.changes.extend(changes);
-                // Whoever delegates gives it again.
+                // The delegating run supplies it again.
                 let input = (errand.is_none() || !input.is_empty()).then_some(input);
                 let there = RecordedRun::new(agent, instance, errand.clone(), (line, is_alone), input);
                 match errand {
@@ -342,7 +343,7 @@ impl JournalState {
             JournalRecord::Asked { completion, cost, .. } => Some((completion.usage, *cost)),
             _ => None,
         };
-        // What a middleware answered in place of a model was not paid for.
+        // An answer that a middleware gave in place of a model was not paid for.
         if let Some((usage, cost)) = paid.filter(|(usage, _)| *usage != Usage::default()) {
             let there = self.run(run)?;
             there.pay(usage, cost);
@@ -369,7 +370,7 @@ impl JournalState {
         self.runs.get_mut(&run).ok_or_else(|| "no such run has begun".into())
     }
 
-    /// A call has changed what agents share, and may have no result.
+    /// Marks a call that has changed shared state and may have no result.
     fn changed_by(&mut self, by: Option<ToolCallId>) {
         if let Some(ToolCallId { agent, call }) = by
             && let Some(run) = self.runs.values_mut().rev().find(|run| run.instance == agent)
@@ -380,7 +381,7 @@ impl JournalState {
 }
 
 impl RecordedRunEnd {
-    /// How a run ended that came to this.
+    /// Returns the end of a run with this result.
     pub(crate) fn of(reply: &Result<Message, RunError>, ending: &RunEnding) -> Self {
         let message = match reply {
             Ok(message) => message.clone(),
@@ -396,7 +397,7 @@ impl RecordedRunEnd {
         }
     }
 
-    /// What it answered or reported; none if it failed.
+    /// Returns the answer or report; `None` if the run failed.
     pub fn message(&self) -> Option<&Message> {
         match self {
             Self::Answered { message } | Self::Completed { message, .. } | Self::HandedOver { message, .. } => {
@@ -406,8 +407,8 @@ impl RecordedRunEnd {
         }
     }
 
-    /// What it came to, as far as whoever delegated asks. Otherwise why, whether it was exhausted, and whether it was
-    /// cancelled.
+    /// Returns the result as the delegating run needs it; otherwise the reason, whether a bound was exhausted, and whether
+    /// the run was cancelled.
     pub(crate) fn into_answer(self, account: BudgetBreakdown) -> Result<RunAnswer, ((String, bool), bool)> {
         let (message, ending) = match self {
             Self::Answered { message } => (message, RunEnding::Answered),
@@ -456,7 +457,7 @@ impl RecordedRun {
         }
     }
 
-    /// `there` are the changes of its conversation.
+    /// Applies a record. `there` are the changes of the run's conversation.
     fn add(&mut self, record: JournalRecord, there: &mut Vec<ChatChange>) -> Result<(), String> {
         match record {
             JournalRecord::Chose { step, members, state, changes, elapsed } => {
@@ -518,7 +519,8 @@ impl RecordedRun {
                 (self.chose, self.first) = (None, self.iterations);
             }
             JournalRecord::Delegated { call, tasks } => {
-                // Of a run that was cancelled, another one may have its conversation by now: nobody goes on with it.
+                // The conversation of a cancelled run may belong to another run by now, and nobody resumes the cancelled
+                // one.
                 if let Some(arguments) = arguments(&call, there) {
                     self.delegated.insert(call, RecordedDelegateCall { arguments, tasks });
                 }
@@ -527,14 +529,14 @@ impl RecordedRun {
                 let questions = self.parked.entry(delegation).or_default();
                 let parking = RecordedQuestion { call, task, question, answered_by: None };
                 match questions.iter_mut().find(|there| there.question == parking.question) {
-                    // After an interruption it is asked again.
+                    // After an interruption the agent asks the same question again.
                     Some(there) => *there = parking,
                     None => questions.push(parking),
                 }
             }
             JournalRecord::Answered { delegation, by, .. } => {
                 let questions = self.parked.get_mut(&delegation).ok_or("an answer to a question that nobody asked")?;
-                // One call answers one question of a delegation, also where it is made again.
+                // One call answers one question of a delegation, even if the call is repeated.
                 if !questions.iter().any(|parking| parking.answered_by.as_ref() == Some(&by))
                     && let Some(newest) = questions.last_mut()
                 {
@@ -546,7 +548,7 @@ impl RecordedRun {
                 self.ended = Some((outcome, account));
             }
             JournalRecord::Wasted { .. } => {}
-            // The past sees to these itself.
+            // [`JournalState::add`] handles these records itself.
             JournalRecord::Began { .. }
             | JournalRecord::Returned { .. }
             | JournalRecord::Task { .. }
@@ -578,7 +580,7 @@ impl RecordedRun {
         Ok(())
     }
 
-    /// These messages wait in the inbox no more.
+    /// Removes these messages from the inbox.
     fn read(&mut self, messages: &[Message]) {
         for message in messages {
             if let Some(at) = self.inbox.iter().position(|waiting| waiting == message) {
@@ -602,7 +604,7 @@ impl RecordedRun {
     }
 }
 
-/// The arguments of a call that stands in a conversation which these changes make.
+/// Returns the arguments of a call in the conversation that these changes make.
 fn arguments(call: &str, changes: &[ChatChange]) -> Option<String> {
     let added = changes.iter().rev().filter_map(|change| match change {
         ChatChange::Added(written) => Some(&written.message),

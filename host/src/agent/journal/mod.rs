@@ -1,6 +1,6 @@
-//! What is written down of runs, so that they go on when the process that ran them is gone.
+//! The journal of runs, from which they are resumed after the process that ran them is gone.
 //!
-//! [`JournalRecord`] is all that can be written, [`JournalState`] what the records make. Whoever keeps them is a [`Recorder`].
+//! A [`JournalRecord`] is one entry, [`JournalState`] the state that the records add up to. A [`Recorder`] stores them.
 
 mod journal_record;
 mod journal_state;
@@ -25,17 +25,17 @@ pub use journal_state::{JournalReplayError, JournalState};
 
 use crate::chat::{Chat, ChatEditError, WeakChat};
 
-/// Where the runs of a session are written down, and what is known of those that were interrupted.
+/// The journal of a session: the recorder for its runs, and the state of those that were interrupted.
 pub struct Journal {
     recorder: Arc<dyn Recorder>,
     /// The number of the next run.
     next: AtomicU64,
     past: Mutex<JournalState>,
-    /// Conversations that may go on.
+    /// The conversations that may continue.
     lines: Mutex<Vec<LiveConversation>>,
 }
 
-/// A conversation that may go on.
+/// A conversation that may continue.
 struct LiveConversation {
     /// The run that began it.
     line: u64,
@@ -45,12 +45,12 @@ struct LiveConversation {
 }
 
 impl Journal {
-    /// One of a session in which nothing has happened.
+    /// Creates the journal of a new session.
     pub fn new(recorder: Arc<dyn Recorder>) -> Self {
         Self::resumed(recorder, JournalState::default(), None)
     }
 
-    /// One of a session that goes on, whose conversation is `chat`: see [`JournalState::chat`].
+    /// Creates the journal of a resumed session, whose conversation is `chat`: see [`JournalState::chat`].
     pub fn resumed(recorder: Arc<dyn Recorder>, past: JournalState, chat: Option<&Chat>) -> Self {
         let next = past.runs.keys().next_back().map_or(1, |last| last.saturating_add(1));
         let mut lines = Vec::new();
@@ -60,39 +60,39 @@ impl Journal {
         Self { recorder, next: next.into(), past: Mutex::new(past), lines: Mutex::new(lines) }
     }
 
-    /// Where it is written down.
+    /// Returns the recorder that stores the records.
     pub fn recorder(&self) -> &Arc<dyn Recorder> {
         &self.recorder
     }
 
-    /// The run that a person started and that has not ended, with its past; once.
+    /// Takes the unfinished run that a person started, with its recorded state. Later calls return `None`.
     pub(crate) fn unfinished(&self) -> Option<(u64, Box<RecordedRun>)> {
         let mut past = self.past();
         let run = past.main_run().filter(|_| past.is_unfinished())?;
         past.runs.remove(&run).map(|there| (run, Box::new(there)))
     }
 
-    /// What is known of a task that was delegated, once.
+    /// Takes the recorded state of a delegated task. Later calls return `None`.
     pub(crate) fn errand(&self, id: &DelegationId) -> Option<DelegationState> {
         self.past().errands.remove(id)
     }
 
-    /// Whether a task that was delegated has returned as failed, of which nobody has asked yet.
+    /// Returns `true` if a delegated task has returned as failed and its state was not taken yet.
     pub(crate) fn has_failed(&self, id: &DelegationId) -> bool {
         let past = self.past();
         past.errands.get(id).and_then(|errand| errand.returned.as_ref()).is_some_and(|(entry, _)| entry.has_failed())
     }
 
-    /// What is known of a run, once.
+    /// Takes the recorded state of a run. Later calls return `None`.
     pub(crate) fn run(&self, run: u64) -> Option<Box<RecordedRun>> {
         self.past().runs.remove(&run).map(Box::new)
     }
 
-    /// The conversation of a run that was interrupted, recorded from here on.
+    /// Restores the conversation of an interrupted run, recorded from here on.
     ///
     /// # Errors
     ///
-    /// [`ChatEditError`] if what was written down makes none.
+    /// [`ChatEditError`] if the recorded changes make no valid conversation.
     pub(crate) fn chat(&self, run: &RecordedRun) -> Result<Chat, ChatEditError> {
         let past = self.past();
         let chat = past.chat_of(run.line)?;
@@ -100,7 +100,8 @@ impl Journal {
         Ok(chat)
     }
 
-    /// The number of a new run in this conversation; the run that began that, and the newest before this one.
+    /// Returns the number of a new run in this conversation, with the run that began the conversation and the newest run
+    /// before this one.
     fn begin(&self, chat: &Chat) -> (u64, Option<(u64, u64)>) {
         let mut lines = self.lines();
         let run = self.next.fetch_add(1, Ordering::Relaxed);
@@ -129,19 +130,20 @@ impl fmt::Debug for Journal {
     }
 }
 
-/// The part of a journal that is one run's.
+/// The part of a journal that belongs to one run.
 #[derive(Debug, Clone)]
 pub(crate) struct RunJournal {
     pub journal: Arc<Journal>,
     pub run: u64,
-    /// The run before it in its conversation.
+    /// The previous run in its conversation.
     pub continues: Option<u64>,
-    /// How its conversation goes with that of whom it works for.
+    /// The relation of its conversation to the parent's.
     pub beside: Option<SideChatRef>,
 }
 
 impl RunJournal {
-    /// Of a new run that a person starts. From now on nobody goes on with one that was interrupted in this conversation.
+    /// Starts the journal of a new run that a person starts. An interrupted run in this conversation can no longer be
+    /// resumed.
     pub fn main(journal: &Arc<Journal>, chat: &Chat) -> Self {
         let (run, before) = journal.begin(chat);
         let was_resumed = journal.past().main_line();
@@ -151,23 +153,23 @@ impl RunJournal {
         Self { journal: Arc::clone(journal), run, continues: before.map(|(_, last)| last), beside: None }
     }
 
-    /// Of a new run that works for another, in a conversation that nobody goes on with.
+    /// Starts the journal of a new sub-run in a conversation that no later run continues.
     pub fn below(journal: &Arc<Journal>) -> Self {
         Self::of(journal, journal.next.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Of a new run that works for another, in a conversation of which it may be not the first.
+    /// Starts the journal of a new sub-run in a conversation that may have had earlier runs.
     pub fn beside(journal: &Arc<Journal>, chat: &Chat, beside: Option<SideChatRef>) -> Self {
         let (run, before) = journal.begin(chat);
         Self { journal: Arc::clone(journal), run, continues: before.map(|(_, last)| last), beside }
     }
 
-    /// Of a run that goes on.
+    /// Continues the journal of a resumed run.
     pub fn of(journal: &Arc<Journal>, run: u64) -> Self {
         Self { journal: Arc::clone(journal), run, continues: None, beside: None }
     }
 
-    /// Names a task that this run delegates.
+    /// Returns the id of a task that this run delegates.
     pub fn errand(&self, call: &str, task: usize) -> DelegationId {
         DelegationId { run: self.run, call: call.into(), task }
     }

@@ -1,4 +1,4 @@
-//! MCP servers for agents: which are reached, what of them a person has approved, and what they may ask.
+//! Connects agents to MCP servers: approved tools, and the requests that servers may make.
 
 mod roots;
 mod server_requests;
@@ -31,25 +31,25 @@ use crate::{
     trust::PinnedServer,
 };
 
-/// What an MCP server offers, and how a person stands to it.
+/// A connected MCP server, and the person's approvals of it.
 pub struct ConnectedMcpServer {
     /// Its connection.
     pub client: Arc<McpClient>,
-    /// What was approved of it; none: nothing yet.
+    /// The approved tools; `None`: nothing was approved yet.
     pub pins: Option<Pins>,
-    /// Names what is started, or where it is.
+    /// Digest of the server's program or address.
     target: String,
 }
 
-/// Servers that were reached, by their names and by what each may ask.
+/// The connected servers by name and by the requests that each may make.
 #[derive(Default)]
 pub(super) struct GrantedServers(HashMap<(String, AllowedServerRequests), GrantedServer>);
 
-/// Servers that are in use, by whomever: who wants one so too has the same.
+/// The connections in use; another user of the same server shares its connection.
 #[derive(Default)]
 pub(super) struct McpClientPool {
     connected: Mutex<HashMap<(String, AllowedServerRequests), Weak<McpClient>>>,
-    /// The folders that they are told of.
+    /// The folders that the servers are told of as roots.
     pub roots: Arc<Roots>,
 }
 
@@ -68,7 +68,7 @@ impl McpClientPool {
     }
 }
 
-/// What a server may ask of an agent.
+/// The requests that a server may make of an agent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct AllowedServerRequests {
     model: bool,
@@ -82,7 +82,7 @@ impl From<&McpServerUse> for AllowedServerRequests {
 }
 
 impl GrantedServers {
-    /// The one that an agent uses so, if it was reached.
+    /// Returns the server for this use, if it was reached.
     pub fn of(&self, uses: &McpServerUse) -> Option<GrantedServer> {
         let hired = self.0.get(&(uses.name.clone(), uses.into()))?;
         Some(GrantedServer { uses: uses.clone(), ..hired.clone() })
@@ -90,12 +90,12 @@ impl GrantedServers {
 }
 
 impl App {
-    /// Reaches the servers of these agents, side by side. One that cannot be reached is told of, and the others are there.
+    /// Connects to the servers of these agents concurrently. A server that cannot be reached is reported and left out.
     pub(super) async fn reach_servers(&self, agents: &[&AgentConfig], notices: &mut StartupNotices) -> GrantedServers {
         let uses = agents.iter().flat_map(|agent| agent.toolboxes.iter().filter_map(ToolboxUse::server));
         let wanted: BTreeSet<_> = uses.map(|uses| (uses.name.clone(), AllowedServerRequests::from(uses))).collect();
         let reached = join_all(wanted.iter().map(|(name, may_ask)| self.reach(name, *may_ask))).await;
-        // What a server offers may depend on what it may ask: what is met first is all of it.
+        // A server may offer different tools depending on the requests it may make: a first approval covers all of them.
         let mut met = HashMap::<&str, Pins>::new();
         for ((name, _), reached) in wanted.iter().zip(&reached) {
             if let Ok(ConnectedMcpServer { client, pins: None, .. }) = reached {
@@ -123,12 +123,12 @@ impl App {
         servers
     }
 
-    /// A server of the config with what was approved of it, for a person to look at. It is started or reached for that, and
-    /// told that it may ask what it may ask of any agent: what it offers may depend on that.
+    /// Connects to a server of the config, for a person to review. It is told that it may make every request that any
+    /// agent allows, since its tools may depend on that.
     ///
     /// # Errors
     ///
-    /// A [`Report`]: there is no such server, it is not reached, what you trust cannot be read.
+    /// A [`Report`]: there is no such server, it cannot be reached, or the stored approvals cannot be read.
     pub async fn server(&self, name: &str) -> Result<ConnectedMcpServer, Report> {
         self.server_config(name)?;
         let uses = self.config.agents.iter().flat_map(|agent| agent.toolboxes.iter().filter_map(ToolboxUse::server));
@@ -140,34 +140,34 @@ impl App {
         self.reach(name, may_ask).await
     }
 
-    /// Has these be what is approved of a server from now on.
+    /// Stores the approved tools of a server.
     ///
     /// # Errors
     ///
-    /// A [`Report`] if it cannot be kept.
+    /// A [`Report`] if they cannot be stored.
     pub fn approve(&self, name: &str, pins: &Pins) -> Result<(), Report> {
         let pinned = self.pinned(self.server_config(name)?, pins);
         let kept = self.trust.change(&self.config.root, |answered| answered.pin(pinned));
         kept.map_err(|error| error.report())
     }
 
-    /// Closes what servers there are, so that each may finish what it does: for when the program is about to end. At most
-    /// twice [`limits::MCP_CLOSE_TIME`].
+    /// Closes all servers so that each can finish its work, before the program ends. It takes at most twice
+    /// [`limits::MCP_CLOSE_TIME`].
     pub async fn close_servers(&self) {
         let clients = self.clients.all();
         join_all(clients.iter().map(|client| client.close())).await;
     }
 
-    /// The servers of the config.
+    /// Returns the servers of the config.
     pub fn servers(&self) -> &[McpServerConfig] {
         &self.config.mcp_servers
     }
 
-    /// Why a server could not be started or reached as it is named, as far as that can be told without doing it.
+    /// Warns if a server cannot be started or reached as configured, as far as possible without trying.
     pub(super) fn doubt_of_server(&self, name: &str) -> Option<String> {
         let server = self.server_config(name).ok()?;
         let doubt = self.server_target(server).err();
-        // It may be set where the agent is run.
+        // A missing variable may be set where the agent is run.
         doubt.map(|report| format!("mcp_servers.{name}: {report}"))
     }
 
@@ -212,8 +212,8 @@ impl App {
         Ok(ConnectedMcpServer { client, pins, target })
     }
 
-    /// What of a server may be used. Of one that is met for the first time all that it offers: who has said yes to it has
-    /// said so to what it is now.
+    /// Returns the tools of a server that may be used. On first contact that is everything that it offers: consent to the
+    /// server includes its present tools.
     fn approved(
         &self,
         name: &str,
@@ -265,7 +265,7 @@ impl App {
         pins
     }
 
-    /// What was approved of a server as it is named now; none: nothing.
+    /// Returns the approved tools of a server with its present program or address; `None` if there are none yet.
     fn pins(&self, server: &McpServerConfig) -> Result<Option<Pins>, Report> {
         let answered = self.trust.of(&self.config.root).map_err(|error| error.report())?;
         let target = self.target_digest(server);
@@ -278,7 +278,7 @@ impl App {
         PinnedServer { name: server.name.clone(), target: self.target_digest(server), tools }
     }
 
-    /// What was approved of a tool, for who trusts it: `origin` is `mcp:SERVER`, `tool` its name as a model calls it.
+    /// Returns the approved digest of a tool. `origin` is `mcp:SERVER`, `tool` its name as a model calls it.
     pub(super) fn digest_of_tool(&self, origin: &str, tool: &str) -> Option<String> {
         let server = self.server_config(origin.strip_prefix("mcp:")?).ok()?;
         let pins = self.pins(server).ok()??;
@@ -286,7 +286,7 @@ impl App {
         found.map(|(_, digest)| tools::trusted_as(&self.target_digest(server), digest))
     }
 
-    /// SHA-256 of what is started, or of where it is: what was approved of one is not of another.
+    /// Returns the SHA-256 digest of a server's program or address: an approval of one does not carry over to another.
     fn target_digest(&self, server: &McpServerConfig) -> String {
         let McpServerConfig { command, args, cwd, url, .. } = server;
         let cwd = self.folder(cwd.as_deref());
@@ -299,7 +299,7 @@ impl App {
         cwd.map_or_else(|| self.config.root.clone(), |cwd| self.config.root.join(cwd))
     }
 
-    /// How many of this program have started each other, up to this one.
+    /// Returns how many instances of this program have started each other, up to this one.
     fn nested(&self) -> u32 {
         let nested = (self.environment)(NESTED).and_then(|nested| nested.parse::<u32>().ok());
         nested.unwrap_or_default().min(limits::MCP_NESTED)
@@ -352,8 +352,8 @@ impl App {
         })
     }
 
-    /// How a server there is told who asks, if it wants a login: none for one that is told in a header, and where others could
-    /// read along.
+    /// Returns the OAuth options for a server; `None` if there is no store of logins. Without `oauth` in the config it is also
+    /// `None` if an `authorization` header is set, or if the connection is not encrypted.
     fn login(&self, server: &McpServerConfig, url: &Url) -> Result<Option<OAuthOptions>, Report> {
         let Some(store) = self.logins.clone() else { return Ok(None) };
         let has_header = server.headers.keys().any(|name| name.eq_ignore_ascii_case("authorization"));
@@ -385,11 +385,11 @@ impl App {
         }))
     }
 
-    /// A server of the config, for who logs in to it.
+    /// Returns the configuration of a server to log in to.
     ///
     /// # Errors
     ///
-    /// A [`Report`]: there is no such server, it is a program, or what the config says of it cannot be used.
+    /// A [`Report`]: there is no such server, it is a program, or its config cannot be used.
     pub fn server_to_log_in(&self, name: &str) -> Result<ServerConfig, Report> {
         let server = self.server_config(name)?;
         if server.command.is_some() {
@@ -399,14 +399,14 @@ impl App {
         self.server_target(server)
     }
 
-    /// What is known of the secrets of servers: none of it is written down.
+    /// Returns the known secrets of servers, which must not be recorded.
     pub(super) fn secrets_of_servers(&self) -> Vec<(String, Secret)> {
         let of = |server: &McpServerConfig| {
-            // One without a variable is no secret as a rule, and may be a word that stands everywhere.
+            // A value without a variable is usually no secret, and may be a common word.
             let named = |key: String, value: &String| {
                 let whole = Some(value).filter(|value| value.contains("${"));
                 let whole = whole.and_then(|value| server.expand(&key, value, &*self.environment).ok());
-                // What stands in an address or beside other words is a secret by itself too.
+                // A variable within an address or a longer value is a secret by itself, too.
                 let own = variables(value).filter(|name| !INHERITED.contains(name));
                 let own = own.filter_map(|name| (self.environment)(name));
                 let place = format!("mcp_servers.{}.{key}", server.name);
@@ -416,7 +416,7 @@ impl App {
             let headers = server.headers.iter().flat_map(|(name, value)| named(format!("headers.{name}"), value));
             let secret = server.oauth.iter().filter_map(|oauth| oauth.client_secret.as_ref());
             let secret = secret.flat_map(|secret| named("oauth.client_secret".into(), secret));
-            // Which host it is is none.
+            // The host name is not a secret.
             let host = |url: &str| Url::parse(&server.expand("url", url, &*self.environment).ok()?).ok();
             let host = server
                 .url
@@ -433,18 +433,18 @@ impl App {
         all.flat_map(|(name, secret)| secret.parts().into_iter().map(move |part| (name.clone(), part))).collect()
     }
 
-    /// The folders that a server is told of: those that the config names for it, and those that the person has approved for
-    /// this project.
+    /// Returns the folders that a server is told of: those in its config, and those that the person has approved for this
+    /// project.
     fn roots(&self, server: &McpServerConfig) -> watch::Receiver<Arc<[McpRoot]>> {
         let own = server.roots.iter().flatten().map(|root| self.config.root.join(root));
         self.clients.roots.watch(own.collect(), self.project.approved().folders)
     }
 }
 
-/// What most programs cannot do without; nothing else of the environment is a server's business.
+/// Variables that most programs need; a server gets nothing else of the environment.
 const INHERITED: [&str; 2] = ["PATH", "HOME"];
 
-/// The variable that tells a program that is started how many of ours stand above it: it may be one of ours too.
+/// The variable that tells a started program how many instances of this program stand above it, as it may be one itself.
 const NESTED: &str = "SHELLY_HOST_NESTED";
 
 #[cfg(test)]

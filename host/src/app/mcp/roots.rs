@@ -1,4 +1,4 @@
-//! The folders that MCP servers are told are their business: those of the config, and what a person approves.
+//! The folders that MCP servers are told of: those of the config, and those that a person approves.
 
 use std::{
     path::{Path, PathBuf},
@@ -10,7 +10,7 @@ use url::Url;
 
 use crate::{files, mcp::McpRoot};
 
-/// The folders that servers are told of, and whoever is told.
+/// The servers that are told of folders.
 #[derive(Default)]
 pub struct Roots(Mutex<Vec<RootsSubscriber>>);
 
@@ -21,7 +21,7 @@ struct RootsSubscriber {
 }
 
 impl Roots {
-    /// Tells a server of its own folders and of those that are approved, and of what is approved later.
+    /// Subscribes a server to its own folders, the approved ones, and those that are approved later.
     pub fn watch(&self, own: Vec<PathBuf>, approved: Vec<PathBuf>) -> watch::Receiver<Arc<[McpRoot]>> {
         let folders = [own, approved].concat();
         let (sender, receiver) = watch::channel(Self::of(&folders));
@@ -29,7 +29,7 @@ impl Roots {
         receiver
     }
 
-    /// Tells all of one more folder, which the person has approved for good.
+    /// Tells all servers of one more folder that the person has approved permanently.
     pub fn approve(&self, folder: &Path) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|told| !told.sender.is_closed());

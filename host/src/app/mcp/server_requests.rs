@@ -1,4 +1,4 @@
-//! Who answers an MCP server: the model of the agent that called it, and the person.
+//! Answers requests of MCP servers with the model of the calling agent, and with the person.
 
 use std::collections::BTreeMap;
 
@@ -18,13 +18,13 @@ use crate::{
     model::CompletionRequest,
 };
 
-/// The model of the agent that made the call, within its budget.
+/// Answers sampling requests with the model of the agent that made the call, within its budget.
 pub(super) struct CallerModelSampler;
 
 #[async_trait]
 impl Sampler for CallerModelSampler {
     async fn sample(&self, asked: &ServerRequestOrigin, request: SamplingRequest) -> Result<SamplingResult, Fault> {
-        // Which model it would like is not its choice.
+        // The server's preference for a model is ignored.
         let SamplingRequest { system, messages, max_tokens, temperature, stop, models: _ } = request;
         let system = system.map(|text| Message::text(Role::System, &*asked.server, text));
         let messages = system.into_iter().chain(messages).collect();
@@ -51,10 +51,10 @@ impl Sampler for CallerModelSampler {
     }
 }
 
-/// The person at the desk, one question for each field of a form.
+/// Answers elicitation requests through the approval broker, with one question for each field of a form.
 pub(super) struct BrokerElicitor(pub ApprovalBroker);
 
-/// A form, as far as the protocol has forms: fields of plain values.
+/// The schema of a form as the protocol allows it: fields of plain values.
 #[derive(Deserialize)]
 struct RequestedFormSchema {
     #[serde(default)]
@@ -63,7 +63,7 @@ struct RequestedFormSchema {
     required: Vec<String>,
 }
 
-/// What a field takes.
+/// The values that a field takes.
 #[derive(Debug, Clone, PartialEq)]
 enum FormFieldKind {
     Text {
@@ -76,7 +76,7 @@ enum FormFieldKind {
         most: Option<f64>,
     },
     Switch,
-    /// One of these, or several: what is chosen from, and what it is called.
+    /// One or several of these options, each a value and its title.
     Choice {
         of: Vec<(String, String)>,
         several: bool,
@@ -120,13 +120,13 @@ impl Elicitor for BrokerElicitor {
                 let answer = match self.put(asked, question).await {
                     Ok(Some(answer)) => answer,
                     Ok(None) => return Ok(ElicitationResult::Cancel),
-                    // The person does not want to.
+                    // The person declines.
                     Err(Fault::Denied { .. }) => return Ok(ElicitationResult::Decline),
                     Err(fault) => return Err(fault),
                 };
                 match field.read(&answer) {
                     Ok(value) => break value,
-                    // Once more, and then it is left.
+                    // A second invalid answer cancels the form.
                     Err(_) if wrong.is_some() => return Ok(ElicitationResult::Cancel),
                     Err(why) => wrong = Some(why),
                 }
@@ -248,7 +248,7 @@ impl FormField {
         OpenQuestion { text, header: header(asked), options, multi_select, max_selections: None }
     }
 
-    /// The value that is meant; none if it is left out.
+    /// Parses the answer to a value; `None` if the field is left out.
     fn read(&self, answer: &OpenQuestionAnswer) -> Result<Option<Value>, String> {
         let words: Vec<&str> = match answer {
             OpenQuestionAnswer::Text(text) => vec![text.trim()],

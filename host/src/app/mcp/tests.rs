@@ -28,7 +28,7 @@ fn form(properties: serde_json::Value, required: &[&str]) -> ElicitationRequest 
     ElicitationRequest { message: "Who are you?".into(), schema: serde_json::value::to_raw_value(&schema).unwrap() }
 }
 
-/// What comes of a form whose questions are answered so, one after the other; and the questions.
+/// Returns the result of a form whose questions get these answers in order, and the questions.
 async fn elicited(
     form: ElicitationRequest,
     answers: &[OpenQuestionAnswer],
@@ -119,10 +119,10 @@ async fn what_is_wrong_twice_or_no_form_is_left() {
     for wrong in [json!({"f": {"type": "object"}}), json!({"f": {}}), json!({"f": 1}), json!(many)] {
         assert!(elicited(form(wrong.clone(), &[]), &[]).await.0.is_err(), "{wrong}");
     }
-    // Nobody is there.
+    // No person is present.
     let nobody = BrokerElicitor(ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default()));
     assert_eq!(nobody.elicit(&asked(), form(number(), &["f"])).await, Ok(ElicitationResult::Cancel));
-    // The person does not want to.
+    // The person declines.
     let (desk, mut inbox) = desk();
     let asking = tokio::spawn(async move { BrokerElicitor(desk).elicit(&asked(), form(number(), &["f"])).await });
     let question = inbox.next().await.unwrap();

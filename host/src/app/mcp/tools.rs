@@ -1,4 +1,4 @@
-//! The tools of a server, as one agent has them.
+//! The tools of an MCP server for one agent.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,24 +11,24 @@ use crate::{
     tool::{Tool, ToolBox, ToolSource},
 };
 
-/// A server that an agent uses.
+/// An MCP server that an agent uses.
 #[derive(Clone)]
 pub(in crate::app) struct GrantedServer {
     pub client: Arc<McpClient>,
-    /// What of it may be used.
+    /// The approved tools.
     pub pins: Arc<Pins>,
-    /// What is started, or where it is: see [`App::target_digest`](super::App::target_digest).
+    /// The digest of its program or address; see [`App::target_digest`](super::App::target_digest).
     pub target: Arc<str>,
     pub uses: McpServerUse,
 }
 
 impl GrantedServer {
-    /// The capability that it takes to use it.
+    /// Returns the capability that is needed to use the server.
     pub fn grant(&self) -> Grant {
         Grant { mcp: [self.uses.name.clone()].into_iter().collect(), ..Grant::default() }
     }
 
-    /// Whether it may be used under a ceiling, and which rule says so. `place` is where the config gives it.
+    /// Returns whether a ceiling allows the server, and the rule that decides. `place` is its position in the config.
     pub fn decisions(&self, ceiling: &Ceiling, place: &str) -> Vec<CapabilityDecision> {
         let (plugin, capability): (Arc<str>, _) =
             (format!("mcp:{}", self.uses.name).into(), format!("mcp: [{}]", self.uses.name));
@@ -46,18 +46,18 @@ impl GrantedServer {
     }
 }
 
-/// What stands for a tool that a person trusts: whose it is, and all that it says of itself. Another program under the same
-/// name may say the same.
+/// Returns the digest under which a person trusts a tool: that of its server, and that of its own description. Another
+/// program under the same name may describe the same tool.
 pub(super) fn trusted_as(target: &str, digest: &str) -> String {
     format!("{target} {digest}")
 }
 
-/// Its tools as they are now: those that are approved, and that the agent is to have.
+/// The present tools of a server that are approved and that the agent uses.
 pub(in crate::app) struct ServerTools {
     hired: GrantedServer,
     agent: String,
     desk: ApprovalBroker,
-    /// Those of the listing that was looked at last.
+    /// The tools of the last listing that was seen.
     made: Mutex<(Arc<McpToolListing>, ToolBox)>,
 }
 
@@ -80,7 +80,7 @@ impl ServerTools {
                 true => Arc::new(ConfirmedTool::new(tool, self.desk.clone(), &*self.agent, digest)),
                 false => tool,
             };
-            // No two of one list have one name.
+            // The names within one listing are unique.
             let _ = tools.register(tool);
         }
         tools

@@ -1,4 +1,4 @@
-//! Agents as tools: a call is a run.
+//! Serves agents as tools: each call is a run.
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
@@ -19,10 +19,10 @@ use crate::{
     tool::{self, Tool, ToolCx, ToolOutput},
 };
 
-/// What stands before an agent's name in that of its tool.
+/// The prefix of the tool name of an agent.
 const PREFIX: &str = "agent_";
 
-/// Gives an agent a task.
+/// A tool that gives an agent a task.
 pub(super) struct ServedAgentTool {
     app: Arc<App>,
     agent: String,
@@ -42,11 +42,11 @@ struct ServedAgentArgs {
 }
 
 impl ServedAgentTool {
-    /// An agent or a team of the config as a tool; of a team what it has as an agent has it.
+    /// Builds the tool of an agent, or of a team from the settings that it shares with agents.
     ///
     /// # Errors
     ///
-    /// Why it cannot be one.
+    /// The reason why it cannot be a tool.
     pub fn new(app: &Arc<App>, agent: &AgentConfig, model: Option<&str>, record: bool) -> Result<Self, String> {
         let name = format!("{PREFIX}{}", agent.name);
         if !ToolSpec::is_valid_name(&name) {
@@ -64,7 +64,7 @@ impl ServedAgentTool {
             }
         };
         let spec = tool::spec::<ServedAgentArgs>(&name, &about);
-        // The description is the config's, which may be somebody else's.
+        // The description comes from the config, which another person may have written.
         let spec = tool::described(name, spec.description, spec.input_schema.get().to_owned(), ToolHints::default())?;
         let model = model.map(str::to_owned);
         Ok(Self { app: Arc::clone(app), agent: agent.name.clone(), model, record, spec: Arc::new(spec) })
@@ -87,11 +87,11 @@ impl ServedAgentTool {
             .with_events(cx.events.clone());
         let chat = session.as_ref().map(|session| session.chat.clone()).unwrap_or_default();
         let mut working = pin!(run(prepared.entrant.runner(), &cx, &chat, input));
-        // After what works: it goes first, so that whoever is cancelled writes nothing more.
+        // Declared after the run so that it is dropped first: a cancelled run records nothing more.
         let closing = SessionCloser(session);
         let answer = working.as_mut().await;
         if let Some(session) = &closing.0 {
-            // What could not be written has ended the run already.
+            // A failed write has ended the run already.
             let _ = session.journal.close().await;
         }
         answer
@@ -106,14 +106,13 @@ fn fault(report: &Report) -> Fault {
     Fault::other(report.with_hint())
 }
 
-/// A session of which nothing more is written once this is gone: a run that was cancelled goes on from there when it is
-/// resumed, as if the process had been killed.
+/// Closes a session when it is dropped: a cancelled run records nothing more and can be resumed as after a crash.
 struct SessionCloser(Option<RunSession>);
 
 impl Drop for SessionCloser {
     fn drop(&mut self) {
         if let Some(session) = &self.0 {
-            // It is closed at once; nobody waits here for what is on its way to the disk.
+            // The close takes effect at once; its pending writes are not awaited here.
             let _ = session.journal.close().now_or_never();
         }
     }
@@ -125,7 +124,7 @@ impl Tool for ServedAgentTool {
         &self.spec
     }
 
-    /// What bounds it is the agent's budget.
+    /// Returns a high limit: the agent's budget is the actual bound.
     fn time_limit(&self) -> Duration {
         limits::MCP_SERVE_AGENT_TIME
     }

@@ -1,4 +1,4 @@
-//! Questions of agents on their way to the person behind the client whose call it is.
+//! Routes questions of agents to the person behind the MCP client whose call is running.
 
 use std::{
     collections::HashMap,
@@ -17,20 +17,20 @@ use crate::{
     mcp::{self, ElicitationRequest, ElicitationResult, Elicitor},
 };
 
-/// Who can be asked, by the run that asks.
+/// The elicitors of running calls, by run.
 #[derive(Clone, Default)]
 pub(super) struct ElicitorRegistry(Arc<Mutex<ElicitorsByRun>>);
 
 type ElicitorsByRun = HashMap<Arc<str>, Arc<dyn Elicitor>>;
 
-/// Somebody who can be asked as long as this is there.
+/// Keeps the elicitor of a run registered until it is dropped.
 pub(super) struct ElicitorGuard {
     people: ElicitorRegistry,
     run: Arc<str>,
 }
 
 impl ElicitorRegistry {
-    /// The person behind a run is there.
+    /// Registers the elicitor of a run, if the client has one.
     pub fn enter(&self, run: &Arc<str>, person: Option<Arc<dyn Elicitor>>) -> ElicitorGuard {
         if let Some(person) = person {
             self.all().insert(Arc::clone(run), person);
@@ -38,7 +38,7 @@ impl ElicitorRegistry {
         ElicitorGuard { people: self.clone(), run: Arc::clone(run) }
     }
 
-    /// Takes questions to whom they are for until nobody can ask any more. Where nobody can be asked the answer is no.
+    /// Routes each question to its elicitor until no agent can ask any more. Without an elicitor the answer is no.
     pub async fn attend(self, mut inbox: ApprovalInbox) {
         let mut asking =
             FuturesUnordered::<BoxFuture<'static, (InboxQuestion, Result<ElicitationResult, Fault>)>>::new();
@@ -77,7 +77,7 @@ async fn ask(person: Option<Arc<dyn Elicitor>>, asked: &InboxQuestion) -> Result
     person.elicit(&by, form).await
 }
 
-/// Gives an answer, as far as it is one.
+/// Passes the answer to the inbox if it fits the question.
 fn give(inbox: &ApprovalInbox, asked: &InboxQuestion, answer: Result<ElicitationResult, Fault>) {
     let filled = match answer {
         Ok(ElicitationResult::Accept(filled)) => filled.get(ANSWER).cloned(),
@@ -98,14 +98,14 @@ fn give(inbox: &ApprovalInbox, asked: &InboxQuestion, answer: Result<Elicitation
         },
         (QuestionKind::Open(_), None) => inbox.decline(asked.id),
     };
-    // What does not fit leaves the question open, and nobody would answer it any more. One that was trusted and could not
-    // be kept is answered.
+    // An invalid answer leaves the question open, and nobody would answer it any more, so it is declined. A decision of
+    // trust that could not be stored is already an answer.
     if given.is_err() {
         let _ = inbox.decline(asked.id);
     }
 }
 
-/// The one field of each form.
+/// The name of the only field of each form.
 const ANSWER: &str = "answer";
 const YES: &str = "yes";
 const TRUST: &str = "trust";
@@ -125,7 +125,7 @@ fn read(question: &OpenQuestion, filled: Value) -> Option<OpenQuestionAnswer> {
     }
 }
 
-/// A question as a form.
+/// Turns a question into a form.
 fn form(from: &str, kind: &QuestionKind) -> Result<ElicitationRequest, Fault> {
     let (message, field) = match kind {
         QuestionKind::Permission { subject, detail } => {
@@ -176,7 +176,7 @@ fn form(from: &str, kind: &QuestionKind) -> Result<ElicitationRequest, Fault> {
     Ok(ElicitationRequest { message: shown(&message), schema })
 }
 
-/// A text that may be anybody's, for a person: whatever acts on a terminal is spelt out.
+/// Escapes characters of an untrusted text that act on a terminal.
 fn shown(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut shown, c| {
         match c != '\n' && acts_on_terminal(c) {
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
     use crate::approval::{ApprovalBroker, HeadlessPolicy, QuestionOption, TrustedSubjects};
 
-    /// Answers each form with this.
+    /// Answers each form with this result.
     struct Says(Result<ElicitationResult, Fault>);
 
     #[async_trait]
@@ -210,7 +210,7 @@ mod tests {
         }
     }
 
-    /// What clients take as a form.
+    /// The keywords that clients accept in the schema of a form.
     mod rmcp_form {
         #[derive(serde::Deserialize)]
         pub struct Form {

@@ -1,4 +1,4 @@
-//! What can be seen of folders from outside: enough to know when something in them has changed.
+//! Watches folders by polling the metadata of their files.
 
 use std::{
     collections::BTreeSet,
@@ -10,9 +10,9 @@ use std::{
 use super::super::App;
 use crate::{limits, project::ProjectLayout};
 
-/// The folders of an app's plugins and skills, and how they looked last.
+/// The folders of an app's plugins and skills, with the fingerprint of their last state.
 pub(super) struct FolderWatcher {
-    /// Folders whose folders are looked at, and those that are looked at themselves.
+    /// `around`: folders whose subfolders are examined; `single`: folders that are examined themselves.
     around: BTreeSet<PathBuf>,
     single: BTreeSet<PathBuf>,
     seen: u64,
@@ -25,15 +25,16 @@ impl FolderWatcher {
         this
     }
 
-    /// The folders of this app from now on too, as they are now. One that is named stays: what was taken out of it may come
-    /// back.
+    /// Adds the folders of this app, and takes their present state as seen. A folder that was watched before stays:
+    /// plugins that were removed from it may come back.
     pub fn look_at(&mut self, app: &App) {
         self.around.extend(app.plugin_dirs.iter().cloned().chain([ProjectLayout::new(&app.config.root).skills()]));
         self.single = app.catalog.iter().map(|(_, plugin)| plugin.folder().to_owned()).collect();
         self.seen = look(&self.around, &self.single);
     }
 
-    /// Waits until they look different, and then the same twice: whoever copies a file has ended.
+    /// Waits until the fingerprint differs from the last one and stays the same for one poll, so that files are copied
+    /// completely.
     pub async fn changed(&mut self) {
         let mut before = self.seen;
         loop {
@@ -49,7 +50,7 @@ impl FolderWatcher {
     }
 }
 
-/// All that can be seen from outside, in one number.
+/// Returns the fingerprint of all watched folders.
 fn look(around: &BTreeSet<PathBuf>, single: &BTreeSet<PathBuf>) -> u64 {
     let mut hasher = DefaultHasher::new();
     for folder in around {
@@ -61,7 +62,7 @@ fn look(around: &BTreeSet<PathBuf>, single: &BTreeSet<PathBuf>) -> u64 {
     hasher.finish()
 }
 
-/// The files of a folder: their names, sizes and times.
+/// Hashes the names, sizes and times of the files in a folder.
 fn look_into(folder: &Path, hasher: &mut DefaultHasher) {
     folder.hash(hasher);
     for file in entries(folder) {
@@ -72,7 +73,7 @@ fn look_into(folder: &Path, hasher: &mut DefaultHasher) {
     }
 }
 
-/// What is in a folder, in order; nothing if it is none.
+/// Returns the entries of a folder, sorted; none if it cannot be read.
 fn entries(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten().take(limits::PLUGINS_PER_DIRECTORY);
     let mut entries: Vec<_> = entries.map(|entry| entry.path()).collect();

@@ -1,5 +1,5 @@
-//! What is served to MCP clients: the tools of an agent, agents as tools, skills as prompts; made anew when the folders of
-//! plugins and skills change.
+//! Serves an app to MCP clients: the tools of an agent, agents as tools, and skills as prompts. They are rebuilt when the
+//! folders of plugins or skills change.
 
 mod agents;
 mod elicitors;
@@ -31,59 +31,59 @@ use crate::{
     tool::{CallStartHook, ToolBox, ToolCx},
 };
 
-/// How an app is served.
+/// Options for serving an app.
 #[derive(Debug, Clone)]
 pub struct ServeOptions {
-    /// Whose tools are served; none: the entry agent's, or those of [`DEFAULT_AGENT`](super::DEFAULT_AGENT).
+    /// The agent whose tools are served; `None`: the entry agent, or [`DEFAULT_AGENT`](super::DEFAULT_AGENT).
     pub agent: Option<String>,
-    /// The model of agents that are called as tools; none: their own.
+    /// The model of agents that are called as tools; `None`: each has its own.
     pub model: Option<String>,
-    /// Whether their runs are written down, if the config does not say otherwise.
+    /// Records their runs, unless the config says otherwise.
     pub record: bool,
-    /// Who is told what no client is.
+    /// Receives events that belong to no client's call.
     pub events: EventSink,
 }
 
-/// Makes the same app of what lies in the folders now. An error leaves everything as it was.
+/// Rebuilds the app from the present content of its folders. After an error the old app is served.
 pub type AppReloader = Arc<dyn Fn() -> Result<App, Report> + Send + Sync>;
 
-/// An app that is served. When it is dropped, questions are not taken to anybody any more, and nothing changes.
+/// An app that is being served. Dropping it stops the routing of questions and the watching of folders.
 pub struct AppServer {
     house: Arc<AppServerState>,
     served: McpServerSetup,
-    /// What was chosen without being told to.
+    /// Choices that the host made without being told to.
     pub notes: Vec<String>,
-    /// What is not as it should be, though it can be served.
+    /// Problems that do not keep the app from being served.
     pub warnings: Vec<String>,
     _tasks: Vec<AbortOnDropHandle<()>>,
 }
 
-/// What calls are made on.
+/// The state that calls use.
 struct AppServerState {
     options: ServeOptions,
     now: RwLock<Arc<AppServerSnapshot>>,
     people: ElicitorRegistry,
 }
 
-/// An app as it is now, with what is served of it.
+/// An app at one point in time, with what is served of it.
 struct AppServerSnapshot {
     app: Arc<App>,
-    /// Whose tools are served. It is never run.
+    /// The agent whose tools are served. It is never run.
     agent: Agent,
     /// The agents, as tools.
     agents: ToolBox,
-    /// What each of the agent's sources had when this was made.
+    /// The tools of each of the agent's sources when this was built.
     of_sources: Vec<ToolBox>,
     shelf: Arc<McpCatalog>,
 }
 
 impl AppServer {
-    /// Serves an app; `remake` makes it anew when what lies in its folders has changed. Questions go from `inbox` to the
-    /// persons behind the clients.
+    /// Starts to serve an app; `remake` rebuilds it when its folders change. Questions from `inbox` go to the persons
+    /// behind the clients.
     ///
     /// # Errors
     ///
-    /// A [`Report`]: there is no such agent, or a plugin that it needs cannot be loaded.
+    /// A [`Report`] if there is no such agent, or a plugin that it needs cannot be loaded.
     pub async fn start(
         app: App,
         remake: AppReloader,
@@ -111,25 +111,24 @@ impl AppServer {
         Ok(Self { house, served, notes, warnings, _tasks: tasks })
     }
 
-    /// What there is to serve.
+    /// Returns the setup for the MCP server.
     pub fn served(&self) -> McpServerSetup {
         self.served.clone()
     }
 
-    /// Returns the credentials that are known by now, which no client is told.
+    /// Returns the credentials that are known by now, which no client is sent.
     pub fn secrets(&self) -> Secrets {
         self.house.now().app.secrets()
     }
 
-    /// Waits until nothing is left over that models were asked, and MCP servers are closed: for when the program is about to
-    /// end.
+    /// Waits until pending batches are cancelled and MCP servers are closed, before the program ends.
     pub async fn settled(&self) {
         let app = Arc::clone(&self.house.now().app);
         tokio::join!(app.settled(), app.close_servers());
     }
 }
 
-/// What a model should know of all of it.
+/// Returns the server's instructions for the client's model.
 fn instructions(made: &AppServerSnapshot) -> String {
     if made.agents.is_empty() {
         return String::new();
@@ -149,7 +148,7 @@ impl McpToolCaller for AppServerState {
     async fn call(&self, making: ServedCallContext, call: ToolCall) -> ToolResult {
         let ServedCallContext { run, events, person } = making;
         let _there = self.people.enter(&run, person);
-        // What is called is finished with what it was begun with.
+        // A call ends on the snapshot on which it began.
         let made = self.now();
         let cx = RunCx::new(Arc::clone(&made.agent.name)).with_run(run).with_events(events);
         let result = match made.agents.contains(&call.name) {
@@ -168,7 +167,7 @@ impl McpToolCaller for AppServerState {
     }
 }
 
-/// Cleans the text that a client gets of a call: it gets no credential that the journal does not have either.
+/// Removes credentials from a result for a client, by the same rules as for the journal.
 fn without_secrets(mut result: ToolResult, secrets: &Secrets) -> ToolResult {
     let is_json = |json: &[u8]| serde_json::from_slice::<IgnoredAny>(json).is_ok();
     for content in &mut result.content {
@@ -197,7 +196,7 @@ impl AppServerSnapshot {
         let app = Arc::new(app);
         let agents = app.agents_as_tools(options, notices).await;
         notices.warnings.extend(app.engine_warnings());
-        // Names that clash, or look alike: the agent's own tool stays.
+        // If names clash or look alike, the agent's own tool is kept.
         let own = agent.toolbox();
         let mut all = own.clone();
         extend(&mut all, agents.clone(), "agents", &mut notices.warnings);
@@ -208,7 +207,7 @@ impl AppServerSnapshot {
         Ok(Self { app, agent, agents, of_sources, shelf })
     }
 
-    /// The same with the tools that its sources have now; none if they have what they had.
+    /// Rebuilds the catalog with the present tools of the agent's sources; `None` if they have not changed.
     fn refreshed(&self) -> Option<Self> {
         if self.agent.has_same_tools(&self.of_sources) {
             return None;
@@ -216,7 +215,7 @@ impl AppServerSnapshot {
         let of_sources = self.agent.of_sources();
         let (app, agent, agents) = (Arc::clone(&self.app), self.agent.clone(), self.agents.clone());
         let mut all = agent.toolbox();
-        // What clashes was told of, or is dropped here as it is there.
+        // Clashes with the agents' names were reported before, and are dropped here in the same way.
         all.extend(agents.clone());
         let shelf = Arc::new(McpCatalog { tools: all.specs(), prompts: Arc::clone(&self.shelf.prompts) });
         Some(Self { app, agent, agents, of_sources, shelf })
@@ -229,7 +228,7 @@ fn prompt(skill: &Skill, app: &App) -> McpPrompt {
 }
 
 impl App {
-    /// An agent for its tools alone, which needs no model, and the skills that it knows.
+    /// Builds an agent for its tools alone, which needs no model, and returns it with its skills.
     async fn toolbox(&self, name: Option<&str>, notices: &mut StartupNotices) -> Result<(Agent, Vec<Skill>), Report> {
         self.open_plugins(name, None).await?;
         notices.warnings.extend(self.recover_changes());
@@ -239,19 +238,19 @@ impl App {
                 default = self.default_agent(&mut notices.warnings);
                 &default
             }
-            // A team has no tools: of it there are its skills.
+            // A team has no tools; only its skills are served.
             false => name.map_or_else(|| self.config.entry(), |name| self.config.who(name))?.own(),
         };
         let servers = self.reach_servers(&[config], notices).await;
         let shared = RunResources::new(&self.project, &self.desk, self.changes()).with_servers(servers);
-        // Nobody asks it anything.
+        // The agent is never run.
         let none = Arc::new(ScriptedCompleter::new([]));
         let outfit = self.dress(config, none, &shared, notices).await?;
         let agent = outfit.agent(&mut notices.warnings)?;
         Ok((agent, outfit.skills))
     }
 
-    /// The agents and teams of the config that have their models, as tools.
+    /// Returns the agents and teams of the config whose models can be resolved, as tools.
     async fn agents_as_tools(self: &Arc<Self>, options: &ServeOptions, notices: &mut StartupNotices) -> ToolBox {
         let shared = RunResources::new(&self.project, &self.desk, self.changes());
         let (models, mut tools) = (ModelCache::new(&shared.stores), ToolBox::new());
@@ -268,7 +267,7 @@ impl App {
         tools
     }
 
-    /// Whether one who can run, and those in it, have the models that they ask.
+    /// Checks that the models of a runner and of those that it needs can be resolved.
     async fn have_models(
         &self,
         who: RunnerConfig<'_>,
@@ -285,7 +284,7 @@ impl App {
     }
 }
 
-/// Waits until a server whose tools are served has others: what is served then.
+/// Waits until the tools of a connected server change, and returns the new snapshot.
 async fn sources_changed(house: &AppServerState) -> AppServerSnapshot {
     loop {
         tokio::time::sleep(limits::MCP_SERVE_LOOK).await;
@@ -295,7 +294,7 @@ async fn sources_changed(house: &AppServerState) -> AppServerSnapshot {
     }
 }
 
-/// Makes everything anew whenever what lies in the folders has changed and has come to rest.
+/// Rebuilds the snapshot whenever the folders have changed and come to rest, or the tools of a server have changed.
 async fn keep_up(
     house: Arc<AppServerState>,
     remake: AppReloader,
@@ -303,7 +302,7 @@ async fn keep_up(
     mut traces: FolderWatcher,
 ) {
     let tell = async |message: String| house.options.events.emit(Event::Warning { message }).await;
-    // Why what lies there is not served: whoever says yes to it changes none of it.
+    // The last reason why the new state is not served. It is retried, because consent changes no file in the folders.
     let mut refused: Option<String> = None;
     loop {
         tokio::select! {

@@ -1,4 +1,4 @@
-//! What a person types.
+//! Reads the lines that a person types.
 
 use std::{
     io::{BufRead, Read},
@@ -10,11 +10,11 @@ use tokio::sync::mpsc;
 
 use crate::limits;
 
-/// Lines of standard input, read only when one is wanted: what a person types for the shell is left to the shell.
+/// Lines of standard input. One is read only when it is needed, so that input for the shell is left to the shell.
 pub struct StdinLines {
-    /// Asks for a line; none before the first is wanted.
+    /// Requests a line from the reader thread; `None` until the first is needed.
     reader: Option<(SyncSender<()>, mpsc::Receiver<StdinLine>)>,
-    /// Whether a line was asked for and has not come.
+    /// Set while a requested line has not arrived.
     is_wanted: bool,
 }
 
@@ -34,7 +34,7 @@ impl StdinLines {
         Self { reader: Some((wants, lines)), is_wanted: false }
     }
 
-    /// Forgets what was typed before the question was on the screen: nobody says yes to what they have not seen.
+    /// Discards input that was typed before the question was shown: nobody can consent to what they have not seen.
     pub fn forget(&mut self) {
         if let Some((_, lines)) = &mut self.reader
             && lines.try_recv().is_ok()
@@ -44,16 +44,16 @@ impl StdinLines {
         #[cfg(unix)]
         {
             use rustix::termios::{QueueSelector, tcflush};
-            // An error means that it is no terminal any more; then reading says so.
+            // An error means that the terminal is gone; the next read reports that.
             let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
         }
     }
 
-    /// The next line. Nothing is lost if the future is dropped.
+    /// Returns the next line. Cancel safe: no line is lost if the future is dropped.
     pub async fn next(&mut self) -> StdinLine {
         let (wants, lines) = self.reader.get_or_insert_with(start_reader);
         if !self.is_wanted {
-            // The reader takes one wish at a time, and there is none.
+            // The channel takes one request, and none is pending.
             self.is_wanted = wants.try_send(()).is_ok();
         }
         let line = lines.recv().await.unwrap_or(StdinLine::End);
@@ -62,18 +62,20 @@ impl StdinLines {
     }
 }
 
-/// A thread, because reading a terminal cannot be given up. It ends with the process, or when no line is wanted any more.
+/// Starts a reader thread, since a read from a terminal cannot be cancelled. It ends with the process, or when its channel
+/// closes.
 fn start_reader() -> (SyncSender<()>, mpsc::Receiver<StdinLine>) {
     let (wants, wanted) = sync_channel(1);
     let (sender, lines) = mpsc::channel(1);
-    // Without a thread the lines are at their end.
+    // Without a thread the channel is closed, which reads as the end of input.
     let _ = thread::Builder::new().name("terminal".into()).spawn(move || {
         while wanted.recv().is_ok() && sender.blocking_send(read_line(std::io::stdin().lock())).is_ok() {}
     });
     (wants, lines)
 }
 
-/// A line of at most [`limits::ANSWER_BYTES`] and one more, by which it is seen to be too long; the rest of it is skipped.
+/// Reads a line of at most [`limits::ANSWER_BYTES`] and one byte more, which marks it as too long; the rest of it is
+/// skipped.
 fn read_line(mut input: impl BufRead) -> StdinLine {
     let mut bytes = Vec::new();
     match input.by_ref().take(limits::ANSWER_BYTES as u64 + 1).read_until(b'\n', &mut bytes) {

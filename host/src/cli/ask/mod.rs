@@ -1,5 +1,5 @@
-//! Questions of agents at the terminal: one at a time, in the order in which they were asked, and never between the
-//! lines of the progress.
+//! Asks the questions of agents at the terminal: one at a time, in order, and never between the lines of the progress
+//! display.
 
 mod lines;
 mod question_text;
@@ -43,13 +43,13 @@ impl From<ApprovalModeArg> for HeadlessPolicy {
     }
 }
 
-/// Whether there is a person who can be asked: standard input and standard error are terminals.
+/// Returns `true` if a person can be asked: standard input and standard error are terminals.
 pub fn is_attended() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
-/// The desk of a run, and the person who attends it: there is one if somebody is there, and `--approve` does not say
-/// otherwise. Nothing is trusted yet.
+/// Returns the approval broker of a run, and the prompter that answers it. There is a prompter if a person is present and
+/// `--approve` is not given. Nothing is trusted yet.
 pub fn desk(approve: Option<ApprovalModeArg>, is_attended: bool) -> (ApprovalBroker, Option<TerminalPrompter>) {
     let desk =
         ApprovalBroker::new(approve.map_or(HeadlessPolicy::Never, HeadlessPolicy::from), TrustedSubjects::default());
@@ -57,8 +57,8 @@ pub fn desk(approve: Option<ApprovalModeArg>, is_attended: bool) -> (ApprovalBro
     (desk, inbox.map(TerminalPrompter::new))
 }
 
-/// Shows how a run goes and asks the person, until there are no more events. While a question is on the screen the
-/// progress is held back.
+/// Shows the progress of a run and asks the person, until there are no more events. Progress is held back while a question
+/// is on the screen.
 pub async fn show(mut progress: ProgressDisplay, mut events: EventStream, mut person: Option<TerminalPrompter>) {
     let mut held = Vec::new();
     loop {
@@ -73,7 +73,7 @@ pub async fn show(mut progress: ProgressDisplay, mut events: EventStream, mut pe
             () = progress.silence(), if !person.as_ref().is_some_and(TerminalPrompter::is_asked) => progress.tell_silence(),
             turn = attend(person.as_mut()) => match (turn, &mut person) {
                 (PrompterEvent::Comes, Some(person)) => {
-                    // What happened before the question stands above it.
+                    // Earlier events are shown above the question.
                     for _ in 0..limits::EVENT_QUEUE {
                         let Some(Some(event)) = events.next().now_or_never() else { break };
                         progress.show(&event);
@@ -103,26 +103,26 @@ async fn attend(person: Option<&mut TerminalPrompter>) -> PrompterEvent {
     }
 }
 
-/// What has happened between the desk and the person.
+/// An event between the broker and the person.
 #[derive(Debug, PartialEq, Eq)]
 enum PrompterEvent {
-    /// There is a question, to be put on the screen.
+    /// A question has come and is to be shown.
     Comes,
-    /// The question is still on the screen: the line was no answer to it.
+    /// The line was no answer; the question is still on the screen.
     Unclear,
-    /// The question is done with.
+    /// The question is answered or withdrawn.
     Done,
-    /// There will be no more questions.
+    /// No more questions will be asked.
     Leaves,
 }
 
-/// The person at the terminal.
+/// Asks a person at the terminal.
 pub struct TerminalPrompter {
     inbox: ApprovalInbox,
     lines: StdinLines,
-    /// What is on the screen.
+    /// The question on the screen.
     asked: Option<InboxQuestion>,
-    /// Whether an answer in the person's own words was chosen instead of an option.
+    /// Set if the person chose to answer in their own words instead of an option.
     in_words: bool,
 }
 
@@ -131,12 +131,12 @@ impl TerminalPrompter {
         Self { inbox, lines: StdinLines::new(), asked: None, in_words: false }
     }
 
-    /// Whether a question is on the screen.
+    /// Returns `true` if a question is on the screen.
     fn is_asked(&self) -> bool {
         self.asked.is_some()
     }
 
-    /// Puts the question on the screen.
+    /// Shows the question.
     fn put(&mut self) {
         let Some(asked) = &self.asked else { return };
         self.lines.forget();
@@ -144,8 +144,8 @@ impl TerminalPrompter {
         self.in_words = false;
     }
 
-    /// Takes the next question, or a line of the answer to the one on the screen. Nothing is lost if the future is
-    /// dropped.
+    /// Takes the next question, or a line of the answer to the one on the screen. Cancel safe: nothing is lost if the
+    /// future is dropped.
     async fn turn(&mut self) -> PrompterEvent {
         let Some(asked) = &self.asked else {
             self.asked = self.inbox.next().await;
@@ -223,7 +223,7 @@ mod tests {
         OpenQuestion { text: text.into(), options: labels.iter().map(choice).collect(), ..OpenQuestion::default() }
     }
 
-    /// A person who types what is sent, and what tells when a line is wanted.
+    /// Returns a prompter whose lines are sent through a channel, and a receiver of its requests for lines.
     fn typist(desk: &ApprovalBroker) -> (TerminalPrompter, mpsc::Sender<StdinLine>, Receiver<()>) {
         let (wants, wanted) = sync_channel(1);
         let (typed, lines) = mpsc::channel(1);
@@ -242,7 +242,7 @@ mod tests {
         let mut first = pin!(desk.ask(&cx, open("which?", &["a", "b"])));
         let mut second = pin!(desk.permit(&cx, subject.clone(), "{}"));
         assert!(poll!(first.as_mut()).is_pending() && poll!(second.as_mut()).is_pending());
-        // Typed before anything was asked.
+        // A line that was typed before the question was asked.
         typed.send(StdinLine::Text("1\n".into())).await.unwrap();
         assert_eq!(person.turn().await, PrompterEvent::Comes);
         person.put();
@@ -265,7 +265,7 @@ mod tests {
             assert_eq!(person.turn().await, turn);
         }
         assert_eq!(second.await, Ok(PermissionDecision { verdict: Verdict::Trust, by: AnsweredBy::Person }));
-        // One that is withdrawn leaves the screen; what is typed for it is not for the next.
+        // A withdrawn question leaves the screen, and its typed answer does not count for the next one.
         let mut gone = Box::pin(desk.ask(&cx, open("gone?", &[])));
         assert!(poll!(&mut gone).is_pending());
         assert_eq!(person.turn().await, PrompterEvent::Comes);
@@ -279,7 +279,7 @@ mod tests {
         assert_eq!(person.turn().await, PrompterEvent::Comes);
         person.put();
         assert!(poll!(pin!(person.turn())).is_pending());
-        // Whoever leaves is asked nothing more.
+        // After the end of input nothing more is asked.
         typed.send(StdinLine::End).await.unwrap();
         assert_eq!(person.turn().await, PrompterEvent::Leaves);
         drop(person);
@@ -302,9 +302,9 @@ mod tests {
             level: LogLevel::Debug,
             message: String::new(),
         };
-        // What is held, and what waits in the queue.
+        // Held events, and events that wait in the queue.
         for at in 0..limits::HELD_EVENTS + limits::EVENT_QUEUE {
-            // A task that never yields is told to wait where it need not.
+            // Tokio makes a task that never yields wait although an item is ready.
             tokio::task::yield_now().await;
             assert!(poll!(pin!(events.emit(log()))).is_ready(), "event {at}");
             assert!(poll!(&mut shown).is_pending());

@@ -1,11 +1,11 @@
-//! How a question looks on the screen, and what a line of the answer means.
+//! Formats questions for the screen, and parses the lines of answers.
 
 use crate::{
     approval::{InboxQuestion, OpenQuestion, OpenQuestionAnswer, PermissionSubject, QuestionKind, Verdict},
     cli::render::{BOLD, DIM, GREEN, PLAIN, RED, YELLOW, escaped, name},
 };
 
-/// A question as it is put on the screen, without the prompt. No line of somebody else's begins where ours begin.
+/// Formats a question without its prompt. Text of others is indented, so that no line of it looks like one of the host.
 pub fn shown(asked: &InboxQuestion) -> String {
     let from = name(&asked.question.from);
     let lines = |text: &str| escaped(text).lines().map(|line| format!("  {line}\n")).collect::<String>();
@@ -35,7 +35,7 @@ pub fn shown(asked: &InboxQuestion) -> String {
     }
 }
 
-/// Changes with what comes in green and what goes in red.
+/// Colours a description of changes: additions green, removals red.
 pub fn coloured(detail: &str) -> String {
     let line = |line: &str| match line.chars().next() {
         Some('+') => format!("  {GREEN}{line}{PLAIN}\n"),
@@ -49,7 +49,7 @@ pub fn coloured(detail: &str) -> String {
     escaped(detail).lines().map(line).collect()
 }
 
-/// What the person is to write.
+/// Returns the prompt for the answer to a question.
 pub fn prompt(kind: &QuestionKind, in_words: bool) -> &'static str {
     match kind {
         QuestionKind::Permission { subject: PermissionSubject::Program { .. }, .. } => {
@@ -77,14 +77,14 @@ pub fn prompt(kind: &QuestionKind, in_words: bool) -> &'static str {
     }
 }
 
-/// What a line of a person means.
+/// The meaning of an answer line.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ParsedAnswerLine {
     Answer(OpenQuestionAnswer),
     Verdict(Verdict),
-    /// No answer.
+    /// The person gives no answer.
     Nothing,
-    /// The answer follows, in the person's own words.
+    /// The answer follows in the person's own words.
     Words,
     Unclear(String),
 }
@@ -111,7 +111,8 @@ pub fn understood(kind: &QuestionKind, in_words: bool, line: &str) -> ParsedAnsw
     }
 }
 
-/// The options of these numbers, counted from 1; the number after the last is the person's own words.
+/// Returns the options with these numbers, counted from 1. The number after the last one selects an answer in one's own
+/// words.
 fn chosen(open: &OpenQuestion, line: &str) -> ParsedAnswerLine {
     let other = open.options.len() + 1;
     let mut labels = Vec::new();

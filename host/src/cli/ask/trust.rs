@@ -1,7 +1,7 @@
 use super::lines::{StdinLine, StdinLines};
 use crate::cli::render::tell;
 
-/// What a person says to what the files of a project name.
+/// A person's answer to a question of consent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Consent {
     /// Yes, from now on.
@@ -12,16 +12,16 @@ pub enum Consent {
     No,
 }
 
-/// What can be said: where nothing is run now there is no once.
+/// The kind of a consent question. Without a run there is no answer "once".
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConsentPrompt {
     /// Yes from now on, yes for this run, or no.
     WithOnce,
     /// Yes from now on, or no.
     YesOrNo,
-    /// The same as [`ConsentPrompt::WithOnce`], about a session.
+    /// Same answers as [`ConsentPrompt::WithOnce`], about resuming a session.
     GoOn,
-    /// Yes or no, about changes of files.
+    /// Yes or no, about undoing changes of files.
     Undo,
 }
 
@@ -52,7 +52,7 @@ impl ConsentPrompt {
     }
 }
 
-/// Shows what is asked and waits for the answer. The question ends with the future.
+/// Shows a question and waits for the answer. Dropping the future ends the question.
 pub async fn trust(shown: &str, choice: ConsentPrompt) -> Consent {
     answer(shown, choice, StdinLines::new()).await
 }
@@ -104,7 +104,7 @@ mod tests {
             let (wants, wanted) = sync_channel(1);
             let (sender, lines) = mpsc::channel(1);
             let mut asked = pin!(answer("", choice, StdinLines::from(wants, lines)));
-            // Typed before anything was asked: it is no answer.
+            // A line that was typed before the question was shown is no answer to it.
             sender.send(text("y\n")).await.unwrap();
             let mut typed = typed.into_iter().peekable();
             while let Some(line) = typed.next() {

@@ -75,7 +75,7 @@ impl McpLogoutArgs {
     }
 }
 
-/// The server of the config that is called so, or one of which nothing is known but where it is.
+/// Returns the server of this name in the config, or one that is known only by its URL.
 async fn server(named: &str, from: &McpConfigArgs) -> Result<ServerConfig, Report> {
     let nowhere =
         || Report::new(ErrorKind::Usage, "there is no place to keep a login").hint("set XDG_STATE_HOME, or HOME");

@@ -1,4 +1,4 @@
-//! Whatever has to do with the Model Context Protocol.
+//! The subcommand `mcp`: serving MCP clients, and managing the MCP servers that agents use.
 
 mod login;
 mod serve;

@@ -1,4 +1,4 @@
-//! Serving what is here.
+//! Serves tools and agents to MCP clients.
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
@@ -83,17 +83,17 @@ impl McpServeArgs {
             Err(error) => return failed(&Report::new(ErrorKind::Bug, "cannot start").cause(error)),
         };
         let ended = runtime.block_on(self.run());
-        // Standard input may still be read from, and a guest may be in the middle of a computation.
+        // A blocked read of standard input and a running guest are not waited for.
         runtime.shutdown_background();
         ended.unwrap_or_else(|report| failed(&report))
     }
 
     async fn run(self) -> Result<u8, Report> {
-        // One listener for all of it: a signal between two of them would be lost.
+        // One listener covers the whole command: a signal between two of them would be lost.
         let interrupt = signals::ended();
         tokio::pin!(interrupt);
         let doors = self.doors()?;
-        // Before anything is made: a wrong address is told at once.
+        // A wrong address is reported before anything else is done.
         let listener = match self.http {
             Some(address) => Some(listen(address, &doors).await?),
             None => None,
@@ -156,7 +156,7 @@ impl McpServeArgs {
             }
         };
         let _ = timeout(limits::CANCEL_GRACE, serving.settled()).await;
-        // All that was told is shown, unless somebody keeps a client's call alive.
+        // All events are shown, unless a client's call is still running.
         drop(serve);
         drop((serving, server, events, desk));
         let _ = timeout(limits::CANCEL_GRACE, shown).await;
@@ -165,17 +165,17 @@ impl McpServeArgs {
 
     fn app(&self, config: &Config, desk: &ApprovalBroker, plugins: &[PathBuf]) -> Result<App, Report> {
         let (mut dirs, compiling) = (crate::cli::plugin_dirs(plugins), crate::cli::compiling());
-        // Directories that are empty now were named all the same.
+        // The flag counts even if all named directories are empty now.
         dirs.offers_standard = self.plugins.is_empty();
         let app = App::new(config.clone(), dirs, compiling, crate::cli::environment(), desk.clone())?;
         Ok(app.with_own_key(trust::own_key()).with_approvals(trust::store(), self.trust).with_logins(trust::logins()))
     }
 
-    /// Makes the app anew, and looks whether the person has said yes to what is new in it.
+    /// Returns a function that rebuilds the app, and checks that the person has consented to what is new in it.
     fn remake(&self, config: &Config, desk: &ApprovalBroker) -> AppReloader {
         let (this, config, desk) = (self.clone(), config.clone(), desk.clone());
         Arc::new(move || {
-            // One in which nothing is left is not wrong: its plugins were taken away.
+            // A directory whose plugins were all removed is not an error here.
             let is_full = |folder: &&PathBuf| !PluginCatalog::ids_in(std::slice::from_ref(*folder)).is_empty();
             let plugins: Vec<_> = this.plugins.iter().filter(is_full).cloned().collect();
             let app = this.app(&config, &desk, &plugins)?;
@@ -202,7 +202,7 @@ impl McpServeArgs {
     }
 }
 
-/// Listens at an address for which the doors are fit.
+/// Listens at an address, if the access policy suits it.
 async fn listen(address: SocketAddr, doors: &AccessPolicy) -> Result<(TcpListener, SocketAddr), Report> {
     doors.check(address).map_err(|why| {
         Report::new(ErrorKind::Usage, "cannot serve over HTTP")

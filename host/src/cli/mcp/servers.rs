@@ -1,4 +1,4 @@
-//! The MCP servers of a config, and what of their tools the person has approved.
+//! Lists the MCP servers of a config, and approves their tools.
 
 use std::{fmt::Write, path::PathBuf};
 
@@ -153,7 +153,7 @@ impl McpApproveArgs {
         let is_new = |tool: &ServerTool| before.state(&tool.name, &tool.digest) != PinStatus::Unchanged;
         let wanted: Vec<_> = listing.tools.iter().filter(|tool| is_meant(tool) && is_new(tool)).collect();
         let mut after: Pins = match self.tools.is_empty() {
-            // What is gone is forgotten with all the rest.
+            // Approving all tools also forgets those that are gone.
             true => Pins::default(),
             false => before.clone(),
         };
@@ -199,7 +199,7 @@ impl McpConfigArgs {
         Ok(app.with_approvals(trust::store(), false).with_logins(trust::logins()))
     }
 
-    /// What is named there is started: the person has said yes to it.
+    /// Requires the person's consent to the project's files, since the servers that they name are started.
     pub(super) async fn admit(&self, app: &App) -> Result<(), Report> {
         let standing = app.standing(&trust::store(), self.config.is_some())?;
         trust::admitted(&standing, self.trust, ask::is_attended()).await.map(|_| ())
@@ -250,10 +250,11 @@ fn shown(config: &McpServerConfig, server: &ConnectedMcpServer, with_tools: bool
     text
 }
 
-/// All that a tool says of itself, for who is to approve it.
+/// Formats everything that a tool says of itself, for the person who is to approve it.
 fn in_full(tool: &ServerTool, state: PinStatus) -> String {
     let spec = &tool.spec;
-    // All of it, for nobody says yes to what was cut away; and marked, so that no line of it passes for one of ours.
+    // Nothing is cut, since a person cannot approve what is not shown. Each line is marked, so that it cannot pass for one
+    // of the host.
     let marked = |text: &str| escaped(text).replace('\n', "\n    | ");
     let hints = spec.hints;
     let says = [

@@ -1,4 +1,4 @@
-//! A client that does what a script tells it, line by line.
+//! An MCP client that executes a script from standard input, line by line.
 
 use std::{env, path::PathBuf, sync::Arc};
 
@@ -18,52 +18,52 @@ use crate::{
     },
 };
 
-/// One line of a script. The first connects.
+/// One line of a script. The first must be `connect`.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 enum ScriptStep {
-    /// Reaches a server. `{"tools": [NAME], "refused": [NAME]}`
+    /// Connects to a server. Prints `{"tools": [NAME], "refused": [NAME]}`.
     Connect(ConnectStep),
-    /// Calls a tool. `{"is_error", "content", "text", "progress", "asked"}`
+    /// Calls a tool. Prints `{"is_error", "content", "text", "progress", "asked"}`.
     Call {
         tool: String,
         #[serde(default)]
         arguments: Map<String, Value>,
     },
-    /// Says which folders are the server's business from now on. `{}`
+    /// Replaces the roots that the server is told of. Prints `{}`.
     Roots(Vec<String>),
-    /// Waits until the server's tools have changed. `{"tools", "refused"}`
+    /// Waits until the server's tools have changed. Prints `{"tools", "refused"}`.
     Changed,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ConnectStep {
-    /// A program and its arguments.
+    /// The program and its arguments.
     #[serde(default)]
     program: Vec<String>,
-    /// Or an address.
+    /// The URL, instead of a program.
     url: Option<Url>,
-    /// The folder that the program works in; this one if nothing is said.
+    /// The working directory of the program; `None`: the current one.
     folder: Option<PathBuf>,
-    /// Folders that are the server's business, as URLs; none: it is not told of any.
+    /// The roots, as URLs; `None`: the client does not offer roots.
     roots: Option<Vec<String>>,
-    /// What a model replies to it; none: it cannot ask one.
+    /// The reply to sampling requests; `None`: the client does not offer sampling.
     reply: Option<String>,
-    /// What forms are filled in with; null declines them, and where it is left out it cannot ask.
+    /// The values for forms; null declines them. If the field is missing, the client does not offer elicitation.
     #[serde(default, deserialize_with = "given")]
     form: Option<Option<Map<String, Value>>>,
-    /// The revisions to speak: `any`, `handshake`, `stateless`.
+    /// The protocol revisions to speak: `any`, `handshake` or `stateless`.
     #[serde(default)]
     revisions: String,
 }
 
-/// Tells null from what is not there.
+/// Distinguishes null from a missing field.
 fn given<'de, D: serde::Deserializer<'de>>(field: D) -> Result<Option<Option<Map<String, Value>>>, D::Error> {
     Deserialize::deserialize(field).map(Some)
 }
 
-/// A connection, and what it was given to answer with.
+/// An open connection, and the responder for its requests.
 struct ScriptedConnection {
     peer: FixtureClient,
     answers: Arc<FixtureResponder>,
@@ -72,7 +72,7 @@ struct ScriptedConnection {
 }
 
 pub fn drive() -> Result<(), Report> {
-    // The connection lives on while the next line is awaited.
+    // A runtime with its own thread keeps the connection running while the next line is awaited.
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().map_err(failed)?;
     let mut driven = None;
     for line in std::io::stdin().lines() {
@@ -90,7 +90,7 @@ async fn take(step: ScriptStep, driven: &mut Option<ScriptedConnection>) -> Resu
     match (step, driven.as_mut()) {
         (ScriptStep::Connect(connect), _) => match open(connect).await {
             Ok(opened) => Ok(shown(&driven.insert(opened).peer.client.listing())),
-            // What a script expects is not the end of it.
+            // A script may expect this failure, so it goes on.
             Err(report) if report.kind == ErrorKind::Run => Ok(json!({"error": report.to_string()})),
             Err(report) => Err(report),
         },

@@ -1,4 +1,4 @@
-//! Logins at the suite's authorization servers: they say yes at once.
+//! Logs in at the authorization servers of the conformance suite, which consent at once.
 
 use async_trait::async_trait;
 use http::{Method, header};
@@ -11,7 +11,7 @@ use crate::{
     net::{HttpClient, HttpRequest, Secret},
 };
 
-/// What the suite says of the client's credentials.
+/// The client credentials of a scenario.
 #[derive(Default, Deserialize)]
 pub struct ScenarioCredentials {
     client_id: Option<String>,
@@ -19,10 +19,10 @@ pub struct ScenarioCredentials {
     issuer: Option<String>,
 }
 
-/// Where the suite takes the client's metadata to be; nobody looks there.
+/// The metadata URL that the suite expects; nothing is fetched from it.
 const METADATA: &str = "https://conformance-test.local/client-metadata.json";
 
-/// A login for a scenario.
+/// Returns the OAuth options for a scenario.
 pub fn oauth(scenario: &str, credentials: ScenarioCredentials) -> Result<OAuthOptions, Fault> {
     let ScenarioCredentials { client_id, client_secret, issuer } = credentials;
     let by_itself = scenario == "auth/client-credentials-basic";
@@ -37,11 +37,11 @@ pub fn oauth(scenario: &str, credentials: ScenarioCredentials) -> Result<OAuthOp
     })
 }
 
-/// Follows a login to where it leads back, without going there.
+/// Follows the redirect of a login without loading its target.
 #[derive(Debug)]
 struct RedirectFollower(HttpClient);
 
-/// Nobody listens there.
+/// The redirect URL; nothing listens there.
 const REDIRECT: &str = "http://127.0.0.1:3000/callback";
 
 #[async_trait]

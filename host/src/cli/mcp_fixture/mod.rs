@@ -1,5 +1,5 @@
-//! The client of MCP servers alone, for programs that test it: the official conformance suite and servers of others. Hidden:
-//! the scripts in `tests/mcp` call it.
+//! The MCP client by itself, to be tested by other programs: the official conformance suite and servers of others. The
+//! subcommand is hidden; the scripts in `tests/mcp` call it.
 
 mod drive;
 mod login;
@@ -45,15 +45,15 @@ impl McpFixtureCommand {
     }
 }
 
-/// A connection to a server, all of whose tools are approved.
+/// A connection to a server with all of its tools approved.
 struct FixtureClient {
     client: Arc<McpClient>,
 }
 
-/// What came of a call.
+/// The result of a call.
 struct FixtureCallResult {
     result: ToolResult,
-    /// What the server said of its progress, in order.
+    /// The progress notifications, in order.
     progress: Vec<Value>,
 }
 
@@ -63,7 +63,7 @@ impl FixtureClient {
         Ok(Self { client: client.map_err(|error: McpError| failed(error))? })
     }
 
-    /// Calls a tool by the server's own name for it, as an agent does.
+    /// Calls a tool by the server's own name, through the same path as an agent.
     async fn call(&self, tool: &str, arguments: &Value) -> Result<FixtureCallResult, Report> {
         let (listing, mut tools) = (self.client.listing(), ToolBox::new());
         let unknown = || Report::new(ErrorKind::Run, format!("the server has no tool `{}`", tool.escape_debug()));
@@ -79,7 +79,7 @@ impl FixtureClient {
                 told.lock().unwrap_or_else(PoisonError::into_inner).push(report);
             }
         }));
-        // Progress is told only where somebody watches.
+        // Progress is reported only while somebody observes.
         let _watching = events.observe();
         let run = RunCx::new("fixture").with_events(events.clone());
         let cx = ToolCx { run, chat: ChatSnapshot::default(), tools: tools.specs(), begin: Default::default() };
@@ -90,12 +90,12 @@ impl FixtureClient {
     }
 }
 
-/// Says the same to every question, and remembers what was asked.
+/// Answers every request in the same way, and records the requests.
 #[derive(Default)]
 struct FixtureResponder {
-    /// What a model replies; the same words again if nothing is said.
+    /// The reply to sampling requests.
     reply: String,
-    /// What a form is filled in with beside its defaults; none declines it.
+    /// Values for forms, besides their defaults; `None` declines forms.
     form: Option<serde_json::Map<String, Value>>,
     asked: Mutex<Vec<Value>>,
 }
@@ -105,7 +105,7 @@ impl FixtureResponder {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).push(question);
     }
 
-    /// What was asked since this was last called.
+    /// Returns the requests since the last call.
     fn asked(&self) -> Vec<Value> {
         std::mem::take(&mut self.asked.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -1,4 +1,4 @@
-//! The client's side of the scenarios of the official conformance suite.
+//! The client's part in scenarios of the official conformance suite.
 
 use std::{env, sync::Arc};
 
@@ -18,7 +18,7 @@ use crate::{
     mcp::{McpClientFeatures, McpHttpTarget, McpTarget, ProtocolRevisions, ServerConfig},
 };
 
-/// What the suite says of a scenario beside its name.
+/// The context that the suite gives for a scenario.
 #[derive(Default, Deserialize)]
 struct ScenarioContext {
     #[serde(default, rename = "toolCalls")]
@@ -34,7 +34,7 @@ struct ScenarioCall {
     arguments: Value,
 }
 
-/// Plays one scenario: the server's tools are listed, and called unless it is about the list alone.
+/// Plays one scenario: lists the server's tools and calls them, unless the scenario covers only the list.
 pub fn play(url: Url) -> Result<(), Report> {
     let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
     let scenario = variable("MCP_CONFORMANCE_SCENARIO").ok_or_else(|| {
@@ -52,14 +52,14 @@ pub fn play(url: Url) -> Result<(), Report> {
     let mut server = ServerConfig::new("suite", McpTarget::Http(http));
     server.revisions = match revision.as_deref() {
         None => ProtocolRevisions::Any,
-        // They are dates.
+        // Revisions are dates, so they compare as text.
         Some(revision) if revision >= "2026-07-28" => ProtocolRevisions::Stateless,
         Some(_) => ProtocolRevisions::Handshake,
     };
     runtime()?.block_on(async {
         let peer = FixtureClient::connect(server, asking()).await?;
         let calls = calls(&scenario, context.calls, &peer)?;
-        // All at once: what one of them is asked must not reach another.
+        // All calls run concurrently: a request within one of them must not reach another.
         let called = calls.iter().map(|call| peer.call(&call.name, &call.arguments));
         let called = futures_util::future::join_all(called).await;
         peer.client.close().await;
@@ -74,7 +74,7 @@ pub fn play(url: Url) -> Result<(), Report> {
     })
 }
 
-/// Whoever is asked says yes, and leaves forms as they are.
+/// Returns features that accept every request and leave forms at their defaults.
 fn asking() -> McpClientFeatures {
     let answers =
         Arc::new(FixtureResponder { reply: "Yes.".into(), form: Some(Map::new()), ..FixtureResponder::default() });
@@ -82,7 +82,7 @@ fn asking() -> McpClientFeatures {
     McpClientFeatures { sampler: Some(answers.clone()), elicitor: Some(answers), roots: Some(roots.subscribe()) }
 }
 
-/// The calls of a scenario: those that it names, or one of each tool.
+/// Returns the calls of a scenario: those that it names, or one of each tool.
 fn calls(scenario: &str, named: Vec<ScenarioCall>, peer: &FixtureClient) -> Result<Vec<ScenarioCall>, Report> {
     let listing = peer.client.listing();
     let schema_of = |name: &str| {
@@ -90,7 +90,7 @@ fn calls(scenario: &str, named: Vec<ScenarioCall>, peer: &FixtureClient) -> Resu
         serde_json::from_str::<Value>(tool.spec.input_schema.get()).map_err(failed)
     };
     match scenario {
-        // Its server answers no calls.
+        // The server of this scenario answers no calls.
         "json-schema-ref-no-deref" => Ok(Vec::new()),
         "json-schema-2020-12-preservation" => {
             let schema = schema_of("json_schema_2020_12_tool")?;
@@ -104,7 +104,7 @@ fn calls(scenario: &str, named: Vec<ScenarioCall>, peer: &FixtureClient) -> Resu
     }
 }
 
-/// Arguments that this schema takes: something of its type for each field that it requires.
+/// Returns arguments that match a schema: a value of the right type for each required field.
 fn made_up(schema: &Value) -> Value {
     let required = schema["required"].as_array().map(Vec::as_slice).unwrap_or_default();
     let fields = required.iter().filter_map(Value::as_str).map(|name| {

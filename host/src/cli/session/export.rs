@@ -70,7 +70,7 @@ impl SessionExportArgs {
                 if path.symlink_metadata().is_ok_and(|there| !there.is_file()) {
                     return Err(failed("something else than a file stands there".into()));
                 }
-                // The folder of a bare name is the current one.
+                // Makes the path absolute, as a bare name has no parent folder.
                 let written = std::path::absolute(path).and_then(|path| files::replace(&path, text.as_bytes()));
                 written.map_err(|error| failed(without_number(&error.to_string())))?;
                 tell(&format!("wrote {shown}\n"));
@@ -80,7 +80,7 @@ impl SessionExportArgs {
     }
 }
 
-/// A session as one JSON value.
+/// Returns a session as one JSON value.
 pub fn document(read: &LoadedTranscript) -> Value {
     let runs: Vec<_> = read.transcript.runs().map(run).collect();
     json!({ "session": facts(&read.id, &read.header), "runs": runs, "agents": used(read.transcript.ledger()) })
@@ -111,7 +111,7 @@ fn said(said: &TranscriptMessage) -> Value {
     json!({ "sender": sender, "role": role, "parts": parts, "note": said.note, "edited": said.edited })
 }
 
-/// Each call with its result, which may not stand in the conversation yet, and the runs that worked for it.
+/// Returns each call with its result, which may not be in the conversation yet, and with the runs that worked for it.
 fn calls(run: &RunTranscript) -> Vec<Value> {
     let results = run.results();
     let mut below: HashMap<&str, Vec<u64>> = HashMap::new();

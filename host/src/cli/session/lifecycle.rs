@@ -1,4 +1,4 @@
-//! Sessions that are copied, and those that go.
+//! Copies and removes sessions.
 
 use std::{path::Path, time::Duration};
 
@@ -75,7 +75,7 @@ pub struct SessionRmArgs {
 impl SessionRmArgs {
     pub fn execute(&self) -> Result<u8, Report> {
         let store = self.project.store()?;
-        // A slip of the pen in one of them, and all of them stay.
+        // All names are resolved first: a mistake in one keeps all sessions.
         let mut ids = self.ids.iter().map(|given| named(&store, given)).collect::<Result<Vec<_>, _>>()?;
         ids.sort_unstable();
         ids.dedup();
@@ -160,7 +160,7 @@ impl SessionPruneArgs {
         }
         let mut code = 0;
         for (id, report) in failed {
-            // Nobody has asked for what a crash left to go.
+            // Names that begin with a dot are remains of a crash, which the user did not ask to remove.
             if id.starts_with('.') {
                 warn(&report.to_string());
             } else {
@@ -180,7 +180,7 @@ fn rows(removed: &[(String, u64)]) -> Vec<serde_json::Value> {
     removed.iter().map(|(id, bytes)| json!({ "id": id, "bytes": bytes })).collect()
 }
 
-/// What went, or would go, and what that frees.
+/// Describes what was or would be removed, and the bytes that this frees.
 fn told(removed: &[(String, u64)], freed: u64, dry_run: bool) -> String {
     let (goes, frees) = if dry_run { ("would remove", "would free") } else { ("removed", "freed") };
     let mut lines: Vec<_> =
@@ -190,12 +190,12 @@ fn told(removed: &[(String, u64)], freed: u64, dry_run: bool) -> String {
     lines.join("\n")
 }
 
-/// A length of time as a person writes it.
+/// Parses an age such as 30d.
 fn age(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text).map_err(|_| "write a number and its unit, such as 30d or 12h".into())
 }
 
-/// A number of bytes as a person writes it: whole, with a unit or without.
+/// Parses a whole number of bytes, with or without a unit.
 fn bytes(text: &str) -> Result<u64, String> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at(digits);

@@ -183,7 +183,7 @@ impl SessionSearchArgs {
     }
 }
 
-/// What a search left out, with the first reason.
+/// Describes the sessions that a search left out, with the first reason.
 fn told(left_out: &[(String, Report)]) -> String {
     let shown = limits::SESSIONS_LEFT_OUT_SHOWN;
     let mut names: Vec<_> = left_out.iter().take(shown).map(|(id, _)| name(id)).collect();
@@ -195,9 +195,9 @@ fn told(left_out: &[(String, Report)]) -> String {
     format!("{sessions} could not be read, or only in part: {}\n{why}", names.join(", "))
 }
 
-/// The excerpt with marks around the first place that has the text, in whatever case.
+/// Marks the first match in an excerpt, ignoring case.
 fn marked(excerpt: &str, text: &str) -> String {
-    // White space was made one blank in the excerpt.
+    // The excerpt has single blanks in place of white space.
     let wanted = text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
     let place = excerpt.char_indices().find_map(|(start, _)| {
         let mut small = String::new();

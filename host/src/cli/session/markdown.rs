@@ -1,4 +1,4 @@
-//! A session as Markdown. What was said stands in quotes and fences that it cannot end.
+//! Formats a session as Markdown. Text of others stands in quotes and fences that it cannot end.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use crate::{
     session::{RunTranscript, SessionHeader},
 };
 
-/// The whole session.
+/// Returns the document of a session.
 pub fn of(read: &LoadedTranscript) -> String {
     let LoadedTranscript { id, header, transcript, .. } = read;
     let mut text = front_matter(id, header);
@@ -30,14 +30,14 @@ pub fn of(read: &LoadedTranscript) -> String {
             text.push_str(&format!("| {agent} | {completions} | {tokens} | {cost} |\n"));
         }
     }
-    // Whoever opens the file may do so in a terminal.
+    // The document may be shown in a terminal.
     escaped(&text)
 }
 
-/// The facts, as YAML between two lines.
+/// Returns the facts of a session as YAML front matter.
 fn front_matter(id: &str, header: &SessionHeader) -> String {
     let SessionHeader { created, host, agent, model, title, forked_from, follows, parts, .. } = header;
-    // JSON's texts are YAML's.
+    // JSON strings are valid YAML.
     let quoted = |text: &str| json_line(&text);
     let mut lines = vec![
         format!("session: {}", quoted(id)),
@@ -95,7 +95,7 @@ fn add_part(text: &mut String, part: &Part, run: &RunTranscript, results: &HashM
         Part::Media(what) => text.push_str(&format!("\n[{}]\n", plain(&media(what)))),
         Part::Other(opaque) => text.push_str(&format!("\n[{}]\n", plain(&opaque.kind))),
         Part::ToolCall(call) => add_call(text, call, run, results.get(&*call.id).copied()),
-        // It stands with its call.
+        // A result is shown with its call.
         Part::ToolResult(_) => {}
     }
 }
@@ -125,7 +125,7 @@ fn add_call(text: &mut String, call: &ToolCall, run: &RunTranscript, result: Opt
     }
 }
 
-/// What others named, as a part of a line of ours.
+/// Escapes a name given by others, as a part of a line.
 fn plain(text: &str) -> String {
     let mut plain = String::new();
     for c in name(text).chars() {
@@ -137,26 +137,26 @@ fn plain(text: &str) -> String {
     plain
 }
 
-/// The same as code.
+/// Formats a name given by others as inline code.
 fn code(text: &str) -> String {
     let (text, ticks) = (name(text), "`".repeat(longest_run(text) + 1));
-    // A blank on both sides is not shown, and keeps ticks apart.
+    // One blank on each side is not rendered, and separates the text from the ticks.
     if ticks.len() > 1 { format!("{ticks} {text} {ticks}") } else { format!("`{text}`") }
 }
 
-/// A text as a quote: whatever it begins ends with it.
+/// Formats a text as a quote, which ends everything that begins in it.
 fn quote(text: &str) -> String {
     let lines = text.trim_end().lines().map(|line| format!("> {line}"));
     format!("\n{}\n", lines.collect::<Vec<_>>().join("\n").replace("> \n", ">\n"))
 }
 
-/// A text in a fence that is longer than any in it.
+/// Formats a text in a fence that is longer than any run of backticks in it.
 fn fenced(language: &str, text: &str) -> String {
     let fence = "`".repeat((longest_run(text) + 1).max(3));
     format!("\n{fence}{language}\n{}\n{fence}\n", text.trim_end_matches('\n'))
 }
 
-/// The most backticks that stand side by side.
+/// Returns the length of the longest run of backticks.
 fn longest_run(text: &str) -> usize {
     text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
 }

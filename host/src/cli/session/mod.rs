@@ -1,4 +1,4 @@
-//! Sessions: what there is, what was said in them, and what may go.
+//! The subcommand `session`: resuming, reading and removing sessions.
 
 mod export;
 mod lifecycle;
@@ -52,7 +52,7 @@ impl SessionCommand {
             Self::List(list) => (list.execute(), list.output),
             Self::Show(show) => (show.execute(), show.output),
             Self::Search(search) => (search.execute(), search.output),
-            // A failed export is no document in any format.
+            // No format of `export` has a document for a failure.
             Self::Export(export) => (export.execute(), CliOutputFormat::Text),
             Self::Undo(undo) => (undo.execute(), CliOutputFormat::Text),
             Self::Fork(fork) => (fork.execute(), fork.output),
@@ -77,8 +77,8 @@ struct SessionProjectArgs {
 }
 
 impl SessionProjectArgs {
-    /// The store with a session that is named; `last` is the newest of this folder and of what was begun here with another
-    /// folder's config.
+    /// Returns the store of a named session. `last` is the newest of this folder and of the sessions that were begun here
+    /// with another folder's config.
     fn store_with(&self, given: &str) -> Result<SessionStore, Report> {
         if self.config.is_some() {
             return self.store();
@@ -90,7 +90,7 @@ impl SessionProjectArgs {
         Ok(store)
     }
 
-    /// Says in which folder no session is, and where others are that were begun here.
+    /// Prints that a folder has no session, and the other folders with sessions that were begun here.
     fn tell_none(&self, store: &SessionStore) {
         tell(&format!("there is no session in {}; {BEGIN}\n", name(&store.folder().display().to_string())));
         if self.config.is_none() {
@@ -108,17 +108,17 @@ impl SessionProjectArgs {
         let sessions = |root: &Path| Ok(app::sessions(root, trust::own_key()));
         let Some(path) = super::config_path(self.config.clone()) else { return sessions(Path::new(".")) };
         match Config::root_of(&path) {
-            // Sessions can be looked at whatever is wrong with the config.
+            // Sessions can be read whatever is wrong with the config.
             Ok(root) if path.is_file() => sessions(&root),
             _ => sessions(&Config::read(&path)?.root),
         }
     }
 }
 
-/// How one begins a session, for whoever has none.
+/// Hint on how to begin a session.
 const BEGIN: &str = "`shelly-host run` begins one";
 
-/// The full name of a session that a person names; `last` is the newest.
+/// Returns the full name of a session from its name, the beginning of its name, or `last` for the newest.
 pub fn named(store: &SessionStore, given: &str) -> Result<String, Report> {
     if given == "last" {
         let some = store.list(limits::NAMES_SHOWN).map_err(|error| error.report())?;
@@ -148,17 +148,17 @@ pub fn named(store: &SessionStore, given: &str) -> Result<String, Report> {
     })
 }
 
-/// A session as it was read.
+/// A session that was read.
 struct LoadedTranscript {
     id: String,
     header: SessionHeader,
     transcript: Transcript,
-    /// Where it could not be read on, if that is so.
+    /// The damage at which reading stopped, if there is any.
     damage: Option<Report>,
 }
 
 impl LoadedTranscript {
-    /// Itself, if all of it could be read.
+    /// Returns the session if all of it could be read.
     fn whole(self) -> Result<Self, Report> {
         match self.damage {
             None => Ok(self),
@@ -167,7 +167,7 @@ impl LoadedTranscript {
     }
 }
 
-/// Reads a session as far as it can be read, and tells what was left out.
+/// Reads a session as far as possible, and warns of what was left out.
 fn read(store: &SessionStore, given: &str) -> Result<LoadedTranscript, Report> {
     let id = named(store, given)?;
     let mut journal = store.read(&id).map_err(|error| error.report())?;
@@ -182,7 +182,7 @@ fn read(store: &SessionStore, given: &str) -> Result<LoadedTranscript, Report> {
     Ok(LoadedTranscript { header: journal.header().clone(), id, transcript, damage })
 }
 
-/// What can be done about a journal that cannot be read on: whatever stands before can be copied.
+/// Reports damage in a journal, and how to copy the part before it.
 fn damaged(id: &str, error: &SessionError) -> Report {
     let report = error.report();
     match error {
@@ -194,7 +194,7 @@ fn damaged(id: &str, error: &SessionError) -> Report {
     }
 }
 
-/// The facts of a session as JSON.
+/// Returns the facts of a session as JSON.
 fn facts(id: &str, header: &SessionHeader) -> Value {
     let SessionHeader { created, host, agent, model, title, forked_from, follows, parts, options, .. } = header;
     json!({
@@ -211,7 +211,7 @@ fn facts(id: &str, header: &SessionHeader) -> Value {
     })
 }
 
-/// A time as RFC 3339; none for one that cannot be written so.
+/// Formats a time as RFC 3339; `None` if that is not possible.
 fn date(time: SystemTime) -> Option<String> {
     time.duration_since(SystemTime::UNIX_EPOCH).ok()?;
     let mut text = String::new();
@@ -219,18 +219,18 @@ fn date(time: SystemTime) -> Option<String> {
     Some(text)
 }
 
-/// The time that a journal gives in milliseconds since 1970.
+/// Converts the milliseconds since 1970 in a journal to a time.
 fn instant(t: u64) -> SystemTime {
     SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(t)).unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
-/// A time for people, to the second; all of them are UTC.
+/// Formats a time in UTC for people, to the second.
 fn when(time: SystemTime) -> String {
     let date = date(time).and_then(|date| Some(date.get(..19)?.replace('T', " ")));
     date.unwrap_or_else(|| "unknown".into())
 }
 
-/// How long ago that was.
+/// Formats the time that has passed since `time`.
 fn ago(time: SystemTime, now: SystemTime) -> String {
     let seconds = now.duration_since(time).unwrap_or_default().as_secs();
     match seconds {
@@ -241,7 +241,7 @@ fn ago(time: SystemTime, now: SystemTime) -> String {
     }
 }
 
-/// Rows of cells, each column as wide as its widest cell.
+/// Formats rows of cells, each column as wide as its widest cell.
 fn table<const N: usize>(rows: &[[String; N]]) -> String {
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: [usize; N] = std::array::from_fn(width);

@@ -60,7 +60,7 @@ impl SessionShowArgs {
     }
 }
 
-/// All that is shown of a session.
+/// Formats a session as text.
 fn page(read: &LoadedTranscript, full: bool) -> String {
     let LoadedTranscript { id, header, transcript, .. } = read;
     let mut page = TranscriptPage { text: facts(id, header), transcript, full };
@@ -73,7 +73,7 @@ fn page(read: &LoadedTranscript, full: bool) -> String {
     page.text
 }
 
-/// What stands above the conversation.
+/// Formats the facts of a session.
 fn facts(id: &str, header: &SessionHeader) -> String {
     let SessionHeader { created, host, agent, model, title, forked_from, follows, parts, options, .. } = header;
     let mut text = String::new();
@@ -100,7 +100,7 @@ fn facts(id: &str, header: &SessionHeader) -> String {
     text
 }
 
-/// How a run ended, in a few words.
+/// Describes the end of a run in a few words.
 pub fn outcome(ended: &RecordedRunEnd) -> String {
     match ended {
         RecordedRunEnd::Answered { .. } => "ended with an answer".into(),
@@ -119,7 +119,7 @@ pub fn outcome(ended: &RecordedRunEnd) -> String {
     }
 }
 
-/// What is known of media without their bytes.
+/// Describes media without their bytes.
 pub fn media(media: &Media) -> String {
     let about = match &media.source {
         MediaData::Bytes(bytes) => size(bytes.len() as u64),
@@ -129,7 +129,7 @@ pub fn media(media: &Media) -> String {
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-/// Who said a message, and what is to be known of it.
+/// Returns the sender of a message, and its marks.
 pub fn speaker(message: &Message, note: bool, edited: bool) -> String {
     let role = match message.role {
         Role::System => "system",
@@ -143,7 +143,7 @@ pub fn speaker(message: &Message, note: bool, edited: bool) -> String {
     if marks.is_empty() { who } else { format!("{who} ({})", marks.join(", ")) }
 }
 
-/// The model of a run, behind whose run it is. A team has none.
+/// Returns the model of a run for a line that names the run; empty for a team, which has none.
 fn on_model(model: &str) -> String {
     if model.is_empty() { String::new() } else { format!(" on {}", name(model)) }
 }
@@ -175,7 +175,7 @@ impl TranscriptPage<'_> {
             self.line(deep, &format!("{}, not read", speaker(message, message.is_note(), false)));
             message.parts.iter().for_each(|part| self.part(part, deep + 1));
         }
-        // Their calls stand in the conversation no more.
+        // The calls of these runs are no longer in the conversation.
         for child in children {
             self.child(child.1, deep + 1);
         }
@@ -275,7 +275,7 @@ impl TranscriptPage<'_> {
         self.text.push_str(&format!("\n{}\n", table(&rows)));
     }
 
-    /// What is not at its end.
+    /// Lists calls without a result and runs that have not ended.
     fn open(&mut self) {
         let mut lines = Vec::new();
         for run in self.transcript.runs() {
@@ -297,7 +297,7 @@ impl TranscriptPage<'_> {
         self.text.push_str(&format!("{}{line}\n", "  ".repeat(deep)));
     }
 
-    /// A text of others: no line of it begins where ours begin.
+    /// Adds a text of others, indented so that no line of it looks like one of the host.
     fn block(&mut self, deep: usize, text: &str) {
         for line in escaped(text.trim_end()).lines() {
             self.line(deep, line);

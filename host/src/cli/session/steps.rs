@@ -1,4 +1,4 @@
-//! The lines of a journal, one by one.
+//! Lists the lines of a session's journal.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -15,7 +15,7 @@ use crate::{
     session::{JournalLine, JournalLineContent, SessionStore},
 };
 
-/// Prints the lines of a session's journal: the number is what a fork is cut at.
+/// Prints the lines of a session's journal with their numbers, which `session fork --at` takes.
 pub fn show(store: &SessionStore, given: &str, output: CliOutputFormat) -> Result<u8, Report> {
     let id = named(store, given)?;
     let mut journal = store.read(&id).map_err(|error| error.report())?;
@@ -55,10 +55,10 @@ struct SessionStepRow {
     n: u64,
     time: Option<String>,
     run: u64,
-    /// Of the run; none for the session itself.
+    /// The instance of the run; `None` for the session itself.
     instance: Option<Arc<str>>,
     kind: &'static str,
-    /// On one line, and safe to show.
+    /// Text on one line that is safe to show.
     summary: String,
 }
 
@@ -92,7 +92,7 @@ impl SessionStepRow {
     }
 }
 
-/// The kind of a record, as the journal has it, and what it says in one line.
+/// Returns the kind of a record, as the journal has it, and its content on one line.
 fn summary(record: &JournalRecord) -> (&'static str, String) {
     let short = |text: &str| one_line(text, limits::SESSION_STEP_CHARS);
     match record {
@@ -162,12 +162,12 @@ fn summary(record: &JournalRecord) -> (&'static str, String) {
     }
 }
 
-/// What came into a conversation, in one line.
+/// Returns what was added to a conversation, on one line.
 fn changed(changes: &[ChatChange]) -> String {
     let added = changes.iter().filter_map(|change| match change {
         ChatChange::Added(written) => Some(&*written.message),
         ChatChange::Waits(message) => Some(&**message),
-        // What a call came to was told when it ended.
+        // The result of a call was shown when the call ended.
         ChatChange::Answered { .. }
         | ChatChange::Replaced { .. }
         | ChatChange::Prompted { .. }
@@ -178,7 +178,7 @@ fn changed(changes: &[ChatChange]) -> String {
     format!("{edits}{}", said(added))
 }
 
-/// What messages say, in one line: nothing or `: …`.
+/// Returns the texts of messages on one line: empty, or `: …`.
 fn said<'a>(messages: impl IntoIterator<Item = &'a Message>) -> String {
     let mut words = Vec::new();
     for message in messages {

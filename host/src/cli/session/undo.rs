@@ -1,4 +1,4 @@
-//! What a session changed in files, taken back.
+//! Undoes file changes of a session.
 
 use clap::Args;
 
@@ -69,7 +69,7 @@ impl SessionUndoArgs {
         Ok(0)
     }
 
-    /// Shows what would be done, and asks.
+    /// Shows the changes and asks for consent.
     fn consented(&self, change: &UndoableChange) -> Result<(), Report> {
         let refused = |cause: String| Report::new(ErrorKind::Run, "nothing was undone").cause(cause);
         let shown = change

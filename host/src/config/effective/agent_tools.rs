@@ -1,4 +1,4 @@
-//! Agents that are tools, as it holds.
+//! The effective settings of agents that are tools.
 
 use super::{
     super::{AgentToolUse, Config},

@@ -1,9 +1,9 @@
-//! The bounds of the house.
+//! The limits of the host that no key changes.
 
 use super::super::effective_setting::{EffectiveSetting, is, map, shown};
 use crate::limits;
 
-/// Those that no key changes, and the times that hold where `limits` names none.
+/// Shows the fixed limits, and the times that apply if `limits` sets none.
 pub(super) fn house() -> EffectiveSetting {
     map([
         ("max_iterations", is(&limits::MAX_ITERATIONS_CEILING).noted("what 0 stands for")),

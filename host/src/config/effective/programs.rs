@@ -1,4 +1,4 @@
-//! Programs as they hold.
+//! The effective settings of programs.
 
 use indexmap::IndexMap;
 

@@ -1,4 +1,4 @@
-//! MCP servers as they hold.
+//! The effective settings of MCP servers.
 
 use indexmap::IndexMap;
 

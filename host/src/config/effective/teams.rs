@@ -1,4 +1,4 @@
-//! Teams.
+//! The effective settings of teams.
 
 use super::{
     AgentRuntimeInfo, PluginRuntimeInfo, budget_setting, delegable_setting, grant_setting, model_setting, one_step,
@@ -28,7 +28,7 @@ pub(super) fn team(team: &TeamConfig, config: &Config, known: &AgentRuntimeInfo)
         middleware,
         ceiling,
         delegable,
-        // A team has none of these. How many of it work at once would be in vain: while its members work, it waits.
+        // A team has none of these. A `max_concurrency` would have no effect: a team waits while its members work.
         max_concurrency: _,
         toolboxes: _,
         skills: _,
@@ -36,13 +36,13 @@ pub(super) fn team(team: &TeamConfig, config: &Config, known: &AgentRuntimeInfo)
         agent_tools: _,
         effects: _,
         options: _,
-        // Shown with what it is.
+        // `coordinator` is shown below.
         coordinator: _,
         list: _,
     } = own;
     let mut plugins = known.plugins.iter();
     let middleware = list(middleware.iter().map(|step| one_step(step, &mut plugins, config)));
-    // Where the host's own coordinator decides, it says that itself.
+    // A coordinator of the host shows this itself.
     let hands_over = team.own_coordinator().is_none();
     let hand_over = ("hand_over", is(hand_over).noted_if(hand_over.is_none(), "members do not"));
     let first = [

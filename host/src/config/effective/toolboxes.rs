@@ -1,4 +1,4 @@
-//! The toolboxes of an agent.
+//! The effective settings of an agent's toolboxes.
 
 use super::{AgentRuntimeInfo, plugin_keys};
 use crate::config::{

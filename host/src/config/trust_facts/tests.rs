@@ -64,7 +64,7 @@ fn what_is_sent_to_a_server_and_on_which_way_is_told() {
             "kind: grok, api_key_command: [pass, show, x]",
             vec![&xai, "the model `m` runs `pass show x` and sends what it prints to `https://api.x.ai/v1`"],
         ),
-        // The usual key goes to the vendor alone.
+        // The usual key is sent only to the vendor.
         ("kind: grok, base_url: 'http://a.example'", vec![&at("http://a.example")]),
         ("kind: ollama", vec![&at("http://127.0.0.1:11434/v1")]),
         (
@@ -225,7 +225,7 @@ agents:
         assert!(WAY_OUT.contains(from), "{from}");
         assert_ne!(lines(&WAY_OUT.replacen(from, to, 1)), all, "{from}");
     }
-    // A ceiling takes away from what is told.
+    // A ceiling narrows the facts.
     let bounded = "    use: {http: ['https://a.github.com'], credentials: [hub]}\n    plugins:";
     let bounded = lines(&WAY_OUT.replace("    plugins:", bounded));
     let bounded: Vec<_> = bounded.into_iter().filter(|line| line.contains("`fetch` may")).collect();
@@ -383,7 +383,7 @@ fn programs_and_who_runs_them_are_told() {
             r#"the program `fmt` is `"./tools/my fmt"`, run outside the sandbox in `/nowhere`, with the arguments `[]`"#,
         ]
     );
-    // Whatever changes of one changes a line, however long its lists are.
+    // Any change of a program changes a line, however long its lists are.
     let long = |last: &str| {
         let word = "x".repeat(400);
         lines(&format!("programs: {{p: {{args: [[{word}, {last}]]}}}}"))

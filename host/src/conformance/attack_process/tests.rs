@@ -1,7 +1,7 @@
 use super::*;
 use crate::conformance::{AttackSuite, attack::AttackSource};
 
-/// A host of another make: this script of the shell, which finds the attack's folder in `$1`.
+/// Returns a host that is this shell script, which gets the attack's folder as `$1`.
 fn program(script: &str) -> HostProgram {
     HostProgram { path: "/bin/sh".into(), arguments: ["-c", script, "sh"].map(OsString::from).to_vec() }
 }
@@ -25,14 +25,14 @@ async fn a_host_that_holds_is_measured() {
 
 #[tokio::test]
 async fn a_bomb_ends_its_attack_alone() {
-    // In a process that the host itself has started.
+    // The memory grows in a child process of the host.
     let grows = format!("{IDLE}; sh -c 'x=aaaaaaaaaaaaaaaa; while :; do x=$x$x; done'; sleep 60");
     for (script, host, says) in [
         (&format!("{IDLE}; sleep 60")[..], "{ seconds = 1 }", "the host took more than 1s"),
         (&format!("{IDLE}; sleep 0.2; kill -ABRT $$"), "{}", "the host's process died: signal: 6"),
         (&format!("{IDLE}; echo out of memory >&2; exit 3"), "{}", "exit status: 3: out of memory"),
         (&grows, "{ mebibytes = 64 }", "the host grew by more than 64 MiB"),
-        // More than is read of it.
+        // More output than is read.
         (
             &format!("{IDLE}; head -c 300000 /dev/zero; {HELD}; sleep 60"),
             "{ seconds = 1 }",

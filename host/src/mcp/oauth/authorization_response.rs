@@ -2,7 +2,7 @@ use url::{Position, Url};
 
 use super::{super::shown, OAuthError};
 
-/// What a login led back with.
+/// The query of the redirect at the end of a login.
 pub(super) struct AuthorizationResponse {
     pub code: String,
     pub state: String,
@@ -10,7 +10,7 @@ pub(super) struct AuthorizationResponse {
 }
 
 impl AuthorizationResponse {
-    /// Reads the address that a login led back to; `asked` is where it began.
+    /// Reads the address to which a login redirected; `asked` is the address at which it began.
     pub fn read(url: &Url, redirect: &Url, asked: &Url) -> Result<Self, OAuthError> {
         let denied = |why: &str| Err(OAuthError::Denied(format!("the login failed: {why}")));
         if url[..Position::AfterPath] != redirect[..Position::AfterPath] {

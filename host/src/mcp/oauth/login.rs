@@ -6,12 +6,12 @@ use super::{
 };
 use crate::error::Fault;
 
-/// Logs in at a server, whether or not there is a login: with its authorizer, or as this program itself.
+/// Logs in at a server, even if there is a login already: with the authorizer of its config, or as this program itself.
 ///
 /// # Errors
 ///
-/// [`McpError::Config`] for a server without logins, else [`McpError::Denied`] or [`McpError::Connect`]: nobody is logged in,
-/// and what was there before has stayed.
+/// [`McpError::Config`] for a server without logins, else [`McpError::Denied`] or [`McpError::Connect`]: the login failed,
+/// and the one before is unchanged.
 pub async fn login(config: &ServerConfig) -> Result<(), McpError> {
     let (name, server) = (&config.name, with_logins(config)?);
     let failed = |refusal: OAuthError| match refusal {
@@ -26,7 +26,7 @@ pub async fn login(config: &ServerConfig) -> Result<(), McpError> {
     keeper.anew(challenge.as_deref()).await.map_err(failed)
 }
 
-/// Forgets the login at a server; whether there was one. The authorization server is not told.
+/// Deletes the login at a server; returns `true` if there was one. The authorization server is not notified.
 ///
 /// # Errors
 ///

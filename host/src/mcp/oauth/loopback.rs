@@ -1,4 +1,4 @@
-//! Hears on this machine how a login in a browser went.
+//! An authorizer that receives the redirect of a browser on this machine.
 
 use std::{
     convert::Infallible,
@@ -23,7 +23,7 @@ use crate::{
     limits,
 };
 
-/// Shows a person the address of a login, and waits on this machine until the browser comes back from it.
+/// Shows a person the address of a login, and waits on this machine until the browser is redirected back.
 pub struct LoopbackAuthorizer {
     listener: TcpListener,
     redirect: Url,
@@ -37,11 +37,11 @@ impl fmt::Debug for LoopbackAuthorizer {
 }
 
 impl LoopbackAuthorizer {
-    /// Begins to listen on this port of this machine, 0: on whichever is free. `show` is given the address to go to.
+    /// Listens on this port of the loopback address; 0 picks a free one. `show` gets the address of the login.
     ///
     /// # Errors
     ///
-    /// [`Fault::Unavailable`] if nobody may listen there.
+    /// [`Fault::Unavailable`] if the port cannot be used.
     pub async fn bind(port: u16, show: impl Fn(&Url) + Send + Sync + 'static) -> Result<Self, Fault> {
         let unavailable = |why: &str| Fault::Unavailable {
             message: format!("the end of a login cannot be heard on port {port}: {}", without_number(why)),
@@ -64,7 +64,7 @@ impl Authorizer for LoopbackAuthorizer {
         let mark = mark_of(url).ok_or_else(|| Fault::invalid("the address of the login has no `state`"))?;
         let awaited = Arc::new(ExpectedRedirect { redirect: self.redirect.clone(), mark });
         let (came, mut back) = mpsc::channel(1);
-        // Dropped with this, and with it what is open.
+        // Dropped with this future; that closes the open connections.
         let mut connections = JoinSet::new();
         (self.show)(url);
         loop {
@@ -73,7 +73,7 @@ impl Authorizer for LoopbackAuthorizer {
                 Some(url) = back.recv() => return Ok(url),
                 _ = connections.join_next(), if !connections.is_empty() => {}
                 accepted = self.listener.accept(), if connections.len() < limits::OAUTH_CALLBACK_CONNECTIONS => {
-                    // One that is gone already is no matter.
+                    // A connection that failed to be accepted does not matter.
                     if let Ok((connection, _)) = accepted {
                         connections.spawn(serve(connection, Arc::clone(&awaited), came.clone()));
                     }
@@ -83,26 +83,26 @@ impl Authorizer for LoopbackAuthorizer {
     }
 }
 
-/// Where browsers come back to.
+/// The path of the redirect URL.
 const PATH: &str = "/callback";
 
-/// The mark by which a login is known from every other one.
+/// Returns the `state` parameter, which tells a login from every other.
 fn mark_of(url: &Url) -> Option<String> {
     url.query_pairs().find(|(name, _)| name == "state").map(|(_, mark)| mark.into_owned())
 }
 
-/// What is waited for.
+/// The redirect that is waited for.
 struct ExpectedRedirect {
     redirect: Url,
     mark: String,
 }
 
 impl ExpectedRedirect {
-    /// The end of the login, if this is it, and what the browser is shown.
+    /// Returns the response for the browser, and the redirect URL if this request ends the login.
     fn read(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> (StatusCode, &'static str, Option<Url>) {
         let here = self.redirect.host_str().zip(self.redirect.port()).map(|(host, port)| format!("{host}:{port}"));
         let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
-        // A page of somebody else's may have a name that leads here.
+        // Rejects a foreign page whose host name resolves to this machine (DNS rebinding).
         if host.is_none() || host != here.as_deref() || uri.path() != PATH {
             return (StatusCode::NOT_FOUND, "There is nothing here.", None);
         }
@@ -122,7 +122,7 @@ impl ExpectedRedirect {
     }
 }
 
-/// Answers whoever has connected, once.
+/// Answers one request of a connection.
 async fn serve(connection: TcpStream, awaited: Arc<ExpectedRedirect>, came: mpsc::Sender<Url>) {
     let end = OnceLock::new();
     let answer = |request: Request<Incoming>| {
@@ -136,15 +136,15 @@ async fn serve(connection: TcpStream, awaited: Arc<ExpectedRedirect>, came: mpsc
         .max_buf_size(limits::OAUTH_CALLBACK_BYTES)
         .keep_alive(false)
         .serve_connection(TokioIo::new(connection), service_fn(answer));
-    // One that breaks says nothing.
+    // A broken connection needs no handling.
     let _ = tokio::time::timeout(limits::OAUTH_CALLBACK_TIME, serving).await;
     if let Some(url) = end.into_inner() {
-        // The page has been sent. It is full if the browser came twice.
+        // Sent after the page. The channel is full if the browser came twice.
         let _ = came.try_send(url);
     }
 }
 
-/// A page with a text of ours: nothing of what came is in it.
+/// Returns a page with a fixed text: nothing of the request is in it.
 fn page(status: StatusCode, text: &'static str) -> Response<String> {
     let body = format!(
         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>shelly-host</title><p>{text}</p></html>\n"
@@ -172,7 +172,7 @@ mod tests {
         let mut connection = TcpStream::connect(("127.0.0.1", loopback.port().unwrap())).await.unwrap();
         connection.write_all(request.as_bytes()).await.unwrap();
         let mut said = String::new();
-        // It may be hung up on before it has read all.
+        // The server may hang up before it has read all.
         let _ = connection.read_to_string(&mut said).await;
         said
     }

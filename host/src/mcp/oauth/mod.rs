@@ -1,5 +1,5 @@
-//! Logins at servers on the web, by OAuth: the protocol's library is the state machine, everything that it sends goes through
-//! the house's own client, and tokens are kept where no project reaches.
+//! OAuth logins at remote servers. `rmcp` is the state machine; all of its requests go through this crate's HTTP client,
+//! and tokens are stored where no project can reach them.
 
 mod authorization_response;
 mod login;
@@ -27,58 +27,61 @@ use crate::{
     net::{Secret, is_readable_on_the_way},
 };
 
-/// Where in the log, at finer levels than warnings, the library of the protocol tells the codes that logins lead back with.
+/// The log target under which `rmcp` logs the authorization codes of logins, at levels finer than warnings.
 pub const LOG_OF_CODES: &str = "rmcp::transport::auth";
 
-/// How a server is told who asks, where it wants a login.
+/// The options of an OAuth login at a server.
 #[derive(Debug, Clone)]
 pub struct OAuthOptions {
-    /// Where tokens are kept.
+    /// The store of the tokens.
     pub store: TokenStore,
-    /// Who logs in.
+    /// The kind of login: a person's or the program's own.
     pub grant: OAuthGrantType,
-    /// The name under which this client is known to the authorization server; none: it makes itself known.
+    /// The client ID at the authorization server; `None`: the client identifies itself by `metadata_url` or registers
+    /// itself.
     pub client_id: Option<String>,
-    /// What proves that name, if it has to be proved.
+    /// The client secret, if the client has one.
     pub client_secret: Option<Secret>,
-    /// The authorization server that knows the client by that name; no other is told it. None: whichever the server names.
+    /// The issuer that knows `client_id`; no other authorization server is used. `None`: the one that the server names.
     pub issuer: Option<String>,
-    /// Where it is written what this client is (a client ID metadata document): its name with servers that look there.
+    /// The URL of the client ID metadata document, which serves as client ID at authorization servers that support it.
     pub metadata_url: Option<Url>,
-    /// The rights to ask for; none: those that the server says it wants.
+    /// The scopes to ask for; if empty, those that the server asks for.
     pub scopes: Vec<String>,
-    /// Networks in which authorization servers may be, beside everybody's Internet, and this machine if the server is there.
+    /// Further networks in which authorization servers may be. The public Internet is always allowed, and so is this
+    /// machine if the server is on it.
     pub networks: Vec<IpNet>,
-    /// Takes a person to a login; none: only what needs nobody is done.
+    /// Takes a person to a login; `None`: a login that needs a person fails.
     pub authorizer: Option<Arc<dyn Authorizer>>,
 }
 
-/// Who logs in.
+/// The kind of a login.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum OAuthGrantType {
-    /// A person, with a browser (an authorization code).
+    /// A person logs in with a browser (authorization code).
     #[default]
     Person,
-    /// This program itself, by its name and its secret (client credentials).
+    /// This program logs in with its client ID and secret (client credentials).
     Client,
 }
 
-/// Takes somebody to where logins are, and hears how that went.
+/// Takes a person to a login page, and waits for the result.
 #[async_trait]
 pub trait Authorizer: fmt::Debug + Send + Sync {
-    /// Where the login leads back to. It stays the same.
+    /// Returns the redirect URL, which never changes.
     fn redirect(&self) -> Url;
 
-    /// Takes somebody to this address, and waits until the login has led back: to the redirect, with what was added to it.
+    /// Takes a person to this address and waits for the end of the login. Returns the redirect URL with the query that the
+    /// authorization server added.
     ///
     /// # Errors
     ///
-    /// A [`Fault`] that says why nobody came back.
+    /// A [`Fault`] that says why the login was not completed.
     async fn authorize(&self, url: &Url) -> Result<Url, Fault>;
 }
 
 impl OAuthOptions {
-    /// Logins of a person with whatever a server says it wants.
+    /// Returns the options of a person's login with the scopes that the server wants.
     pub fn new(store: TokenStore) -> Self {
         Self {
             store,
@@ -93,7 +96,7 @@ impl OAuthOptions {
         }
     }
 
-    /// What is wrong with it for a server there.
+    /// Checks the options for a server at this URL; the error says what is wrong.
     pub(super) fn check(&self, server: &Url) -> Result<(), String> {
         if is_readable_on_the_way(server) {
             return Err("others could read its tokens on the way: logins need https".into());
@@ -126,13 +129,13 @@ impl OAuthOptions {
     }
 }
 
-/// Whether this can be the name of a right (RFC 6749, 3.3).
+/// Returns `true` if this can be the name of a scope (RFC 6749, 3.3).
 fn is_scope(name: &str) -> bool {
     (1..=limits::OAUTH_SCOPE_BYTES).contains(&name.len())
         && name.bytes().all(|byte| matches!(byte, 0x21 | 0x23..=0x5b | 0x5d..=0x7e))
 }
 
-/// Each of these rights once, in order, as many as may be asked for.
+/// Returns each of these scopes once, in order, at most as many as may be asked for.
 fn rights<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let mut rights = Vec::<String>::new();
     for name in names {

@@ -1,4 +1,4 @@
-//! The way of all requests of a login.
+//! The HTTP client of all requests of a login.
 
 use std::sync::{
     Mutex, OnceLock, PoisonError,
@@ -20,10 +20,10 @@ use crate::{
     net::{HttpClient, HttpRequest, HttpResponse, Retries, Secret, header_name, origin},
 };
 
-/// Sends what a login needs, and nothing to where it must not go: a server says where its authorization servers are, and
-/// those say where to send codes and secrets.
+/// Sends the requests of a login, and none to a forbidden address: a server names its authorization servers, and those name
+/// where codes and secrets are sent.
 pub(super) struct OAuthHttp {
-    /// What it is made of when first needed: few runs renew a token.
+    /// The base of `client`, which is built at its first use: few runs renew a token.
     of: HttpClient,
     client: OnceLock<Result<HttpClient, Fault>>,
     server: Url,
@@ -32,15 +32,15 @@ pub(super) struct OAuthHttp {
     failed: Mutex<Option<Fault>>,
 }
 
-/// What of an answer anybody has a use for.
+/// The response headers that are of use.
 const HEADERS: [HeaderName; 3] = [header::CONTENT_TYPE, header::LOCATION, header::WWW_AUTHENTICATE];
 
-/// What of an answer with tokens is handed on. What is left out, such as an ID token, is a secret too, and of no use here.
+/// The fields of a token response that are handed on. Other fields, such as an ID token, are secrets too, and of no use.
 const TOKEN_FIELDS: [&str; 8] =
     ["access_token", "token_type", "expires_in", "refresh_token", "scope", "error", "error_description", "error_uri"];
 
 impl OAuthHttp {
-    /// A way for the logins at this server. Authorization servers may be in these networks too.
+    /// Returns a client for the logins at this server. Authorization servers may also be in these networks.
     pub fn new(client: &HttpClient, server: &Url, networks: &[IpNet]) -> Self {
         let here = if is_here(server) { loopback().to_vec() } else { Vec::new() };
         let reaches = AllowedAddresses::public_and(networks.iter().copied().chain(here));
@@ -48,22 +48,22 @@ impl OAuthHttp {
         Self { of: client.clone(), client: OnceLock::new(), server: server.clone(), reaches, left, failed }
     }
 
-    /// Begins what is bounded by itself.
+    /// Resets the request budget and the last failure: a new operation begins.
     pub fn begin(&self) {
         self.left.store(limits::OAUTH_REQUESTS, Ordering::Relaxed);
         *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// Why the last request had no answer, or one that says nothing, if so.
+    /// Returns the failure of the last request: it got no response, or a server error; `None` if it succeeded.
     pub fn failed(&self) -> Option<Fault> {
         self.failed.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whether something may be sent there, or a person.
+    /// Checks an address to which a request or a person is about to be sent.
     ///
     /// # Errors
     ///
-    /// [`Fault::Denied`] if not.
+    /// [`Fault::Denied`] if it is not allowed.
     pub fn check(&self, url: &Url) -> Result<(), Fault> {
         let shown = shown(&url[..Position::AfterPath]);
         let denied = |why: &str| Err(Fault::Denied { message: format!("`{shown}` is not asked: {why}") });
@@ -85,7 +85,7 @@ impl OAuthHttp {
             Some(Host::Domain(name)) => !is_localhost(name) || is_loopback_too,
             None => false,
         };
-        // Where the server itself is, its user says.
+        // The user has configured the server's own host.
         if is_reached || url.host() == self.server.host() {
             Ok(())
         } else {
@@ -125,7 +125,8 @@ impl OAuthHttp {
             let answer = client.exchange_content(parts.method.clone(), &request, content).await?;
             match leads_on(&answer, redirect_policy) {
                 Some(location) => url = url.join(&location).map_err(|error| wrong(&error.to_string()))?,
-                // It is asked whether it wants a login; what else it says may be a stream without end.
+                // This request only probes whether the server wants a login. Its body is not read: it may be a stream
+                // without end.
                 None if url == self.server => {
                     return head(&answer).body(Vec::new()).map_err(|error| wrong(&error.to_string()));
                 }
@@ -154,7 +155,7 @@ impl OAuthHttpClient for OAuthHttp {
     }
 }
 
-/// Whether a URL is one of this machine.
+/// Returns `true` if the URL is one of this machine.
 fn is_here(url: &Url) -> bool {
     match url.host() {
         Some(Host::Ipv4(address)) => address.is_loopback(),
@@ -164,7 +165,7 @@ fn is_here(url: &Url) -> bool {
     }
 }
 
-/// Where it goes on with the same request. What turns it into another one is not followed.
+/// Returns the target of a redirect that keeps the method and the body. No other redirect is followed.
 fn leads_on(answer: &HttpResponse, policy: OAuthHttpRedirectPolicy) -> Option<String> {
     let is_same = matches!(answer.status(), StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
     let location = answer.headers().get(header::LOCATION).filter(|_| is_same)?;
@@ -175,7 +176,7 @@ fn is_of_tokens(method: &Method, kind: &str) -> bool {
     *method == Method::POST && kind.starts_with("application/x-www-form-urlencoded")
 }
 
-/// What an answer is, without its body.
+/// Returns a response's status and useful headers, without its body.
 fn head(answer: &HttpResponse) -> response::Builder {
     let mut response = Response::builder().status(answer.status());
     for name in &HEADERS {
@@ -205,18 +206,18 @@ async fn whole(answer: HttpResponse, origin: &str, is_of_tokens: bool) -> Result
     Ok(response)
 }
 
-/// Leaves of an answer with tokens what is of use, in the form in which it should have come.
+/// Removes the fields of a token response that are of no use, and normalizes the others.
 fn tidy(response: &mut Response<Vec<u8>>) {
     let Ok(mut answer) = serde_json::from_slice::<Map<String, Value>>(response.body()) else { return };
     answer.retain(|name, value| TOKEN_FIELDS.contains(&name.as_str()) && !value.is_null());
-    // Some say the seconds as a text, or with a fraction.
+    // Some servers give the seconds as a text, or with a fraction.
     if let Some(life) = answer.remove("expires_in") {
         let seconds = life.as_f64().or_else(|| life.as_str()?.trim().parse().ok());
         if let Some(seconds) = seconds.filter(|seconds: &f64| seconds.is_finite()) {
             answer.insert("expires_in".into(), Value::from(seconds.max(0.0) as u64));
         }
     }
-    // Some say that all is well, and then what is not.
+    // Some servers answer an error with a success status.
     if answer.contains_key("error") && !answer.contains_key("access_token") && response.status().is_success() {
         *response.status_mut() = StatusCode::BAD_REQUEST;
     }

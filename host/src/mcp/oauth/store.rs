@@ -1,4 +1,4 @@
-//! What is known of logins, between one run and the next.
+//! The store of logins, which outlives a run.
 
 use std::{
     collections::HashMap,
@@ -23,7 +23,7 @@ use crate::{
     net::Secret,
 };
 
-/// Where tokens are kept: in a folder, one file for each server, or as long as this process lives. Clones share them.
+/// A store of tokens: a folder with one file for each server, or the memory of this process. Clones share it.
 #[derive(Clone)]
 pub struct TokenStore(TokenStoreBackend);
 
@@ -48,24 +48,24 @@ impl fmt::Debug for TokenStore {
     }
 }
 
-/// What is known of the login at one server.
+/// The stored login at one server.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct StoredLogin {
-    /// For people who look into the file.
+    /// The server's URL, for people who read the file.
     pub server: String,
-    /// Which authorization server knows the client by this name.
+    /// The authorization server that knows the client as `client_id`.
     pub issuer: Option<String>,
     pub client_id: String,
     pub client_secret: Option<String>,
     pub access_token: Option<String>,
     pub refresh_token: Option<String>,
-    /// When the access token ends, and when it is to be renewed, in seconds since 1970.
+    /// The times, in seconds since 1970, at which the access token expires and at which it is renewed.
     pub expires_at: Option<u64>,
     pub renew_at: Option<u64>,
-    /// The rights that were asked for, or that were given where others were.
+    /// The granted scopes; the requested ones, if the server did not name them.
     pub scopes: Vec<String>,
-    /// Rights that were lacking.
+    /// Scopes that a request lacked.
     pub wanted: Vec<String>,
 }
 
@@ -76,25 +76,25 @@ impl fmt::Debug for StoredLogin {
 }
 
 impl StoredLogin {
-    /// The access token, if it need not be renewed yet.
+    /// Returns the access token unless it is due for renewal.
     pub fn token(&self) -> Option<Secret> {
         let is_fresh = self.renew_at.is_none_or(|renew_at| now() < renew_at);
         self.access_token.as_ref().filter(|_| is_fresh).map(Secret::new)
     }
 
-    /// Sets how long the access token lives from now on.
+    /// Sets the lifetime of the access token, from now on; with `None` it is not renewed before it is refused.
     pub fn lives(&mut self, seconds: Option<u64>) {
         let early = |life: u64| limits::OAUTH_EARLY.as_secs().min(life / 2);
         self.expires_at = seconds.map(|life| now().saturating_add(life));
         self.renew_at = seconds.map(|life| now().saturating_add(life - early(life)));
     }
 
-    /// Lets go of the tokens, not of the rest.
+    /// Deletes the tokens and keeps the rest.
     pub fn forget_tokens(&mut self) {
         (self.access_token, self.refresh_token, self.expires_at, self.renew_at) = (None, None, None, None);
     }
 
-    /// What nothing may show.
+    /// Returns the secrets, which no message may show.
     pub fn secrets(&self) -> Vec<Secret> {
         let all = [&self.access_token, &self.refresh_token, &self.client_secret];
         all.into_iter().flatten().map(Secret::new).collect()
@@ -105,18 +105,18 @@ fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
-/// Held by whoever renews the tokens of a server.
+/// Held while the tokens of a store are renewed.
 pub(super) struct TokenRenewalLock {
     _held: Box<dyn Send>,
 }
 
 impl TokenStore {
-    /// In this folder, which is made when something is kept first. Only its owner may look into it.
+    /// Returns a store in this folder, which is created, readable by its owner alone, when the first login is stored.
     pub fn in_folder(folder: impl Into<PathBuf>) -> Self {
         Self(TokenStoreBackend::Folder(folder.into()))
     }
 
-    /// In this process alone.
+    /// Returns a store in the memory of this process.
     pub fn in_memory() -> Self {
         Self(TokenStoreBackend::Memory(Arc::default()))
     }
@@ -154,7 +154,7 @@ impl TokenStore {
         }
     }
 
-    /// Forgets all that is known of the login at a server; whether there was something.
+    /// Deletes the login at a server; returns `true` if there was one.
     pub(super) async fn forget(&self, server: &Url) -> Result<bool, Fault> {
         match &self.0 {
             TokenStoreBackend::Folder(folder) => {
@@ -170,7 +170,7 @@ impl TokenStore {
         }
     }
 
-    /// Waits until nobody else, in whatever process, renews tokens of this store.
+    /// Waits until no other task or process renews tokens of this store.
     pub(super) async fn lock(&self) -> Result<TokenRenewalLock, Fault> {
         let until = Instant::now() + limits::OAUTH_LOCK_TIME;
         let late = |_| Fault::Unavailable {
@@ -213,7 +213,7 @@ fn read(folder: &Path, name: &str) -> Result<Option<StoredLogin>, Fault> {
         Err(FileReadError::Io(error)) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(unusable(&path, "be read", &error.to_string())),
     };
-    // Its message would quote what is there.
+    // Without the parser's message, which would quote the content.
     let kept = serde_json::from_str(&text).map_err(|error| {
         let place = format!("it is damaged, in line {}; delete it and log in again", error.line());
         unusable(&path, "be read", &place)

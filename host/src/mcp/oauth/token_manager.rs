@@ -1,4 +1,4 @@
-//! The login at one server: tokens for its requests, renewed before they end and when they are refused.
+//! The token manager of one server: it renews tokens before they expire and when they are refused.
 
 use std::{fmt, mem, sync::Arc};
 
@@ -27,7 +27,7 @@ use crate::{
     net::Secret,
 };
 
-/// The login at one server, for all requests of one connection.
+/// Manages the login at one server, for all requests of one connection.
 pub(in crate::mcp) struct TokenManager {
     name: Arc<str>,
     server: Url,
@@ -38,9 +38,9 @@ pub(in crate::mcp) struct TokenManager {
 
 #[derive(Default)]
 struct TokenManagerState {
-    /// None: it has not been looked for yet.
+    /// `None` before the store is read for the first time.
     kept: Option<StoredLogin>,
-    /// What this client has made itself known as, and where the login led back to.
+    /// The registered client, with its issuer and its redirect URL.
     registered: Option<(Option<String>, Url, OAuthClientConfig)>,
 }
 
@@ -50,12 +50,12 @@ impl fmt::Debug for TokenManager {
     }
 }
 
-/// Why there is no token.
+/// The reason why there is no token.
 #[derive(Debug)]
 pub(in crate::mcp) enum OAuthError {
-    /// Somebody has to do something about it: in these words.
+    /// A person must act; the text says how.
     Denied(String),
-    /// It may pass, or nobody knows.
+    /// A failure that may be transient, or whose cause is unknown.
     Fault(Fault),
 }
 
@@ -68,16 +68,16 @@ impl From<Fault> for OAuthError {
     }
 }
 
-/// How a server has refused a request.
+/// The way in which a server refused a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::mcp) enum OAuthChallenge {
-    /// It wants a token, or another one.
+    /// The server wants a token, or another one.
     Token,
-    /// It wants a token with more rights.
+    /// The server wants a token with more scopes.
     Rights,
 }
 
-/// What has been tried for one request: each thing once.
+/// Steps already tried for one request: each is tried once.
 #[derive(Debug, Default)]
 pub(in crate::mcp) struct OAuthAttempts {
     looked: bool,
@@ -86,7 +86,7 @@ pub(in crate::mcp) struct OAuthAttempts {
     asked_for_more: bool,
 }
 
-/// What a server says of who may authorize, and the state machine that has read it.
+/// The discovered metadata of an authorization server, and the state machine that read it.
 struct DiscoveredAuthServer {
     manager: AuthorizationManager,
     metadata: AuthorizationMetadata,
@@ -99,7 +99,7 @@ impl TokenManager {
         Self { name, server, oauth: oauth.clone(), way, state: Arc::default() }
     }
 
-    /// The token to send, if there is one.
+    /// Returns the token to send; `None` if there is no login.
     pub async fn token(self: &Arc<Self>) -> Result<Option<Secret>, OAuthError> {
         let mut state = Arc::clone(&self.state).lock_owned().await;
         if state.kept.is_none() {
@@ -113,7 +113,8 @@ impl TokenManager {
         }
     }
 
-    /// Another token for a request that was refused; `sent` is the one that it had, and `challenge` what the server said.
+    /// Returns another token for a request that was refused. `sent` is the token that the request had, `challenge` the
+    /// server's challenge.
     pub async fn another(
         self: &Arc<Self>,
         refused: OAuthChallenge,
@@ -123,7 +124,7 @@ impl TokenManager {
     ) -> Result<Secret, OAuthError> {
         let mut state = Arc::clone(&self.state).lock_owned().await;
         if !mem::replace(&mut tried.looked, true) {
-            // Another request, or another process, may have got one meanwhile.
+            // Another request or process may have got a new token meanwhile.
             let kept = state.kept.insert(self.read().await?);
             if let Some(token) = kept.token().filter(|token| Some(token) != sent) {
                 return Ok(token);
@@ -147,14 +148,14 @@ impl TokenManager {
         self.log_in(&mut state, refused, Some(challenge)).await
     }
 
-    /// Logs in whatever there is already. `challenge` is what the server said to a request without a token.
+    /// Logs in even if there is a login already. `challenge` is the server's challenge to a request without a token.
     pub async fn anew(&self, challenge: Option<&str>) -> Result<(), OAuthError> {
         let mut state = self.state.lock().await;
         state.kept = Some(self.read().await?);
         self.log_in(&mut state, OAuthChallenge::Token, challenge).await.map(drop)
     }
 
-    /// What is kept of this login; nothing of one with another client.
+    /// Reads the stored login. Of the login of another client, returns only the scopes that a request lacked.
     async fn read(&self) -> Result<StoredLogin, Fault> {
         let kept = self.oauth.store.read(&self.server).await?.unwrap_or_default();
         match &self.oauth.client_id {
@@ -169,8 +170,8 @@ impl TokenManager {
         Ok(())
     }
 
-    /// Renews the token, in a task of its own: if whoever waits for it went away in the middle, what the server has given in
-    /// place of what it has taken would be lost. It ends within the time of its requests.
+    /// Renews the token in a task of its own: if the caller were cancelled in the middle, the new refresh token would be
+    /// lost after the server had revoked the old one. The task ends within the time of its requests.
     async fn renewed(
         self: &Arc<Self>,
         mut state: OwnedMutexGuard<TokenManagerState>,
@@ -184,7 +185,7 @@ impl TokenManager {
         renewing.await.map_err(|_| Fault::other("the token was not renewed"))?
     }
 
-    /// Renews the token with what is there for that; none if that is not accepted.
+    /// Renews the token with the stored refresh token; `None` if it is not accepted.
     async fn renew(
         &self,
         state: &mut TokenManagerState,
@@ -201,7 +202,7 @@ impl TokenManager {
         }
         let mut found = self.find(challenge, kept.issuer.is_none()).await?;
         if !is_same(&found.metadata.issuer, &kept.issuer) {
-            // What one authorization server gave is not shown to another.
+            // What one authorization server issued is not shown to another.
             tracing::warn!("the MCP server `{}` names another authorization server: its login has ended", self.name);
             self.keep(state, StoredLogin { wanted: kept.wanted, ..StoredLogin::default() }).await?;
             return Ok(None);
@@ -224,7 +225,7 @@ impl TokenManager {
         Ok(token)
     }
 
-    /// Logs in, for what a server wants.
+    /// Logs in, with the scopes that the server wants.
     async fn log_in(
         &self,
         state: &mut TokenManagerState,
@@ -257,7 +258,7 @@ impl TokenManager {
         }
     }
 
-    /// What to tell where only a person can help; the rights that are lacking are noted for then.
+    /// Returns the error that asks a person to log in; stores the lacking scopes for that login.
     async fn needs_person(
         &self,
         state: &mut TokenManagerState,
@@ -283,8 +284,8 @@ impl TokenManager {
         }))
     }
 
-    /// Asks the server who may authorize, and that one what it can. Where nobody says so, the addresses of old are tried if
-    /// `may_guess`.
+    /// Discovers the server's authorization server and its metadata. If the server names none, the default endpoints of
+    /// earlier revisions are used if `may_guess`.
     async fn find(&self, challenge: Option<&str>, may_guess: bool) -> Result<DiscoveredAuthServer, OAuthError> {
         self.way.begin();
         let refusal = |error: &AuthError| self.refusal(error, &[]);
@@ -318,7 +319,7 @@ impl TokenManager {
         Ok(DiscoveredAuthServer { manager, metadata })
     }
 
-    /// Takes a person to the login.
+    /// Logs in with a person.
     async fn as_person(
         &self,
         state: &mut TokenManagerState,
@@ -331,7 +332,7 @@ impl TokenManager {
         let mut secrets: Vec<_> = client.client_secret.iter().map(Secret::new).collect();
         secrets.extend(secrets.first().map(|secret| in_basic(&client.client_id, secret)));
         kept.client_id.clone_from(&client.client_id);
-        // That of the config stays there.
+        // A secret from the config stays there.
         kept.client_secret = client.client_secret.clone().filter(|_| self.oauth.client_id.is_none());
         found.manager.configure_client(client).map_err(|error| self.refusal(&error, &secrets))?;
         let scopes: Vec<_> = kept.scopes.iter().map(String::as_str).collect();
@@ -344,14 +345,14 @@ impl TokenManager {
         let AuthorizationResponse { code, state: mark, issuer } =
             AuthorizationResponse::read(&led_back, &redirect, &url)?;
         secrets.push(Secret::new(&code));
-        // Nobody may renew what is replaced here.
+        // Keeps other processes from renewing what is replaced here.
         let _lock = self.oauth.store.lock().await?;
         let tokens = found.manager.exchange_code_for_token_with_issuer(&code, &mark, issuer.as_deref()).await;
         let tokens = tokens.map_err(|error| self.refusal(&error, &secrets))?;
         self.keep_tokens(state, kept, &tokens).await
     }
 
-    /// As whom the login is asked for.
+    /// Returns the client to log in with: from the config, by its metadata document, or registered.
     async fn known_as(
         &self,
         state: &mut TokenManagerState,
@@ -389,7 +390,7 @@ impl TokenManager {
         Ok(client)
     }
 
-    /// Logs in as this program.
+    /// Logs in with client credentials.
     async fn as_client(
         &self,
         state: &mut TokenManagerState,
@@ -415,7 +416,7 @@ impl TokenManager {
         self.keep_tokens(state, kept, &tokens).await
     }
 
-    /// The name by which authorization servers know the server. The library tells it in the address of a login alone.
+    /// Returns the resource identifier of the server. `rmcp` exposes it only in the address of a login.
     async fn resource(&self, found: &mut DiscoveredAuthServer) -> String {
         let named = async {
             found.manager.configure_client_id("none").ok()?;
@@ -441,7 +442,7 @@ impl TokenManager {
         token.ok_or_else(|| OAuthError::Denied("its authorization server gave no token".into()))
     }
 
-    /// What an error of the library means: in words without secrets, should a server have repeated one.
+    /// Converts an error of `rmcp`; the message is free of secrets, even if a server repeated one.
     fn refusal(&self, error: &AuthError, secrets: &[Secret]) -> OAuthError {
         if let Some(fault) = self.way.failed() {
             return fault.into();
@@ -457,19 +458,19 @@ impl TokenManager {
     }
 }
 
-/// What this program is called where it makes itself known.
+/// The client name in registrations.
 const CLIENT_NAME: &str = "shelly-host";
 
-/// The right to stay logged in.
+/// The scope that asks for a refresh token.
 const STAYS: &str = "offline_access";
 
-/// A client's name and secret in one, as they are sent.
+/// Returns a client's ID and secret as they are sent in basic authentication.
 fn in_basic(id: &str, secret: &Secret) -> Secret {
     let form = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
     Secret::new(format!("{}:{}", form(id), form(secret.expose())))
 }
 
-/// Whether these are one authorization server.
+/// Returns `true` if both name the same authorization server.
 fn is_same(one: &Option<String>, other: &Option<String>) -> bool {
     one.as_deref().map(without_slash) == other.as_deref().map(without_slash)
 }
@@ -478,7 +479,7 @@ fn without_slash(issuer: &str) -> &str {
     issuer.strip_suffix('/').unwrap_or(issuer)
 }
 
-/// The rights that a challenge names.
+/// Returns the scopes that a challenge names.
 fn scopes_of(challenge: Option<&str>, server: &Url) -> Vec<String> {
     let scopes = challenge.and_then(|challenge| WWWAuthenticateParams::parse(challenge, server).scope);
     rights(scopes.iter().flat_map(|scopes| scopes.split_whitespace()))

@@ -1,4 +1,4 @@
-//! What is kept of a login, as the library wants it, and what the library gives, as it is kept.
+//! Conversions between stored logins and the types of `rmcp`.
 
 use rmcp::transport::auth::{OAuthClientConfig, OAuthTokenResponse, StoredCredentials};
 use serde_json::json;
@@ -7,7 +7,7 @@ use url::Url;
 use super::{OAuthError, store::StoredLogin};
 use crate::{error::Fault, limits, net::Secret};
 
-/// A client as the library wants it, with the secret of the config or with what it was given.
+/// Returns the client config for `rmcp`, with the secret of the config or else the stored one.
 pub(super) fn client_of(id: &str, secret: Option<&Secret>, kept: &StoredLogin, redirect: &Url) -> OAuthClientConfig {
     let client = OAuthClientConfig::new(id, redirect.as_str());
     match secret.map(|secret| secret.expose().to_owned()).or_else(|| kept.client_secret.clone()) {
@@ -16,7 +16,7 @@ pub(super) fn client_of(id: &str, secret: Option<&Secret>, kept: &StoredLogin, r
     }
 }
 
-/// What is kept, as the library wants it to renew it.
+/// Returns the stored tokens in the form that `rmcp` renews.
 pub(super) fn stored(kept: &StoredLogin) -> Result<StoredCredentials, Fault> {
     let tokens = json!({
         "access_token": kept.access_token.as_deref().unwrap_or_default(),
@@ -28,7 +28,7 @@ pub(super) fn stored(kept: &StoredLogin) -> Result<StoredCredentials, Fault> {
     Ok(credentials.with_issuer(kept.issuer.clone()))
 }
 
-/// Takes over what came.
+/// Stores the tokens of a response.
 pub(super) fn take(tokens: &OAuthTokenResponse, kept: &mut StoredLogin) -> Result<(), OAuthError> {
     let json = serde_json::to_value(tokens).map_err(|_| Fault::other("the tokens that came are none"))?;
     let text = |name: &str| json[name].as_str().map(str::to_owned);

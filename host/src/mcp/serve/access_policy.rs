@@ -1,4 +1,4 @@
-//! Who may come in over HTTP: by which name we were called, from which page, with which token.
+//! Access checks of the HTTP server: `Host`, `Origin` and bearer token.
 
 use std::net::SocketAddr;
 
@@ -8,27 +8,28 @@ use url::Url;
 
 use crate::limits;
 
-/// Who may come in.
+/// The rules for access over HTTP.
 #[derive(Debug, Clone, Default)]
 pub struct AccessPolicy {
-    /// What must be shown; none: nothing, which is for loopback alone.
+    /// The required bearer token; `None`: no token is required, which is allowed on loopback alone.
     pub token: Option<BearerToken>,
-    /// Names, without a port, by which we may be called beside those of loopback.
+    /// Allowed host names, without a port, beside those of loopback and the server's own address.
     pub hosts: Vec<String>,
-    /// Origins of web pages that may ask beside those of loopback: `https://example.com`.
+    /// Allowed origins of web pages beside those of loopback, such as `https://example.com`.
     pub origins: Vec<String>,
 }
 
-/// A bearer token, known by its digest.
+/// A bearer token, stored as its digest.
 #[derive(Debug, Clone)]
 pub struct BearerToken([u8; 32]);
 
 impl BearerToken {
-    /// A token that somebody has chosen: at least [`limits::MCP_SERVE_TOKEN_BYTES`] that can stand in a header.
+    /// Returns a token that the user has chosen: at least [`limits::MCP_SERVE_TOKEN_BYTES`], of characters that a header
+    /// can hold.
     ///
     /// # Errors
     ///
-    /// What is wrong with it, without it.
+    /// A message that says what is wrong with the token, without quoting it.
     pub fn new(token: &str) -> Result<Self, String> {
         let least = limits::MCP_SERVE_TOKEN_BYTES;
         if token.len() < least {
@@ -40,14 +41,14 @@ impl BearerToken {
         Ok(Self(Sha256::digest(token).into()))
     }
 
-    /// Whether this is the token. How long that takes tells nothing about it.
+    /// Returns `true` if this is the token. The comparison takes constant time.
     fn is(&self, shown: &[u8]) -> bool {
         let shown = Sha256::digest(shown);
         self.0.iter().zip(shown).fold(0, |other, (one, two)| other | (one ^ two)) == 0
     }
 }
 
-/// Why somebody may not come in.
+/// The reason why a request is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum AccessDenied {
     #[error("this server is not called by the name in `Host`: see --allow-host")]
@@ -59,11 +60,11 @@ pub(super) enum AccessDenied {
 }
 
 impl AccessPolicy {
-    /// Whether these doors are fit for this address.
+    /// Checks whether the policy is safe and valid for a server at this address.
     ///
     /// # Errors
     ///
-    /// Why they are not.
+    /// A message that says what is wrong.
     pub fn check(&self, address: SocketAddr) -> Result<(), String> {
         if !address.ip().to_canonical().is_loopback() && self.token.is_none() {
             return Err(format!("{address} can be reached by others, and no token is set"));
@@ -78,7 +79,7 @@ impl AccessPolicy {
         }
     }
 
-    /// Whether a request with these headers may come in; the origin that it comes from, if a page has sent it.
+    /// Checks `Host` and `Origin` of a request. Returns the origin, if a web page sent the request.
     pub(super) fn admit(&self, headers: &HeaderMap, address: SocketAddr) -> Result<Option<String>, AccessDenied> {
         let host = only(headers, header::HOST).ok().flatten().and_then(host_of).ok_or(AccessDenied::Host)?;
         let is_ours = is_loopback(&host)
@@ -98,7 +99,7 @@ impl AccessPolicy {
         Ok(from.map(str::to_owned))
     }
 
-    /// Whether the right token is shown, if one must be.
+    /// Checks the bearer token of a request, if one is required.
     pub(super) fn knows(&self, headers: &HeaderMap) -> Result<(), AccessDenied> {
         let Some(token) = &self.token else { return Ok(()) };
         let shown = only(headers, header::AUTHORIZATION).ok().flatten().and_then(|shown| shown.split_once(' '));
@@ -111,7 +112,7 @@ impl AccessPolicy {
     }
 }
 
-/// The one header of this name, if there is one. Two of one name are one too many.
+/// Returns the value of this header if there is one; fails if there are several.
 fn only(headers: &HeaderMap, name: header::HeaderName) -> Result<Option<&str>, ()> {
     let mut all = headers.get_all(name).iter();
     match (all.next(), all.next()) {
@@ -121,7 +122,7 @@ fn only(headers: &HeaderMap, name: header::HeaderName) -> Result<Option<&str>, (
     }
 }
 
-/// The host of `Host` without its port, in small letters.
+/// Returns the host of a `Host` header, without the port and in lower case.
 fn host_of(value: &str) -> Option<String> {
     let authority: http::uri::Authority = value.parse().ok()?;
     (!value.contains('@')).then(|| authority.host().to_ascii_lowercase())
@@ -132,7 +133,7 @@ fn is_loopback(host: &str) -> bool {
     host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback())
 }
 
-/// An origin in the one way in which browsers write it.
+/// Returns an origin in the form in which browsers write it; `None` if it is none.
 fn origin(text: &str) -> Option<String> {
     let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
     let is_bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none() && url.username().is_empty();

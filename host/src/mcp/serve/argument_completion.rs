@@ -1,4 +1,4 @@
-//! What a variable of a resource's URI may be.
+//! Completion of the variables of a resource URI.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -6,8 +6,8 @@ use rmcp::model::{ArgumentInfo, CompletionInfo};
 
 use super::McpResource;
 
-/// The values of a variable of `template` among these resources that begin as the argument does, where the other variables
-/// are as given.
+/// Returns the values of a variable of `template` in these resources that begin as the argument does and whose other
+/// variables are as given.
 pub(super) fn values(
     template: &str,
     resources: &[McpResource],
@@ -25,7 +25,7 @@ pub(super) fn values(
     values.into_iter().take(CompletionInfo::MAX_VALUES).collect()
 }
 
-/// What the variables of a template are in a URI that was made of it.
+/// Returns the variables of a template with their values in `uri`; `None` if the URI does not match.
 fn variables<'a>(template: &'a str, uri: &'a str) -> Option<Vec<(&'a str, &'a str)>> {
     let mut pieces = template.split('{');
     let mut rest = uri.strip_prefix(pieces.next()?)?;

@@ -1,4 +1,4 @@
-//! What a client is told while its call is under way: how far it is, and what is written to the log.
+//! Notifications to a client during its call: progress and log entries.
 #![expect(deprecated, reason = "clients of earlier revisions read the log")]
 
 use std::sync::Arc;
@@ -17,32 +17,32 @@ use crate::{
     limits,
 };
 
-/// Whom to tell, and how much.
+/// The recipient of a call's notifications, and their limits.
 pub(super) struct CallNotifier {
     pub peer: Peer<RoleServer>,
-    /// Under which mark progress is told; none: it is not.
+    /// The progress token; `None` if the client wants no progress.
     pub mark: Option<ProgressToken>,
-    /// From which level on the log is told; none: it is not.
+    /// The minimum level of log entries; `None` if the client wants none.
     pub level: Option<LoggingLevel>,
-    /// Who is told the rest.
+    /// Receives all events, except log entries that were sent to the client.
     pub events: EventSink,
-    /// Whose words they are.
+    /// Makes the texts fit for the client.
     pub caller: Arc<dyn McpToolCaller>,
     pub said: SentNotifications,
 }
 
-/// What was said of a call so far.
+/// The notifications sent for a call so far.
 #[derive(Debug, Default)]
 pub(super) struct SentNotifications {
-    /// Things that an agent did.
+    /// Steps of agents.
     steps: u32,
-    /// The last number told: each must be larger.
+    /// The last progress value sent: each must be larger.
     progress: Option<f64>,
     progresses: NotificationRate,
     lines: NotificationRate,
 }
 
-/// How often something happened of late.
+/// Counts notifications in the current time window.
 #[derive(Debug, Default)]
 struct NotificationRate {
     since: Option<Instant>,
@@ -61,7 +61,7 @@ impl NotificationRate {
 }
 
 impl CallNotifier {
-    /// Tells of something that happened in `call`.
+    /// Notifies the client of an event in `call`.
     pub async fn tell(&mut self, call: &str, event: Event) {
         if let Event::PluginLog { plugin, level, message, .. } = &event
             && let Some(least) = self.level
@@ -84,7 +84,7 @@ impl CallNotifier {
 }
 
 impl SentNotifications {
-    /// How far a call is after this: a number, how many there are, and words.
+    /// Returns the progress after this event: value, total and message; `None` if nothing is to be sent.
     fn progress(&mut self, call: &str, event: &Event) -> Option<(f64, Option<f64>, Option<String>)> {
         let short = |text: &str| cut(text, limits::MCP_SERVE_TOLD_CHARS);
         let step = match event {
@@ -121,7 +121,7 @@ fn of_log(level: LogLevel) -> LoggingLevel {
     }
 }
 
-/// How much a level matters.
+/// Returns the rank of a level; a more severe one is higher.
 fn rank(level: LoggingLevel) -> u8 {
     match level {
         LoggingLevel::Debug => 0,

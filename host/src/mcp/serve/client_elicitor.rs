@@ -1,4 +1,4 @@
-//! The person behind a client, as far as the client lets itself be asked.
+//! Elicitation of the person behind a client.
 
 use async_trait::async_trait;
 use rmcp::{
@@ -22,11 +22,11 @@ pub(super) struct PendingElicitation {
     pub answer: oneshot::Sender<ElicitationResult>,
 }
 
-/// Puts questions of one call to its client.
+/// Sends the questions of one call to its client.
 pub(super) struct ClientElicitor(mpsc::Sender<PendingElicitation>);
 
 impl ClientElicitor {
-    /// With what its questions come out of.
+    /// Returns an elicitor and the receiver of its questions.
     pub fn new() -> (Self, mpsc::Receiver<PendingElicitation>) {
         let (sender, questions) = mpsc::channel(1);
         (Self(sender), questions)
@@ -43,7 +43,7 @@ impl Elicitor for ClientElicitor {
     }
 }
 
-/// The request that puts a form before a person.
+/// Returns the request that shows a form to a person.
 pub(super) fn request(form: &ElicitationRequest) -> Result<ElicitRequest, Fault> {
     let requested_schema = serde_json::from_str(form.schema.get());
     let requested_schema = requested_schema.map_err(|error| Fault::invalid(format!("no such form: {error}")))?;
@@ -51,7 +51,7 @@ pub(super) fn request(form: &ElicitationRequest) -> Result<ElicitRequest, Fault>
     Ok(ElicitRequest::new(ElicitRequestParams::FormElicitationParams { meta, message, requested_schema }))
 }
 
-/// What a client answered, if it can be read.
+/// Parses a client's answer; `None` if it is invalid.
 pub(super) fn answered(answer: Value) -> Option<ElicitationResult> {
     serde_json::from_value(answer).ok().map(elicited)
 }
@@ -68,8 +68,9 @@ fn elicited(result: ElicitResult) -> ElicitationResult {
     }
 }
 
-/// Asks a client over its own connection, as those of the revisions with a handshake are. Withdrawn when nobody waits for
-/// the answer any more; a client that does not answer has said nothing.
+/// Asks a client over its own connection, as in the revisions with a handshake. The request is cancelled when the caller no
+/// longer waits for the answer or after [`limits::QUESTION_TIME`]. An invalid answer or none counts as
+/// [`ElicitationResult::Cancel`].
 pub(super) async fn ask(peer: Peer<RoleServer>, question: PendingElicitation) {
     let PendingElicitation { form, mut answer } = question;
     let asked = async {

@@ -1,4 +1,4 @@
-//! The connections over HTTP at one moment: what each is used for, and which is closed where there are too many.
+//! The open HTTP connections: the use of each, and the choice of the one to close when there are too many.
 
 use std::{
     cmp::Reverse,
@@ -15,14 +15,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::limits;
 
-/// Connections, at most [`limits::MCP_SERVE_CONNECTIONS`]. Clones are the same.
+/// Open connections, at most [`limits::MCP_SERVE_CONNECTIONS`]. Clones share them.
 #[derive(Clone, Default)]
 pub(super) struct Connections(Arc<SharedConnections>);
 
 #[derive(Default)]
 struct SharedConnections {
     table: Mutex<ConnectionTable>,
-    /// Somebody has gone, or can be closed now.
+    /// Notified when a connection ends or changes its use.
     changed: Notify,
 }
 
@@ -39,16 +39,16 @@ struct OpenConnection {
     closed: CancellationToken,
 }
 
-/// The use of a connection. Where one must be closed, the first kinds of this list are closed first, and the last never.
+/// The use of a connection. The first kinds of this list are closed first, and the last one never.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ConnectionUse {
     /// No whole request has come.
     HalfOpen,
-    /// Its last request is answered; the next one has not come as a whole.
+    /// The last request is answered, and no other one has come as a whole.
     Kept,
-    /// A stream of notifications, which its client takes up again.
+    /// A stream of notifications, which the client can resume.
     Listening,
-    /// A request is worked on.
+    /// A request is in progress.
     Busy,
 }
 
@@ -57,16 +57,16 @@ pub(super) struct ClientConnection {
     all: Connections,
     id: u64,
     pub peer: IpAddr,
-    /// Cancelled when its place is given to another one.
+    /// Cancelled when another connection takes its place.
     pub closed: CancellationToken,
 }
 
 impl Connections {
-    /// Adds a connection. Where there are too many, another one is closed: of those that wait for a request, of the peer
-    /// with the most connections, the oldest. While all are busy, waits.
+    /// Adds a connection. If there are too many, closes another one that is not busy: of the use that comes first in
+    /// [`ConnectionUse`], of the peer with the most connections, the oldest. Waits while all are busy.
     pub async fn add(&self, peer: IpAddr) -> ClientConnection {
         if self.is_full() {
-            // What has come of a request may not have been looked at.
+            // Lets connections read requests that have already arrived.
             tokio::task::yield_now().await;
         }
         loop {
@@ -93,7 +93,7 @@ impl Connections {
         Some(ClientConnection { all: self.clone(), id, peer, closed })
     }
 
-    /// Returns `true` if connections are too many to be kept for another request.
+    /// Returns `true` if there are too many connections to keep one open for another request.
     pub fn are_many(&self) -> bool {
         self.table().open.len() >= limits::MCP_SERVE_CONNECTIONS_KEPT
     }
@@ -118,7 +118,7 @@ impl ConnectionTable {
 }
 
 impl ClientConnection {
-    /// Tells what it is used for from now on.
+    /// Records the use of the connection from now on.
     pub fn use_for(&self, used_for: ConnectionUse) {
         if let Some(open) = self.all.table().open.get_mut(&self.id) {
             (open.used_for, open.since) = (used_for, Instant::now());
@@ -134,7 +134,7 @@ impl Drop for ClientConnection {
     }
 }
 
-/// The body of a reply, whose end is the end of the request.
+/// The body of a reply. The request ends when it is dropped.
 pub(super) struct ReplyBody<B> {
     pub body: B,
     pub connection: Arc<ClientConnection>,
@@ -188,7 +188,7 @@ mod tests {
             open.push(connection);
         }
         let mut newcomers = Vec::new();
-        // Those of the peer with the most come first, then those that were kept, then those that listen.
+        // The peer with the most connections loses first; then kept ones, then listening ones.
         for (n, expected) in [1, 2, 3, 0, 4, 5].into_iter().enumerate() {
             let newcomer = all.add(B).await;
             newcomer.use_for(ConnectionUse::Busy);
@@ -196,7 +196,7 @@ mod tests {
             let closed: Vec<_> = (0..open.len()).filter(|at| open[*at].closed.is_cancelled()).collect();
             assert!(closed.contains(&expected) && closed.len() == n + 1, "{closed:?}");
         }
-        // All are at work: the next one waits for one to end.
+        // All are busy: the next one waits until one ends.
         let waits = all.add(B);
         tokio::pin!(waits);
         assert!(tokio::time::timeout(Duration::from_secs(60), &mut waits).await.is_err());

@@ -1,4 +1,4 @@
-//! Answers what one client asks.
+//! Handles the requests of one client.
 #![expect(deprecated, reason = "clients of earlier revisions read the log")]
 
 use std::sync::{
@@ -36,19 +36,19 @@ use crate::{
     limits,
 };
 
-/// What is known of one client.
+/// The state of one client.
 pub(super) struct McpServerHandler {
     house: Arc<McpServerState>,
     turns: ClientCallSlots,
-    /// From which level on it wants to read the log.
+    /// The minimum level of the log entries that the client wants.
     level: Mutex<Option<LoggingLevel>>,
     is_watching: AtomicBool,
-    /// Cancelled when there is nobody any more to do anything for.
+    /// Cancelled when the client is gone.
     gone: CancellationToken,
     _gone: DropGuard,
 }
 
-/// The one thing that a prompt can be given.
+/// The only argument of a prompt.
 const TASK: &str = "task";
 
 impl McpServerHandler {
@@ -67,7 +67,7 @@ impl McpServerHandler {
         self.house.served.archive.as_ref().ok_or_else(none)
     }
 
-    /// What to tell this client during a call.
+    /// Returns the notifier for a call of this client.
     fn notes(&self, context: &RequestContext<RoleServer>) -> CallNotifier {
         let level = *self.level.lock().unwrap_or_else(PoisonError::into_inner);
         CallNotifier {
@@ -80,7 +80,7 @@ impl McpServerHandler {
         }
     }
 
-    /// Makes a call, or goes on with one that has waited for an answer.
+    /// Makes a call, or resumes one that was parked for an answer.
     async fn call(
         &self,
         request: CallToolRequestParams,
@@ -88,7 +88,7 @@ impl McpServerHandler {
     ) -> Result<CallToolResponse, ErrorData> {
         let arguments =
             request.arguments.map_or_else(|| "{}".to_owned(), |arguments| Value::Object(arguments).to_string());
-        // None would be made, and so many may wait.
+        // Checked first: the call would fail anyway, and many may be queued.
         if arguments.len() > limits::ARGUMENT_BYTES {
             let (has, most) = (arguments.len(), limits::ARGUMENT_BYTES);
             let message = format!("the arguments have {has} bytes, at most {most} are taken");
@@ -127,15 +127,15 @@ impl McpServerHandler {
     }
 }
 
-/// A call that was not made, or not to its end.
+/// Returns the result of a call that was refused or not finished.
 fn refused(fault: &Fault) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(fault.to_string())])
 }
 
-/// How the client of this request asks a person.
+/// Returns the way in which the client of this request can ask a person.
 fn asks(context: &RequestContext<RoleServer>) -> ElicitationMode {
     let elicitation = context.client_capabilities().and_then(|capabilities| capabilities.elicitation);
-    // One that names neither form nor page means a form, as before there were pages.
+    // A client that declares neither forms nor URLs supports forms, as before there were URLs.
     let has_forms = elicitation.is_some_and(|how| how.form.is_some() || how.url.is_none());
     match has_forms {
         false => ElicitationMode::Never,
@@ -148,7 +148,7 @@ fn is_stateless(context: &RequestContext<RoleServer>) -> bool {
     context.protocol_version().is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
 }
 
-/// What went wrong, as a client is told it.
+/// Converts a fault to a protocol error.
 fn error(fault: Fault) -> ErrorData {
     let said = fault.to_string();
     match fault {
@@ -158,7 +158,7 @@ fn error(fault: Fault) -> ErrorData {
     }
 }
 
-/// The mark of a page, or a name, of a length that ours have.
+/// Returns a cursor, name or URI from a client unless it is longer than any of this server's.
 fn of_length(what: &str, text: String) -> Result<String, ErrorData> {
     let most = limits::MCP_SERVE_NAME_BYTES;
     if text.len() > most {
@@ -175,7 +175,7 @@ fn no_method(name: &str) -> ErrorData {
     ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("there is no method `{name}`"), None)
 }
 
-/// Lists of one page have no other.
+/// Rejects a cursor: a list of one page has no other page.
 fn only_page(request: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
     match request.and_then(|request| request.cursor) {
         None => Ok(()),
@@ -183,7 +183,7 @@ fn only_page(request: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
     }
 }
 
-/// What changes on the shelf.
+/// Watches the catalog for changes.
 struct CatalogWatcher {
     shelf: watch::Receiver<Arc<McpCatalog>>,
     before: Arc<McpCatalog>,
@@ -196,10 +196,10 @@ impl CatalogWatcher {
         Self { shelf, before }
     }
 
-    /// Waits for the next change: whether it is one of tools, and one of prompts.
+    /// Waits for the next change. Returns whether the tools changed, and whether the prompts did.
     async fn next(&mut self) -> (bool, bool) {
         if self.shelf.changed().await.is_err() {
-            // Nothing changes any more.
+            // The sender is gone: nothing changes any more.
             std::future::pending().await
         }
         let now = Arc::clone(&self.shelf.borrow_and_update());
@@ -218,7 +218,7 @@ fn same_tools(one: &[Arc<ToolSpec>], two: &[Arc<ToolSpec>]) -> bool {
     one.len() == two.len() && one.iter().zip(two).all(|(one, two)| same(one, two))
 }
 
-/// Tells a client what has changed until it is gone.
+/// Notifies a client of all changes until it is gone.
 async fn tell_all(mut changes: CatalogWatcher, peer: Peer<RoleServer>) {
     loop {
         let (tools, prompts) = changes.next().await;
@@ -230,7 +230,7 @@ async fn tell_all(mut changes: CatalogWatcher, peer: Peer<RoleServer>) {
     }
 }
 
-/// The same of one who has asked for it.
+/// Notifies a subscriber of the changes that it subscribed to.
 async fn tell(mut changes: CatalogWatcher, sink: SubscriptionSink) {
     loop {
         let (tools, prompts) = changes.next().await;
@@ -285,7 +285,7 @@ impl ServerHandler for McpServerHandler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        // Nobody reads what a call comes to that was taken back: what matters is that it ends here.
+        // The response to a cancelled call is not read; what matters is that the call ends here.
         let taken_back = || ErrorData::internal_error("the call was cancelled", None);
         tokio::select! {
             biased;
@@ -361,7 +361,7 @@ impl ServerHandler for McpServerHandler {
             Reference::Prompt(prompt) => {
                 let name = of_length("the name", prompt.name)?;
                 let is_there = self.shelf().prompts.iter().any(|there| there.name == name);
-                // What a task may be nobody knows.
+                // The values of a task are unknown.
                 is_there.then(Vec::new).ok_or_else(|| unknown_prompt(&name))?
             }
             Reference::Resource(resource) => {
@@ -444,7 +444,7 @@ impl ServerHandler for McpServerHandler {
     ) -> Result<CustomResult, ErrorData> {
         let shown = cut(&request.method, limits::NAME_SHOWN_CHARS);
         let has_gone = is_stateless(&context) && GONE.contains(&&*request.method);
-        // What the library knows comes here only if it could not read the params.
+        // `rmcp` hands on a known method only if it could not parse the params.
         match KNOWN.contains(&&*request.method) && !has_gone {
             true => Err(ErrorData::invalid_params(format!("the params of `{shown}` cannot be read"), None)),
             false => Err(no_method(&shown)),
@@ -452,7 +452,7 @@ impl ServerHandler for McpServerHandler {
     }
 }
 
-/// Methods that have params.
+/// Methods of which `rmcp` parses the params.
 const KNOWN: [&str; 7] = [
     "initialize",
     "tools/call",
@@ -463,7 +463,7 @@ const KNOWN: [&str; 7] = [
     "subscriptions/listen",
 ];
 
-/// Those that the newest revision goes without.
+/// Methods that the newest revision no longer has.
 const GONE: [&str; 2] = ["initialize", "logging/setLevel"];
 
 fn task_of(arguments: Option<JsonObject>) -> Result<Option<String>, ErrorData> {

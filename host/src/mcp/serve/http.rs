@@ -1,4 +1,4 @@
-//! Clients over HTTP: Streamable HTTP at one path, with sessions for the revisions that have them and without for the others.
+//! Streamable HTTP at one path, with sessions for the revisions that have them and without for the others.
 
 use std::{convert::Infallible, net::SocketAddr, sync::Arc};
 
@@ -26,12 +26,12 @@ use super::{
 };
 use crate::{limits, mcp::transport_role::read_request};
 
-/// Where clients find us.
+/// The path of the endpoint.
 pub const PATH: &str = "/mcp";
 
 type McpHttpReply = Response<BoxBody<Bytes, Infallible>>;
 
-/// What all connections share.
+/// State shared by all connections.
 struct HttpServerState {
     service: StreamableHttpService<McpServerHandler, HttpSessions>,
     doors: AccessPolicy,
@@ -40,11 +40,11 @@ struct HttpServerState {
 }
 
 impl McpServer {
-    /// Serves clients that connect, until `stop` is cancelled; what is done for them is cancelled then.
+    /// Serves clients that connect, until `stop` is cancelled. Then their calls are cancelled.
     ///
     /// # Errors
     ///
-    /// The [`AccessPolicy`] are not fit for this address.
+    /// A message if the [`AccessPolicy`] is not safe or not valid for the listener's address.
     pub async fn http(
         &self,
         listener: TcpListener,
@@ -54,7 +54,7 @@ impl McpServer {
         let address = listener.local_addr().map_err(|error| error.to_string())?;
         doors.check(address)?;
         let mut config = StreamableHttpServerConfig::default();
-        // Both are looked at here, before anything is read.
+        // `doors` checks both, before anything is read.
         config.allowed_hosts.clear();
         config.allowed_origins.clear();
         config.sse_keep_alive = Some(limits::MCP_SERVE_KEEP_ALIVE);
@@ -74,11 +74,12 @@ impl McpServer {
                 accepted = listener.accept() => accepted,
             };
             let Ok((stream, peer)) = accepted else {
-                // Too many files are open, or the client is gone already: neither is for ever.
+                // Too many files are open, or the client is gone already: both pass.
                 tokio::time::sleep(limits::MCP_SERVE_ACCEPT_PAUSE).await;
                 continue;
             };
-            // An answer is written in pieces: none waits until its client's system has confirmed the one before, which takes 40 ms.
+            // An answer is written in pieces: with Nagle's algorithm each would wait for the client's delayed
+            // acknowledgement, 40 ms.
             let _ = stream.set_nodelay(true);
             let place = tokio::select! {
                 biased;
@@ -100,7 +101,7 @@ impl McpServer {
                 tokio::select! {
                     biased;
                     () = closed.cancelled() => {}
-                    // How it ends is its client's own business.
+                    // An error of the connection concerns its client alone.
                     _ = connection => {}
                 }
             });
@@ -112,7 +113,7 @@ impl HttpServerState {
     async fn take(&self, request: Request<Incoming>, connection: &Arc<ClientConnection>) -> McpHttpReply {
         let reply = self.answer(request, connection).await;
         let mut reply = reply.map(|body| ReplyBody { body, connection: Arc::clone(connection) }.boxed());
-        // Others may come, and a connection that is kept for later would hold its place.
+        // A kept connection would hold its place while others wait.
         if self.connections.are_many() {
             reply.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
@@ -128,7 +129,7 @@ impl HttpServerState {
             Err(closed) => return said(StatusCode::FORBIDDEN, closed.to_string()),
         };
         let mut reply = match (request.method(), self.doors.knows(request.headers())) {
-            // Browsers ask first, and show nothing.
+            // A preflight request of a browser has no token.
             (&Method::OPTIONS, _) if origin.is_some() => preflight(),
             (_, Err(closed)) => unknown(closed),
             (&Method::POST, Ok(())) => self.post(request, connection).await,
@@ -147,12 +148,12 @@ impl HttpServerState {
         reply
     }
 
-    /// What a request with a body comes to. All of it is read first, so that what is in it can be looked at.
+    /// Handles a request with a body. The whole body is read first, so that it can be checked.
     async fn post(&self, request: Request<Incoming>, connection: &ClientConnection) -> McpHttpReply {
         let (parts, body) = request.into_parts();
         let most = limits::MCP_SERVE_BODY_BYTES;
         let too_large = || said(StatusCode::PAYLOAD_TOO_LARGE, format!("the body has more than {most} bytes"));
-        // One that says so itself is not read.
+        // A body that declares to be too large is not read.
         if body.size_hint().lower() > most as u64 {
             return too_large();
         }
@@ -192,14 +193,14 @@ fn preflight() -> McpHttpReply {
     let headers = reply.headers_mut();
     headers.remove(header::CONTENT_TYPE);
     headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST, DELETE"));
-    // `*` is not for the one that matters most.
+    // `*` does not include `authorization`.
     let asked = "authorization, content-type, accept, last-event-id, mcp-session-id, mcp-protocol-version, mcp-method, \
                  mcp-name";
     headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static(asked));
     reply
 }
 
-/// Lets a page of this origin, which may ask, read the answer.
+/// Lets a page of this allowed origin read the answer.
 fn share_with(headers: &mut HeaderMap, origin: HeaderValue) {
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     headers.insert(header::VARY, HeaderValue::from_static("origin"));

@@ -1,8 +1,8 @@
-//! The other way round: tools, prompts and resources for clients that speak the protocol, over pipes and over HTTP.
+//! An MCP server: tools, prompts and resources for MCP clients, over pipes and over HTTP.
 //!
-//! What is served is plain: a [`McpCatalog`] that may change at any time, a [`McpToolCaller`] that makes calls, an [`McpResourceProvider`] that
-//! hands out resources. What a client says is as untrusted as what a server says: its messages are counted and cut, its
-//! calls take turns, and whoever goes away takes what was done for it along.
+//! The server offers a [`McpCatalog`], which may change at any time. A [`McpToolCaller`] makes the calls; an
+//! [`McpResourceProvider`] provides the resources. A client is as untrusted as an MCP server: its messages are counted and
+//! cut, its calls are bounded, and its calls are cancelled when it disconnects.
 
 mod access_policy;
 mod argument_completion;
@@ -44,132 +44,132 @@ use crate::{
     limits,
 };
 
-/// What is served, and who does what is asked.
+/// The contents of a server and the handlers of its requests.
 #[derive(Clone)]
 pub struct McpServerSetup {
-    /// What clients are told that it is called.
+    /// The server's name, as clients see it.
     pub name: Arc<str>,
-    /// What a model should know of all of it; may be empty.
+    /// Instructions for the client's model; may be empty.
     pub instructions: Arc<str>,
-    /// What there is. Clients are told when it changes.
+    /// The tools and prompts. Clients are notified of changes.
     pub shelf: watch::Receiver<Arc<McpCatalog>>,
-    /// Makes the calls.
+    /// Makes the tool calls.
     pub caller: Arc<dyn McpToolCaller>,
-    /// Hands out resources, if there are any.
+    /// Provides the resources; `None` if there are none.
     pub archive: Option<Arc<dyn McpResourceProvider>>,
-    /// Who is told what happens in calls and is told to no client.
+    /// Receives the events of calls, except log entries that were sent to the client.
     pub events: EventSink,
 }
 
-/// What there is at one moment.
+/// The tools and prompts at one moment.
 #[derive(Clone, Default)]
 pub struct McpCatalog {
     /// Tools, in order.
     pub tools: Arc<[Arc<ToolSpec>]>,
-    /// Prompts, in order; no two have one name.
+    /// Prompts, in order, with unique names.
     pub prompts: Arc<[McpPrompt]>,
 }
 
-/// A text that a person hands to a model.
+/// A text that a person gives to a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct McpPrompt {
     /// Its name.
     pub name: String,
-    /// When to use it; may be empty.
+    /// A description of when to use it; may be empty.
     pub description: String,
-    /// What the model reads.
+    /// The text that the model reads.
     pub text: String,
 }
 
-/// In whose name a call is made.
+/// The run, the events and the person of a call.
 #[derive(Clone)]
 pub struct ServedCallContext {
-    /// Names the call: no two of this process have the same.
+    /// The id of the call's run, unique in this process.
     pub run: Arc<str>,
-    /// Who is told how it goes.
+    /// Receives the events of the call.
     pub events: EventSink,
-    /// The person behind the client; none if it cannot ask one.
+    /// The person behind the client; `None` if the client cannot ask one.
     pub person: Option<Arc<dyn Elicitor>>,
 }
 
-/// Makes calls.
+/// Makes tool calls.
 #[async_trait]
 pub trait McpToolCaller: Send + Sync + 'static {
-    /// Makes one. Never fails: whatever goes wrong is in the result, which is bounded. Dropping the future cancels it.
+    /// Makes one call. Never fails: an error is part of the result, which is bounded. Dropping the future cancels the call.
     async fn call(&self, making: ServedCallContext, call: ToolCall) -> ToolResult;
 
-    /// Returns a text of a call's progress or log as a client may be shown it.
+    /// Returns the text of a progress report or log entry in the form that a client may see.
     fn shown(&self, text: &str) -> String {
         text.to_owned()
     }
 }
 
-/// Hands out resources.
+/// Provides resources.
 #[async_trait]
 pub trait McpResourceProvider: Send + Sync + 'static {
-    /// What there is after the resource of this URI, the newest first, at most [`limits::MCP_SERVE_PAGE`]; and whether there
-    /// is more. What has gone meanwhile is at its end.
+    /// Returns the resources after the one with this URI, the newest first, at most [`limits::MCP_SERVE_PAGE`], and `true`
+    /// if there are more. If that resource has been deleted, nothing comes after it.
     ///
     /// # Errors
     ///
-    /// A [`Fault`], which the client is told.
+    /// A [`Fault`], which is sent to the client.
     async fn list(&self, after: Option<String>) -> Result<(Vec<McpResource>, bool), Fault>;
 
-    /// One of them; none if there is none of that URI. At most [`limits::MCP_SERVE_RESOURCE_BYTES`].
+    /// Returns a resource, at most [`limits::MCP_SERVE_RESOURCE_BYTES`]; `None` if there is none with this URI.
     ///
     /// # Errors
     ///
-    /// As [`McpResourceProvider::list`].
+    /// A [`Fault`], as for [`McpResourceProvider::list`].
     async fn read(&self, uri: String) -> Result<Option<McpResourceContent>, Fault>;
 
-    /// How its URIs are made, as a URI template, and what they are.
+    /// Returns the URI template of the resources, and its description.
     fn template(&self) -> (&'static str, &'static str);
 }
 
 /// A resource in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct McpResource {
-    /// Names it.
+    /// The unique URI.
     pub uri: String,
-    /// A name to show.
+    /// A display name.
     pub name: String,
-    /// What it is from.
+    /// A description of its content.
     pub description: String,
-    /// Its bytes.
+    /// The size in bytes.
     pub size: u64,
 }
 
-/// What is in a resource.
+/// The content of a resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct McpResourceContent {
-    /// Such as `image/png`.
+    /// The media type, such as `image/png`.
     pub media_type: String,
-    /// All of it.
+    /// The whole content.
     pub bytes: Bytes,
 }
 
-/// Serves any number of clients. Clones are the same server.
+/// A server for any number of clients. Clones are the same server.
 #[derive(Clone)]
 pub struct McpServer(Arc<McpServerState>);
 
-/// What all clients share.
+/// State shared by all clients.
 struct McpServerState {
     served: McpServerSetup,
-    /// For the calls of all.
+    /// Limits the calls of all clients together.
     places: Arc<Semaphore>,
     parked: ParkedCalls,
     calls: AtomicU64,
 }
 
 impl McpServer {
-    /// Serves this.
+    /// Returns a server with this setup.
     pub fn new(served: McpServerSetup) -> Self {
         let places = Arc::new(Semaphore::new(limits::MCP_SERVE_CALLS_OF_ALL));
         Self(Arc::new(McpServerState { served, places, parked: ParkedCalls::default(), calls: AtomicU64::new(0) }))
     }
 
-    /// Serves a client over two pipes until it closes them, breaks the rules, or `stop` is cancelled; its calls are
-    /// cancelled then.
+    /// Serves a client over two pipes until it closes them, breaks the protocol, or `stop` is cancelled. Then its calls are
+    /// cancelled.
     pub async fn pipes(
         &self,
         read: impl AsyncRead + Send + Unpin + 'static,
@@ -177,7 +177,7 @@ impl McpServer {
         stop: CancellationToken,
     ) {
         let patience = Arc::<ConnectionMonitor>::default();
-        // The library ends its token with the connection: it has one of its own.
+        // `rmcp` cancels its token when the connection ends, so it gets a token of its own.
         let (gone, stop) = (stop.child_token(), stop.child_token());
         let lines = ServedLineTransport {
             lines: LineTransport::new(read, write, Arc::clone(&patience)),
@@ -185,7 +185,7 @@ impl McpServer {
             gone: gone.clone(),
         };
         let handler = McpServerHandler::new(Arc::clone(&self.0), gone);
-        // What goes wrong here is the client's own doing, and it has been told.
+        // An error here is the client's fault, and was reported to the client.
         if let Ok(serving) = serve_server_with_ct(handler, lines, stop).await {
             let _ = serving.waiting().await;
         }
@@ -193,14 +193,14 @@ impl McpServer {
 }
 
 impl McpServerState {
-    /// A name for a call.
+    /// Returns a new run id for a call.
     fn next(&self) -> Arc<str> {
         let n = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
         format!("mcp-{n}").into()
     }
 }
 
-/// Pipes whose end is the end of what is done for their client.
+/// A transport that cancels the client's calls when its pipes end.
 struct ServedLineTransport<R, W> {
     lines: LineTransport<rmcp::RoleServer, R, W>,
     patience: Arc<ConnectionMonitor>,
@@ -228,7 +228,8 @@ where
             message = self.lines.receive() => message,
         };
         if message.is_none() {
-            // Who has said all may still listen for a while; who has broken the rules is not served any more.
+            // A client that closed its input may still read answers for a while; one that broke the protocol is cut off at
+            // once.
             let (gone, time) = (self.gone.clone(), limits::MCP_SERVE_CLOSE_TIME);
             match self.patience.ended() {
                 Some(_) => gone.cancel(),

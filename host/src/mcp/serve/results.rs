@@ -1,4 +1,4 @@
-//! What a call came to, in the words of the protocol: the way back of what a client of servers reads.
+//! Conversion of tool results to MCP call results: the inverse of `call_output`.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use rmcp::model::{
@@ -12,7 +12,7 @@ use crate::{
     mcp::call_output::{ANNOTATIONS, OWNER, RESOURCE},
 };
 
-/// A tool as a client is told of it.
+/// Converts a tool for a client's list.
 pub(super) fn tool(spec: &ToolSpec) -> Tool {
     let schema: JsonObject = serde_json::from_str(spec.input_schema.get()).unwrap_or_default();
     let ToolHints { read_only, non_destructive, idempotent, closed_world } = spec.hints;
@@ -24,7 +24,7 @@ pub(super) fn tool(spec: &ToolSpec) -> Tool {
     Tool::new(spec.name.clone(), spec.description.clone(), schema).with_annotations(hints)
 }
 
-/// What a call came to.
+/// Converts the result of a call.
 pub(super) fn result(result: ToolResult) -> CallToolResult {
     let ToolResult { content, is_error, .. } = result;
     let mut blocks: Vec<ContentBlock> = Vec::with_capacity(content.len());
@@ -36,7 +36,7 @@ pub(super) fn result(result: ToolResult) -> CallToolResult {
                 None => ContentBlock::text(text),
             }),
             ToolResultContent::Json(json) => {
-                // Revisions before 2026-07-28 take nothing but an object.
+                // Revisions before 2026-07-28 accept only an object.
                 let object = serde_json::from_str(&json).ok().filter(Value::is_object);
                 structured = structured.or(object.filter(|_| !is_error));
                 blocks.push(ContentBlock::text(json));
@@ -62,7 +62,7 @@ pub(super) fn result(result: ToolResult) -> CallToolResult {
     result
 }
 
-/// A text of a resource of which this is said beside it.
+/// Returns a text resource; `about` holds its URI, media type and annotations.
 fn embedded(about: String, text: String) -> ContentBlock {
     let said: Value = serde_json::from_str(&about).unwrap_or_default();
     let word = |key: &str| said.get(key).and_then(Value::as_str);
@@ -96,7 +96,7 @@ fn medium(Media { media_type, name, source }: Media, at: usize) -> ContentBlock 
     }
 }
 
-/// Puts annotations on a block, if it has none.
+/// Adds annotations to a block unless it has some.
 fn annotate(block: &mut ContentBlock, json: &str) {
     let said =
         serde_json::from_str::<Value>(json).ok().and_then(|mut said| said.get_mut("annotations").map(Value::take));

@@ -1,4 +1,4 @@
-//! A call that is under way for a client.
+//! A tool call in progress for a client.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -26,13 +26,13 @@ use crate::{
     mcp::{ElicitationResult, Elicitor},
 };
 
-/// Places for the calls of one client.
+/// Limits the calls of one client.
 pub(super) struct ClientCallSlots {
     places: Arc<Semaphore>,
     waiting: AtomicUsize,
 }
 
-/// A place among the calls of a client, and among those of all.
+/// A permit of the client's own limit and one of the limit of all clients.
 pub(super) struct ClientCallPermit {
     _own: OwnedSemaphorePermit,
     _all: OwnedSemaphorePermit,
@@ -43,17 +43,17 @@ impl ClientCallSlots {
         Self { places: Arc::new(Semaphore::new(limits::MCP_SERVE_CALLS)), waiting: AtomicUsize::new(0) }
     }
 
-    /// Waits for a place.
+    /// Waits for a permit.
     ///
     /// # Errors
     ///
-    /// A [`Fault`] if too many wait already.
+    /// A [`Fault`] if too many calls wait already.
     pub async fn take(&self, all: &Arc<Semaphore>) -> Result<ClientCallPermit, Fault> {
         let _waiting = QueuedCallGuard::new(&self.waiting).ok_or_else(|| {
             let most = limits::MCP_SERVE_CALLS_WAITING;
             Fault::RateLimited { message: format!("{most} calls wait already: make fewer at once"), after: None }
         })?;
-        // They are never closed.
+        // The semaphores are never closed.
         let closed = |_| Fault::other("there are no places any more");
         let own = Arc::clone(&self.places).acquire_owned().await.map_err(closed)?;
         let all = Arc::clone(all).acquire_owned().await.map_err(closed)?;
@@ -61,7 +61,7 @@ impl ClientCallSlots {
     }
 }
 
-/// One that waits for a place, or has just got one.
+/// Counts a call as waiting until it is dropped.
 struct QueuedCallGuard<'a>(&'a AtomicUsize);
 
 impl<'a> QueuedCallGuard<'a> {
@@ -77,35 +77,35 @@ impl Drop for QueuedCallGuard<'_> {
     }
 }
 
-/// A call, all that belongs to it, and where its questions come out.
+/// A call with its events and its questions to a person.
 pub(super) struct ServedCall {
     id: String,
     making: BoxFuture<'static, ToolResult>,
     events: EventStream,
     questions: mpsc::Receiver<PendingElicitation>,
-    /// None while it waits for its client to come back.
+    /// `None` while the call is parked until its client comes back.
     place: Option<ClientCallPermit>,
 }
 
-/// What a call has come to.
+/// The state in which [`ServedCall::drive`] leaves a call.
 pub(super) enum ServedCallOutcome {
     Done(ToolResult),
-    /// It waits for a person, whom its client asks between two requests.
+    /// The call waits for a person, whom the client asks between two requests.
     Asks(PendingElicitation),
 }
 
-/// How a client asks a person.
+/// The way in which a client asks a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ElicitationMode {
     Never,
-    /// While the call goes on.
+    /// While the call runs.
     Meanwhile,
     /// Between two requests.
     Between,
 }
 
 impl ServedCall {
-    /// Begins a call. Nothing of it is done before it is [driven](Self::drive).
+    /// Creates a call. Nothing runs before it is [driven](Self::drive).
     pub fn begin(
         house: &McpServerState,
         name: String,
@@ -123,12 +123,12 @@ impl ServedCall {
         Self { id, making, events, questions, place: Some(place) }
     }
 
-    /// Goes on with one that has waited, in another place.
+    /// Gives a parked call a new permit.
     pub fn go_on(&mut self, place: ClientCallPermit) {
         self.place = Some(place);
     }
 
-    /// Goes on with it, and tells its client how it goes.
+    /// Runs the call until it ends or asks a question, and notifies the client of its progress.
     pub async fn drive(&mut self, notes: &mut CallNotifier, asks: ElicitationMode) -> ServedCallOutcome {
         let mut asking = FuturesUnordered::new();
         let (mut told, mut may_ask) = (true, true);
@@ -148,7 +148,7 @@ impl ServedCall {
                 result = &mut self.making => break result,
             }
         };
-        // What happened right before its end.
+        // Sends the events from right before the end.
         for _ in 0..limits::EVENT_QUEUE {
             let Some(Some(event)) = self.events.next().now_or_never() else { break };
             notes.tell(&self.id, event).await;
@@ -157,28 +157,28 @@ impl ServedCall {
     }
 }
 
-/// Calls that wait for the answer that their clients come back with, by the state that they were handed.
+/// Parked calls, which wait for an answer that the client brings with its next request, by their `requestState`.
 #[derive(Default)]
 pub(super) struct ParkedCalls(Mutex<HashMap<String, ParkedCall>>);
 
 struct ParkedCall {
     call: ServedCall,
     answer: oneshot::Sender<ElicitationResult>,
-    /// What was called, and with what: the same must come again.
+    /// The name and the arguments of the call: the client must repeat them.
     made: (String, String),
-    /// Ends it when it has waited long enough.
+    /// Drops the call when it has waited too long.
     _end: AbortOnDropHandle<()>,
 }
 
-/// The name under which the one question of such a call stands.
+/// The key of the only question of a parked call.
 const QUESTION: &str = "question";
 
 impl ParkedCalls {
-    /// Puts a call aside. What its client is told.
+    /// Parks a call. Returns the response for the client.
     ///
     /// # Errors
     ///
-    /// A [`Fault`] if that cannot be done: the call is over.
+    /// A [`Fault`] if the call cannot be parked: it is dropped.
     pub fn park(
         house: &Arc<McpServerState>,
         mut call: ServedCall,
@@ -206,11 +206,11 @@ impl ParkedCalls {
         Ok(InputRequiredResult::new(Some(requests), Some(state)))
     }
 
-    /// Takes a call up again, with its answer.
+    /// Resumes a parked call with the client's answer.
     ///
     /// # Errors
     ///
-    /// A [`Fault`]: there is none of this state, or it was another one.
+    /// A [`Fault`] if no call has this state, if the name or the arguments differ, or if there is no valid answer.
     pub fn resume(
         &self,
         state: &str,

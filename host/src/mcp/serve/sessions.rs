@@ -1,4 +1,4 @@
-//! Sessions of clients over HTTP, in memory: which there are, and which one ends where there are too many.
+//! The HTTP sessions of clients, in memory, and the choice of the one to end when there are too many.
 
 use std::{
     cmp::Reverse,
@@ -26,16 +26,16 @@ use tokio::{
 use crate::limits;
 
 tokio::task_local! {
-    /// Whose request is answered: the library does not hand it on.
+    /// The peer whose request is handled: `rmcp` does not hand it on.
     pub(super) static PEER: IpAddr;
 }
 
-/// At most [`limits::MCP_SERVE_HTTP_SESSIONS`]. For one more, another one without a running request ends, which its client
-/// learns by 404 and begins a new one: of the peer with the most sessions, one to which nobody listens, the one that was used
-/// the longest time ago.
+/// HTTP sessions, at most [`limits::MCP_SERVE_HTTP_SESSIONS`]. A further one ends another that has no running request: of
+/// the peer with the most sessions, one without a listener if there is one, and of those the least recently used. Its
+/// client gets a 404 and begins a new session.
 pub(super) struct HttpSessions {
     local: LocalSessionManager,
-    /// One is made at a time, so that they can be counted.
+    /// Sessions are created one at a time, so that they can be counted.
     making: Mutex<()>,
     used: Arc<HttpSessionUses>,
 }
@@ -51,7 +51,7 @@ pub(super) enum HttpSessionsError {
 #[derive(Default)]
 struct HttpSessionUses(SyncMutex<HashMap<SessionId, HttpSessionUse>>);
 
-/// The use of a session at this moment.
+/// The current use of a session.
 struct HttpSessionUse {
     peer: Option<IpAddr>,
     last: Instant,
@@ -76,7 +76,7 @@ impl HttpSessions {
         Self { local, making: Mutex::new(()), used: Arc::default() }
     }
 
-    /// Ends one session if there are as many as there may be.
+    /// Ends one session if the maximum is reached.
     async fn make_room(&self) -> Result<(), HttpSessionsError> {
         let there: Vec<_> = self.local.sessions.read().await.keys().cloned().collect();
         self.used.all().retain(|id, _| there.contains(id));
@@ -85,13 +85,13 @@ impl HttpSessions {
         }
         let ended = self.used.next_to_end().ok_or(HttpSessionsError::TooMany)?;
         tracing::debug!(session = %ended, "a session without a request is ended for a new one");
-        // It is out of the list at once; its work may take longer to end.
+        // The session leaves the list at once; its work may take longer to end.
         let _ = timeout(limits::MCP_SERVE_CLOSE_TIME, self.local.close_session(&ended)).await;
         self.used.all().remove(&ended);
         Ok(())
     }
 
-    /// Counts a stream of this session, from now on until it is dropped.
+    /// Counts a stream of this session until the returned guard is dropped.
     fn open(&self, id: &SessionId, kind: StreamKind) -> OpenStream {
         OpenStream::new(&self.used, id, kind)
     }
@@ -131,7 +131,7 @@ impl OpenStream {
         Self { used: Arc::clone(used), id: id.clone(), kind }
     }
 
-    /// Does nothing: a closure that calls it holds it.
+    /// Does nothing, but makes a closure capture the guard.
     fn is_held(&self) {}
 }
 

@@ -1,4 +1,4 @@
-//! A connection that is given up if its client does not read.
+//! A stream that fails if its peer does not read.
 
 use std::{
     io,
@@ -12,11 +12,11 @@ use tokio::{
     time::{Sleep, sleep},
 };
 
-/// A connection on which nothing waits longer than a time to be taken by the other side.
+/// A stream whose writes fail if one is pending for longer than `time`.
 pub(super) struct WriteTimeoutStream<T> {
     inner: T,
     time: Duration,
-    /// When what waits is given up.
+    /// The deadline of the pending write.
     end: Option<Pin<Box<Sleep>>>,
 }
 
@@ -25,7 +25,7 @@ impl<T: AsyncWrite + Unpin> WriteTimeoutStream<T> {
         Self { inner, time, end: None }
     }
 
-    /// The same, or an error once it has been pending for too long.
+    /// Returns the poll result, or an error once the write has been pending for too long.
     fn in_time<V>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<V>>) -> Poll<io::Result<V>> {
         if written.is_ready() {
             self.end = None;

@@ -1,4 +1,4 @@
-//! What a server asks of its client, and what it is told.
+//! Requests of a server to its client, and their answers.
 
 use std::{
     collections::BTreeMap,
@@ -21,7 +21,7 @@ use crate::{
     },
 };
 
-/// Replies what it was asked, after a while.
+/// A sampler that replies with the request, after a while.
 #[derive(Default)]
 struct Model(AtomicUsize);
 
@@ -70,7 +70,7 @@ fn form(id: usize, message: &str) -> Value {
 async fn a_server_may_ask_a_model_and_a_person_during_a_call() {
     let servers = Servers::new(|mut peer| async move {
         peer.begin(&[tool("t")]).await;
-        // Nobody calls: in whose name would it be?
+        // No call is in progress: no run could be named as the origin.
         peer.say(form(0, "name?")).await;
         let answer = peer.next().await.unwrap();
         assert_eq!(answer["error"]["message"], "it cannot be told for which call this is asked");
@@ -103,7 +103,7 @@ async fn a_server_may_ask_a_model_and_a_person_during_a_call() {
     });
     let client = McpClient::connect(config(&servers), asking()).await.unwrap();
     tokio::time::sleep(Duration::from_secs(1)).await;
-    // The model takes longer than a call may: that is not the server's time.
+    // The model takes longer than a call may; its time does not count as the server's.
     assert_eq!(said(&toolbox(&client), "test__t", &json!({})).await, (false, "done".into()));
     servers.check().await;
 }
@@ -194,7 +194,7 @@ async fn folders_are_told_and_so_are_their_changes() {
     servers.check().await;
 }
 
-/// A server of the newest revision: it asks in its answer, and is called again with ours.
+/// A server of the newest revision asks in its answer, and the client calls it again with the reply.
 #[tokio::test(start_paused = true)]
 async fn a_server_without_a_connection_of_its_own_asks_in_its_answer() {
     let servers = Servers::new(|mut peer| async move {

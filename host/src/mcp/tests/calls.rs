@@ -1,4 +1,4 @@
-//! Calls: many at once, slow ones, ones that are given up.
+//! Calls: many at once, slow ones, cancelled ones.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use crate::{
     mcp::{McpPipeConnector, ProtocolRevisions},
 };
 
-/// What the library itself makes of a server.
+/// A server built with `rmcp`.
 #[derive(Clone)]
 struct Library;
 
@@ -93,7 +93,7 @@ async fn a_thousand_calls_at_once_have_each_its_own_answer() {
         while calls.len() < CALLS {
             calls.push(peer.next_of("tools/call").await);
         }
-        // The last first.
+        // Answers the last one first.
         for call in calls.iter().rev() {
             peer.answer(call, text(&call["params"]["arguments"]["at"].to_string())).await;
         }
@@ -151,7 +151,7 @@ async fn a_server_is_told_of_calls_that_nobody_waits_for() {
                 let call = peer.next_of("tools/call").await;
                 let cancelled = peer.next_of("notifications/cancelled").await;
                 assert_eq!(cancelled["params"]["requestId"], call["id"]);
-                // Too late: nobody minds.
+                // Too late, which does no harm.
                 peer.answer(&call, text("done")).await;
                 told.send(()).await.unwrap();
             }

@@ -1,4 +1,4 @@
-//! Servers that die, hang, flood, and speak of what they should not.
+//! Servers that die, hang, flood and send nonsense.
 
 use std::time::Duration;
 
@@ -62,7 +62,7 @@ async fn a_server_that_stays_dead_is_given_up_until_somebody_wants_it() {
         }
     };
     given_up.await;
-    // Each attempt greets in both ways.
+    // Each attempt tries both lifecycles.
     assert_eq!(servers.dialled(), 1 + 2 * limits::MCP_RECONNECTS as usize);
     let (is_error, why) = said(&tools, "test__t", &json!({})).await;
     assert!(is_error && why.starts_with("the MCP server `test` cannot be reached: it closed the connection"), "{why}");
@@ -128,7 +128,7 @@ async fn greetings_and_odd_messages_are_put_up_with() {
             peer.notify(method, json!({"level": "info", "data": "\u{1b}[2J", "uri": "a:b"})).await;
         }
         let call = peer.next_of("tools/call").await;
-        // An answer to nothing, one whose id is a text, and a second one.
+        // An answer to no request, one whose id is a text, and a second one.
         peer.answer(&json!({"id": 4_711}), json!({})).await;
         peer.answer(&json!({"id": call["id"].to_string()}), text("done")).await;
         peer.answer(&call, text("done twice")).await;

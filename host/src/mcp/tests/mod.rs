@@ -1,4 +1,4 @@
-//! Clients against servers: a well-behaved one of the library's own, and hand-written ones that say what they like.
+//! MCP clients against servers: a well-behaved one from `rmcp`, and hand-written ones that send anything.
 
 mod asks;
 mod calls;
@@ -22,7 +22,7 @@ use crate::{
     tool::{ToolBox, ToolCx},
 };
 
-/// A client of a server that is made anew for each connection.
+/// Connects to servers of which each connection gets a new one.
 async fn connect(servers: &Servers) -> Result<Arc<McpClient>, McpError> {
     McpClient::connect(config(servers), McpClientFeatures::default()).await
 }
@@ -31,12 +31,12 @@ fn config(servers: &Servers) -> ServerConfig {
     ServerConfig::new("test", McpTarget::Pipes(servers.dial()))
 }
 
-/// A tool without arguments.
+/// Returns a tool without arguments.
 fn tool(name: &str) -> Value {
     json!({"name": name, "description": format!("The tool {name}."), "inputSchema": {"type": "object"}})
 }
 
-/// All its tools, approved as they are.
+/// Returns all tools of the server, approved as they are.
 fn toolbox(client: &Arc<McpClient>) -> ToolBox {
     let offer = client.offer(&Pins::of(&client.listing()));
     assert!(offer.blocked.is_empty());
@@ -52,7 +52,7 @@ async fn call(tools: &ToolBox, cx: &RunCx, name: &str, arguments: &Value) -> Too
     tools.dispatch(&cx, &call).await.result
 }
 
-/// The same of nobody in particular: whether it failed, and what was said.
+/// Calls a tool. Returns `true` if it failed, and the text of the result.
 async fn said(tools: &ToolBox, name: &str, arguments: &Value) -> (bool, String) {
     let result = call(tools, &RunCx::new("ada"), name, arguments).await;
     (result.is_error, result.text())
@@ -62,7 +62,7 @@ fn text(text: &str) -> Value {
     json!({"content": [{"type": "text", "text": text}]})
 }
 
-/// A server with these tools that answers each call with its arguments.
+/// Serves these tools; each call is answered with its arguments.
 async fn echo(mut peer: Peer, tools: Vec<Value>) {
     peer.shake_hands().await;
     while let Some(request) = peer.next().await {

@@ -1,4 +1,4 @@
-//! Logins, at a server that is its own authorization server.
+//! Logins at a server that is its own authorization server.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -22,24 +22,24 @@ use crate::{
     net::{HttpClient, HttpRequest, Retries, Secret},
 };
 
-/// What the authorization server has given, and how it behaves.
+/// The state and the behaviour of the authorization server.
 #[derive(Debug, Default)]
 pub(super) struct Book {
-    /// How many codes and tokens there were.
+    /// The number of codes and tokens issued.
     given: usize,
-    /// What each code was asked for with.
+    /// The parameters with which each code was requested.
     codes: HashMap<String, BTreeMap<String, String>>,
-    /// The access tokens that are good, and their rights.
+    /// The valid access tokens with their scopes.
     pub tokens: HashMap<String, String>,
-    /// The refresh token that is good, and the rights of what it is for.
+    /// The valid refresh token with the scopes of its access tokens.
     pub refresh: Option<(String, String)>,
-    /// Seconds that access tokens say that they live; later ones live long.
+    /// The lifetimes of the next access tokens in seconds; later ones live long.
     pub life: Vec<u64>,
-    /// What a call of a tool needs.
+    /// The scope that a tool call needs.
     pub for_calls: Option<&'static str>,
 }
 
-/// Says something else than it should, if it does.
+/// Returns a wrong answer, or `None` for the right one.
 type Odd = Box<dyn Fn(&Came, &mut Book) -> Option<String> + Send + Sync>;
 
 pub(super) struct Realm {
@@ -63,7 +63,7 @@ impl Realm {
         Self::start(|_, _| None).await
     }
 
-    /// With a store and somebody who logs in.
+    /// Returns a config with this store and an authorizer.
     pub fn config(&self, store: &TokenStore, change: impl FnOnce(&mut OAuthOptions)) -> ServerConfig {
         let mut oauth =
             OAuthOptions { authorizer: Some(Arc::new(Browser::default())), ..OAuthOptions::new(store.clone()) };
@@ -78,24 +78,24 @@ impl Realm {
         ServerConfig::new("web", McpTarget::Http(http))
     }
 
-    /// The same where nobody is there to log in.
+    /// Returns a config with this store and without an authorizer.
     pub fn headless(&self, store: &TokenStore) -> ServerConfig {
         self.config(store, |oauth| oauth.authorizer = None)
     }
 
-    /// How often this was asked for.
+    /// Returns the number of requests to this target.
     pub fn count(&self, target: &str) -> usize {
         self.web.came().iter().filter(|came| came.target.starts_with(target)).count()
     }
 
-    /// What was sent there last, in its query or its body.
+    /// Returns the parameters of the last request to this target, from its query or its body.
     pub fn last(&self, target: &str) -> BTreeMap<String, String> {
         let came = self.web.came().into_iter().rfind(|came| came.target.starts_with(target)).unwrap();
         pairs(&came)
     }
 }
 
-/// Where a server is, as whoever asks it says.
+/// Returns the origin of a server as the client addressed it.
 pub(super) fn origin(came: &Came) -> String {
     let host = came.head.lines().find_map(|line| line.strip_prefix("host: ")).unwrap();
     format!("http://{host}")
@@ -119,7 +119,7 @@ pub(super) fn metadata(came: &Came) -> Value {
     })
 }
 
-/// The query of a GET, the form of a POST.
+/// Returns the query of a GET, or the form of a POST.
 pub(super) fn pairs(came: &Came) -> BTreeMap<String, String> {
     let query = came.target.split_once('?').map_or("", |(_, query)| query);
     let text = if came.target.starts_with("GET") { query } else { &came.body };
@@ -209,7 +209,7 @@ impl Book {
     }
 }
 
-/// Goes where it is taken, says yes, and comes back.
+/// An authorizer that opens the address, agrees, and returns.
 #[derive(Debug, Default)]
 pub(super) struct Browser {
     pub asked: Mutex<Vec<Url>>,
@@ -237,7 +237,7 @@ async fn done(client: &Arc<McpClient>) -> (bool, String) {
     said(&toolbox(client), "web__t", &json!({})).await
 }
 
-/// Keeps what is logged.
+/// Collects the log.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -259,7 +259,7 @@ async fn a_login_is_made_once_and_its_secrets_are_shown_by_nothing() {
     let subscriber =
         tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer(move || writer.clone()).finish();
     let log_of_this = tracing::Dispatch::new(subscriber);
-    // Where there is but one, what other tests log at the same time decides what is logged here.
+    // With only one dispatcher, what other tests log at the same time decides what is logged here.
     let _other = tracing::Dispatch::new(tracing_subscriber::registry());
     let _logging = tracing::dispatcher::set_default(&log_of_this);
     let (realm, folder) = (Realm::plain().await, tempfile::tempdir().unwrap());
@@ -274,7 +274,7 @@ async fn a_login_is_made_once_and_its_secrets_are_shown_by_nothing() {
     assert_eq!(registered.json["application_type"], "native");
     assert_eq!(registered.json["redirect_uris"], json!(["http://127.0.0.1:9/callback"]));
     drop(client);
-    // Another process: nobody has to be there.
+    // Another process: no person is needed.
     let client = connected(realm.headless(&store)).await.unwrap();
     assert_eq!(done(&client).await, (false, "done".into()));
     assert_eq!((realm.count("GET /authorize"), realm.count("POST /token"), realm.count("POST /register")), (1, 1, 1));
@@ -329,12 +329,12 @@ async fn tokens_are_renewed_before_they_end_by_one_of_all() {
     assert_eq!((&*sent["grant_type"], &*sent["refresh_token"]), ("refresh_token", "rt-secret-2"));
     assert_eq!(sent["resource"], realm.web.url.as_str());
     assert!(!sent.contains_key("scope"));
-    // The server has taken back the token, and the refresh token has been replaced by another.
+    // The server has revoked the access token, and the refresh token was replaced.
     realm.book.lock().unwrap().tokens.clear();
     let client = connected(realm.headless(&store)).await.unwrap();
     assert_eq!(done(&client).await, (false, "done".into()));
     assert_eq!(realm.last("POST /token")["refresh_token"], "rt-secret-3");
-    // In the middle of a session.
+    // The token is revoked in the middle of a session.
     realm.book.lock().unwrap().tokens.clear();
     assert_eq!(done(&client).await, (false, "done".into()));
     assert_eq!(realm.last("POST /token")["refresh_token"], "rt-secret-4");
@@ -377,7 +377,7 @@ async fn more_rights_are_asked_for_once_a_call() {
     assert_eq!(done(&client).await, (false, "done".into()));
     assert_eq!(realm.last("GET /authorize")["scope"], "read write");
     assert_eq!((realm.count("GET /authorize"), realm.count("POST /register")), (2, 1));
-    // Nobody is there: what is lacking is asked for when somebody logs in.
+    // No person is there: the lacking scope is asked for at the next login.
     realm.book.lock().unwrap().for_calls = Some("admin");
     let client = connected(realm.headless(&store)).await.unwrap();
     let why = "it wants rights that the login does not have (admin): log in with `shelly-host mcp login web`";
@@ -386,7 +386,7 @@ async fn more_rights_are_asked_for_once_a_call() {
     assert_eq!(realm.last("GET /authorize")["scope"], "read write admin");
     assert_eq!(done(&client).await, (false, "done".into()));
 
-    // It never has enough.
+    // This server never accepts the scopes.
     let realm = Realm::start(|came, _| {
         let wants = "www-authenticate: Bearer error=\"insufficient_scope\", scope=\"more\"\r\n";
         came.is("tools/call").then(|| reply("403 Forbidden", wants, ""))
@@ -458,7 +458,7 @@ async fn clients_that_are_known_need_not_make_themselves_known() {
     assert_eq!(realm.last("GET /authorize")["client_id"], "known");
     assert_eq!(realm.last("GET /authorize")["scope"], "one offline_access");
     assert_eq!(realm.count("POST /register"), 0);
-    // A login of one client is none of another.
+    // A login of one client is not valid for another.
     connected(realm.config(&store, known("other"))).await.unwrap();
     assert_eq!(realm.last("GET /authorize")["client_id"], "other");
 }

@@ -1,4 +1,4 @@
-//! Servers and authorization servers that say what they should not.
+//! Servers and authorization servers that send what they must not.
 
 use std::sync::Mutex;
 
@@ -22,12 +22,12 @@ use crate::{
     net::Secret,
 };
 
-/// What one request is answered with.
+/// Answers the requests to one target.
 fn says(target: &'static str, answer: impl Fn(&Came) -> String) -> impl Fn(&Came) -> Option<String> {
     move |came| came.target.starts_with(target).then(|| answer(came))
 }
 
-/// Metadata of the authorization server, changed.
+/// Changes the metadata of the authorization server.
 fn changed(change: impl Fn(&mut Value, &Came) + Send + Sync + 'static) -> Says {
     Box::new(says("GET /.well-known/oauth-authorization-server", move |came| {
         let mut metadata = metadata(came);
@@ -36,14 +36,14 @@ fn changed(change: impl Fn(&mut Value, &Came) + Send + Sync + 'static) -> Says {
     }))
 }
 
-/// The server's own word on who authorizes, changed.
+/// Changes the authorization servers that the server names.
 fn names(servers: Value) -> Says {
     Box::new(says("GET /.well-known/oauth-protected-resource", move |came| {
         ok(&json!({"resource": origin(came) + "/mcp", "authorization_servers": servers}))
     }))
 }
 
-/// Where the login leads back to.
+/// Changes the redirect at the end of the login.
 fn leads(back: impl Fn(&str, &str, &str) -> String + Send + Sync + 'static) -> Says {
     Box::new(says("GET /authorize", move |came| {
         let asked = pairs(came);
@@ -156,7 +156,7 @@ async fn who_does_not_say_where_to_log_in_is_believed_only_after_a_refusal() {
         }
         let is_open = came.target.starts_with("POST /mcp") && !*strict.lock().unwrap();
         is_open.then(|| reply("400 Bad Request", "", "")).or_else(|| {
-            // Servers of old say nothing of who they are.
+            // Servers of earlier revisions publish no metadata.
             let asked = pairs(came);
             came.target.starts_with("GET /authorize").then(|| {
                 let back = format!("{}?code=c&state={}", asked["redirect_uri"], asked["state"]);
@@ -210,14 +210,14 @@ async fn a_client_that_is_refused_is_told_without_its_secret() {
     }
 }
 
-/// Servers of which some also stream to whoever asks, without end.
+/// Some servers also answer any request with a stream without end.
 #[tokio::test]
 async fn a_stream_is_not_waited_for() {
     let realm = Realm::start(|came, _| {
         if came.target == "POST /mcp" && !came.head.contains("authorization: bearer") {
             return Some(reply("401 Unauthorized", "", ""));
         }
-        // Longer than what comes.
+        // The declared length is more than what comes.
         (came.target == "GET /mcp" && !came.head.contains("authorization: bearer"))
             .then(|| "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: 99\r\n\r\n:\n\n".into())
     })
@@ -226,7 +226,7 @@ async fn a_stream_is_not_waited_for() {
     assert!(realm.count("GET /mcp") > 0);
 }
 
-/// Never comes back.
+/// An authorizer that never returns.
 #[derive(Debug)]
 struct Away;
 

@@ -16,18 +16,18 @@ use crate::{
 pub struct Peer {
     lines: Lines<BufReader<ReadHalf<DuplexStream>>>,
     write: WriteHalf<DuplexStream>,
-    /// Which connection this is, from 0 on.
+    /// The number of the connection, from 0 on.
     pub attempt: usize,
 }
 
 impl Peer {
-    /// The next message of the client; none when it has hung up.
+    /// Returns the next message of the client; `None` when it has hung up.
     pub async fn next(&mut self) -> Option<Value> {
         let line = self.lines.next_line().await.ok()??;
         Some(serde_json::from_str(&line).unwrap())
     }
 
-    /// Reads on to the next message with this method.
+    /// Reads to the next message with this method.
     pub async fn next_of(&mut self, method: &str) -> Value {
         loop {
             let message = self.next().await.unwrap();
@@ -37,7 +37,7 @@ impl Peer {
         }
     }
 
-    /// Says this, whatever it is. A client that has gone does not hear it.
+    /// Sends these bytes; errors are ignored, since the client may be gone.
     pub async fn say_raw(&mut self, bytes: &[u8]) {
         let _ = self.write.write_all(bytes).await;
     }
@@ -59,7 +59,7 @@ impl Peer {
         self.say(json!({"jsonrpc": "2.0", "id": request["id"], "error": error})).await;
     }
 
-    /// Does what servers of 2025-11-25 do, up to the client's word that it is ready.
+    /// Shakes hands as servers of 2025-11-25 do, up to the notification `initialized`.
     pub async fn shake_hands(&mut self) {
         let discover = self.next().await.unwrap();
         self.refuse(&discover, -32601, "no such method").await;
@@ -79,7 +79,7 @@ impl Peer {
         self.answer(&list, json!({"tools": tools})).await;
     }
 
-    /// Says no more, and keeps the connection.
+    /// Sends nothing more, and keeps the connection open.
     pub async fn hang(mut self) {
         while self.next().await.is_some() {}
         std::future::pending().await
@@ -95,18 +95,18 @@ pub struct Servers {
 }
 
 impl Servers {
-    /// A connection lasts as long as the future that this makes.
+    /// Returns servers that run `serve` for each connection; the connection lasts as long as its future.
     pub fn new<F: Future<Output = ()> + Send + 'static>(serve: impl Fn(Peer) -> F + Send + Sync + 'static) -> Self {
         let serve = Arc::new(move |peer| Box::pin(serve(peer)) as BoxFuture<'static, ()>);
         Self { serve, dialled: Arc::default(), tasks: Arc::default() }
     }
 
-    /// How many connections there have been.
+    /// Returns the number of connections so far.
     pub fn dialled(&self) -> usize {
         self.dialled.load(Ordering::SeqCst)
     }
 
-    /// Panics if a server has.
+    /// Panics if a server has panicked.
     pub async fn check(&self) {
         let mut tasks = std::mem::take(&mut *self.tasks.lock().unwrap());
         while let Some(done) = tasks.try_join_next() {

@@ -1,4 +1,4 @@
-//! Servers that are programs: a shell that plays one.
+//! Servers that are programs: a shell script plays one.
 #![cfg(unix)]
 
 use std::{path::PathBuf, time::Instant};
@@ -8,7 +8,7 @@ use serde_json::json;
 use super::*;
 use crate::{limits, mcp::McpStdioTarget, net::Secret};
 
-/// What a shell must say to be a server, up to its first call, whose answer is what `answer` prints.
+/// Returns a shell script that is a server up to its first call; the result of the call is the output of `answer`.
 fn server(answer: &str) -> String {
     format!(
         r#"
@@ -47,7 +47,7 @@ async fn a_program_has_its_own_folder_and_environment_and_nothing_else() {
     assert_eq!((is_error, text), (false, format!("{}PATH=/usr/bin:/bin TOKEN=sk-very-secret ", folder.display())));
 }
 
-/// Waits until a process is gone, or dead and not yet cleared away.
+/// Waits until a process is gone or a zombie.
 async fn until_gone(pid: &str) {
     let (stat, begun) = (PathBuf::from(format!("/proc/{pid}/stat")), Instant::now());
     let gone = tokio::task::spawn_blocking(move || {

@@ -1,4 +1,4 @@
-//! What is offered, and what of it may be called.
+//! The offer of tools, and the calls that are allowed.
 
 use crate::tool::Tool as _;
 use serde_json::json;
@@ -90,7 +90,7 @@ async fn only_what_was_approved_may_be_called() {
     assert_eq!(said(&toolbox(&client), "test__new", &json!({"a": 1})).await, (false, r#"{"a":1}"#.into()));
 }
 
-/// Lists these tools until it is called, and then others.
+/// Returns a server that lists these tools until its first call, and others afterwards.
 fn changes_its_mind() -> Servers {
     Servers::new(|mut peer| async move {
         peer.begin(&[tool("same"), tool("other"), tool("gone")]).await;

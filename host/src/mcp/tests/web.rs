@@ -1,4 +1,4 @@
-//! Servers on the web, byte for byte.
+//! Remote servers, byte for byte.
 
 use std::sync::Mutex;
 
@@ -18,12 +18,12 @@ use crate::{
     net::{AuthHeader, HttpClient, Secret},
 };
 
-/// A request as it came.
+/// A received request.
 #[derive(Debug, Clone)]
 pub(super) struct Came {
-    /// `POST /mcp`, as it was written.
+    /// The request line as it was sent, such as `POST /mcp`.
     pub target: String,
-    /// `post /mcp`, its headers in small letters.
+    /// The head in lower case.
     pub head: String,
     pub body: String,
     pub json: Value,
@@ -35,7 +35,7 @@ impl Came {
     }
 }
 
-/// Answers each request by what a function makes of it, and then closes the connection.
+/// Answers each request with the result of a function, and then closes the connection.
 pub(super) struct Web {
     pub url: Url,
     came: Arc<Mutex<Vec<Came>>>,
@@ -119,7 +119,7 @@ fn events(events: &str) -> String {
     reply("200 OK", "Content-Type: text/event-stream; charset=utf-8\r\n", events)
 }
 
-/// What servers of 2025-11-25 answer, up to a call.
+/// Answers as servers of 2025-11-25 do, up to a call.
 pub(super) fn legacy(came: &Came) -> String {
     let info = json!({"name": "web", "version": "1"});
     match came.json["method"].as_str() {
@@ -181,7 +181,7 @@ async fn a_stream_that_breaks_off_is_taken_up_again() {
             return events("id: e-7\nretry: 1\ndata:\n\n");
         }
         if came.head.contains("last-event-id: e-7") {
-            // The fourth request with an id, whatever came between.
+            // The fourth request with an id, whatever came in between.
             let answer = json!({"jsonrpc": "2.0", "id": 3, "result": text("done")});
             return events(&format!("id: e-8\ndata: {answer}\n\n"));
         }

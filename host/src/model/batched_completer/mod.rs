@@ -31,38 +31,39 @@ use crate::{
 #[cfg(test)]
 mod tests;
 
-/// A model that is asked in batches: slower by minutes, and for less money.
+/// A model whose requests are sent in batches: slower by minutes, and at a lower price.
 ///
-/// A request waits [`BatchConfig::window`] for others, whoever's they are. A request whose batch fails, takes longer than
-/// [`BatchConfig::timeout`] or ends without its result is sent to the model itself, side by side with the others of its kind.
-/// Whoever stops waiting is left out of a batch that is not yet handed over; one that nobody waits for any more is cancelled.
+/// A request waits [`BatchConfig::window`] for others, from any caller. A request whose batch fails, takes longer than
+/// [`BatchConfig::timeout`] or ends without its result is sent to the model itself, concurrently with other such requests. A
+/// caller that stops waiting is removed from a batch that is not yet submitted. A submitted batch without waiting callers is
+/// cancelled.
 ///
-/// Nothing of a reply is seen before it is whole, unless it is asked for directly in the end. Replies of a batch are counted
-/// at the price of the model: a vendor that asks for half bills less than is counted.
+/// No deltas of a reply are shown before it is whole, unless the request is sent directly in the end. Replies from a batch
+/// are counted at the model's regular price; a vendor with a batch discount bills less than is counted.
 pub struct BatchedCompleter {
     model: Arc<dyn Completer>,
     desk: Arc<BatchQueue>,
-    /// The batch that still takes requests.
+    /// The batch that still accepts requests.
     open: Mutex<Option<(Arc<PendingBatch>, WeakShared<BatchAnswersFuture>)>>,
 }
 
 impl BatchedCompleter {
-    /// The model, asked through `submitter` where that succeeds. What stands around the model, such as a rate limit, belongs
-    /// into `model`: batches have limits of their own.
+    /// Wraps a model whose requests go through `submitter` if possible. Wrappers such as a rate limit belong into `model`,
+    /// because batches have limits of their own.
     pub fn new(model: Arc<dyn Completer>, submitter: Arc<dyn BatchSubmitter>, config: BatchConfig) -> Self {
         let desk = BatchQueue { submitter, config, errands: TaskTracker::new() };
         Self { model, desk: Arc::new(desk), open: Mutex::default() }
     }
 
-    /// Waits until batches that nobody waits for any more are cancelled, at most twice [`limits::BATCH_CANCEL_TIME`]: for
-    /// when the program is about to end.
+    /// Waits for the cancellation of batches without waiting callers, for at most twice [`limits::BATCH_CANCEL_TIME`]. Call
+    /// it before the program ends.
     pub async fn settled(&self) {
         self.desk.errands.close();
-        // What has not ended by then has said so.
+        // Each cancellation that takes longer logs that itself.
         let _ = timeout(2 * limits::BATCH_CANCEL_TIME, self.desk.errands.wait()).await;
     }
 
-    /// A place in the batch that still takes requests, or in a new one.
+    /// Returns a slot in the batch that still accepts requests, or in a new one.
     fn join(&self, request: &CompletionRequest) -> BatchSlot {
         let mut open = lock(&self.open);
         if let Some((group, answers)) = &*open
@@ -78,7 +79,7 @@ impl BatchedCompleter {
         BatchSlot { group, id, answers }
     }
 
-    /// The reply of a batch, or why there is none.
+    /// Returns the reply from a batch, or the reason why there is none.
     async fn in_batch(&self, cx: &RunCx, request: &CompletionRequest) -> Result<Completion, String> {
         let mut seat = self.join(request);
         let mut news = seat.group.news.subscribe();
@@ -134,13 +135,13 @@ impl Completer for BatchedCompleter {
     }
 }
 
-/// What a batch came to: results by id, or why there are none.
+/// The outcome of a batch: results by id, or the reason why there are none.
 type BatchAnswers = Arc<Result<Mutex<HashMap<String, Result<Completion, Fault>>>, String>>;
 
-/// Driven by all who wait for it, so that it goes on while one of them does, and ends with the last.
+/// A future that all waiting callers poll: it makes progress while one of them does, and is dropped with the last one.
 type BatchAnswersFuture = BoxFuture<'static, BatchAnswers>;
 
-/// Requests that go into one batch.
+/// The requests collected for one batch.
 #[derive(Default)]
 struct PendingBatch {
     gathered: Mutex<PendingBatchState>,
@@ -150,13 +151,13 @@ struct PendingBatch {
 
 #[derive(Default)]
 struct PendingBatchState {
-    /// Ids that were given away.
+    /// The number of ids assigned.
     ids: usize,
     wanted: BTreeMap<usize, CompletionRequest>,
     is_closed: bool,
 }
 
-/// How far a batch is, for those who wait for it.
+/// The state of a batch, published to the waiting callers.
 #[derive(Clone, Default)]
 struct BatchProgress {
     batch: Option<BatchId>,
@@ -165,7 +166,7 @@ struct BatchProgress {
 }
 
 impl PendingBatch {
-    /// The id of the request in this batch; none if it takes no more.
+    /// Adds a request and returns its id in this batch; `None` if the batch is closed.
     fn add(&self, request: &CompletionRequest, most: usize) -> Option<usize> {
         let mut gathered = lock(&self.gathered);
         if gathered.is_closed {
@@ -181,7 +182,7 @@ impl PendingBatch {
         Some(id)
     }
 
-    /// The requests that somebody still waits for. No more are taken.
+    /// Closes the batch and returns the requests that a caller still waits for.
     fn close(&self) -> Arc<[(String, CompletionRequest)]> {
         let mut gathered = lock(&self.gathered);
         gathered.is_closed = true;
@@ -189,7 +190,7 @@ impl PendingBatch {
     }
 }
 
-/// The place of one request in a batch.
+/// The slot of one request in a batch, given up when it is dropped.
 struct BatchSlot {
     group: Arc<PendingBatch>,
     id: usize,
@@ -202,14 +203,14 @@ impl Drop for BatchSlot {
     }
 }
 
-/// What a request is called in its batch.
+/// Returns the name of a request in its batch.
 fn name(id: usize) -> String {
     format!("request-{id}")
 }
 
-/// Gathers requests for a while, hands them over and waits for what becomes of them.
+/// Collects requests for a while, submits them and waits for the results.
 async fn answer(desk: Arc<BatchQueue>, group: Arc<PendingBatch>) -> BatchAnswers {
-    // Whether it is full or the time is over: it goes.
+    // The batch is submitted when it is full or the time is over.
     let _ = timeout(desk.config.window, group.full.notified()).await;
     let results = timeout(desk.config.timeout, desk.results(&group)).await;
     let results = results.map_err(|_| format!("the batch took longer than {}", shown(desk.config.timeout)));
@@ -226,16 +227,16 @@ fn shown(time: Duration) -> humantime::FormattedDuration {
     humantime::format_duration(time)
 }
 
-/// Where batches are handed over.
+/// The queue through which batches are submitted.
 struct BatchQueue {
     submitter: Arc<dyn BatchSubmitter>,
     config: BatchConfig,
-    /// What goes on though nobody waits for it, for a bounded time.
+    /// Tasks of bounded duration that outlive their callers.
     errands: TaskTracker,
 }
 
 impl BatchQueue {
-    /// Hands the requests over and waits until there are results.
+    /// Submits the requests and waits for the results.
     async fn results(self: &Arc<Self>, group: &PendingBatch) -> Result<BatchResults, Fault> {
         let requests = group.close();
         let mut batch = self.submit(Arc::clone(&requests)).await?;
@@ -259,7 +260,7 @@ impl BatchQueue {
         }
     }
 
-    /// The results, if the batch has ended.
+    /// Returns the results if the batch has ended.
     async fn look(
         &self,
         batch: &mut SubmittedBatch,
@@ -278,8 +279,7 @@ impl BatchQueue {
         self.submitter.results(&batch.id, requests).await.map(Some)
     }
 
-    /// Hands requests over. It goes on for a while if nobody waits for it any more: only of a batch whose id is known can be
-    /// told that nobody wants it.
+    /// Submits requests, in a task that outlives its caller for a while: a batch can only be cancelled once its id is known.
     async fn submit(self: &Arc<Self>, requests: Arc<[(String, CompletionRequest)]>) -> Result<SubmittedBatch, Fault> {
         let (mut to, submitted) = oneshot::channel();
         let desk = Arc::clone(self);
@@ -294,7 +294,7 @@ impl BatchQueue {
                 },
             };
             let desk = Arc::clone(&desk);
-            // One that nobody takes is cancelled as it is dropped.
+            // If nobody receives the batch, it is dropped and thereby cancelled.
             let _ = to.send(id.map(|id| SubmittedBatch { desk, id, has_ended: false, runtime: Handle::current() }));
         });
         let lost = |_| Fault::other("handing over the batch was given up");
@@ -302,17 +302,17 @@ impl BatchQueue {
     }
 }
 
-/// Whether asking again may help.
+/// Returns `true` if the same call may succeed later.
 fn may_pass(fault: &Fault) -> bool {
     fault.is_transient() || matches!(fault, Fault::Timeout { .. })
 }
 
-/// A batch that the vendor works on. Cancelled when it is dropped before it has ended.
+/// A batch that the vendor is working on. Cancelled when it is dropped before it has ended.
 struct SubmittedBatch {
     desk: Arc<BatchQueue>,
     id: BatchId,
     has_ended: bool,
-    /// It may be dropped where there is none.
+    /// Stored because the batch may be dropped outside a runtime.
     runtime: Handle,
 }
 

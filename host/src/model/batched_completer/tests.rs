@@ -29,7 +29,7 @@ fn unavailable() -> Fault {
     Fault::Unavailable { message: "gone".into(), after: None }
 }
 
-/// Answers directly after a second, `direct <text>`.
+/// A model that replies `direct <text>` after a second.
 struct Direct {
     info: ModelInfo,
     asked: Mutex<Vec<String>>,
@@ -65,22 +65,22 @@ impl Completer for Direct {
     }
 }
 
-/// A vendor whose batches end at the first look, each request answered `batch <text>`, unless it says otherwise.
+/// A vendor whose batches end at the first poll, with the reply `batch <text>` to each request, unless configured otherwise.
 #[derive(Default)]
 struct Vendor {
-    /// What it does before it does as usual.
+    /// The outcomes of the first calls, before the usual behavior.
     submits: Mutex<VecDeque<Fault>>,
     polls: Mutex<VecDeque<Result<BatchState, Fault>>>,
     results: Mutex<VecDeque<Fault>>,
     takes: Duration,
-    /// It never ends.
+    /// `true`: batches never end.
     works_on: bool,
     hangs_at_cancel: bool,
     left_out: BTreeSet<String>,
     failed: BTreeSet<String>,
-    /// Results of requests that nobody made, and each one twice.
+    /// `true`: returns results of requests that were never made, and each result twice.
     raves: bool,
-    /// What it was asked, and after how many milliseconds.
+    /// The calls received, with their times in milliseconds.
     log: Mutex<Vec<(String, u128)>>,
     batches: Mutex<Vec<Vec<String>>>,
     began: Mutex<Option<Instant>>,
@@ -263,7 +263,7 @@ async fn questions_may_fail_for_what_may_pass() {
         let expected = if answered { "batch a" } else { "direct a" };
         assert_eq!(scene.ask("a").await, expected, "{polls} {results}");
     }
-    // A look that succeeds begins the count anew; a server's own time is waited for.
+    // A successful poll resets the count of failures; the server's own waiting time is respected.
     let after = |seconds| Fault::RateLimited { message: "slow".into(), after: Some(SECOND * seconds) };
     let working = || Ok(BatchState::Working { done: 0 });
     let polls: Vec<_> = (0..20).map(|n| if n % 4 == 3 { working() } else { Err(after(50)) }).collect();
@@ -287,7 +287,7 @@ async fn pauses_grow_and_the_time_ends() {
     assert!(times.len() < 80, "{}", times.len());
 }
 
-/// Polls it until nothing moves, and then drops it.
+/// Polls `asking` until `after` has passed, and then drops it.
 async fn give_up<T>(asking: impl Future<Output = T>, after: Duration) {
     assert!(timeout(after, asking).await.is_err(), "it was answered");
 }
@@ -295,24 +295,24 @@ async fn give_up<T>(asking: impl Future<Output = T>, after: Duration) {
 #[tokio::test(start_paused = true)]
 async fn who_stops_waiting_is_left_out() {
     let window = limits::BATCH_WINDOW;
-    // Before it is handed over: it is not in it.
+    // Before the submission: the request is not in the batch.
     let one = scene(Vendor::default(), BatchConfig::default());
     let (_, replies) = tokio::join!(give_up(one.ask("x"), window / 2), one.ask_all(&["a", "b"]));
     assert_eq!(
         (replies, one.vendor.batches()),
         (vec!["batch a".into(), "batch b".into()], vec![vec!["a".into(), "b".into()]])
     );
-    // All of them: there is none.
+    // All callers: there is no batch.
     let none = scene(Vendor::default(), BatchConfig::default());
     give_up(none.ask_all(&["x", "y"]), window / 2).await;
     advance(window).await;
     assert_eq!(none.ask("a").await, "batch a");
     assert_eq!(none.vendor.batches(), [["a"]]);
-    // One leaves a full batch before it goes.
+    // One caller leaves a full batch before it is submitted.
     let full =
         scene(Vendor { takes: SECOND, ..Vendor::default() }, BatchConfig { max_size: 2, ..BatchConfig::default() });
     assert_eq!(full.ask_all(&["a", "b", "c"]).await, ["batch a", "batch b", "batch c"]);
-    // After it was handed over: the others get theirs, whoever was there first.
+    // After the submission: the others get their replies, whoever came first.
     for gone in ["a", "b"] {
         let scene = scene(Vendor::default(), BatchConfig::default());
         let stays = if gone == "a" { "b" } else { "a" };
@@ -333,7 +333,7 @@ async fn a_batch_that_nobody_waits_for_is_cancelled_in_bounded_time() {
     for (takes, hangs_at_cancel, deeds, within) in [
         (Duration::ZERO, false, vec!["submit", "cancel b0"], Duration::ZERO),
         (Duration::ZERO, true, vec!["submit", "cancel b0"], limits::BATCH_CANCEL_TIME),
-        // While it is handed over: its id is waited for.
+        // During the submission: its id is awaited.
         (SECOND * 5, false, vec!["submit", "cancel b0"], SECOND * 5),
         (SECOND * 3_600, false, vec!["submit"], limits::BATCH_CANCEL_TIME),
         (SECOND * 10, true, vec!["submit", "cancel b0"], limits::BATCH_CANCEL_TIME * 2),
@@ -391,7 +391,7 @@ async fn a_request_says_what_becomes_of_it() {
 
 #[derive(Debug, Clone)]
 struct Plan {
-    /// When each comes, and how long it waits, in milliseconds.
+    /// The arrival time of each request and the time it waits, in milliseconds.
     asked: Vec<(u64, Option<u64>)>,
     max_size: usize,
     takes: u64,
@@ -475,7 +475,7 @@ async fn play(plan: Plan) {
             }
         }
     }
-    // Each batch has ended, as far as the vendor said, or was cancelled.
+    // Each batch has ended according to the vendor, or was cancelled.
     let deeds = scene.vendor.deeds();
     for (n, batch) in scene.vendor.batches().iter().enumerate() {
         assert!((1..=plan.max_size).contains(&batch.len()));

@@ -23,22 +23,22 @@ use crate::{
 #[cfg(test)]
 mod tests;
 
-/// How much a provider may be asked in a minute. What is not named is not bounded.
+/// The rate limits of a provider, per minute. `None` means no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RateLimitConfig {
-    /// Tokens of requests a minute.
+    /// The limit of tokens sent per minute.
     #[serde(deserialize_with = "config_parsers::rate")]
     pub input_tpm: Option<u64>,
-    /// Tokens of replies a minute.
+    /// The limit of tokens received per minute.
     #[serde(deserialize_with = "config_parsers::rate")]
     pub output_tpm: Option<u64>,
-    /// Requests a minute.
+    /// The limit of requests per minute.
     #[serde(deserialize_with = "config_parsers::rate")]
     pub rpm: Option<u64>,
 }
 
-/// `50 requests, 40000 tokens sent and 8000 tokens written a minute`.
+/// Formats the limits as `50 requests, 40000 tokens sent and 8000 tokens written a minute`.
 impl fmt::Display for RateLimitConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { input_tpm, output_tpm, rpm } = self;
@@ -48,24 +48,24 @@ impl fmt::Display for RateLimitConfig {
     }
 }
 
-/// What was asked of a provider in the last minute, and what may still be. One for all of its models and all who ask them.
+/// A rate limiter over a window of one minute, shared by all models of a provider and all of their callers.
 ///
-/// A request counts from when it begins, with what it is estimated to use; what it did use takes the place of that as soon as
-/// it is known. One that fails counts as it was estimated. Whoever comes first goes first. What is larger than a limit goes
-/// when nothing else counts.
+/// A request counts from its beginning, with its estimated tokens, which are replaced by the actual ones as soon as they are
+/// known. A request that fails keeps its estimate. Requests are served in order of arrival. A request larger than a limit
+/// proceeds when nothing else counts.
 #[derive(Debug)]
 pub struct ProviderRateLimiter {
     config: RateLimitConfig,
     counts_cache_reads: bool,
-    /// Held by the one that goes next, until there is room; never while a model works.
+    /// Held by the next request until there is room; never held while a model works.
     turn: Semaphore,
-    /// Room may have come, or gone.
+    /// Notified when the available room may have changed.
     changed: Notify,
     minute: Mutex<RateWindow>,
 }
 
 impl ProviderRateLimiter {
-    /// Nothing was asked yet. Tokens that come from the vendor's cache count.
+    /// Creates a limiter with an empty window. Tokens read from the vendor's cache count.
     pub fn new(config: RateLimitConfig) -> Self {
         let minute = RateWindow {
             began: Instant::now(),
@@ -83,22 +83,22 @@ impl ProviderRateLimiter {
         }
     }
 
-    /// The same for a vendor that does not count what comes from its cache, as Anthropic.
+    /// Excludes tokens read from the vendor's cache, for vendors such as Anthropic that do not count them.
     pub fn without_cache_reads(self) -> Self {
         Self { counts_cache_reads: false, ..self }
     }
 
-    /// Begins no request for so long, at most [`limits::RETRY_AFTER_CEILING`]: for when the server has said that nothing is
-    /// left.
+    /// Delays all further requests by this time, at most [`limits::RETRY_AFTER_CEILING`]. Called when the server reports
+    /// that nothing is left of a limit.
     pub fn pause(&self, time: Duration) {
         let until = Instant::now() + time.min(limits::RETRY_AFTER_CEILING);
         let mut minute = self.minute();
         minute.paused_until = minute.paused_until.max(Some(until));
     }
 
-    /// Waits until there is room for the request, and takes it.
+    /// Waits until there is room for the request, and reserves it.
     async fn begin(&self, request: &CompletionRequest) -> RateReservation {
-        // It is never closed.
+        // The semaphore is never closed.
         let _turn = self.turn.acquire().await;
         let (input, most) = (request.tokens(), request.max_output_tokens.map_or(u64::MAX, u64::from));
         loop {
@@ -113,14 +113,15 @@ impl ProviderRateLimiter {
         }
     }
 
-    /// Puts what was used in place of what was taken.
+    /// Replaces the reserved amounts by the actual ones.
     fn settle(&self, taken: &RateReservation, usage: &Usage) {
         let Usage { input_tokens, output_tokens, cache_read_tokens, cache_write_tokens } = *usage;
         let cached = if self.counts_cache_reads { cache_read_tokens } else { 0 };
         let input = input_tokens.saturating_add(cache_write_tokens).saturating_add(cached);
-        // What a server counts is untrusted; one absurd figure must not spoil the sums.
+        // Counts from a server are untrusted; one absurd value must not spoil the sums.
         let [input, output] = [input, output_tokens].map(|tokens| tokens.min(limits::RATE_LIMIT_CEILING));
-        // Nor the average of replies: what is estimated to take a minute's room each goes one by one.
+        // Nor must it spoil the average reply: if each reply were estimated to fill a whole minute, requests would proceed
+        // one at a time.
         let most = self.config.output_tpm.unwrap_or(limits::RATE_LIMIT_CEILING);
         self.minute().settle(taken, RateAmount { requests: 1, input, output }, most);
         self.changed.notify_one();
@@ -131,7 +132,7 @@ impl ProviderRateLimiter {
     }
 }
 
-/// What counts.
+/// The amounts that are limited.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct RateAmount {
     requests: u64,
@@ -156,7 +157,7 @@ impl RateAmount {
         self.with(other, u64::saturating_sub)
     }
 
-    /// Whether there is room for `need` beside it. Where nothing counts, there is room for everything.
+    /// Returns `true` if there is room for `need` in addition. An amount of zero leaves room for anything.
     fn has_room(&self, need: &Self, config: &RateLimitConfig) -> bool {
         [
             (self.requests, need.requests, config.rpm),
@@ -168,28 +169,28 @@ impl RateAmount {
     }
 }
 
-/// What a request has taken, and when.
+/// The amounts reserved by a request, and the tick in which it began.
 #[derive(Debug)]
 struct RateReservation {
     tick: u64,
     amount: RateAmount,
 }
 
-/// What counts at this moment.
+/// The amounts that count at present.
 #[derive(Debug)]
 struct RateWindow {
     /// The beginning of the first [tick](limits::RATE_LIMIT_TICK).
     began: Instant,
-    /// By tick, the oldest first. What began in one tick ends to count together, not before its time.
+    /// The amounts by tick, oldest first. All requests that began in one tick expire together, never too early.
     spent: VecDeque<(u64, RateAmount)>,
     sum: RateAmount,
-    /// Tokens of a reply on average, the newest ones most.
+    /// The average tokens of a reply, weighted towards recent replies.
     usual_reply: u64,
     paused_until: Option<Instant>,
 }
 
 impl RateWindow {
-    /// Takes room for a request, or says when to look again.
+    /// Reserves room for a request, or returns the time of the next attempt.
     fn take(&mut self, config: &RateLimitConfig, input: u64, most_output: u64) -> Result<RateReservation, Instant> {
         let now = Instant::now();
         self.forget(now);
@@ -202,7 +203,7 @@ impl RateWindow {
             self.count(tick, amount);
             return Ok(RateReservation { tick, amount });
         }
-        // What has to end to count until there is room.
+        // Finds the tick whose expiry makes enough room.
         let mut left = self.sum;
         let room = self.spent.iter().find(|(_, spent)| {
             left = left.minus(*spent);
@@ -212,7 +213,7 @@ impl RateWindow {
         Err(self.end(last))
     }
 
-    /// A reply counts for at most `most` in what is usual.
+    /// Replaces a reservation by the actual amounts. For the average, a reply counts as at most `most` tokens.
     fn settle(&mut self, taken: &RateReservation, used: RateAmount, most: u64) {
         self.usual_reply = (self.usual_reply * 7 + used.output.min(most)).div_ceil(8);
         let now = Instant::now();
@@ -223,7 +224,7 @@ impl RateWindow {
                 *spent = spent.minus(taken.amount).plus(used);
                 self.sum = self.sum.minus(taken.amount).plus(used);
             }
-            // It took longer than a minute: what was taken counts no more, and what it used beyond that counts from now.
+            // The request took longer than a minute: its reservation has expired, and only the excess counts from now on.
             Err(_) => self.count(self.tick(now), used.minus(taken.amount)),
         }
     }
@@ -236,7 +237,7 @@ impl RateWindow {
         self.sum = self.sum.plus(amount);
     }
 
-    /// Leaves out what counts no more.
+    /// Removes expired amounts.
     fn forget(&mut self, now: Instant) {
         while let Some((_, spent)) = self.spent.front().copied().filter(|(tick, _)| self.end(*tick) <= now) {
             self.sum = self.sum.minus(spent);
@@ -248,26 +249,26 @@ impl RateWindow {
         (now.saturating_duration_since(self.began).as_millis() / limits::RATE_LIMIT_TICK.as_millis()) as u64
     }
 
-    /// When what began in this tick counts no more.
+    /// Returns the time at which the amounts of this tick expire.
     fn end(&self, tick: u64) -> Instant {
         let tick_ends = limits::RATE_LIMIT_TICK.as_millis() as u64 * (tick + 1);
         self.began + Duration::from_millis(tick_ends) + limits::RATE_LIMIT_WINDOW
     }
 }
 
-/// A model that is asked no more than its [`ProviderRateLimiter`] allows. Requests wait for room and then go side by side.
+/// A model within the limits of a [`ProviderRateLimiter`]. Requests wait for room and then run concurrently.
 pub struct RateLimitedCompleter {
     model: Arc<dyn Completer>,
     limit: Arc<ProviderRateLimiter>,
 }
 
 impl RateLimitedCompleter {
-    /// The model within `limit`, which it may share with others.
+    /// Wraps a model within `limit`, which other models may share.
     pub fn new(model: Arc<dyn Completer>, limit: Arc<ProviderRateLimiter>) -> Self {
         Self { model, limit }
     }
 
-    /// Waits for room. Dropping it leaves the queue.
+    /// Waits for room. Dropping the future leaves the queue.
     async fn begin(&self, cx: &RunCx, request: &CompletionRequest) -> Result<RateReservation, Fault> {
         let beginning = timeout(limits::RATE_LIMIT_WAIT, self.limit.begin(request));
         pin!(beginning);
@@ -278,7 +279,7 @@ impl RateLimitedCompleter {
                 tracing::info!(agent = %cx.agent, model = self.model.info().name, "{detail}");
                 if cx.events.is_watched() {
                     let (agent, model) = (Arc::clone(&cx.agent), self.model.info().name.clone());
-                    // Without waiting for whoever reads it: others wait for the turn that this one may have.
+                    // Does not wait for event consumers, because this request may hold the turn that others wait for.
                     cx.events.emit_now(Event::ModelWaits { agent, model, wait: ModelWait::RateLimit, detail });
                 }
                 beginning.await

@@ -9,15 +9,15 @@ use crate::{
 };
 
 const SECOND: Duration = Duration::from_secs(1);
-/// When what began at 0 counts no more.
+/// The time at which requests that began at 0 expire.
 const MINUTE: Duration = Duration::from_millis(60_100);
 
-/// Takes a second, unless told otherwise, and uses what it is told in `meta`: `input output cache_read cache_write`; without
-/// that what a request was estimated to use. `meta` may hold `fail`, too.
+/// A model that takes a second, unless configured otherwise. It reports the usage given in `meta` as `input output
+/// cache_read cache_write`, else the estimate of the request. `meta` may contain `fail`, too.
 struct Model {
     info: ModelInfo,
     takes: Duration,
-    /// Who began, and when.
+    /// The agents whose requests began, with the times.
     began: Mutex<Vec<(String, Duration)>>,
     start: Instant,
     fault: Mutex<Option<Fault>>,
@@ -68,7 +68,7 @@ impl Completer for Model {
     }
 }
 
-/// A request of so many tokens, or a few more where that cannot be.
+/// A request of this many tokens, or the smallest possible number above.
 fn request(tokens: u64) -> CompletionRequest {
     let text = "abcd".repeat(usize::try_from(tokens.saturating_sub(4)).unwrap());
     CompletionRequest::new(ChatSnapshot::from_messages(vec![Message::user(text)]).unwrap(), [].into())
@@ -109,7 +109,7 @@ impl Scene {
         self.limited.complete(&RunCx::new(agent), &request, &DeltaSink::none()).await
     }
 
-    /// Seconds, rounded down, at which those began who were asked so, all at once.
+    /// Sends all requests at once and returns the seconds, rounded down, at which they began.
     async fn began(&self, requests: Vec<CompletionRequest>) -> Vec<u64> {
         join_all(requests.into_iter().map(|request| self.ask("a", request))).await;
         self.model.began().iter().map(|(_, at)| at.as_secs()).collect()
@@ -128,22 +128,22 @@ async fn requests_run_side_by_side_up_to_the_limit() {
         (rpm(1), three(request(100)), vec![0, 60, 120]),
         (input_tpm(3 * size), three(request(100)), vec![0, 0, 0]),
         (input_tpm(3 * size - 1), three(request(100)), vec![0, 0, 60]),
-        // What is larger than the limit goes alone, and is not refused.
+        // A request larger than the limit proceeds alone, and is not refused.
         (input_tpm(size - 1), three(request(100)), vec![0, 60, 120]),
         (input_tpm(2 * size), vec![request(100), request(1_000), request(100)], vec![0, 60, 120]),
-        // It used less than was thought, which is known after a second.
+        // It used less than estimated, which is known after a second.
         (input_tpm(2 * size), three(using(request(100), "1 1 0 0")), vec![0, 0, 1]),
-        // Or more: what began is not taken back, but what comes next waits.
+        // It used more: running requests continue, but the next one waits.
         (input_tpm(2 * size + 1), vec![using(request(100), "5000 1 0 0"), request(100), request(100)], vec![0, 0, 60]),
-        // Replies are thought to be as long as they usually are, or as long as they may be.
+        // A reply is estimated at the average length, or at the request's limit.
         (output_tpm(limits::RATE_LIMIT_FIRST_REPLY), three(using(request(9), "9 500 0 0")), vec![0, 60, 120]),
         (output_tpm(limits::RATE_LIMIT_FIRST_REPLY), three(using(request(9), "9 0 0 0")), vec![0, 1, 2]),
         (output_tpm(20), three(using(short(request(9)), "9 10 0 0")), vec![0, 0, 60]),
-        // Caches.
+        // Cached tokens.
         (input_tpm(2 * size), three(using(request(100), "1 1 1 0")), vec![0, 0, 1]),
         (input_tpm(2 * size), three(using(request(100), "1 1 0 500")), vec![0, 0, 60]),
         (input_tpm(2 * size), three(using(request(100), "1 1 500 0")), vec![0, 0, 60]),
-        // A server that counts absurdly.
+        // Absurd counts from a server.
         (input_tpm(1), three(using(request(100), &format!("{0} {0} {0} {0}", u64::MAX))), vec![0, 60, 120]),
     ] {
         let scene = scene(config);
@@ -171,7 +171,7 @@ async fn one_absurd_count_is_forgotten_within_minutes() {
     let config = RateLimitConfig { output_tpm: Some(1_000), ..RateLimitConfig::default() };
     let scene = scene_with(ProviderRateLimiter::new(config), SECOND);
     scene.ask("a", using(request(9), &format!("9 {} 0 0", u64::MAX))).await.unwrap();
-    // The second waits for the first to count no more, and the others go beside it.
+    // The second request waits for the first to expire; the others run concurrently with it.
     for _ in 0..3 {
         scene.ask("b", using(request(9), "9 1 0 0")).await.unwrap();
     }
@@ -215,7 +215,7 @@ async fn who_stops_waiting_leaves_its_place() {
     let scene = scene(rpm(1));
     scene.ask("first", request(9)).await.unwrap();
     let drops = async |name: &str, after| assert!(timeout(after, scene.ask(name, request(9))).await.is_err());
-    // The one whose turn it is, one in the middle and the last.
+    // The head of the queue, one in the middle and the last one.
     tokio::join!(
         drops("head", SECOND * 10),
         async { scene.ask("b", request(9)).await.unwrap() },
@@ -226,7 +226,7 @@ async fn who_stops_waiting_leaves_its_place() {
     let began = scene.model.began();
     let began: Vec<_> = began.iter().map(|(name, at)| (&**name, at.as_secs())).collect();
     assert_eq!(began, [("first", 0), ("b", 60), ("c", 120)]);
-    // One that is dropped while the model works has taken its place.
+    // A request that is dropped while the model works keeps its reservation.
     advance(MINUTE * 2).await;
     let before = scene.model.start.elapsed();
     drops("gone", SECOND / 2).await;
@@ -300,7 +300,7 @@ fn configs_are_read_and_bounded() {
     }
 }
 
-/// When each comes, how many tokens it sends, how long it waits.
+/// The arrival time, number of tokens and waiting time of each request.
 type Plan = Vec<(u64, u64, Option<u64>)>;
 
 async fn play(plan: Plan, config: RateLimitConfig, takes: u64) {

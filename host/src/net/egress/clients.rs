@@ -1,5 +1,5 @@
-//! The clients of one plugin of an agent: one for each set of addresses that its requests may reach, so that no connection
-//! that was made for one request is used for another that may not go there.
+//! The HTTP clients of one plugin of an agent: one for each set of addresses that requests may reach. A connection made for
+//! one request is therefore never used for another that may not go there.
 
 use std::{
     collections::HashMap,
@@ -26,18 +26,18 @@ impl Default for EgressClients {
 }
 
 impl EgressClients {
-    /// None yet; names are looked up so.
+    /// Creates an empty set; `lookup` resolves names.
     pub fn new(lookup: AddressLookup) -> Self {
         Self { lookup, made: Mutex::default() }
     }
 
-    /// How many there are.
+    /// Returns the number of clients.
     #[cfg(test)]
     pub fn len(&self) -> usize {
         self.made.lock().unwrap().len()
     }
 
-    /// The client that reaches these addresses and no other.
+    /// Returns the client that reaches only these addresses.
     pub fn get(&self, reaches: AllowedAddresses) -> Result<EgressTransport, Fault> {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(client) = made.get(&reaches) {
@@ -55,12 +55,12 @@ impl EgressClients {
 
 fn make(resolver: GrantedResolver) -> Result<EgressTransport, Fault> {
     let mut tls = TlsTrust::of_process()?.tls.clone();
-    // What one plugin's connections left behind is not used for those of another.
+    // TLS sessions of one plugin are not resumed by another.
     tls.resumption = Resumption::in_memory_sessions(limits::EGRESS_IDLE_CONNECTIONS);
     Ok(EgressTransport::new(resolver, tls))
 }
 
-/// Why certificates cannot be checked, if so.
+/// Returns the reason why certificates cannot be verified, if so.
 pub(super) fn no_roots() -> Result<Option<&'static str>, Fault> {
     Ok(TlsTrust::of_process()?.no_roots.as_deref())
 }

@@ -1,4 +1,4 @@
-//! Credentials that the host holds for plugins: who may be sent them, and in what.
+//! Credentials that the host holds for plugins, with the requests that they are for.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use http::{HeaderName, HeaderValue};
@@ -12,7 +12,7 @@ use crate::{
     net::{AuthHeader, Secret},
 };
 
-/// A credential that the host adds to requests, and whose requests.
+/// A credential that the host adds to requests of its audience.
 #[derive(Debug)]
 pub struct Credential {
     name: String,
@@ -23,14 +23,14 @@ pub struct Credential {
 }
 
 impl Credential {
-    /// A credential that is sent with requests of `audience`, by whatever methods and paths that says; which addresses it
-    /// names is not asked. Of the scheme `Basic` the key is `user:password`, which is encoded here.
+    /// Creates a credential for the requests that `audience` covers by method and path; its addresses are not considered.
+    /// For the scheme `Basic` the key is `user:password`, which is encoded here.
     ///
     /// # Errors
     ///
-    /// [`Fault::Invalid`] if it cannot be sent, or is too short to be found in what comes back: the key has fewer than 4
-    /// bytes, or of `Basic` the password; or if it has more than [`limits::EGRESS_CREDENTIAL_BYTES`]. The message does not
-    /// show it.
+    /// [`Fault::Invalid`] if the credential cannot be sent; if it is too short to be found in responses, because the key
+    /// (for `Basic`, the password) has fewer than 4 bytes; or if it has more than [`limits::EGRESS_CREDENTIAL_BYTES`]. The
+    /// message does not show it.
     pub fn new(name: impl Into<String>, auth: &AuthHeader, audience: HttpGrant) -> Result<Self, Fault> {
         let name = name.into();
         let wrong = |why: &str| Fault::invalid(format!("the credential `{}` {why}", name.escape_debug()));
@@ -43,7 +43,7 @@ impl Credential {
             }
             auth.key = encoded(&auth.key);
         }
-        // What comes back is looked through line by line.
+        // Responses are searched line by line.
         if auth.key.expose().contains('\n') || secrets.iter().any(|secret| secret.expose().contains('\n')) {
             return Err(wrong("has a line end in it: it cannot be sent"));
         }
@@ -59,23 +59,24 @@ impl Credential {
         Ok(Self { name, header, value, audience, secrets })
     }
 
-    /// Its name.
+    /// Returns the name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns `true` if the host of a URL may have been sent this credential, in this request or another.
+    /// Returns `true` if the host of a URL may have received this credential, in this request or another.
     pub(super) fn may_be_known_at(&self, url: &Url) -> bool {
         self.audience.names_host(url)
     }
 
-    /// Whether it is sent with such a request.
+    /// Returns `true` if the credential is sent with such a request.
     pub(super) fn is_for(&self, method: &str, url: &Url) -> bool {
         self.audience.names(method, url)
     }
 }
 
-/// The ways in which a credential must not be shown: itself, and of one of the scheme `Basic` the password and what is sent.
+/// Returns the forms of a credential that must not be shown: the key itself and, for the scheme `Basic`, the password and
+/// the encoded value.
 pub fn forms(key: &Secret, is_basic: bool) -> Vec<Secret> {
     let mut forms = Vec::new();
     if is_basic {
@@ -86,19 +87,19 @@ pub fn forms(key: &Secret, is_basic: bool) -> Vec<Secret> {
     forms
 }
 
-/// A user and a password as `Basic` sends them.
+/// Returns user and password in the encoding of `Basic`.
 fn encoded(key: &Secret) -> Secret {
     Secret::new(STANDARD.encode(key.expose()))
 }
 
-/// Which credential goes with a request.
+/// The choice of a credential for a request.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum CredentialUse {
-    /// None.
+    /// No credential.
     #[default]
     None,
-    /// The one of this name, on every hop that it is for; the first must be one.
+    /// The credential of this name, on every hop that it is for; the first hop must be one.
     Named(String),
-    /// On each hop the first that is for it, if there is one.
+    /// On each hop, the first credential that is for it, if any.
     Any,
 }

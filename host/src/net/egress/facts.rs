@@ -1,4 +1,4 @@
-//! What is told of a request to whoever watches.
+//! The facts about a request for observers of the plugin.
 
 use std::{fmt::Write, net::IpAddr};
 
@@ -11,37 +11,37 @@ use crate::{
     net::origin,
 };
 
-/// What is told of a request to whoever watches the plugin, not to the plugin.
+/// The facts about a request for observers of the plugin, not for the plugin itself.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EgressFacts {
-    /// The method, at first. Not of a request whose method is none.
+    /// The method of the first hop; empty if the request's method is invalid.
     pub method: String,
-    /// Where to, on the last hop: scheme, host, port and path, at most [`limits::EGRESS_SHOWN_URL_BYTES`]; no user, no query,
-    /// no credential. Empty of what is no URL.
+    /// The URL of the last hop: scheme, host, port and path, at most [`limits::EGRESS_SHOWN_URL_BYTES`]; without user, query
+    /// and credentials. Empty if the request's URL is invalid.
     pub url: String,
-    /// Redirects that were followed.
+    /// The number of redirects followed.
     pub hops: u32,
     /// The name of the credential that was sent last.
     pub credential: Option<String>,
-    /// What the server on the last hop answered.
+    /// The status from the server on the last hop.
     pub status: Option<u16>,
-    /// Where the server on the last hop is, or an address of it that is not granted.
+    /// The address of the server on the last hop, or an address of it that is not granted.
     pub address: Option<IpAddr>,
-    /// Whether the last hop led to a port of this machine on which nobody listens: that does not change within seconds.
+    /// `true` if the last hop led to a port of this machine on which nothing listens, which does not change within seconds.
     pub nobody_listens: bool,
 }
 
-/// Why there is no response, and what is told of the request.
+/// The reason why there is no response, with the facts about the request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{fault}")]
 pub struct EgressFailure {
-    /// For the plugin.
+    /// The fault, for the plugin.
     pub fault: Fault,
-    /// For whoever watches.
+    /// The facts, for observers.
     pub facts: Box<EgressFacts>,
 }
 
-/// A URL as it is shown: without user, query and fragment, and without what acts on a terminal.
+/// Formats a URL for display: without user, query and fragment, with characters that act on a terminal escaped.
 pub(super) fn shown(url: &Url, scrubber: &Scrubber) -> String {
     let text = scrubber.text(&format!("{}://{}{}", url.scheme(), origin(url), url.path()));
     let mut shown = String::new();
@@ -60,7 +60,7 @@ pub(super) fn shown(url: &Url, scrubber: &Scrubber) -> String {
     shown
 }
 
-/// The fault with a text that shows no credential.
+/// Redacts credentials in the message of a fault.
 pub(super) fn scrubbed(mut fault: Fault, scrubber: &Scrubber) -> Fault {
     let (Fault::Invalid { message }
     | Fault::Denied { message }

@@ -1,12 +1,12 @@
-//! Headers: which a plugin may set, and which it is shown.
+//! Headers: those that a plugin may set, and those that it receives.
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
 use super::scrub::Scrubber;
 use crate::{error::Fault, limits};
 
-/// Headers that the host sets itself, or that are of one connection alone: with a word of its own in them a plugin could say
-/// where a message ends, and have the rest taken for another one.
+/// Headers that the host sets itself, or that concern a single connection. With a value of its own, a plugin could declare
+/// the end of a message and have the rest taken for another one.
 const OF_THE_HOST: [&str; 14] = [
     "host",
     "content-length",
@@ -24,8 +24,8 @@ const OF_THE_HOST: [&str; 14] = [
     "http2-settings",
 ];
 
-/// Headers by which a server takes a request for another one, of another method, path or sender: what is granted would not
-/// be what is done.
+/// Headers that make a server treat a request as one with another method, path or sender. The server would then do something
+/// that is not granted.
 const OF_ANOTHER_REQUEST: [&str; 10] = [
     "x-http-method",
     "x-http-method-override",
@@ -39,12 +39,12 @@ const OF_ANOTHER_REQUEST: [&str; 10] = [
     "via",
 ];
 
-/// The name of a header that a plugin, or a credential, may set.
+/// Parses the name of a header that a plugin, or a credential, may set.
 pub(super) fn name(name: &[u8]) -> Result<HeaderName, Fault> {
     let shown = name.get(..limits::SHOWN_HEADER_BYTES).unwrap_or(name).escape_ascii();
     let header =
         HeaderName::from_bytes(name).map_err(|_| Fault::invalid(format!("`{shown}` is no name of a header")))?;
-    // Some servers do not tell the two apart.
+    // Some servers treat the two characters as equal.
     let plain = header.as_str().replace('_', "-");
     if OF_THE_HOST.contains(&&*plain) {
         return Err(Fault::invalid(format!("the header `{shown}` is set by the host itself: leave it out")));
@@ -57,7 +57,7 @@ pub(super) fn name(name: &[u8]) -> Result<HeaderName, Fault> {
     Ok(header)
 }
 
-/// The headers of a request, as a plugin has them.
+/// Converts the headers of a plugin's request.
 pub(super) fn of_request(headers: &[(String, Vec<u8>)]) -> Result<HeaderMap, Fault> {
     let (most, most_bytes) = (limits::EGRESS_REQUEST_HEADERS, limits::EGRESS_REQUEST_HEADER_BYTES);
     if headers.len() > most {
@@ -77,7 +77,7 @@ pub(super) fn of_request(headers: &[(String, Vec<u8>)]) -> Result<HeaderMap, Fau
     Ok(map)
 }
 
-/// Headers of a response that are of its connection, not of it.
+/// Response headers that concern the connection, not the response.
 const OF_THE_CONNECTION: [HeaderName; 8] = [
     header::CONNECTION,
     HeaderName::from_static("keep-alive"),
@@ -89,7 +89,7 @@ const OF_THE_CONNECTION: [HeaderName; 8] = [
     header::UPGRADE,
 ];
 
-/// The headers of a response as a plugin is shown them. `has_body`: whether one follows, which is blotted and decoded.
+/// Converts the headers of a response for the plugin. `has_body` tells if a body follows, which is redacted and decoded.
 pub(super) fn of_response(
     headers: &HeaderMap,
     has_body: bool,
@@ -103,7 +103,7 @@ pub(super) fn of_response(
     }
     let named = headers.get_all(header::CONNECTION).iter().filter_map(|value| value.to_str().ok());
     let named: Vec<_> = named.flat_map(|value| value.split(',')).map(|name| name.trim().to_ascii_lowercase()).collect();
-    // It counts what is not blotted out.
+    // The length counts the body before redaction.
     let has_length = !has_body || scrubber.is_empty();
     let is_shown = |name: &HeaderName| {
         !OF_THE_CONNECTION.contains(name)
@@ -112,7 +112,7 @@ pub(super) fn of_response(
     };
     let shown = headers.iter().filter(|(name, _)| is_shown(name));
     let shown = shown.map(|(name, value)| (name.as_str().to_owned(), scrubber.bytes(value.as_bytes())));
-    // A name that holds a credential is none without it.
+    // A header whose name contains a credential is dropped.
     Ok(shown.filter(|(name, _)| scrubber.text(name) == *name).collect())
 }
 

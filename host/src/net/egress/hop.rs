@@ -1,4 +1,4 @@
-//! What a request asks for, and whether it is granted.
+//! The hops of a request, and the check against the grant.
 
 use std::sync::Arc;
 
@@ -14,17 +14,17 @@ use crate::{
     limits,
 };
 
-/// One hop of a request, before it is sent. What it says was read once: whoever looks at it sees the same.
+/// One hop of a request, before it is sent. It was parsed once, so that all checks see the same values.
 pub(super) struct EgressHop {
     pub method: http::Method,
     pub url: Url,
-    /// As the plugin set them.
+    /// The headers that the plugin set.
     pub headers: HeaderMap,
     pub body: EgressRequestBody,
 }
 
 impl EgressHop {
-    /// The first hop.
+    /// Creates the first hop.
     pub fn first(request: EgressRequest) -> Result<Self, Fault> {
         if !is_method(&request.method) {
             let shown: String = request.method.chars().take(limits::NAME_SHOWN_CHARS).collect();
@@ -39,18 +39,18 @@ impl EgressHop {
         Ok(Self { method, url, headers: head::of_request(&request.headers)?, body: request.body })
     }
 
-    /// Whether a body means nothing with this method.
+    /// Returns `true` if a body has no meaning with this method.
     pub fn is_bare(&self) -> bool {
         matches!(self.method, http::Method::GET | http::Method::HEAD)
     }
 }
 
-/// A URL that may be sent to, if it is granted: without its fragment, which is not sent.
+/// Parses a URL that may be requested, provided that it is granted. Drops the fragment, which is never sent.
 pub(super) fn url(text: &str) -> Result<Url, Fault> {
     if text.len() > limits::EGRESS_URL_BYTES {
         return Err(Fault::TooLarge { message: format!("a URL has more than {} bytes", limits::EGRESS_URL_BYTES) });
     }
-    // A URL parser takes them out, and what is left is not what was seen.
+    // A URL parser would remove these characters, so that the URL requested would differ from the one that was read.
     if text.chars().any(|c| c.is_control() || c.is_whitespace()) {
         return Err(Fault::invalid("the URL has spaces or control characters: percent-encode them"));
     }
@@ -58,7 +58,7 @@ pub(super) fn url(text: &str) -> Result<Url, Fault> {
     checked(url)
 }
 
-/// The same for one that was parsed.
+/// Checks a parsed URL like [`url()`].
 pub(super) fn checked(mut url: Url) -> Result<Url, Fault> {
     if !matches!(url.scheme(), "http" | "https") {
         return Err(Fault::invalid("the URL begins neither with https:// nor with http://"));
@@ -75,14 +75,14 @@ pub(super) fn checked(mut url: Url) -> Result<Url, Fault> {
     Ok(url)
 }
 
-/// What is granted, as requests are checked against it.
+/// The grant and credentials against which requests are checked.
 pub(super) struct EgressPolicy {
     pub http: HttpGrant,
     pub credentials: Vec<Arc<Credential>>,
 }
 
 impl EgressPolicy {
-    /// Whether the request is granted, and which credential goes with it. `hops`: redirects that led there.
+    /// Checks that a hop is granted and returns the credential for it. `hops` is the number of redirects before it.
     pub fn clear(
         &self,
         target: &EgressHop,
@@ -96,7 +96,7 @@ impl EgressPolicy {
             let line = url.origin().ascii_serialization();
             let entry = match READING_METHODS.contains(&method) {
                 true => format!("\"{line}\""),
-                // An entry that is a URL alone does not grant it.
+                // An entry that is only a URL would not grant this method.
                 false => format!("{{url: \"{line}\", methods: [{method}]}}"),
             };
             let message = format!("{method} {shown}{led} is not granted: write `http: [{entry}]`");
@@ -140,13 +140,13 @@ impl EgressPolicy {
         })
     }
 
-    /// The places of the credentials that the host of a URL may have been sent.
+    /// Returns the indices of the credentials that the host of a URL may have received.
     pub fn known_at(&self, url: &Url) -> impl Iterator<Item = usize> {
         let here = self.credentials.iter().enumerate().filter(|(_, credential)| credential.may_be_known_at(url));
         here.map(|(place, _)| place)
     }
 
-    /// What must not go to another origin: what says who asks.
+    /// Removes the headers that identify the sender, which must not go to another origin.
     pub fn forget_sender(&self, headers: &mut HeaderMap) {
         for name in redirect::OF_THE_SENDER {
             headers.remove(name);

@@ -1,9 +1,9 @@
-//! The way out of a plugin: requests within what it is granted, with credentials that it does not see.
+//! The network access of plugins: requests within a plugin's grant, with credentials that the plugin does not see.
 //!
-//! An [`Egress`] is what one plugin of one agent has. Whatever sends for it goes through [`Egress::send`], which reads the
-//! request once, checks it and each hop of its redirects against the grant, resolves names to granted addresses alone and
-//! connects to those, adds the credential, bounds all that is sent and comes, and blots out credentials in what comes back.
-//! It shares no connection with another.
+//! An [`Egress`] belongs to one plugin of one agent. All of its requests go through [`Egress::send`], which parses the
+//! request once, checks it and each hop of its redirects against the grant, resolves names to granted addresses only and
+//! connects to those. It adds the credential, limits everything sent and received, and redacts credentials in the response.
+//! An `Egress` shares no connections with another.
 
 mod clients;
 mod credential;
@@ -54,16 +54,16 @@ use crate::{
     },
 };
 
-/// What one plugin of one agent may send at most. What is above a ceiling is that.
+/// The limits on the requests of one plugin of one agent. Values above a ceiling are reduced to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EgressLimits {
-    /// Requests in a minute, redirects counted; ceiling [`limits::EGRESS_REQUESTS_PER_MINUTE_CEILING`].
+    /// The number of requests per minute, including redirects; ceiling [`limits::EGRESS_REQUESTS_PER_MINUTE_CEILING`].
     pub requests_per_minute: u32,
-    /// Requests and open bodies at once; ceiling [`limits::EGRESS_CONCURRENCY_CEILING`].
+    /// The number of concurrent requests and open bodies; ceiling [`limits::EGRESS_CONCURRENCY_CEILING`].
     pub concurrency: u32,
-    /// Bytes of the body of a request; ceiling [`limits::EGRESS_REQUEST_BYTES_CEILING`].
+    /// The size of a request body in bytes; ceiling [`limits::EGRESS_REQUEST_BYTES_CEILING`].
     pub request_bytes: u64,
-    /// Bytes of the body of a response, decoded; ceiling [`limits::EGRESS_RESPONSE_BYTES_CEILING`].
+    /// The size of a decoded response body in bytes; ceiling [`limits::EGRESS_RESPONSE_BYTES_CEILING`].
     pub response_bytes: u64,
 }
 
@@ -89,42 +89,44 @@ impl EgressLimits {
     }
 }
 
-/// What to send.
+/// A request of a plugin.
 #[derive(Debug, Default)]
 pub struct EgressRequest {
-    /// In upper case.
+    /// The method, in upper case.
     pub method: String,
-    /// Absolute, `http` or `https`, without user and password; a fragment is dropped. At most [`limits::EGRESS_URL_BYTES`].
+    /// An absolute `http` or `https` URL without user and password; a fragment is dropped. At most
+    /// [`limits::EGRESS_URL_BYTES`].
     pub url: String,
-    /// Beside those that are the host's. At most [`limits::EGRESS_REQUEST_HEADERS`], and
+    /// Headers in addition to those of the host. At most [`limits::EGRESS_REQUEST_HEADERS`], and
     /// [`limits::EGRESS_REQUEST_HEADER_BYTES`].
     pub headers: Vec<(String, Vec<u8>)>,
-    /// Who asks.
+    /// The credential to send.
     pub credential: CredentialUse,
-    /// Whether redirects are followed; else they are responses.
+    /// `true` to follow redirects; otherwise they are returned as responses.
     pub follow: bool,
-    /// From now to the end of the response. None, or longer: [`limits::EGRESS_TIME`].
+    /// The time limit from the call to the end of the response. `None` and longer values mean [`limits::EGRESS_TIME`].
     pub timeout: Option<Duration>,
-    /// The longest silence in the middle of the response, once its head is there. None: only the time ends it.
+    /// The longest silence in the middle of the response, after its head. `None`: limited by the time of the request alone.
     pub idle: Option<Duration>,
-    /// The body; there is none of GET and HEAD.
+    /// The body; must be empty for GET and HEAD.
     pub body: EgressRequestBody,
 }
 
-/// What came back: the body follows.
+/// The head of a response; the body is read from it.
 #[derive(Debug)]
 pub struct EgressResponse {
-    /// 200 to 599.
+    /// The status, 200 to 599.
     pub status: u16,
-    /// In order, names in lower case, repeated ones kept; without credentials, and without those of the connection alone.
+    /// The headers in order, with names in lower case and duplicates kept. Credentials are redacted; headers of the
+    /// connection are removed.
     pub headers: Vec<(String, Vec<u8>)>,
-    /// To be read.
+    /// The body, to be read.
     pub body: EgressResponseBody,
-    /// For whoever watches.
+    /// Facts for observers of the plugin.
     pub facts: Box<EgressFacts>,
 }
 
-/// The way out of one plugin of one agent. Clones share all of it.
+/// The network access of one plugin of one agent. Clones share all of its state.
 #[derive(Clone)]
 pub struct Egress(Arc<EgressInner>);
 
@@ -143,13 +145,13 @@ impl fmt::Debug for Egress {
 }
 
 impl Egress {
-    /// A way out for these requests, with these credentials.
+    /// Creates network access for these requests, with these credentials.
     pub fn new(http: HttpGrant, credentials: Vec<Arc<Credential>>, limits: EgressLimits) -> Self {
         Self::with(http, credentials, limits, EgressClients::default())
     }
 
     fn with(http: HttpGrant, credentials: Vec<Arc<Credential>>, limits: EgressLimits, clients: EgressClients) -> Self {
-        // What cannot be looked for in what comes back is not sent.
+        // A credential that cannot be searched for in responses is not sent.
         let (credentials, searches) = match ScrubberSet::new(&credentials) {
             Some(searches) => (credentials, searches),
             None => Default::default(),
@@ -161,7 +163,7 @@ impl Egress {
         Self(Arc::new(EgressInner { policy: EgressPolicy { http, credentials }, limits, searches, pace, clients }))
     }
 
-    /// The same way out for these requests: counted together, with the same credentials.
+    /// Returns network access for other requests that shares the counters and credentials of this one.
     pub fn for_requests(&self, http: HttpGrant) -> Self {
         let EgressInner { policy, limits, searches, pace, clients } = &*self.0;
         let policy = EgressPolicy { http, credentials: policy.credentials.clone() };
@@ -169,19 +171,20 @@ impl Egress {
         Self(Arc::new(EgressInner { policy, limits: *limits, searches, pace, clients }))
     }
 
-    /// The names of the credentials, in order.
+    /// Returns the names of the credentials, in order.
     pub fn credentials(&self) -> impl Iterator<Item = &str> {
         self.0.policy.credentials.iter().map(|credential| credential.name())
     }
 
-    /// Sends a request and waits for the head of the response; an answer of any status is one. Nothing is sent twice unless a
-    /// server asks for it by a redirect. Dropping the future hangs up.
+    /// Sends a request and waits for the head of the response, of any status. Nothing is sent twice unless a server asks for
+    /// it by a redirect. Dropping the future closes the connection.
     ///
     /// # Errors
     ///
-    /// [`Fault::Denied`] of what is not granted, [`Fault::Invalid`] of what cannot be sent, [`Fault::TooLarge`] beyond a
-    /// bound, [`Fault::RateLimited`] of too many in a minute or at once, [`Fault::Timeout`], [`Fault::Unavailable`] if the
-    /// server was not reached or hung up, else [`Fault::Other`].
+    /// [`Fault::Denied`] for a request that is not granted, [`Fault::Invalid`] for one that cannot be sent,
+    /// [`Fault::TooLarge`] beyond a limit, [`Fault::RateLimited`] for too many requests per minute or at once,
+    /// [`Fault::Timeout`], [`Fault::Unavailable`] if the server was not reached or closed the connection, otherwise
+    /// [`Fault::Other`].
     pub async fn send(&self, request: EgressRequest) -> Result<EgressResponse, EgressFailure> {
         let mut facts = Box::<EgressFacts>::default();
         let time = request.timeout.map_or(limits::EGRESS_TIME, |time| time.min(limits::EGRESS_TIME));
@@ -204,7 +207,7 @@ impl Egress {
     }
 }
 
-/// A response without what is told of it.
+/// A response without its facts.
 struct EgressResponseParts {
     status: u16,
     headers: Vec<(String, Vec<u8>)>,
@@ -212,13 +215,13 @@ struct EgressResponseParts {
 }
 
 impl EgressInner {
-    /// Looks for the credentials at these places, in what a plugin is handed.
+    /// Returns a scrubber for the credentials at these indices, for data that goes to the plugin.
     fn scrubber(&self, known: &BTreeSet<usize>) -> Scrubber {
         self.searches.of(&self.policy.credentials, known)
     }
 
-    /// Sends the request and follows where it leads. `known`: the places of the credentials that a server on the way may have
-    /// been sent, now or before.
+    /// Sends the request and follows redirects. `known` collects the indices of the credentials that a server on the way may
+    /// have received, now or before.
     async fn exchange(
         &self,
         request: EgressRequest,
@@ -280,7 +283,7 @@ impl EgressInner {
         }
     }
 
-    /// One hop: from what is granted to what a server that is granted says.
+    /// Sends one hop: from a granted request to the response of a granted server.
     async fn go(
         &self,
         target: EgressHop,
@@ -315,11 +318,11 @@ impl EgressInner {
             let Some(NoGrantedAddress(addresses)) = cause(&error) else {
                 return why_cut.get().cloned().unwrap_or_else(|| failed(&origin, &error));
             };
-            // Nothing was sent.
+            // No connection was made, so nothing was sent.
             (facts.address, facts.credential) = (addresses.first().copied(), before);
             not_granted(&origin)
         })?;
-        // The resolver has seen to it; nothing of a response is shown on its word alone.
+        // The resolver has ensured this already, but no part of a response is shown on its word alone.
         facts.address = response.remote_addr().map(|address| address.ip());
         if !facts.address.is_some_and(|address| reaches.holds(address)) {
             return Err(not_granted(&origin));
@@ -331,7 +334,7 @@ impl EgressInner {
         Ok((response, SentHop { method, url, headers, body: again }))
     }
 
-    /// Puts the body into the message.
+    /// Sets the body of the message.
     fn fill(
         &self,
         message: &mut reqwest::Request,
@@ -342,7 +345,7 @@ impl EgressInner {
         match body {
             EgressRequestBody::Bytes(bytes) if bytes.len() as u64 > most => return Err(upload::too_large()),
             EgressRequestBody::Bytes(bytes) if bytes.is_empty() => {
-                // The library says no length then, and some servers insist on one.
+                // The library then omits the length, which some servers require.
                 if matches!(message.method().as_str(), "POST" | "PUT" | "PATCH") {
                     message.headers_mut().insert(header::CONTENT_LENGTH, header::HeaderValue::from_static("0"));
                 }
@@ -358,7 +361,8 @@ impl EgressInner {
     }
 }
 
-/// The request, if it has no body where that means nothing: servers that do not expect one take it for the next request.
+/// Returns the request after a check that it has no body where a body has no meaning. Servers that do not expect one would
+/// take it for the next request.
 async fn bare(mut target: EgressHop) -> Result<EgressHop, Fault> {
     if target.is_bare() {
         let has_body = match &mut target.body {
@@ -378,14 +382,14 @@ async fn bare(mut target: EgressHop) -> Result<EgressHop, Fault> {
     Ok(target)
 }
 
-/// How a body is encoded that was not decoded, if it is.
+/// Returns the encoding of a body that was not decoded, if any.
 fn encoding(response: &reqwest::Response) -> Option<String> {
     let mut named = response.headers().get_all(header::CONTENT_ENCODING).iter();
     let named = named.find(|value| !value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"identity"))?;
     Some(status::shown(&String::from_utf8_lossy(named.as_bytes()), &[], limits::SHOWN_HEADER_BYTES))
 }
 
-/// A plugin is not told what its network looks like.
+/// Returns the fault for a server without granted addresses. It does not reveal the network's addresses to the plugin.
 fn not_granted(origin: &str) -> Fault {
     Fault::Denied {
         message: format!("{origin} leads to no address that is granted: private ones are granted by `networks`"),
@@ -393,7 +397,7 @@ fn not_granted(origin: &str) -> Fault {
 }
 
 fn failed(origin: &str, error: &legacy::Error) -> Fault {
-    // The libraries have no other way to tell: that of HTTP/2 keeps the words of an error alone.
+    // The libraries allow no other way: the HTTP/2 library keeps only the text of an error.
     let why = root(error);
     if why == IdleBytesExceeded.to_string() {
         return Fault::other(format!("{origin} sends no response: {why}"));

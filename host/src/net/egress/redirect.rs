@@ -1,4 +1,4 @@
-//! Where a redirect leads, and what goes along.
+//! Redirects: their target, and the parts of the request that go along.
 
 use http::{HeaderMap, HeaderName, Method, StatusCode, header};
 use url::Url;
@@ -10,14 +10,14 @@ use super::{
 };
 use crate::{error::Fault, limits};
 
-/// Headers of a plugin that say who asks.
+/// Headers of a plugin that identify the sender.
 pub(super) const OF_THE_SENDER: [HeaderName; 3] = [header::AUTHORIZATION, header::COOKIE, header::PROXY_AUTHORIZATION];
 
-/// The request that a response asks for in place of the one that it answers; none if the response is the answer.
+/// Returns the request that a redirect asks for; `None` if the response is final.
 ///
 /// # Errors
 ///
-/// [`Fault::Denied`] if it leads to what may never be sent to.
+/// [`Fault::Denied`] if the redirect leads to a URL that can never be requested.
 pub(super) fn next(
     policy: &EgressPolicy,
     last: SentHop,
@@ -28,7 +28,7 @@ pub(super) fn next(
     let Some(method) = method_after(&last.method, status) else { return Ok(None) };
     let is_kept = method == last.method;
     let body = match last.body {
-        // Its method says that it had one; it cannot be sent again.
+        // The method requires the body again, which cannot be repeated.
         None if is_kept => return Ok(None),
         Some(body) if is_kept => body,
         _ => EgressRequestBody::default(),
@@ -47,12 +47,12 @@ pub(super) fn next(
     Ok(Some(EgressHop { method, url, headers, body }))
 }
 
-/// Whether it is for the plugin, and for servers on the way, to know where a redirect leads.
+/// Checks that the target of a redirect may be revealed to the plugin and to servers on the way.
 ///
 /// # Errors
 ///
-/// [`Fault::Denied`] if that says a credential: it would go to where it may not, and be read by others once a URL parser has
-/// written it in a way of its own.
+/// [`Fault::Denied`] if the target contains a credential: it would reach servers that may not have it, and would no longer
+/// be recognized once a URL parser has re-encoded it.
 pub(super) fn check_clean(headers: &HeaderMap, scrubber: &Scrubber) -> Result<(), Fault> {
     let location = headers.get(header::LOCATION).map_or(&b""[..], |value| value.as_bytes());
     if scrubber.bytes(location) == location {
@@ -61,19 +61,19 @@ pub(super) fn check_clean(headers: &HeaderMap, scrubber: &Scrubber) -> Result<()
     Err(Fault::Denied { message: "a redirect leads to a URL with a credential in it".into() })
 }
 
-/// What was sent on the last hop.
+/// The request of the last hop.
 pub(super) struct SentHop {
     pub method: Method,
     pub url: Url,
     pub headers: HeaderMap,
-    /// None: it went piece by piece.
+    /// `None` for a body that was streamed.
     pub body: Option<EgressRequestBody>,
 }
 
-/// By which method it goes on, if the status is one of a redirect.
+/// Returns the method with which a redirect continues, if the status is that of a redirect.
 fn method_after(method: &Method, status: StatusCode) -> Option<Method> {
     match status.as_u16() {
-        // As everybody does it.
+        // All clients do so.
         301 | 302 if *method == Method::POST => Some(Method::GET),
         303 if *method != Method::HEAD => Some(Method::GET),
         301 | 302 | 303 | 307 | 308 => Some(method.clone()),

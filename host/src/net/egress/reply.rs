@@ -1,4 +1,4 @@
-//! The body of a response, as it is read.
+//! The body of a response, while it is read.
 
 use std::{any::Any, fmt, time::Duration};
 
@@ -17,29 +17,29 @@ use crate::{
     net::failure::{is_of_decoder, root, timed_out, unavailable},
 };
 
-/// The body of a response, decoded, without credentials. It is read from the network as it is asked for; dropping it hangs
-/// up, over HTTP/2 for this request alone.
+/// The body of a response, decoded, without credentials. It is read from the network on demand. Dropping it closes the
+/// connection; over HTTP/2, only the stream of this request.
 pub struct EgressResponseBody {
     open: Option<OpenEgressBody>,
-    /// What came and was not asked for yet.
+    /// Bytes that were received and not requested yet.
     ready: Bytes,
     failed: Option<Fault>,
 }
 
-/// A body whose end has not come.
+/// A body that has not ended.
 pub(super) struct OpenEgressBody {
     pub response: reqwest::Response,
     pub origin: String,
     pub scrubber: Scrubber,
     pub scrub: ScrubStream,
-    /// Decoded bytes that may still come.
+    /// The number of decoded bytes that may still follow.
     pub left: u64,
     pub deadline: Instant,
     /// The longest silence.
     pub idle: Option<Duration>,
     pub why_cut: BodyCutReason,
     pub _place: EgressPermit,
-    /// What must not be dropped before.
+    /// An object that must live as long as the body.
     pub held: Option<Box<dyn Any + Send>>,
 }
 
@@ -54,13 +54,14 @@ impl EgressResponseBody {
         Self { open, ready: Bytes::new(), failed: None }
     }
 
-    /// The next bytes, at least one and at most [`limits::EGRESS_CHUNK_BYTES`]; none at the end. Dropping the future loses
-    /// nothing.
+    /// Returns the next bytes, at least one and at most [`limits::EGRESS_CHUNK_BYTES`]; `None` at the end. Dropping the
+    /// future loses nothing.
     ///
     /// # Errors
     ///
-    /// [`Fault::TooLarge`] beyond the bytes that a response may have, [`Fault::Timeout`] after the request's time,
-    /// [`Fault::Unavailable`] if it was cut off or fell silent, [`Fault::Other`] if it cannot be decoded. It stays at that.
+    /// [`Fault::TooLarge`] beyond the limit of a response, [`Fault::Timeout`] after the request's time,
+    /// [`Fault::Unavailable`] if the body was cut off or fell silent, [`Fault::Other`] if it cannot be decoded. Further
+    /// calls return the same error.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, Fault> {
         loop {
             if !self.ready.is_empty() {
@@ -77,14 +78,14 @@ impl EgressResponseBody {
                 Ok(None) => self.ready = self.open.take().map(|open| open.scrub.finish().into()).unwrap_or_default(),
                 Err(fault) => {
                     self.failed = Some(scrubbed(fault, &open.scrubber));
-                    // What came before that is as good as the rest.
+                    // The bytes received before the failure are delivered first.
                     self.ready = self.open.take().map(|open| open.scrub.finish().into()).unwrap_or_default();
                 }
             }
         }
     }
 
-    /// Keeps something until the body is at its end or dropped.
+    /// Keeps an object alive until the body is at its end or dropped.
     pub(super) fn hold(&mut self, held: Box<dyn Any + Send>) {
         if let Some(open) = &mut self.open {
             open.held = Some(held);

@@ -1,4 +1,4 @@
-//! Which addresses a name leads to: only those that are granted. What is connected to is what was checked.
+//! Resolution of names to granted addresses only. Connections go to exactly the addresses that were checked.
 
 use std::{
     error::Error,
@@ -20,17 +20,18 @@ use crate::{
     limits,
 };
 
-/// Asks for the addresses of a name.
+/// A function that resolves a name to addresses.
 pub(in crate::net) type AddressLookup =
     Arc<dyn Fn(String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> + Send + Sync>;
 
-/// Asks whom the operating system asks.
+/// Returns a lookup that uses the resolver of the operating system.
 pub(in crate::net) fn of_system() -> AddressLookup {
     static ALL: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(limits::EGRESS_LOOKUPS)));
     in_threads(ALL.clone(), |name| Ok((name, 0).to_socket_addrs()?.map(|address| address.ip()).collect()))
 }
 
-/// Asks in threads, in so many at once as there are places: who gives up waiting does not end them.
+/// Returns a lookup that calls `ask` in threads, limited by the permits of `places`. A caller that stops waiting does not
+/// end its thread.
 fn in_threads(
     places: Arc<Semaphore>,
     ask: impl Fn(&str) -> io::Result<Vec<IpAddr>> + Clone + Send + Sync + 'static,
@@ -52,7 +53,7 @@ fn in_threads(
 type BoxError = Box<dyn Error + Send + Sync>;
 type ResolvedAddresses = vec::IntoIter<SocketAddr>;
 
-/// Resolves names to the granted ones of their addresses.
+/// A resolver that returns only granted addresses.
 #[derive(Clone)]
 pub(in crate::net) struct GrantedResolver {
     pub reaches: AllowedAddresses,
@@ -65,7 +66,7 @@ impl GrantedResolver {
         let (name, reaches, lookup) = (name.to_owned(), self.reaches.clone(), self.lookup.clone());
         Box::pin(async move {
             let found = if is_localhost(&name) {
-                // Nobody else is asked for it: it could be told otherwise.
+                // Resolved here, because a name server could answer with other addresses.
                 vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()]
             } else {
                 lookup(name).await?
@@ -80,7 +81,7 @@ impl GrantedResolver {
     }
 }
 
-/// For the clients of plugins.
+/// Used by the clients of plugins.
 impl Service<dns::Name> for GrantedResolver {
     type Response = ResolvedAddresses;
     type Error = BoxError;
@@ -95,7 +96,7 @@ impl Service<dns::Name> for GrantedResolver {
     }
 }
 
-/// For the clients of the host.
+/// Used by the clients of the host.
 impl Resolve for GrantedResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let found = self.addresses(name.as_str());
@@ -103,7 +104,7 @@ impl Resolve for GrantedResolver {
     }
 }
 
-/// None of the addresses of a name is granted.
+/// The error that none of a name's addresses is granted.
 #[derive(Debug)]
 pub(super) struct NoGrantedAddress(pub Vec<IpAddr>);
 

@@ -1,4 +1,4 @@
-//! Blots credentials out of what comes back, as it comes.
+//! Redaction of credentials in data while it arrives.
 
 use std::{
     collections::{BTreeSet, HashMap, VecDeque},
@@ -15,11 +15,11 @@ use aho_corasick::{
 use super::Credential;
 use crate::{limits, net::Secret};
 
-/// What stands for a credential.
+/// The replacement for a credential.
 const BLOT: &[u8] = b"***";
 
-/// Knows every way in which some credentials may be written. What is part of one is not shown, whatever else it is part of:
-/// where two of them overlap, one blot stands for both.
+/// A search for all encodings of some credentials. Every byte that is part of a match is redacted; overlapping matches
+/// become one replacement.
 #[derive(Clone, Default)]
 pub(super) struct Scrubber(Option<Arc<NFA>>);
 
@@ -30,7 +30,8 @@ impl fmt::Debug for Scrubber {
 }
 
 impl Scrubber {
-    /// A scrubber of these; of those with fewer than 4 bytes nothing is found. None if they are too much to look for.
+    /// Creates a scrubber for these secrets; those of fewer than 4 bytes are ignored. `None` if the patterns are too large
+    /// to search for.
     pub fn new<'a>(secrets: impl IntoIterator<Item = &'a Secret>) -> Option<Self> {
         let long = secrets.into_iter().filter(|secret| secret.expose().len() >= Secret::SHORTEST);
         Self::of_forms(long.flat_map(Secret::forms).collect())
@@ -46,12 +47,12 @@ impl Scrubber {
         NFA::builder().ascii_case_insensitive(true).build(forms).ok().map(|nfa| Self(Some(Arc::new(nfa))))
     }
 
-    /// Whether there is nothing to look for.
+    /// Returns `true` if there is nothing to search for.
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
     }
 
-    /// Bytes that are all there, without credentials.
+    /// Redacts a complete byte sequence.
     pub fn bytes(&self, bytes: &[u8]) -> Vec<u8> {
         let mut scrub = self.stream();
         let mut clean = scrub.push(bytes);
@@ -59,19 +60,19 @@ impl Scrubber {
         clean
     }
 
-    /// A text without credentials.
+    /// Redacts a text.
     pub fn text(&self, text: &str) -> String {
-        // What is blotted out begins and ends where characters do: it is text itself.
+        // Matches begin and end at character boundaries, so the result is valid text.
         String::from_utf8_lossy(&self.bytes(text.as_bytes())).into_owned()
     }
 
-    /// Takes bytes as they come.
+    /// Returns a stream that redacts bytes as they arrive.
     pub fn stream(&self) -> ScrubStream {
         ScrubStream { state: None, nfa: self.0.clone(), held: Vec::new(), blots: VecDeque::new() }
     }
 }
 
-/// The searches of one way out: for all of its credentials, and for those that a server may know.
+/// The scrubbers of one `Egress`: for all of its credentials, and for those that a server may know.
 #[derive(Default)]
 pub(super) struct ScrubberSet {
     all: Scrubber,
@@ -79,19 +80,20 @@ pub(super) struct ScrubberSet {
 }
 
 impl ScrubberSet {
-    /// For these credentials; none if they are too much to look for.
+    /// Creates the scrubbers for these credentials; `None` if the patterns are too large to search for.
     pub fn new(credentials: &[Arc<Credential>]) -> Option<Self> {
         let secrets = credentials.iter().flat_map(|credential| &credential.secrets);
         Some(Self { all: Scrubber::new(secrets)?, of_some: Mutex::default() })
     }
 
-    /// For all of them: for what is shown to people.
+    /// Returns the scrubber for all credentials, used for what people see.
     pub fn all(&self) -> &Scrubber {
         &self.all
     }
 
-    /// For those at these places among the credentials that these searches were made for, and no others: for what a plugin is
-    /// handed. What it could see of a search for a credential that the server never had would be news of that credential.
+    /// Returns the scrubber for the credentials at these indices, used for what the plugin sees. `credentials` are those
+    /// that the set was created for. A search for a credential that the server never received could reveal something about
+    /// it to the plugin.
     pub fn of(&self, credentials: &[Arc<Credential>], places: &BTreeSet<usize>) -> Scrubber {
         if places.is_empty() {
             return Scrubber::default();
@@ -101,7 +103,7 @@ impl ScrubberSet {
             return scrubber.clone();
         }
         let secrets = places.iter().filter_map(|place| credentials.get(*place)).flat_map(|one| &one.secrets);
-        // All of them can be looked for, so some can.
+        // The search for all of them was built, so one for some of them can be.
         let scrubber = Scrubber::new(secrets).unwrap_or_else(|| self.all.clone());
         if of_some.len() == limits::EGRESS_SEARCHES {
             of_some.clear();
@@ -111,34 +113,33 @@ impl ScrubberSet {
     }
 }
 
-/// Bytes on their way. It holds back the last line as far as it has come, and of a long one the last
-/// [`limits::EGRESS_HELD_BYTES`]: no credential has a line end in it, or more bytes. What is held back depends on what came and
-/// not on the credential. So a plugin that has a server say its guesses learns nothing from when and in which pieces it
-/// gets them.
+/// A redacted byte stream. It holds back the current line, limited to its last [`limits::EGRESS_HELD_BYTES`]: no credential
+/// contains a line terminator or has more bytes. The amount held back depends on the data, not on the credential. A plugin
+/// that has a server echo guesses therefore learns nothing from the time and the pieces in which it receives them.
 pub(super) struct ScrubStream {
     nfa: Option<Arc<NFA>>,
-    /// None: at the start.
+    /// `None` at the start.
     state: Option<StateID>,
-    /// What came and was not handed on.
+    /// Bytes that were received and not handed on.
     held: Vec<u8>,
-    /// Where in `held` credentials are, in order and apart from each other.
+    /// The matches in `held`, in order and disjoint.
     blots: VecDeque<RedactedSpan>,
 }
 
 struct RedactedSpan {
     start: usize,
     end: usize,
-    /// Whether the blot was handed on before: what is here is its rest.
+    /// `true` if the replacement was handed on already; this is the rest of the match.
     shown: bool,
 }
 
 impl ScrubStream {
-    /// Takes the next bytes; hands on those that no credential can reach into any more.
+    /// Takes the next bytes; hands on those that no further match can reach.
     pub fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
         let Some(nfa) = self.nfa.clone() else { return bytes.into() };
         let first = self.held.len();
         self.held.extend_from_slice(bytes);
-        // A start that is not anchored is always there.
+        // The start state of an unanchored search always exists.
         let Some(mut state) = self.state.or_else(|| nfa.start_state(Anchored::No).ok()) else { return Vec::new() };
         for (at, &byte) in self.held.iter().enumerate().skip(first) {
             state = nfa.next_state(Anchored::No, state, byte);
@@ -150,14 +151,14 @@ impl ScrubStream {
             }
         }
         self.state = Some(state);
-        // What was held before has none.
+        // The bytes held before contain no line terminator.
         let line_end = self.held[first..].iter().rposition(|&byte| byte == b'\n');
         let until =
             line_end.map_or(0, |end| first + end + 1).max(self.held.len().saturating_sub(limits::EGRESS_HELD_BYTES));
         self.hand_on(until)
     }
 
-    /// The rest: nothing comes after it.
+    /// Hands on the rest, at the end of the data.
     pub fn finish(mut self) -> Vec<u8> {
         self.hand_on(self.held.len())
     }
@@ -184,7 +185,7 @@ impl ScrubStream {
     }
 }
 
-/// Adds what ends behind all others, and may reach into them.
+/// Adds a match that ends after all others, and may overlap them.
 fn add(blots: &mut VecDeque<RedactedSpan>, start: usize, end: usize) {
     let mut new = RedactedSpan { start, end, shown: false };
     while let Some(last) = blots.pop_back_if(|last| last.end > new.start) {

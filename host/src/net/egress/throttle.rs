@@ -1,4 +1,4 @@
-//! How many requests, how many at once.
+//! Limits on the rate and concurrency of requests.
 
 use std::{
     sync::{Arc, LazyLock, Mutex, PoisonError},
@@ -12,10 +12,10 @@ use tokio::{
 
 use crate::{error::Fault, limits};
 
-/// The places of all plugins of the process.
+/// The permits of all plugins of the process.
 static ALL: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(limits::EGRESS_CONCURRENCY_OF_ALL)));
 
-/// Counts requests as they begin, and those that are under way.
+/// Counts requests as they begin, and limits the concurrent ones.
 #[derive(Debug)]
 pub(super) struct EgressThrottle {
     rate: EgressRateLimiter,
@@ -23,7 +23,7 @@ pub(super) struct EgressThrottle {
     all: Arc<Semaphore>,
 }
 
-/// The place of a request that is under way.
+/// The permit of a running request.
 #[derive(Debug)]
 pub(super) struct EgressPermit {
     _here: OwnedSemaphorePermit,
@@ -36,7 +36,7 @@ impl EgressThrottle {
         Self { rate: EgressRateLimiter::new(requests_per_minute), here, all: ALL.clone() }
     }
 
-    /// The same with other places for all.
+    /// Replaces the permits shared by all plugins.
     #[cfg(test)]
     pub fn among(self, all: Arc<Semaphore>) -> Self {
         Self { all, ..self }
@@ -54,7 +54,7 @@ impl EgressThrottle {
         })
     }
 
-    /// A place, if there is one now: who waited for one that it holds itself would wait for ever.
+    /// Returns a permit if one is available. Does not wait, because a caller could wait for a permit that it holds itself.
     pub fn place(&self) -> Result<EgressPermit, Fault> {
         let none = |message: String| Fault::RateLimited { message, after: None };
         let here = self.here.clone().try_acquire_owned().map_err(|_| {
@@ -67,11 +67,11 @@ impl EgressThrottle {
     }
 }
 
-/// At most so many in any window, give or take those that began a window before: a bucket that fills evenly.
+/// A leaky bucket: at most `most` requests in any window, plus those that began in the window before.
 #[derive(Debug)]
 struct EgressRateLimiter {
     most: u32,
-    /// When all that were counted would be over, were they evenly spaced.
+    /// The time at which all counted requests would be over if they were evenly spaced.
     over: Mutex<Option<Instant>>,
 }
 
@@ -80,7 +80,7 @@ impl EgressRateLimiter {
         Self { most, over: Mutex::default() }
     }
 
-    /// Counts one, or says how long to wait.
+    /// Counts a request, or returns the time to wait.
     fn count(&self) -> Result<(), Duration> {
         let window = limits::EGRESS_RATE_WINDOW;
         let each = window.checked_div(self.most).unwrap_or(window + window);

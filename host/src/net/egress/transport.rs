@@ -1,9 +1,9 @@
-//! The HTTP client below a way out, whose connections count what they read.
+//! The HTTP client below an `Egress`, whose connections count the bytes they read.
 //!
-//! A server can send without end what never becomes part of a response: interim responses (1xx), frames of HTTP/2 that carry
-//! nothing. `reqwest` shows none of that, so here its parts are put together anew: hyper's client, rustls, and the decoders of
-//! `tower-http`. Between hyper and the socket stands a [`ReadMeter`]: what a connection reads is counted, what comes of it is
-//! taken off again, and a connection whose count passes [`limits::EGRESS_IDLE_BYTES`] is cut.
+//! A server can endlessly send data that never becomes part of a response: interim responses (1xx), or HTTP/2 frames without
+//! content. `reqwest` hides all of that, so its parts are assembled here again: hyper's client, rustls, and the decoders of
+//! `tower-http`. A [`ReadMeter`] between hyper and the socket counts the bytes that a connection reads, and deducts those
+//! that were delivered. A connection whose count exceeds [`limits::EGRESS_IDLE_BYTES`] is closed.
 
 use std::{
     error::Error,
@@ -48,7 +48,7 @@ type BoxError = Box<dyn Error + Send + Sync>;
 pub(super) struct EgressTransport(Decompression<MeteredClient>);
 
 impl EgressTransport {
-    /// Makes a client that connects to what this resolver finds. No proxy is used, and no redirect followed.
+    /// Creates a client that connects to the addresses from this resolver. It uses no proxy and follows no redirects.
     pub fn new(resolver: GrantedResolver, tls: rustls::ClientConfig) -> Self {
         Self::with(resolver, tls, Client::builder(TokioExecutor::new()))
     }
@@ -72,11 +72,11 @@ impl EgressTransport {
     }
 
     /// Sends a request to this URL and waits for the head of its response, whose body is decoded as it is read. Dropping the
-    /// future hangs up.
+    /// future closes the connection.
     ///
     /// # Errors
     ///
-    /// The error of hyper's client, in whose sources is what went wrong.
+    /// The error of hyper's client, whose sources contain the cause.
     pub async fn execute(
         &self,
         mut request: Request<reqwest::Body>,
@@ -98,7 +98,7 @@ fn add_default_headers(headers: &mut HeaderMap) {
     }
 }
 
-/// The bytes that a connection has read and of which nothing came yet.
+/// The number of bytes that a connection has read without delivering them.
 #[derive(Debug, Clone, Default)]
 struct ReadMeter(Arc<AtomicU64>);
 
@@ -112,20 +112,20 @@ impl ReadMeter {
         }
     }
 
-    /// Takes off what a piece of a body accounts for: its bytes twice, since hyper reads ahead, and its framing.
+    /// Deducts a delivered piece of a body: its bytes twice, because hyper reads ahead, and its framing.
     fn deliver(&self, bytes: usize) {
         let bytes = (bytes as u64).saturating_mul(2).saturating_add(limits::EGRESS_FRAME_BYTES);
-        // Only its own connection counts: a value that is replaced between the two is at most some bytes off.
+        // Cannot fail: the closure always returns `Some`.
         let _ = self.0.fetch_update(Relaxed, Relaxed, |count| Some(count.saturating_sub(bytes)));
     }
 
-    /// Begins anew: a response has come.
+    /// Resets the count, because a response has arrived.
     fn reset(&self) {
         self.0.store(0, Relaxed);
     }
 }
 
-/// A connection delivers bytes and no response.
+/// The error of a connection that delivers bytes but no response.
 #[derive(Debug)]
 pub(super) struct IdleBytesExceeded;
 
@@ -138,7 +138,7 @@ impl fmt::Display for IdleBytesExceeded {
 
 impl Error for IdleBytesExceeded {}
 
-/// Opens TCP connections that count.
+/// A connector whose TCP connections count the bytes they read.
 #[derive(Clone)]
 struct MeteredTcp(HttpConnector<GrantedResolver>);
 
@@ -160,7 +160,7 @@ impl Service<Uri> for MeteredTcp {
     }
 }
 
-/// A TCP connection that counts what is read from it.
+/// A TCP connection that counts the bytes read from it.
 struct MeteredStream {
     stream: TcpStream,
     meter: ReadMeter,
@@ -168,7 +168,7 @@ struct MeteredStream {
 
 impl Connection for MeteredStream {
     fn connected(&self) -> Connected {
-        // Each response of this connection has the meter among its extensions.
+        // Each response of this connection carries the meter in its extensions.
         self.stream.connected().extra(self.meter.clone())
     }
 }
@@ -208,7 +208,7 @@ impl AsyncWrite for MeteredStream {
     }
 }
 
-/// Bounds the time of connecting, TLS included.
+/// A connector with a time limit for connecting, including TLS.
 #[derive(Clone)]
 struct TimedConnector(HttpsConnector<MeteredTcp>);
 
@@ -229,7 +229,7 @@ impl Service<Uri> for TimedConnector {
     }
 }
 
-/// Hyper's client, which tells the meter of a connection of what it delivers.
+/// Hyper's client, which reports delivered bytes to the meter of the connection.
 #[derive(Clone)]
 struct MeteredClient(Client<TimedConnector, reqwest::Body>);
 
@@ -253,7 +253,7 @@ impl Service<Request<reqwest::Body>> for MeteredClient {
     }
 }
 
-/// The body of a response as it came, of which each piece is taken off the meter of its connection.
+/// The raw body of a response, whose pieces are deducted from the meter of its connection.
 struct MeteredBody {
     body: hyper::body::Incoming,
     meter: ReadMeter,
@@ -342,7 +342,7 @@ mod tests {
                 writer.write_all(&SETTINGS).await.unwrap();
                 let mut heard = vec![0; 64 << 10];
                 reader.read_exact(&mut heard[..PREFACE.len()]).await.unwrap();
-                // Nothing can be said of a stream before its HEADERS have come.
+                // A stream does not exist before its HEADERS have arrived.
                 while heard[3] != 1 {
                     reader.read_exact(&mut heard[..9]).await.unwrap();
                     let length = usize::from(heard[1]) << 8 | usize::from(heard[2]);

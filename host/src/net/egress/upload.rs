@@ -1,4 +1,4 @@
-//! The body of a request: at hand, or as it comes.
+//! The body of a request, complete or streamed.
 
 use std::{
     error::Error,
@@ -24,19 +24,19 @@ type BoxError = Box<dyn Error + Send + Sync>;
 
 /// The body of a request.
 pub enum EgressRequestBody {
-    /// All of it; empty: none.
+    /// The complete body; empty: no body.
     Bytes(Bytes),
-    /// As it comes. An error of it cuts the request. What is told of the request's end (trailers) is left out.
+    /// A streamed body. An error in it aborts the request. Trailers are dropped.
     Stream {
-        /// The bytes.
+        /// The bytes of the body.
         body: UnsyncBoxBody<Bytes, BoxError>,
-        /// How many there are, if that is known: more or fewer cut the request.
+        /// The length, if it is known: a body of another length aborts the request.
         length: Option<u64>,
     },
 }
 
 impl Default for EgressRequestBody {
-    /// None.
+    /// Returns an empty body.
     fn default() -> Self {
         Self::Bytes(Bytes::new())
     }
@@ -52,7 +52,7 @@ impl fmt::Debug for EgressRequestBody {
 }
 
 impl EgressRequestBody {
-    /// A body that comes piece by piece.
+    /// Creates a streamed body.
     pub fn stream<B>(body: B, length: Option<u64>) -> Self
     where
         B: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
@@ -60,7 +60,7 @@ impl EgressRequestBody {
         Self::Stream { body: body.map_err(Into::into).boxed_unsync(), length }
     }
 
-    /// The same body again, if it is at hand.
+    /// Returns a copy of the body, unless it is streamed.
     pub(super) fn again(&self) -> Option<Self> {
         match self {
             Self::Bytes(bytes) => Some(Self::Bytes(bytes.clone())),
@@ -69,7 +69,7 @@ impl EgressRequestBody {
     }
 }
 
-/// Why a body ended before its end, as the HTTP client is told.
+/// The reason why a body ended early, as reported to the HTTP client.
 #[derive(Debug, thiserror::Error)]
 enum BodyCutError {
     #[error("the request was cut off by its sender")]
@@ -80,29 +80,29 @@ enum BodyCutError {
     TooLarge,
 }
 
-/// Why the body of a request was cut, once it was.
+/// The reason why the body of a request was cut off, once it was.
 pub(super) type BodyCutReason = Arc<OnceLock<Fault>>;
 
-/// A body on its way: counted.
+/// A body in transit, with its bytes counted.
 pub(super) struct CountedBody {
-    /// The lock is for the compiler alone: nobody shares it.
+    /// The lock only satisfies the compiler, which requires `Sync`; the body is never shared.
     body: Mutex<UnsyncBoxBody<Bytes, BoxError>>,
-    /// What did not fit into a piece.
+    /// The rest of a frame that is larger than a piece.
     rest: Bytes,
-    /// Bytes that may still come.
+    /// The number of bytes that may still follow.
     left: u64,
     length: Option<u64>,
     why: BodyCutReason,
 }
 
 impl CountedBody {
-    /// With at most `most` bytes.
+    /// Wraps a body, limited to `most` bytes.
     pub fn new(body: UnsyncBoxBody<Bytes, BoxError>, length: Option<u64>, most: u64, why: BodyCutReason) -> Self {
         Self { body: Mutex::new(body), rest: Bytes::new(), left: most, length, why }
     }
 
     fn cut(&self, cut: BodyCutError, fault: Fault) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        // The first one counts.
+        // Only the first reason is kept.
         let _ = self.why.set(fault);
         Poll::Ready(Some(Err(cut.into())))
     }
@@ -169,7 +169,7 @@ pub(super) fn too_large() -> Fault {
     Fault::TooLarge { message: "the body of the request is too large (http_request_bytes)".into() }
 }
 
-/// The pieces of a body, and where they are put.
+/// Returns both ends of a body that is written piece by piece.
 fn pieces() -> (UploadSender, UploadBody) {
     let (sender, chunks) = mpsc::channel(1);
     let whole = Arc::new(AtomicBool::new(false));
@@ -182,7 +182,7 @@ struct UploadSender {
 }
 
 impl UploadSender {
-    /// Nothing more comes, and that is all of it.
+    /// Marks the body as complete and ends it.
     fn finish(self) {
         self.whole.store(true, Ordering::Release);
     }
@@ -211,14 +211,14 @@ impl Body for UploadBody {
 
 type UploadOutcome = Result<EgressResponse, EgressFailure>;
 
-/// A request whose body is written piece by piece. It moves on while somebody writes or finishes, and not otherwise; dropping
-/// it cuts the request.
+/// A request whose body is written piece by piece. It makes progress only while a call of `write` or `finish` is polled.
+/// Dropping it aborts the request.
 pub struct EgressUpload {
     exchange: Pin<Box<dyn Future<Output = UploadOutcome> + Send>>,
-    /// What came of it, once that is known.
+    /// The outcome, once it is known.
     outcome: Option<UploadOutcome>,
     sender: UploadSender,
-    /// Whether something was to be written after the answer had come.
+    /// `true` if a write came after the response had begun.
     was_refused: bool,
     facts: EgressFacts,
 }
@@ -230,19 +230,19 @@ impl fmt::Debug for EgressUpload {
 }
 
 impl Egress {
-    /// What is told of a request before anything came of it.
+    /// Returns the facts about a request before it is sent.
     pub fn facts_of(&self, request: &EgressRequest) -> EgressFacts {
         let url = hop::url(&request.url).map_or(String::new(), |url| facts::shown(&url, self.0.searches.all()));
         let method = if is_method(&request.method) { request.method.clone() } else { String::new() };
         EgressFacts { method, url, ..EgressFacts::default() }
     }
 
-    /// Begins a request whose body is written piece by piece; what `request` has for a body is left out. The request's time
-    /// begins now.
+    /// Begins a request whose body is written piece by piece; the body of `request` is ignored. The request's time starts
+    /// now.
     ///
     /// # Errors
     ///
-    /// Those of [`Egress::send`] that are known at once: whatever is wrong with the request, or not granted.
+    /// The errors of [`Egress::send`] that are known at once: an invalid request, or one that is not granted.
     pub fn begin(&self, request: EgressRequest) -> Result<EgressUpload, EgressFailure> {
         let facts = self.facts_of(&request);
         let (sender, pieces) = pieces();
@@ -259,7 +259,7 @@ impl Egress {
 }
 
 impl EgressUpload {
-    /// What is told of it so far.
+    /// Returns the facts known so far.
     pub fn facts(&self) -> &EgressFacts {
         match &self.outcome {
             Some(Ok(response)) => &response.facts,
@@ -268,12 +268,12 @@ impl EgressUpload {
         }
     }
 
-    /// Sends on. Waits while the network is behind.
+    /// Sends more of the body. Waits while the network is behind.
     ///
     /// # Errors
     ///
-    /// Those of [`Egress::send`]; [`Fault::Other`] if the server has answered before it had heard all: nothing more is sent
-    /// then, and [`EgressUpload::finish`] gives the answer.
+    /// The errors of [`Egress::send`]; [`Fault::Other`] if the server has responded before it received the whole body:
+    /// nothing more is sent then, and [`EgressUpload::finish`] returns the response.
     pub async fn write(&mut self, mut chunk: Bytes) -> Result<(), Fault> {
         while !chunk.is_empty() {
             let piece = chunk.split_to(chunk.len().min(limits::EGRESS_CHUNK_BYTES));
@@ -285,7 +285,7 @@ impl EgressUpload {
                         if sent.is_ok() {
                             continue;
                         }
-                        // Nobody takes it: the exchange is about to end.
+                        // The receiver is gone: the exchange is about to end.
                         self.outcome = Some((&mut self.exchange).await);
                     }
                 }
@@ -299,12 +299,12 @@ impl EgressUpload {
         Ok(())
     }
 
-    /// Ends the body and waits for the head of the response. If something was not taken any more, the body has no end: the
-    /// request is cut when its response is dropped.
+    /// Ends the body and waits for the head of the response. If a write was refused, the body remains incomplete: the
+    /// request is aborted when its response is dropped.
     ///
     /// # Errors
     ///
-    /// Those of [`Egress::send`].
+    /// The errors of [`Egress::send`].
     pub async fn finish(self) -> Result<EgressResponse, EgressFailure> {
         let Self { exchange, outcome, sender, was_refused, .. } = self;
         match outcome {

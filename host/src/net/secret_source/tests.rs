@@ -15,7 +15,7 @@ async fn resolve(source: &SecretSource) -> Result<ResolvedSecret, SecretError> {
     Keyring::default().resolve(source, &environment).await
 }
 
-/// The secret, or the error.
+/// Returns the secret, or the error.
 async fn value(source: SecretSource) -> Result<String, String> {
     match resolve(&source).await {
         Ok(found) => Ok(found.secret.expose().to_owned()),
@@ -101,7 +101,7 @@ async fn a_file_that_others_read_is_warned_of() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("key");
     fs::write(&path, "sk-file").unwrap();
-    // Through a link out of its folder, too.
+    // Also through a link out of its folder.
     let link = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink(&path, link.path().join("link")).unwrap();
     for (mode, is_shared) in [(0o600, false), (0o400, false), (0o640, true), (0o604, true)] {
@@ -128,7 +128,7 @@ async fn a_command_prints_a_secret() {
         (shell("pwd"), ok("/")),
         (shell("cat; echo sk"), ok("sk")),
         (shell("head -c 1000000 /dev/zero >&2; echo sk"), ok("sk")),
-        // What it has started and leaves behind holds its pipes.
+        // A background child of the program holds its pipes.
         (shell("sleep 30 >/dev/null & echo sk"), ok("sk")),
         (
             shell("echo sk-secret; echo no sk-secret here >&2; exit 3"),
@@ -169,10 +169,10 @@ async fn a_command_prints_a_secret() {
 async fn a_command_that_does_not_end_is_ended() {
     let folder = tempfile::tempdir().unwrap();
     let pid = folder.path().join("pid");
-    // By the shell's child, so that more than the shell has to be ended.
+    // Written by the shell's child, because more than the shell has to be killed.
     let script = format!("sh -c 'echo $$ > {0}.part; mv {0}.part {0}; sleep 600; true'; true", pid.display());
     let begun = Instant::now();
-    // The paused clock leaps once nothing else is left to do; that the program has begun is waited for beside it.
+    // The paused clock advances once nothing else is left to do, so the start of the program is awaited in a thread.
     let is_there = {
         let pid = pid.clone();
         tokio::task::spawn_blocking(move || while !pid.exists() && begun.elapsed() < limits::CONNECT_TIME {})
@@ -183,7 +183,7 @@ async fn a_command_that_does_not_end_is_ended() {
     let pid: i32 = fs::read_to_string(pid).unwrap().trim().parse().unwrap();
     let pid = rustix::process::Pid::from_raw(pid).unwrap();
     let is_gone = || {
-        // One that is dead and not yet collected has ended, too.
+        // A zombie counts as ended.
         let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
         rustix::process::test_kill_process(pid).is_err() || stat.contains(") Z ")
     };

@@ -18,7 +18,7 @@ use crate::net::{
 
 type Socket = WebSocketStream<TcpStream>;
 
-/// The answer of a handshake; its type is the library's.
+/// The response of a handshake; the library determines its type.
 #[allow(clippy::result_large_err, reason = "the library wants it so")]
 fn accept(asked: &Asked, mut response: Response, heard: &Mutex<String>) -> Result<Response, ErrorResponse> {
     *heard.lock().unwrap() = format!("{} {:?}", asked.uri(), asked.headers());
@@ -26,7 +26,7 @@ fn accept(asked: &Asked, mut response: Response, heard: &Mutex<String>) -> Resul
     Ok(response)
 }
 
-/// A server that does `talk` over its first connection, and what it was asked in the beginning.
+/// Starts a server that runs `talk` on its first connection, and records the handshake request.
 async fn server<F: Future<Output = ()> + Send>(
     talk: impl FnOnce(Socket) -> F + Send + 'static,
 ) -> (HttpRequest, Arc<Mutex<String>>, JoinHandle<()>) {
@@ -147,7 +147,7 @@ async fn a_message_is_bounded_both_ways() {
     const MOST: usize = limits::WEBSOCKET_MESSAGE_BYTES;
     for (length, fits) in [(MOST, true), (MOST + 1, false)] {
         let (request, ..) = server(move |mut socket| async move {
-            // Who has heard enough hangs up.
+            // The client may have disconnected already.
             let _ = socket.send(Message::text("x".repeat(length))).await;
             while let Some(Ok(_)) = socket.next().await {}
         })
@@ -155,7 +155,7 @@ async fn a_message_is_bounded_both_ways() {
         let found = received(&request).await.map(|text| text.unwrap().len());
         assert_eq!(found.is_ok_and(|found| found == length), fits, "{length}");
     }
-    // In pieces, too: each of them would fit.
+    // Also in fragments, each of which would fit.
     let (request, ..) = server(|mut socket| async move {
         use tungstenite::protocol::frame::{
             Frame,
@@ -218,7 +218,7 @@ async fn what_is_no_websocket_is_a_fault() {
         " answered 200 and opened no WebSocket",
         " answered 101 and opened no WebSocket",
         " answered 401 Unauthorized: *** is bad",
-        // After the one before it, which may pass.
+        // After the previous response, which is transient.
         " answered 429 Too Many Requests",
     ] {
         let fault = dial(&request).await.unwrap_err();
@@ -246,7 +246,7 @@ async fn https_begins_with_tls_and_offers_no_http_2() {
         let fault = client.dial(&HttpRequest { retries: Retries::NONE, ..HttpRequest::new(url) }).await.unwrap_err();
         assert!(matches!(fault, Fault::Unavailable { .. }), "{fault:?}");
         let hello = task.await.unwrap();
-        // A handshake record; of protocols it offers only one.
+        // A handshake record; it offers only one protocol.
         assert_eq!(hello[..2], [0x16, 0x03], "{scheme}");
         let has = |word: &[u8]| hello.windows(word.len()).any(|part| part == word);
         assert!(has(b"\x08http/1.1") && !has(b"\x02h2"), "{scheme}");

@@ -21,13 +21,13 @@ use crate::{
     },
 };
 
-/// The coordinator of a plugin.
+/// A team coordinator that is implemented by a plugin.
 pub struct PluginCoordinator {
     plugin: Arc<Plugin>,
 }
 
 impl PluginCoordinator {
-    /// The coordinator of a plugin; none if it has none.
+    /// Creates the coordinator of a plugin; `None` if the plugin has none.
     pub fn new(plugin: &Arc<Plugin>) -> Option<Self> {
         plugin.kinds.coordinator.is_some().then(|| Self { plugin: Arc::clone(plugin) })
     }
@@ -47,7 +47,7 @@ impl Coordinator for PluginCoordinator {
         self.plugin.grant.powers.contains(&Power::AskModel)
     }
 
-    /// A report of the contract has no room for it.
+    /// Returns `true`: a `report` of the contract cannot carry a handover, so a note in the chat has to tell of it.
     fn reads_hand_overs(&self) -> bool {
         true
     }
@@ -96,7 +96,7 @@ fn member(MemberProfile { name, role, description }: &MemberProfile) -> wit::Mem
 
 fn report(MemberReport { member, fared }: &MemberReport) -> wit::Report {
     let failure = match fared {
-        // Of a hand-over there is a note in the chat.
+        // A note in the chat tells of a handover.
         MemberOutcome::Replied | MemberOutcome::HandedOver(_) => None,
         MemberOutcome::Failed(fault) => Some(convert::fault_to_wit(fault)),
     };
@@ -123,7 +123,7 @@ fn assignment(wit::Assignment { member, task }: wit::Assignment) -> MemberAssign
     MemberAssignment { member: member.into(), task }
 }
 
-/// A piece of the answer: people and agents read JSON as text.
+/// Converts a piece of the answer. JSON becomes text, which is how people and agents read it.
 fn part(content: ToolResultContent) -> Part {
     match content {
         ToolResultContent::Text(text) | ToolResultContent::Json(text) => Part::Text(text),

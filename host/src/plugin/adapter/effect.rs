@@ -18,14 +18,14 @@ use crate::{
     },
 };
 
-/// The effect of a plugin.
+/// An effect that is implemented by a plugin.
 pub struct PluginEffect {
     plugin: Arc<Plugin>,
     setup: String,
 }
 
 impl PluginEffect {
-    /// The effect of a plugin; none if it has none.
+    /// Creates the effect of a plugin; `None` if the plugin has none.
     pub fn new(plugin: &Arc<Plugin>) -> Option<Self> {
         plugin.kinds.effect.is_some().then(|| Self { setup: digest(&plugin.config), plugin: Arc::clone(plugin) })
     }
@@ -89,7 +89,7 @@ impl Effect for PluginEffect {
     }
 }
 
-/// Of params, whatever the order of their keys.
+/// Returns a digest of the params that does not depend on the order of their keys.
 fn digest(params: &str) -> String {
     let sorted =
         serde_json::from_str::<serde_json::Value>(params).map_or_else(|_| params.into(), |all| all.to_string());

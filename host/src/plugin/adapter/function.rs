@@ -21,20 +21,20 @@ use crate::{
     tool::{Tool, ToolConcurrency, ToolCx, ToolOutput},
 };
 
-/// One function of a component that knows nothing of us.
+/// A tool that calls an exported function of a component that does not use the contract.
 pub struct PluginFunction {
     plugin: Arc<Plugin>,
     tool: Arc<FunctionTool>,
 }
 
 impl PluginFunction {
-    /// All functions of a plugin that are tools.
+    /// Returns all functions of a plugin that are tools.
     pub fn all(plugin: &Arc<Plugin>) -> impl Iterator<Item = Arc<dyn Tool>> {
         let function = |tool: &Arc<FunctionTool>| Self { plugin: Arc::clone(plugin), tool: Arc::clone(tool) };
         plugin.package.offer.tools.iter().map(move |tool| Arc::new(function(tool)) as Arc<dyn Tool>)
     }
 
-    /// Calls it with these values.
+    /// Calls the function with these values, or drops the handle among them.
     async fn called(
         &self,
         values: Vec<Val>,
@@ -85,14 +85,14 @@ impl PluginFunction {
         let returned = returned.await?;
         given.given_away.into_iter().for_each(|number| slot.handles.take(number));
         let output = self.output(&returned, Some(&mut slot.handles));
-        // Handles that have no name nobody lets go of.
+        // The model cannot drop handles that it was not told of, so drop the instance.
         if output.is_err() && self.gives_handles() {
             slot.lose("a call gave more than could be told");
         }
         output
     }
 
-    /// What a call may reach beside its imports.
+    /// Gives a call its HTTP client and programs.
     fn reach(&self, state: &mut PluginState, cx: &ToolCx) {
         state.asker = self.plugin.asker(&cx.run);
         state.programs = self.plugin.programs();
@@ -106,7 +106,7 @@ impl PluginFunction {
         gives
     }
 
-    /// What the model is told: an error that the function returns is one.
+    /// Converts the return value to the tool's output: an error that the function returns becomes a failure.
     fn output(
         &self,
         returned: &FunctionReturnValue,
@@ -153,7 +153,7 @@ impl Tool for PluginFunction {
     }
 
     fn time_limit(&self) -> Duration {
-        // As for tools; where calls come one after the other, it waits for those before it too.
+        // The limit of other tools, and the wait for earlier calls where calls run one after the other.
         limits::PLUGIN_PLACE_WAIT * 2 + self.plugin.limits.tool_time * 2 + limits::READER_WAIT
     }
 
@@ -165,7 +165,7 @@ impl Tool for PluginFunction {
     }
 }
 
-/// What a function returned.
+/// The value that a function returned; `None` if it returns nothing.
 struct FunctionReturnValue(Option<Val>);
 
 impl GuestPayload for FunctionReturnValue {
@@ -174,7 +174,7 @@ impl GuestPayload for FunctionReturnValue {
     }
 }
 
-/// Bytes that a value takes to cross. Numbers weigh what they are, since a list can hold many.
+/// Returns the bytes that a value takes to cross. Numbers count with their size, since a list can hold many.
 fn weight(value: &Val) -> usize {
     let payload = |payload: &Option<Box<Val>>| 1 + payload.as_deref().map_or(0, weight);
     match value {

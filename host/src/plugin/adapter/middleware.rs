@@ -17,18 +17,18 @@ use crate::{
     },
 };
 
-/// The middleware of a plugin around an agent's runs.
+/// A run middleware that is implemented by a plugin.
 pub struct PluginRunMiddleware {
     plugin: Arc<Plugin>,
 }
 
 impl PluginRunMiddleware {
-    /// The middleware of a plugin; none if it has none.
+    /// Creates the run middleware of a plugin; `None` if the plugin has none.
     pub fn new(plugin: &Arc<Plugin>) -> Option<Self> {
         plugin.kinds.run_middleware.is_some().then(|| Self { plugin: Arc::clone(plugin) })
     }
 
-    /// Whether it looks at tasks alone.
+    /// Returns `true` if the middleware looks at tasks alone.
     fn is_before_only(&self) -> bool {
         self.plugin.package().manifest.before_only
     }
@@ -123,7 +123,7 @@ impl RunMiddleware for PluginRunMiddleware {
     }
 }
 
-/// A message that opens no calls and answers none.
+/// Converts a message; refuses one with tool calls or tool results.
 fn plain_message(message: super::types::Message, seen: &GuestMediaIndex<'_>) -> Result<Message, Fault> {
     let message = convert::message(message, seen)?;
     if message.is_paired() {

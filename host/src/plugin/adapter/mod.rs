@@ -1,4 +1,4 @@
-//! Each kind of plugin as the trait that agents and teams know.
+//! Adapters from each kind of plugin to the traits of agents and teams.
 
 mod coordinator;
 mod effect;

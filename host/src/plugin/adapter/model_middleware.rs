@@ -17,13 +17,13 @@ use crate::{
     },
 };
 
-/// The middleware of a plugin around an agent's requests to a model.
+/// A model middleware that is implemented by a plugin.
 pub struct PluginModelMiddleware {
     plugin: Arc<Plugin>,
 }
 
 impl PluginModelMiddleware {
-    /// The middleware of a plugin; none if it has none.
+    /// Creates the model middleware of a plugin; `None` if the plugin has none.
     pub fn new(plugin: &Arc<Plugin>) -> Option<Self> {
         plugin.kinds.model_middleware.is_some().then(|| Self { plugin: Arc::clone(plugin) })
     }
@@ -36,7 +36,7 @@ impl PluginModelMiddleware {
         CallSetup { function, time: self.plugin.limits.step_time, lane: Lane::Step, input }
     }
 
-    /// Lets the call read the request, as far as the plugin's powers go.
+    /// Makes the request readable for the call, as far as the plugin's powers allow.
     fn lend(&self, request: &CompletionRequest) -> impl FnOnce(&mut PluginState) + use<> {
         let lent = (request.clone(), self.plugin.grant.powers.clone());
         move |store| store.outgoing = Some(lent)
@@ -49,9 +49,9 @@ impl PluginModelMiddleware {
         }
     }
 
-    /// A request that it wants sent in place of the one that it was told of.
+    /// Converts the request that the plugin wants sent in place of the one that it saw.
     fn replaced(&self, request: types::Request, asked: &CompletionRequest) -> Result<CompletionRequest, Fault> {
-        // What it may not see is blank to it, and it would write the blanks back.
+        // Parts that the plugin may not see are blank to it, and it would write the blanks back.
         self.needs(&[Power::Rewrite, Power::SeeMessages, Power::SeeArguments, Power::SeeResults])?;
         let tools = kept(&request.tools, asked)?;
         let request = types::Request { tools: Vec::new(), ..request };
@@ -59,7 +59,7 @@ impl PluginModelMiddleware {
     }
 }
 
-/// The tools that are still offered: a middleware can take some away, and make up none.
+/// Returns the tools that are still offered: a middleware can remove tools, but not invent any.
 fn kept(names: &[types::ToolSpec], asked: &CompletionRequest) -> Result<Arc<[Arc<ToolSpec>]>, Fault> {
     let there: HashMap<_, _> = asked.tools.iter().map(|tool| (tool.name.as_str(), tool)).collect();
     let find = |spec: &types::ToolSpec| {

@@ -21,8 +21,8 @@ use crate::{
     },
 };
 
-/// A model behind the provider of a plugin. A call that fails in a way that may pass, before anything of a reply was handed
-/// on, is made again, unless nobody listens where its server would be on this machine.
+/// A model that is implemented by the provider of a plugin. A call that fails with a transient fault before any part of
+/// a reply was passed on is retried, unless its server would be on this machine and nobody listens there.
 pub struct PluginModel {
     plugin: Arc<Plugin>,
     info: ModelInfo,
@@ -33,8 +33,8 @@ pub struct PluginModel {
 }
 
 impl PluginModel {
-    /// The model `info.model` of a plugin; none if the plugin is no provider. `max_tokens` and `temperature` hold where a
-    /// request names none.
+    /// Creates the model `info.model` of a plugin; `None` if the plugin is no provider. `max_tokens` bounds every
+    /// request; `temperature` is the default for requests without one.
     pub fn new(
         plugin: &Arc<Plugin>,
         info: ModelInfo,
@@ -52,13 +52,12 @@ impl PluginModel {
         })
     }
 
-    /// The same with other retries.
+    /// Sets the retry policy.
     pub fn with_retries(self, retries: Retries) -> Self {
         Self { retries, ..self }
     }
 
-    /// The same where a server that its plugin asks may be silent for so long in the middle of a response;
-    /// [`limits::STREAM_IDLE_TIME`] where nobody says otherwise.
+    /// Sets how long a server may be silent in the middle of a response; the default is [`limits::STREAM_IDLE_TIME`].
     pub fn with_idle(self, idle: Duration) -> Self {
         Self { idle, ..self }
     }
@@ -94,7 +93,7 @@ impl PluginModel {
         convert::completion(completion, &GuestMediaIndex::in_chat(&request.messages))
     }
 
-    /// Tells those who watched the pieces of a reply that its end says something else, which is what counts.
+    /// Warns that the streamed pieces differ from the final reply, which is the one that counts.
     async fn tell_difference(&self, cx: &RunCx, what: &str) {
         let (agent, model, plugin) = (&cx.agent, &self.info.name, &self.plugin.id);
         let message = format!(

@@ -15,19 +15,19 @@ use crate::{
     tool::{Tool, ToolConcurrency, ToolCx, ToolOutput},
 };
 
-/// One tool of a plugin.
+/// A tool that is implemented by a plugin.
 pub struct PluginTool {
     plugin: Arc<Plugin>,
     spec: Arc<ToolSpec>,
 }
 
 impl PluginTool {
-    /// The tool of a plugin that is described so.
+    /// Creates the tool of a plugin with this description.
     pub fn new(plugin: &Arc<Plugin>, spec: &Arc<ToolSpec>) -> Self {
         Self { plugin: Arc::clone(plugin), spec: Arc::clone(spec) }
     }
 
-    /// All tools of a plugin; functions of a component that knows nothing of us are some, too.
+    /// Returns all tools of a plugin, including the functions of a component that does not use the contract.
     pub fn all(plugin: &Arc<Plugin>) -> impl Iterator<Item = Arc<dyn Tool>> {
         let own = plugin.tools().iter().filter(|_| plugin.kinds.tool.is_some());
         own.map(move |spec| Arc::new(Self::new(plugin, spec)) as Arc<dyn Tool>).chain(PluginFunction::all(plugin))
@@ -49,7 +49,7 @@ impl Tool for PluginTool {
     }
 
     fn time_limit(&self) -> Duration {
-        // The call has its own; this one also covers waiting for a place, and for a slow reader.
+        // The call has a limit of its own; this one also covers waiting for permits and for a slow reader.
         limits::PLUGIN_PLACE_WAIT + self.plugin.limits.tool_time * 2 + limits::READER_WAIT
     }
 

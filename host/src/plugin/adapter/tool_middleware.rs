@@ -18,13 +18,13 @@ use crate::{
     tool::{ToolCallDecision, ToolCallVerdict, ToolMiddleware, ToolTarget},
 };
 
-/// The middleware of a plugin around an agent's tool calls.
+/// A tool middleware that is implemented by a plugin.
 pub struct PluginToolMiddleware {
     plugin: Arc<Plugin>,
 }
 
 impl PluginToolMiddleware {
-    /// The middleware of a plugin; none if it has none.
+    /// Creates the tool middleware of a plugin; `None` if the plugin has none.
     pub fn new(plugin: &Arc<Plugin>) -> Option<Self> {
         plugin.kinds.tool_middleware.is_some().then(|| Self { plugin: Arc::clone(plugin) })
     }

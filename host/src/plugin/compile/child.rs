@@ -1,4 +1,4 @@
-//! The process that validates and compiles one component, from the side of its parent.
+//! The parent's side of the process that validates and compiles one component.
 
 use std::{
     fmt,
@@ -19,22 +19,22 @@ use crate::{
     process::{PipeOutput, PipeOverflow, ProcessGroup, feed},
 };
 
-/// Why the process that compiles a component came to no answer.
+/// The reason why the process that compiles a component gave no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CompileFailure {
-    /// It asked for more memory than this, in bytes.
+    /// The process asked for more memory than this, in bytes.
     Memory(u64),
-    /// It used this much time on processors.
+    /// The process used this much processor time.
     Cpu(Duration),
-    /// It took this long.
+    /// The process took this much wall time.
     Wall(Duration),
-    /// Its code is longer than this, in bytes.
+    /// The code is longer than this, in bytes.
     Code(usize),
-    /// It crashed, or was killed from outside.
+    /// The process crashed, or was killed from outside.
     Ended(String),
-    /// It said something else than an answer.
+    /// The output is not an answer of the protocol.
     Answer,
-    /// It does not start.
+    /// The process could not be started, or its pipes failed.
     Start(String),
 }
 
@@ -60,24 +60,25 @@ impl CompileFailure {
     }
 }
 
-/// Bounds how many children run at once, whichever compiler has started them.
+/// Bounds the number of concurrent children, over all compilers.
 static CHILDREN: Semaphore = Semaphore::const_new(limits::COMPILE_CHILDREN);
-/// The same for callers that block a thread: the thread may be the one on which the others would finish.
+/// Bounds the children of callers that block a thread: that thread may be the one on which the other children would
+/// finish.
 static CHILDREN_OF_BLOCKED: Semaphore = Semaphore::const_new(1);
 
 /// The caller that waits for a child.
 #[derive(Debug, Clone, Copy)]
 pub enum CompileCaller {
-    /// A task, which lets others go on meanwhile.
+    /// A task that yields to others while it waits.
     Waits,
-    /// A thread that does nothing else meanwhile.
+    /// A thread that is blocked while it waits.
     Blocks,
 }
 
-/// Threads of a child's compiler; its environment holds nothing else.
+/// The variable for the number of compiler threads of a child; its environment contains nothing else.
 const THREADS: &str = "RAYON_NUM_THREADS";
 
-/// Asks a child of its own. Dropping the future ends the child.
+/// Sends a request to a new child and waits for its answer. Dropping the future ends the child.
 pub async fn ask(
     program: &Path,
     bounds: CompileLimits,
@@ -112,7 +113,7 @@ pub async fn ask(
     let talking = async {
         let heard = said.listen(stdout, bounds.code_bytes.saturating_add(ANSWER_HEAD), PipeOverflow::HangUp);
         let complaints = complained.listen(stderr, limits::COMPILE_COMPLAINT_BYTES, PipeOverflow::Forget);
-        // One that does not read its request to the end has answered, or has died.
+        // A child that does not read its request to the end has answered, or has died.
         let (fed, heard, complaints) = tokio::join!(feed(stdin, &request), heard, complaints);
         fed.and(heard).and(complaints).map_err(start)?;
         process.has_ended().await;
@@ -138,9 +139,9 @@ pub async fn ask(
     Ok(answer)
 }
 
-/// Tells which limit ended a child, if one did.
+/// Finds out which limit ended a child, if one did.
 fn why_ended(status: ExitStatus, complaint: &[u8], bounds: CompileLimits) -> CompileFailure {
-    /// The beginning of what Rust's standard library says before it aborts, and the compiler where it reserves memory.
+    /// Parts of the messages with which Rust's standard library and the compiler report that memory ran out.
     const NO_MEMORY: [&str; 3] = ["memory allocation of", "annot allocate memory", "OutOfMemory"];
     let complaint = String::from_utf8_lossy(complaint);
     if NO_MEMORY.iter().any(|said| complaint.contains(said)) {

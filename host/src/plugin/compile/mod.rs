@@ -1,13 +1,14 @@
-//! Where components are validated and compiled: in this process, or each in a process of its own that has bounds and a wall.
+//! Validation and compilation of components: in this process, or each in a sandboxed process of its own.
 //!
-//! Validators and compilers take memory and time that grow faster than a component, and they are a million lines of code that
-//! read bytes of strangers. The child (`worker`) is this same program. It has no file, no environment and no network; it reads
-//! a component from its standard input and writes a verdict or the code to its standard output (`protocol`), behind the wall
-//! that `wall` puts up first. `child` starts it, waits for it and tells how it ended.
+//! Validators and compilers take memory and time that grow faster than a component, and they are a million lines of
+//! code that read untrusted bytes. The child process (`worker`) is this same program. It has no file, no environment
+//! and no network. It first enters its sandbox (`sandbox`), then reads a component from its standard input and writes a
+//! verdict or the code to its standard output (`protocol`). The parent (`child`) starts it, waits for it and finds out
+//! how it ended.
 //!
-//! The parent writes the cache entry, so the child needs no file that it can write, and cannot overwrite another component's
-//! entry. The child returns native code that the parent runs: the wall bounds what compiling costs and what a compromised
-//! compiler reaches, but does not make that code trustworthy.
+//! The parent writes the cache entry, so the child needs no file that it can write, and cannot overwrite another
+//! component's entry. The child returns native code that the parent runs: the sandbox bounds the cost of compiling and
+//! the reach of a compromised compiler, but does not make that code trustworthy.
 
 mod child;
 mod protocol;
@@ -32,12 +33,12 @@ pub use worker::{COMPILE_WORKER, CompileWorker};
 use super::{cache_dir, catalog::ComponentDigest, component_error::ComponentError, error::PluginError};
 use crate::limits;
 
-/// Where components are validated and compiled, within which limits, and where what comes of it is kept.
+/// The process in which components are validated and compiled, its limits, and the directory for the results.
 #[derive(Debug, Clone, Default)]
 pub struct CompileConfig {
-    /// The directory for compiled code and for which components are valid; `None`: nothing is kept.
+    /// The directory for compiled code and for the records of valid components; `None` keeps nothing.
     pub cache: Option<PathBuf>,
-    /// In which process.
+    /// The process that validates and compiles.
     pub site: CompileSite,
     /// The limits of one component in a process of its own.
     pub limits: CompileLimits,
@@ -46,15 +47,15 @@ pub struct CompileConfig {
 /// The process in which components are validated and compiled.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum CompileSite {
-    /// This process, without any limit: for embedders that trust their components.
+    /// This process, without any limit, for embedders that trust their components.
     #[default]
     InProcess,
-    /// A new process of this very program for each component: the program has to begin as `shelly-host` does, with
+    /// A new process of this very program for each component. The program must begin as `shelly-host` does, with
     /// [`CompileWorker::from_args`].
     OwnProgram,
     /// A new process of another program for each component: `shelly-host`, for embedders.
     Program {
-        /// Its absolute path. It is called with the command [`COMPILE_WORKER`].
+        /// The absolute path of the program, which is called with the command [`COMPILE_WORKER`].
         path: PathBuf,
     },
 }
@@ -62,13 +63,13 @@ pub enum CompileSite {
 /// The limits of validating and compiling one component in a process of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CompileLimits {
-    /// Memory, in bytes.
+    /// Memory in bytes.
     pub memory_bytes: u64,
-    /// Time on processors, all its threads together; counted in whole seconds, one at least.
+    /// Processor time of all threads together, in whole seconds and at least one.
     pub cpu: Duration,
-    /// Time from its start to its answer.
+    /// Wall time from the start of the process to its answer.
     pub wall: Duration,
-    /// Bytes of the code that it may come to.
+    /// Bytes of the compiled code.
     pub code_bytes: usize,
 }
 
@@ -84,7 +85,7 @@ impl Default for CompileLimits {
 }
 
 impl From<Option<PathBuf>> for CompileConfig {
-    /// In this process, with what comes of it kept in a directory.
+    /// Compiles in this process, and keeps the results in a directory.
     fn from(cache: Option<PathBuf>) -> Self {
         Self { cache, ..Self::default() }
     }
@@ -93,26 +94,26 @@ impl From<Option<PathBuf>> for CompileConfig {
 /// The last step that the compiler takes with a component.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CompileStep {
-    /// It is validated: enough to look into it.
+    /// Validate: enough to inspect the component.
     Validate,
-    /// It is compiled too: enough to run it.
+    /// Validate and compile: enough to run the component.
     Compile,
 }
 
-/// Layout of linear memories in the engine that is to run the code, on which the code depends.
+/// The layout of linear memories in the engine that is to run the code, on which the code depends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemoryLayout {
-    /// In a pool.
+    /// Memories are allocated in a pool.
     Pooled,
-    /// Each by itself.
+    /// Each memory is allocated by itself.
     OnDemand,
 }
 
-/// Validates and compiles components for a catalogue of plugins and for the engine that runs them.
+/// Validates and compiles components for a catalog of plugins and for the engine that runs them.
 #[derive(Debug)]
 pub struct ComponentCompiler {
     config: CompileConfig,
-    /// Code that was compiled when a component was looked into, until the engine asks for it.
+    /// Code that was compiled when its component was validated, until the engine takes it.
     made: Mutex<HashMap<ComponentDigest, Vec<u8>>>,
 }
 
@@ -128,13 +129,13 @@ impl ComponentCompiler {
         Arc::new(CompileConfig::default().into())
     }
 
-    /// Returns where it works and keeps what comes of it.
+    /// Returns the configuration.
     pub fn config(&self) -> &CompileConfig {
         &self.config
     }
 
-    /// Returns `true` if this process may validate the component itself: components are compiled in this process, or an earlier
-    /// child found this one valid within its limits.
+    /// Returns `true` if this process may validate the component itself: components are compiled in this process, or an
+    /// earlier child found this one valid within its limits.
     pub(in crate::plugin) fn is_admitted(&self, digest: ComponentDigest) -> bool {
         if self.config.site == CompileSite::InProcess {
             return true;
@@ -147,11 +148,11 @@ impl ComponentCompiler {
     }
 
     /// Validates a component in a process of its own, and compiles it for [`CompileStep::Compile`]; does nothing if it
-    /// [is admitted](Self::is_admitted). The code is kept until the engine asks for it.
+    /// [is admitted](Self::is_admitted). The code is kept until the engine takes it.
     ///
     /// # Errors
     ///
-    /// [`ComponentAdmissionError`]: it is no valid component, or it passed one of the limits.
+    /// [`ComponentAdmissionError`] if the component is not valid or exceeds one of the limits.
     pub(in crate::plugin) async fn admit(
         &self,
         digest: ComponentDigest,
@@ -171,7 +172,7 @@ impl ComponentCompiler {
         if self.is_admitted(digest) {
             return Ok(());
         }
-        // Most machines let the engine have its pool. Where one does not the engine has it compiled once more.
+        // Most machines let the engine have its pool. On others the engine has the component compiled again.
         let request = CompileRequest { step, layout: MemoryLayout::Pooled, component };
         match self.ask(request, caller).await? {
             CompileResponse::Valid => {}
@@ -185,7 +186,7 @@ impl ComponentCompiler {
         Ok(())
     }
 
-    /// [`admit`](Self::admit) for callers that cannot wait: their thread is blocked meanwhile, and Ctrl-C with it.
+    /// Validates like [`admit`](Self::admit), for callers that cannot wait: it blocks their thread, and Ctrl-C with it.
     pub(in crate::plugin) fn admit_blocking(
         &self,
         digest: ComponentDigest,
@@ -195,7 +196,7 @@ impl ComponentCompiler {
             return Ok(());
         }
         let admitting = || {
-            // On a thread of its own: the caller's may be one of a runtime.
+            // On a thread of its own, since the caller's may belong to a runtime.
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             let runtime =
                 runtime.map_err(|error| ComponentAdmissionError::Failure(CompileFailure::Start(error.to_string())))?;
@@ -207,12 +208,12 @@ impl ComponentCompiler {
         })
     }
 
-    /// Returns the code that was made when the component was looked into, once.
+    /// Returns the code that was made when the component was validated, and forgets it.
     pub(in crate::plugin) fn take_made(&self, digest: ComponentDigest) -> Option<Vec<u8>> {
         self.made.lock().unwrap_or_else(PoisonError::into_inner).remove(&digest)
     }
 
-    /// Compiles a component in a process of its own. Returns `None` if this process is to do it.
+    /// Compiles a component in a process of its own. Returns `None` if this process must compile it.
     pub(in crate::plugin) async fn compile(
         &self,
         component: &[u8],
@@ -246,14 +247,14 @@ impl ComponentCompiler {
     fn keep_made(&self, digest: ComponentDigest, code: Vec<u8>) {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         let kept: usize = made.values().map(Vec::len).sum();
-        // The engine has it compiled again.
+        // Code beyond the bound is dropped: the engine compiles the component again.
         if kept.saturating_add(code.len()) <= self.config.limits.code_bytes {
             made.insert(digest, code);
         }
     }
 
-    /// The empty file that says that a component is valid. Another version of the program, or one with other limits, may find
-    /// otherwise.
+    /// Returns the path of the empty file that records that a component is valid. Its name contains the version of the
+    /// program and the limits, since others may come to another verdict.
     fn verdict_path(&self, digest: ComponentDigest) -> Option<PathBuf> {
         let CompileLimits { memory_bytes, cpu, wall, code_bytes } = self.config.limits;
         let bounds = format!("{memory_bytes} {cpu:?} {wall:?} {code_bytes}");
@@ -262,7 +263,7 @@ impl ComponentCompiler {
         self.config.cache.as_ref().map(|directory| directory.join(name))
     }
 
-    /// Keeps that a component is valid. Where that cannot be done it is validated again.
+    /// Records that a component is valid. If that fails, the component is validated again next time.
     fn keep_verdict(&self, digest: ComponentDigest) {
         let Some((path, directory)) = self.verdict_path(digest).zip(self.config.cache.as_ref()) else { return };
         let kept = cache_dir::make(directory)
@@ -274,21 +275,21 @@ impl ComponentCompiler {
     }
 }
 
-/// The file of this program. Where it was replaced while this process runs, as by an update, its name leads to another version
-/// or nowhere, and Linux still has the one that runs.
+/// Returns the executable of this program. If it was replaced while this process runs, as by an update, its path leads
+/// to another version or nowhere, but Linux still provides the running one.
 fn own_program() -> PathBuf {
     let named = std::env::current_exe().ok().filter(|path| path.exists());
     named.unwrap_or_else(|| "/proc/self/exe".into())
 }
 
-/// Why a component was not admitted.
+/// The reason why a component was not admitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::plugin) enum ComponentAdmissionError {
-    /// It is not a valid component.
+    /// The file is not a valid component.
     Misshapen(ComponentError),
-    /// The compiler does not take it.
+    /// The compiler rejects the component.
     Failed(String),
-    /// The process that looked at it came to no answer.
+    /// The compiler process gave no answer.
     Failure(CompileFailure),
 }
 
@@ -299,7 +300,7 @@ impl From<CompileFailure> for ComponentAdmissionError {
 }
 
 impl ComponentAdmissionError {
-    /// The error of the plugin whose component, at `path`, was refused.
+    /// Converts to the error of the plugin whose component, at `path`, was refused.
     pub fn of_plugin(self, id: String, path: PathBuf) -> PluginError {
         match self {
             Self::Misshapen(source) => PluginError::Component { path, source },

@@ -1,5 +1,5 @@
-//! The bytes between this process and the one that compiles. Each side takes the other for hostile: lengths are checked
-//! before anything is read, and nothing but what was expected is taken.
+//! The protocol between this process and the one that compiles. Neither side trusts the other: lengths are checked
+//! before anything is read, and anything unexpected is refused.
 
 use std::io::{self, Read, Write};
 
@@ -17,7 +17,7 @@ pub struct CompileRequest<'a> {
 }
 
 impl CompileRequest<'_> {
-    /// Step, layout, and the length of the component in eight bytes, the lowest first.
+    /// The length of the head: step, layout, and the length of the component as eight bytes in little-endian order.
     const HEAD: usize = 10;
 
     pub fn to_bytes(self) -> Vec<u8> {
@@ -36,7 +36,7 @@ impl CompileRequest<'_> {
     }
 }
 
-/// Reads a whole request; the component is no longer than [`limits::COMPONENT_BYTES`].
+/// Reads a whole request. The component may be at most [`limits::COMPONENT_BYTES`] long.
 pub fn read_request(from: &mut dyn Read) -> io::Result<(CompileStep, MemoryLayout, Vec<u8>)> {
     let wrong = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what);
     let mut head = [0; CompileRequest::HEAD];
@@ -67,17 +67,17 @@ pub fn read_request(from: &mut dyn Read) -> io::Result<(CompileStep, MemoryLayou
 /// The child's answer to a [`CompileRequest`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CompileResponse {
-    /// It is valid.
+    /// The component is valid.
     Valid,
-    /// It is valid, and this is its code.
+    /// The component is valid, and this is its code.
     Code(Vec<u8>),
-    /// It is not valid.
+    /// The component is not valid.
     Refused(ComponentValidationError),
-    /// The compiler does not take it.
+    /// The compiler rejects the component.
     Failed(String),
 }
 
-/// Why a component is not valid: those cases of [`ComponentError`] that a validator finds.
+/// The cases of [`ComponentError`] that only a validator finds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ComponentValidationError {
@@ -88,14 +88,14 @@ pub enum ComponentValidationError {
 }
 
 impl ComponentValidationError {
-    /// Returns `None` for what needs no validator: the parent finds that by itself.
+    /// Converts an error; `None` for one that needs no validator, which the parent finds by itself.
     pub fn of(misshapen: ComponentError) -> Option<Self> {
         Some(match misshapen {
             ComponentError::CutOff { offset, said, there } => Self::CutOff { offset, said, there },
             ComponentError::Invalid { message, offset } => Self::Invalid { message, offset },
             ComponentError::Feature { message } => Self::Feature { message },
             ComponentError::Async { mut functions } => {
-                // One more than is shown tells that there are more.
+                // Keep one more than is shown, which tells the parent that there are more.
                 functions.truncate(limits::NAMES_SHOWN + 1);
                 let shown = |name: &String| cut(name, limits::NAME_SHOWN_CHARS);
                 Self::Async { functions: functions.iter().map(shown).collect() }
@@ -116,7 +116,8 @@ impl ComponentValidationError {
 
 /// The first bytes of each answer.
 const MAGIC: &[u8; 8] = b"compile1";
-/// The magic, the walls, the kind, and the length of what follows in eight bytes, the lowest first.
+/// The length of the head: magic, sandbox status, kind, and the length of the payload as eight bytes in little-endian
+/// order.
 pub const ANSWER_HEAD: usize = MAGIC.len() + 2 + 8;
 
 const VALID: u8 = 0;
@@ -143,7 +144,7 @@ impl CompileResponse {
         to.flush()
     }
 
-    /// Takes all that a child has written for an answer. Returns `None` if it is anything but one whole answer.
+    /// Parses the whole output of a child. Returns `None` if it is anything but one complete answer.
     pub fn parse(mut bytes: Vec<u8>) -> Option<(Self, CompileSandboxStatus)> {
         let (head, payload) = bytes.split_first_chunk::<ANSWER_HEAD>()?;
         let (walls, kind, length) = match head.strip_prefix(MAGIC)? {
@@ -247,7 +248,7 @@ mod tests {
             bytes[at] = byte;
             bytes
         };
-        // Another step, another layout, and a length that no memory has.
+        // An unknown step, an unknown layout, and an impossible length.
         for (at, byte) in [(0, 2), (1, 2), (9, 0xff)] {
             let error = read_request(&mut &*with(at, byte)).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::InvalidData, "{at}");

@@ -1,19 +1,19 @@
-//! The wall around the process that compiles: what it may use, and what it may ask of the kernel. Public for tests alone,
-//! which put up one part of it after the other and try to get past.
+//! The sandbox of the process that compiles: resource limits, file access, system calls. Public for tests alone, which
+//! raise its parts one by one and try to get past them.
 
 use std::io;
 
 use super::CompileLimits;
 
-/// The parts of the wall that are up. One that the system lacks is `false`, such as on a kernel without Landlock or seccomp or on
-/// another system than Linux, and the child compiles all the same.
+/// The parts of the sandbox that are active. A part is `false` if the system lacks it, as a kernel without Landlock or
+/// seccomp does, or any system but Linux; the child compiles all the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CompileSandboxStatus {
-    /// Memory, processor time, size of files and number of open files are bounded.
+    /// Memory, processor time, file size and the number of open files are limited.
     pub limits: bool,
     /// No file can be opened by its path, and no port reached (Landlock).
     pub files: bool,
-    /// The system calls of a compiler are the only ones that the kernel takes (seccomp).
+    /// The kernel accepts only the system calls that a compiler needs (seccomp).
     pub calls: bool,
 }
 
@@ -33,48 +33,48 @@ impl CompileSandboxStatus {
     }
 }
 
-/// Puts this process behind the wall, for good. It must still have a single thread: each part holds for the threads that
-/// are started afterwards.
+/// Puts this process into the sandbox, for good. It must still have a single thread: each part applies to the threads
+/// that are started afterwards.
 pub fn raise(limits: CompileLimits) -> CompileSandboxStatus {
-    // Landlock first: it opens a file of its own, and after the bounds no file can be opened any more.
+    // Landlock first: it opens a file of its own, which the limits forbid.
     CompileSandboxStatus { files: forbid_files(), limits: bound_resources(limits).is_ok(), calls: forbid_calls() }
 }
 
-/// Bounds what this process may use.
+/// Limits the resources of this process.
 ///
 /// # Errors
 ///
-/// The system does not take one of the bounds.
+/// The system rejects one of the limits.
 #[cfg(unix)]
 pub fn bound_resources(limits: CompileLimits) -> io::Result<()> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    // At the first bound the kernel sends SIGXCPU, by which the parent knows the cause; at the second SIGKILL.
+    // At the soft limit the kernel sends SIGXCPU, by which the parent knows the cause; at the hard limit SIGKILL.
     let seconds = limits.cpu.as_secs().max(1);
     let most = |bound: u64| (bound, bound);
     let mut done = Ok(());
     for (resource, (soft, hard)) in [
         (Resource::Cpu, (seconds, seconds + 1)),
         (Resource::Data, most(limits.memory_bytes)),
-        // Memory that is shared is not data. Address space is more than memory: the program itself, stacks, reserves of the
+        // Shared memory is not data. Address space is more than memory: the program itself, stacks, reserves of the
         // allocator.
         (Resource::As, most(limits.memory_bytes.saturating_add(crate::limits::COMPILE_ADDRESS_SPACE_BYTES))),
         (Resource::Fsize, most(0)),
         (Resource::Core, most(0)),
         (Resource::Nofile, most(crate::limits::COMPILE_OPEN_FILES)),
     ] {
-        // Where this process may have less already, the lower bound holds: it could not be raised.
+        // If this process already has a lower hard limit, that one stays, since it cannot be raised.
         let there = getrlimit(resource).maximum.unwrap_or(u64::MAX);
         let result = setrlimit(resource, Rlimit { current: Some(soft.min(there)), maximum: Some(hard.min(there)) });
-        // Other systems than Linux do not bound memory by each of the two.
+        // Systems other than Linux do not limit memory by both.
         if cfg!(target_os = "linux") || !matches!(resource, Resource::Data | Resource::As) {
-            // One that is refused must not keep the others away.
+            // One rejected limit must not prevent the others.
             done = done.and(result.map_err(io::Error::from));
         }
     }
     done
 }
 
-/// Says that there are no bounds here.
+/// Reports that limits are unsupported here.
 ///
 /// # Errors
 ///
@@ -84,11 +84,11 @@ pub fn bound_resources(_: CompileLimits) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Returns `true` if from now on no file can be opened, and no port reached as far as the kernel knows how to forbid that.
+/// Forbids opening files, and reaching ports as far as the kernel supports that. Returns `true` if that is enforced.
 #[cfg(target_os = "linux")]
 pub fn forbid_files() -> bool {
     use landlock::{ABI, Access, AccessFs, AccessNet, Ruleset, RulesetAttr, RulesetStatus, Scope};
-    // Each kind of access that is known is handled and none is allowed. What the kernel does not know is left out.
+    // Handle every kind of access and allow none. Kinds that the kernel does not know are left out.
     let restricted = Ruleset::default()
         .handle_access(AccessFs::from_all(ABI::V5))
         .and_then(|rules| rules.handle_access(AccessNet::from_all(ABI::V5)))
@@ -98,14 +98,14 @@ pub fn forbid_files() -> bool {
     restricted.is_ok_and(|status| status.ruleset != RulesetStatus::NotEnforced)
 }
 
-/// Returns `false`: there is no such part here.
+/// Returns `false`: Landlock exists on Linux alone.
 #[cfg(not(target_os = "linux"))]
 pub fn forbid_files() -> bool {
     false
 }
 
 #[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
-/// Returns `false`: there is no such part here.
+/// Returns `false`: the filter exists for Linux on x86-64 and AArch64 alone.
 pub fn forbid_calls() -> bool {
     false
 }
@@ -124,13 +124,14 @@ mod filter {
 
     type SeccompRules = BTreeMap<i64, Vec<SeccompRule>>;
 
-    /// Returns `true` if from now on the kernel takes the system calls of a compiler alone. Any other one fails with EPERM.
+    /// Restricts the process to the system calls of a compiler; any other one fails with EPERM. Returns `true` if that
+    /// is enforced.
     pub fn forbid_calls() -> bool {
         let errno = |number: i32| SeccompAction::Errno(number.unsigned_abs());
         let programs = allowed().and_then(|allowed| {
             let arch = std::env::consts::ARCH.try_into()?;
-            // `clone3` passes its flags in memory, which a filter cannot read. Where it does not exist the C library uses `clone`,
-            // whose flags are in a register.
+            // `clone3` passes its flags in memory, which a filter cannot read. With ENOSYS the C library falls back to
+            // `clone`, whose flags are in a register.
             let unseen: SeccompRules = [(libc::SYS_clone3, vec![])].into();
             let unseen = SeccompFilter::new(unseen, SeccompAction::Allow, errno(libc::ENOSYS), arch)?;
             let allowed = SeccompFilter::new(allowed, errno(libc::EPERM), SeccompAction::Allow, arch)?;
@@ -139,7 +140,7 @@ mod filter {
         programs.is_ok_and(|programs| programs.iter().all(|program| apply_filter(program).is_ok()))
     }
 
-    /// The system calls that are taken, with the arguments that they must have.
+    /// Returns the system calls that are allowed, with the conditions on their arguments.
     fn allowed() -> Result<SeccompRules, BackendError> {
         let whole = |at: u8, value: u64| SeccompCondition::new(at, Length::Qword, Compare::Eq, value);
         let word =
@@ -151,7 +152,7 @@ mod filter {
         let rule = |condition: Result<SeccompCondition, BackendError>| SeccompRule::new(vec![condition?]);
         let own_pid = u64::from(std::process::id());
         let mut rules: SeccompRules = [
-            // Memory, threads, time, chance: any of them.
+            // Memory, threads, time and random numbers, with any arguments.
             libc::SYS_munmap,
             libc::SYS_mremap,
             libc::SYS_madvise,
@@ -179,7 +180,7 @@ mod filter {
             libc::SYS_close,
             libc::SYS_exit,
             libc::SYS_exit_group,
-            // Forbidden by the other filter, whose answer lets the C library fall back.
+            // The other filter answers this one with ENOSYS, so that the C library falls back.
             libc::SYS_clone3,
         ]
         .map(|call| (call, vec![]))
@@ -189,14 +190,14 @@ mod filter {
             let to = [libc::STDOUT_FILENO, libc::STDERR_FILENO];
             rules.insert(call, to.map(|to| rule(word(0, to))).into_iter().collect::<Result<_, _>>()?);
         }
-        // No memory can be executed that was not when the program began, and no file that the parent left open is mapped.
+        // No new executable memory, and no mapping of a file that the parent left open.
         let anonymous = bits(3, libc::MAP_ANONYMOUS, libc::MAP_ANONYMOUS)?;
         rules.insert(libc::SYS_mmap, vec![SeccompRule::new(vec![bits(2, libc::PROT_EXEC, 0)?, anonymous])?]);
         rules.insert(libc::SYS_mprotect, vec![rule(bits(2, libc::PROT_EXEC, 0))?]);
-        // Threads and no processes.
+        // Threads, but no processes.
         rules.insert(libc::SYS_clone, vec![rule(bits(0, libc::CLONE_THREAD, libc::CLONE_THREAD))?]);
         rules.insert(libc::SYS_prctl, vec![rule(word(0, libc::PR_SET_NAME))?]);
-        // How a program aborts.
+        // Needed for `abort`.
         rules.insert(libc::SYS_tgkill, vec![rule(whole(0, own_pid))?]);
         Ok(rules)
     }

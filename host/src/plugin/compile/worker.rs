@@ -1,4 +1,4 @@
-//! The process that validates and compiles one component, from its own side.
+//! The child's side of the process that validates and compiles one component.
 
 use std::{
     ffi::OsString,
@@ -13,21 +13,21 @@ use super::{
 };
 use crate::plugin::{anatomy::ComponentSurvey, runtime};
 
-/// The hidden command with which the program is called to compile one component.
+/// The hidden command that makes the program compile one component.
 pub const COMPILE_WORKER: &str = "compile-worker";
 
-/// The words after the command, each with a number.
+/// The options of the command, each followed by a number.
 const MEMORY: &str = "--memory-bytes";
 const CPU: &str = "--cpu-seconds";
 
-/// The process that compiles one component and ends.
+/// A process that compiles one component and ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CompileWorker {
     limits: CompileLimits,
 }
 
 impl CompileWorker {
-    /// Returns the worker that the words of a command line ask for; `None` if they ask for anything else.
+    /// Returns the worker that a command line asks for; `None` if it asks for anything else.
     pub fn from_args(mut args: impl Iterator<Item = OsString>) -> Option<Self> {
         if args.next()? != COMPILE_WORKER {
             return None;
@@ -41,19 +41,19 @@ impl CompileWorker {
         args.next().is_none().then_some(Self { limits })
     }
 
-    /// Returns the words of the command line that asks for a worker with these limits.
+    /// Returns the command line for a worker with these limits.
     pub(super) fn to_args(limits: CompileLimits) -> [String; 5] {
         let (memory, cpu) = (limits.memory_bytes.to_string(), limits.cpu.as_secs().max(1).to_string());
         [COMPILE_WORKER.into(), MEMORY.into(), memory, CPU.into(), cpu]
     }
 
-    /// Reads a component, does what is asked of it, and writes the answer. Before any of it is read the process is behind
-    /// the wall, for good: it must have a single thread until then. `abandon` is called when nobody is left who reads the
-    /// answer, and must end the process: a parent that was killed ends nothing by itself.
+    /// Reads a component, does what the request says, and writes the answer. The process enters its sandbox before it
+    /// reads anything, for good, and must have a single thread until then. `abandon` is called when nobody is left to
+    /// read the answer, and must end the process, since a killed parent does not end its child.
     ///
     /// # Errors
     ///
-    /// There is no whole request, or nobody takes the answer.
+    /// The request is incomplete or invalid, or nobody takes the answer.
     pub fn run(self, input: &mut dyn Read, output: &mut dyn Write, abandon: fn()) -> io::Result<()> {
         let walls = sandbox::raise(self.limits);
         watch_parent(abandon);
@@ -80,7 +80,7 @@ fn work(step: CompileStep, layout: MemoryLayout, component: &[u8]) -> CompileRes
     }
 }
 
-/// Watches on a thread of its own that somebody can still read the answer. Where no thread can be had, the bound of
+/// Watches on a thread of its own that somebody can still read the answer. If no thread can be started, the limit of
 /// processor time ends the process.
 #[cfg(target_os = "linux")]
 fn watch_parent(abandon: fn()) {
@@ -92,7 +92,7 @@ fn watch_parent(abandon: fn()) {
             if ready > 0 {
                 return abandon();
             }
-            // Interrupted by a signal it is asked again; what cannot be watched is left.
+            // Poll again after a signal; give up if the output cannot be watched.
             if ready == 0 || io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
                 return;
             }

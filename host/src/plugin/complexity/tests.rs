@@ -3,7 +3,7 @@ use std::iter;
 use super::super::anatomy::Anatomy;
 use super::*;
 
-/// A component of these fields that exports one function, with one core module of `module`.
+/// A component with these fields that exports one function and has one core module of `module`.
 fn component(fields: &str, module: &str) -> String {
     format!(
         "(component
@@ -20,7 +20,7 @@ fn read(text: &str) -> Result<Anatomy, ComponentError> {
     Anatomy::read(&bytes)
 }
 
-/// Components each of which makes two of the one before it: 2 to the power of `doublings` in all.
+/// Nested components each of which instantiates the one before it twice: 2 to the power of `doublings` in all.
 fn doubled(doublings: usize, innermost: &str) -> String {
     let more = (1..=doublings).map(|at| {
         let before = at - 1;
@@ -42,7 +42,7 @@ fn values(count: usize) -> String {
     "i32 ".repeat(count)
 }
 
-/// A function that stands below code that is never reached, where any values can be taken.
+/// A function with unreachable code, in which the stack holds any values.
 fn unreachable(body: &str) -> String {
     format!("(func $g unreachable {body} unreachable)")
 }
@@ -54,7 +54,7 @@ fn as_much_work_as_is_allowed_is_taken_and_no_more() {
     let wide = |params: usize, results: usize| {
         format!("(type $w (func (param {}) (result {})))", values(params), values(results))
     };
-    // Blocks of 200 values each way would not be looked at if the function were small.
+    // A small function with blocks of 200 values each way would not be examined.
     let moved = |body: &str| format!("{} {}", wide(200, 56), unreachable(body));
     let blocks = |count: usize| format!("{} {}", "block (type $w) unreachable ".repeat(count), "end ".repeat(count));
     let loops = |count: usize| "loop (type $w) unreachable end unreachable ".repeat(count);

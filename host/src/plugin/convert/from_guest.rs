@@ -1,4 +1,4 @@
-//! What a guest says: bounded, checked, and then ours.
+//! Conversions from the guest's values to the host's: bounded and checked.
 
 use std::{
     cell::OnceCell,
@@ -22,7 +22,7 @@ use crate::{
     tool::{self, ChangeProposalPart, ToolNeed, ToolOutput},
 };
 
-/// A failure that a guest returned.
+/// Converts a failure that a guest returned.
 pub fn fault(error: WitError) -> Fault {
     let text = |message| bounded(message, limits::ERROR_BYTES);
     let retry = |retry: wit::Retry| (text(retry.message), retry.after_ms.map(Duration::from_millis));
@@ -66,7 +66,7 @@ pub fn meta(meta: Vec<(String, String)>) -> Result<MessageMeta, Fault> {
     Ok(meta)
 }
 
-/// A `meta` of something that the guest has made and was not handed: without the keys that are the host's to write.
+/// Checks a `meta` that the guest wrote itself and did not receive: it must not have keys of the host.
 fn own_meta(own: Vec<(String, String)>) -> Result<MessageMeta, Fault> {
     let own = meta(own)?;
     match own.iter().find(|(key, _)| key.starts_with("shelly.")) {
@@ -77,8 +77,8 @@ fn own_meta(own: Vec<(String, String)>) -> Result<MessageMeta, Fault> {
     }
 }
 
-/// The media that one call was handed, so that it can hand them back by their ids: to a guest bytes are an attachment.
-/// They are looked for when the first id is looked up: most calls hand back none, and a conversation is long.
+/// The media that one call received, by their ids: a guest gets an id in place of the bytes, and may return it. The
+/// index is built at the first lookup, since most calls return none and a conversation is long.
 pub struct GuestMediaIndex<'a> {
     parts: Box<dyn Fn() -> ChatPartIter<'a> + 'a>,
     by_id: OnceCell<HashMap<String, Arc<[u8]>>>,
@@ -87,27 +87,27 @@ pub struct GuestMediaIndex<'a> {
 type ChatPartIter<'a> = Box<dyn Iterator<Item = &'a Part> + 'a>;
 
 impl<'a> GuestMediaIndex<'a> {
-    /// Nothing.
+    /// Creates an empty index.
     pub fn none() -> Self {
         Self::in_parts(&[])
     }
 
-    /// What is in these parts, results of tools included.
+    /// Indexes the media in these parts, tool results included.
     pub fn in_parts(parts: &'a [Part]) -> Self {
         Self::of(move || parts.iter())
     }
 
-    /// What is in these messages.
+    /// Indexes the media in these messages.
     pub fn in_messages(messages: &'a [Message]) -> Self {
         Self::of(move || messages.iter().flat_map(|message| &message.parts))
     }
 
-    /// What is in a conversation.
+    /// Indexes the media in a conversation.
     pub fn in_chat(chat: &'a ChatSnapshot) -> Self {
         Self::in_chat_and(chat, &[])
     }
 
-    /// What is in a conversation, and in these parts.
+    /// Indexes the media in a conversation and in these parts.
     pub fn in_chat_and(chat: &'a ChatSnapshot, parts: &'a [Part]) -> Self {
         Self::of(move || chat.iter().flat_map(|entry| &entry.message.parts).chain(parts))
     }
@@ -120,14 +120,14 @@ impl<'a> GuestMediaIndex<'a> {
         self.by_id.get_or_init(|| self.all()).get(id).map(Arc::clone)
     }
 
-    /// All of them by their ids.
+    /// Returns all media by their ids.
     pub fn all(&self) -> HashMap<String, Arc<[u8]>> {
         let media = (self.parts)().flat_map(media_in);
         media.map(|bytes| (sha256(bytes), Arc::clone(bytes))).collect()
     }
 }
 
-/// The media in a part whose bytes are here.
+/// Returns the media in a part that are held as bytes.
 fn media_in(part: &Part) -> Vec<&Arc<[u8]>> {
     fn bytes(piece: &Media) -> Option<&Arc<[u8]>> {
         match &piece.source {
@@ -174,13 +174,13 @@ fn opaque(opaque: wit::Opaque) -> OpaqueContent {
     OpaqueContent { kind: opaque.kind, json: opaque.json }
 }
 
-/// What a tool said, where it proposes nothing.
+/// Converts the content of a result that cannot propose changes.
 pub fn content(contents: Vec<wit::Content>, attached: &GuestMediaIndex<'_>) -> Result<Vec<ToolResultContent>, Fault> {
     within_result(&contents)?;
     contents.into_iter().map(|content| piece(content, attached)).collect()
 }
 
-/// What a tool said, with what it proposes; `place` finds out where a path of its is.
+/// Converts the output of a tool, with the changes that it proposes; `place` resolves the plugin's paths.
 pub fn tool_output(
     contents: Vec<wit::Content>,
     attached: &GuestMediaIndex<'_>,
@@ -234,10 +234,10 @@ fn file_change(
     Ok(FileChange { place: place(&change.path)?, expected, act })
 }
 
-/// By what a tool says what it lacks.
+/// The kind of opaque content with which a tool reports what it lacks.
 const NEEDS: &str = "shelly.needs";
 
-/// What a tool lacks for a call, if that is what it says.
+/// Returns what a tool lacks for a call, if its content reports that.
 pub fn need(contents: &[wit::Content]) -> Result<Option<ToolNeed>, Fault> {
     let said = |content: &wit::Content| match content {
         wit::Content::Other(opaque) if opaque.kind == NEEDS => Some(opaque.json.len()),
@@ -280,7 +280,7 @@ fn change_bytes(change: &wit::FileChange) -> usize {
     change.path.len() + change.expected.as_ref().map_or(0, String::len) + act
 }
 
-/// Bytes that a piece of a result takes to cross.
+/// Returns the bytes that a piece of a result takes to cross.
 pub fn content_bytes(content: &wit::Content) -> usize {
     match content {
         wit::Content::Text(text) | wit::Content::Json(text) => text.len(),
@@ -309,7 +309,7 @@ fn part(part: wit::Part, attached: &GuestMediaIndex<'_>) -> Result<Part, Fault> 
     })
 }
 
-/// A message that a guest wrote.
+/// Converts a message that a guest wrote.
 pub fn message(message: wit::Message, attached: &GuestMediaIndex<'_>) -> Result<Message, Fault> {
     let bytes = message_bytes(&message);
     if bytes > limits::REPLY_BYTES {
@@ -325,7 +325,7 @@ pub fn message(message: wit::Message, attached: &GuestMediaIndex<'_>) -> Result<
     Ok(Message { sender: message.sender, role, parts, meta: meta(message.meta)? })
 }
 
-/// A completion that a provider plugin returned.
+/// Converts a completion that a plugin returned.
 pub fn completion(completion: wit::Completion, attached: &GuestMediaIndex<'_>) -> Result<Completion, Fault> {
     let bytes: usize = completion.parts.iter().map(part_bytes).sum();
     if bytes > limits::REPLY_BYTES {
@@ -352,7 +352,7 @@ pub fn completion(completion: wit::Completion, attached: &GuestMediaIndex<'_>) -
     })
 }
 
-/// A tool as a guest describes it, checked: what a model is shown must not mislead who reads it.
+/// Converts a tool description of a guest, and checks that it cannot mislead a reader.
 pub fn tool_spec(spec: wit::ToolSpec) -> Result<ToolSpec, String> {
     let hints = ToolHints {
         read_only: spec.hints.contains(wit::ToolHints::READ_ONLY),
@@ -365,19 +365,19 @@ pub fn tool_spec(spec: wit::ToolSpec) -> Result<ToolSpec, String> {
     Ok(tool)
 }
 
-/// Bytes of all that a guest says of a tool.
+/// Returns the bytes of a tool description.
 pub fn tool_spec_bytes(spec: &wit::ToolSpec) -> usize {
     let wit::ToolSpec { name, description, input_schema, output_schema, hints: _, meta } = spec;
     let meta: usize = meta.iter().map(|(key, value)| key.len() + value.len()).sum();
     name.len() + description.len() + input_schema.len() + output_schema.as_ref().map_or(0, String::len) + meta
 }
 
-/// A question that a step has for a model.
+/// Converts a step's query to a model.
 pub fn ask(ask: wit::Ask, attached: &GuestMediaIndex<'_>) -> Result<ModelQuery, Fault> {
     Ok(ModelQuery { model: ask.model, request: request(ask.request, attached)? })
 }
 
-/// A request that a step wants made.
+/// Converts a request that a guest wants sent.
 pub fn request(request: wit::Request, attached: &GuestMediaIndex<'_>) -> Result<CompletionRequest, Fault> {
     let messages = request.messages.into_iter().map(|one| message(one, attached)).collect::<Result<Vec<_>, _>>()?;
     let messages = ChatSnapshot::from_messages(messages).map_err(|error| Fault::invalid(error.to_string()))?;
@@ -400,12 +400,12 @@ pub fn request(request: wit::Request, attached: &GuestMediaIndex<'_>) -> Result<
     })
 }
 
-/// Bytes that a message takes to cross.
+/// Returns the bytes that a message takes to cross.
 pub fn message_bytes(message: &wit::Message) -> usize {
     message.sender.len() + message.parts.iter().map(part_bytes).sum::<usize>()
 }
 
-/// Bytes that a part of a message takes to cross.
+/// Returns the bytes that a part of a message takes to cross.
 pub fn part_bytes(part: &wit::Part) -> usize {
     match part {
         wit::Part::Text(text) => text.len(),

@@ -1,4 +1,4 @@
-//! Between the contract's types and ours, with the bounds of what a guest may say.
+//! Conversions between the contract's types and the host's, with bounds on everything that a guest returns.
 
 mod from_guest;
 mod payload_size;
@@ -14,7 +14,7 @@ use crate::{chat::ToolSpec, error::Fault, plugin::bindings::types as wit};
 
 pub use super::bindings::types::Error as WitError;
 
-/// At most `bytes` of a text, cut between characters, with a mark where it was cut.
+/// Shortens a text to at most `bytes` bytes, between characters, with a mark where it was cut.
 pub fn bounded(mut text: String, bytes: usize) -> String {
     const MARK: &str = "…";
     if text.len() > bytes {
@@ -26,7 +26,7 @@ pub fn bounded(mut text: String, bytes: usize) -> String {
     text
 }
 
-/// A tool that says no more of itself than this, checked as one that a guest describes.
+/// Builds a tool from a name, a description and a schema alone, with the checks for one that a guest describes.
 pub fn described(name: &str, description: &str, schema: &str) -> Result<ToolSpec, String> {
     tool_spec(wit::ToolSpec {
         name: name.into(),
@@ -42,7 +42,7 @@ fn too_large(what: &str, bytes: usize, most: usize) -> Fault {
     Fault::TooLarge { message: format!("{what} has {bytes} bytes, at most {most} are taken") }
 }
 
-/// Names bytes: their SHA-256 in hexadecimal.
+/// Returns the SHA-256 of bytes in hexadecimal.
 pub fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }

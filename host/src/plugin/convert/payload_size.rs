@@ -1,4 +1,4 @@
-//! How many bytes of texts and lists cross with a value.
+//! The size of the values that cross between host and guest: bytes of strings and lists.
 
 use super::{WitError, content_bytes, message_bytes, part_bytes, tool_spec_bytes};
 use crate::plugin::bindings::{
@@ -6,12 +6,12 @@ use crate::plugin::bindings::{
     types as wit,
 };
 
-/// What crosses between host and guest. Numbers and names of cases weigh nothing.
+/// A value that crosses between host and guest. Numbers and case names count as nothing.
 pub trait GuestPayload {
-    /// Bytes of its texts and lists.
+    /// Returns the bytes of its strings and lists.
     fn bytes(&self) -> usize;
 
-    /// Bytes of the state in it that is kept for the next call.
+    /// Returns the bytes of the state in it that is kept for the next call.
     fn state_bytes(&self) -> usize {
         0
     }
@@ -56,7 +56,7 @@ impl GuestPayload for wit::Ask {
     }
 }
 
-/// The answer to a question that a step has asked.
+/// The answer to a step's query to a model.
 impl GuestPayload for Result<wit::Completion, WitError> {
     fn bytes(&self) -> usize {
         self.as_ref().map_or_else(GuestPayload::bytes, GuestPayload::bytes)
@@ -69,7 +69,7 @@ impl<T: GuestPayload> GuestPayload for Vec<T> {
     }
 }
 
-/// What is not there because of a failure on our side of the call weighs nothing.
+/// A value that is missing because of a failure on the host's side counts as nothing.
 impl<T: GuestPayload> GuestPayload for wasmtime::Result<T> {
     fn bytes(&self) -> usize {
         self.as_ref().map_or(0, GuestPayload::bytes)

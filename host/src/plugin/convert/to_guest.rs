@@ -1,4 +1,4 @@
-//! What a guest is told, as far as its powers go.
+//! Conversions from the host's values to the guest's, limited to what its powers let it see.
 
 use std::time::Duration;
 
@@ -52,7 +52,7 @@ pub fn role_to_wit(role: Role) -> wit::Role {
 
 fn media_to_wit(media: &Media) -> wit::Media {
     let source = match &media.source {
-        // A guest is told which bytes they are, and is not handed them.
+        // A guest gets the id of the bytes, not the bytes.
         MediaData::Bytes(bytes) => wit::Source::Attachment(sha256(bytes)),
         MediaData::Url(url) => wit::Source::Url(url.clone()),
     };
@@ -81,13 +81,13 @@ pub fn tool_call_to_wit(call: &ToolCall) -> wit::ToolCall {
     }
 }
 
-/// A message whole: for a model and for what stands around a run.
+/// Converts a whole message, for a model and for run middleware.
 pub fn message_to_wit(message: &Message) -> wit::Message {
     let all = [Power::SeeMessages, Power::SeeArguments, Power::SeeResults];
     message_seen(message, &all.into())
 }
 
-/// A message as far as these powers let it be seen.
+/// Converts the parts of a message that these powers make visible.
 pub fn message_seen(message: &Message, powers: &Powers) -> wit::Message {
     let sees = |power| powers.contains(&power);
     let part = |part: &Part| match part {
@@ -141,12 +141,12 @@ pub fn request_to_wit(request: &CompletionRequest) -> wit::Request {
     request_with(request, message_to_wit)
 }
 
-/// A request as far as these powers let it be seen.
+/// Converts the parts of a request that these powers make visible.
 pub fn request_seen(request: &CompletionRequest, powers: &Powers) -> wit::Request {
     request_with(request, |message| message_seen(message, powers))
 }
 
-/// The request of a call that is about none.
+/// Returns the empty request, for a call that concerns none.
 pub fn no_request() -> wit::Request {
     request_to_wit(&CompletionRequest::new(ChatSnapshot::default(), [].into()))
 }
@@ -168,7 +168,7 @@ fn request_with(request: &CompletionRequest, message: impl Fn(&Message) -> wit::
     }
 }
 
-/// The answer to a question that a step has asked.
+/// Converts the answer to a step's query to a model.
 pub fn reply_to_wit(reply: &Result<Completion, Fault>) -> Result<wit::Completion, WitError> {
     reply.as_ref().map(completion_to_wit).map_err(fault_to_wit)
 }

@@ -1,22 +1,23 @@
-//! What a component's WIT says of its functions and types: from the custom section `package-docs`, which tools for WIT write
-//! into binaries of WIT packages, and from a WIT file beside the component. Compilers leave doc comments out of components.
+//! The doc comments of a component's WIT: from the custom section `package-docs`, which WIT tools write into binaries
+//! of WIT packages, and from a WIT file beside the component. Compilers leave doc comments out of components.
 
 use std::{collections::HashMap, path::Path, sync::Arc};
 
 use serde_json::Value;
 use wit_parser::{Interface, TypeDefKind, UnresolvedPackage, UnresolvedPackageGroup, WorldItem, WorldKey};
 
-/// The section's name.
+/// The name of the custom section.
 pub const SECTION: &str = "package-docs";
 
-/// Doc comments of functions and types. They are for readers and decide nothing.
+/// Doc comments of functions and types. They inform readers and have no effect on behaviour.
 #[derive(Debug, Default)]
 pub struct WitDocs {
     functions: HashMap<WitItemName, String>,
     types: HashMap<WitItemName, Arc<TypeDocs>>,
 }
 
-/// A function or type: its interface (the last name, without package and version; empty for the root) and its own name.
+/// The name of a function or type: its interface (the last part, without package and version; empty for the root) and
+/// its own name.
 type WitItemName = (String, String);
 
 /// The doc comments of one type.
@@ -29,7 +30,7 @@ pub struct TypeDocs {
 }
 
 impl WitDocs {
-    /// Reads the section: a version of 0 or 1, and JSON. What of it is not understood is left out.
+    /// Reads the section: a version byte of 0 or 1, then JSON. Unknown parts are ignored.
     pub fn from_section(section: &[u8]) -> Self {
         let json = match section {
             [0 | 1, json @ ..] => serde_json::from_slice(json).unwrap_or_default(),
@@ -51,11 +52,11 @@ impl WitDocs {
         docs
     }
 
-    /// Parses a WIT file. Packages that it names need not be there.
+    /// Parses a WIT file. The packages that it refers to need not exist.
     ///
     /// # Errors
     ///
-    /// What is wrong in the file, with its line.
+    /// A message with the line of the error.
     pub fn from_wit(path: &Path, text: &str) -> Result<Self, String> {
         let group = UnresolvedPackageGroup::parse(path, text).map_err(|(sources, error)| error.render(&sources))?;
         let mut docs = Self::default();
@@ -65,7 +66,7 @@ impl WitDocs {
         Ok(docs)
     }
 
-    /// These, and of `others` what these say nothing about.
+    /// Merges two sets of comments; those of `self` take precedence.
     pub fn or(mut self, others: Self) -> Self {
         for (item, text) in others.functions {
             self.functions.entry(item).or_insert(text);
@@ -76,12 +77,12 @@ impl WitDocs {
         self
     }
 
-    /// What is said of a function.
+    /// Returns the comment on a function.
     pub fn of_function(&self, interface: Option<&str>, function: &str) -> Option<&str> {
         self.functions.get(&item(interface, function)).map(String::as_str)
     }
 
-    /// What is said of a type.
+    /// Returns the comments on a type.
     pub fn of_type(&self, interface: Option<&str>, name: &str) -> Option<&Arc<TypeDocs>> {
         self.types.get(&item(interface, name))
     }
@@ -89,7 +90,7 @@ impl WitDocs {
     fn add_json(&mut self, interface: &str, functions: &Value, types: &Value) {
         let text = |value: &Value| value.as_str().unwrap_or_default().trim().to_owned();
         for (function, said) in objects(functions) {
-            // Its first version had the text alone.
+            // The first version of the format had the text alone.
             self.add_function(interface, function, said.as_str().or(said["docs"].as_str()));
         }
         for (name, said) in objects(types) {
@@ -105,7 +106,7 @@ impl WitDocs {
             }
         }
         for (_, world) in package.worlds.iter() {
-            // An interface that is written in the world has its name there.
+            // An interface that is defined inline gets its name from the world.
             for (key, found) in world.imports.iter().chain(&world.exports) {
                 match (key, found) {
                     (WorldKey::Name(name), WorldItem::Interface { id, .. }) => {

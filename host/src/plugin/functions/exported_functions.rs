@@ -1,5 +1,5 @@
-//! The functions that a component exports, each as a tool or with the reason why it is none. Read off the binary: nothing is
-//! compiled or run.
+//! The functions that a component exports: each as a tool, or with the reason why it cannot be one. They are read from
+//! the binary; nothing is compiled or run.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -16,47 +16,48 @@ use super::{
 };
 use crate::{limits, plugin::anatomy::of_contract};
 
-/// What a component of kind `functions` offers.
+/// The exported functions of a component of kind `functions`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExportedFunctions {
-    /// What a model can call, in the order of the component.
+    /// The functions that a model can call, in the order of the component.
     pub functions: Vec<ExportedFunction>,
-    /// What it cannot: as the component names it, and why.
+    /// The functions that a model cannot call: the name in the component, and the reason.
     pub left_out: Vec<(String, String)>,
 }
 
 /// A function that a model can call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExportedFunction {
-    /// The name of its tool.
+    /// The name of the tool.
     pub tool: String,
-    /// Where it is.
+    /// The interface and name of the function.
     pub path: FunctionPath,
-    /// What it takes.
+    /// The parameters.
     pub params: Vec<WitField>,
-    /// What it gives back.
+    /// The type of the result, if there is one.
     pub result: Option<WitType>,
-    /// What the component says of it.
+    /// The doc comment of the component.
     pub docs: Option<String>,
-    /// What calling it does.
+    /// The action of a call.
     pub act: FunctionAction,
 }
 
-/// What a call of such a tool does.
+/// The action of a call to such a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FunctionAction {
     /// Calls the function.
     Call,
-    /// Lets go of the handle that it is given, of this resource. No function of the component: each resource has it.
+    /// Drops the handle of this resource that is passed. Not a function of the component: the host adds it for each
+    /// resource.
     Drop(Arc<str>),
 }
 
 impl ExportedFunctions {
-    /// Reads the exports of these names.
+    /// Reads the exports with these names.
     ///
     /// # Errors
     ///
-    /// How many functions there are, if those are more than [`limits::EXPORTED_FUNCTIONS`].
+    /// The number of functions, if it exceeds [`limits::EXPORTED_FUNCTIONS`].
     pub fn read(types: TypesRef<'_>, imports: &[String], exports: &[String], docs: &WitDocs) -> Result<Self, usize> {
         let (names, found) = found(types, imports, exports, docs);
         if found.len() > limits::EXPORTED_FUNCTIONS {
@@ -90,18 +91,18 @@ impl ExportedFunctions {
         Ok(exported)
     }
 
-    /// The functions because of which the engine refuses the component: as the component names them.
+    /// Returns the functions because of which the engine refuses the component, by their names in the component.
     pub fn concurrent(&self) -> impl Iterator<Item = &str> {
         let left_out = self.left_out.iter().filter(|(_, why)| CONCURRENT.contains(&why.as_str()));
         left_out.map(|(function, _)| function.as_str())
     }
 
-    /// Whether handles go in or out: they last as long as an instance.
+    /// Returns `true` if handles are passed in or out: handles last as long as an instance.
     pub fn has_handles(&self) -> bool {
         self.functions.iter().any(|function| matches!(function.act, FunctionAction::Drop(_)))
     }
 
-    /// Each resource of which a model can get a handle has a tool that lets go of it.
+    /// Adds a tool that drops handles, for each resource of which a model can get a handle.
     fn add_drops(&mut self) {
         let mut resources = BTreeSet::new();
         for function in &self.functions {
@@ -138,7 +139,7 @@ impl ExportedFunctions {
     }
 }
 
-/// What a function takes, and what it gives back.
+/// Reads the parameters and the result of a function.
 fn taken_and_given(
     mut reader: WitTypeReader<'_>,
     of: &ComponentFuncType,
@@ -153,7 +154,7 @@ fn taken_and_given(
     Ok((params, of.result.as_ref().map(|of| reader.shape(of)).transpose()?))
 }
 
-/// What the types are called, what is said of them, and where the functions are.
+/// Collects the names and comments of the types, and the paths of the functions.
 fn found(
     types: TypesRef<'_>,
     imports: &[String],
@@ -187,7 +188,7 @@ fn found(
     (names, found)
 }
 
-/// An item, or what is in it if it is an interface: the interface, the name, what it is.
+/// Visits an item, or each item of an interface, with its interface, name and type.
 fn each(
     types: TypesRef<'_>,
     name: &str,
@@ -200,7 +201,7 @@ fn each(
     }
 }
 
-/// Whether an import is there for its types alone: nothing in it could be called.
+/// Returns `true` if an import contains types alone, so that nothing in it could be called.
 pub fn holds_types_alone(types: TypesRef<'_>, import: &str) -> bool {
     use wasmparser::component_types::ComponentAnyTypeId::Defined;
     let Some(item) = types.component_item_for_import(import) else { return false };

@@ -1,5 +1,5 @@
-//! The handles of one instance as a model names them: `counter#1-5f3a09c2`. The number counts in the run, and what follows is
-//! by chance, so that a handle out of an earlier run is nobody's.
+//! The names under which a model refers to handles of one instance: `counter#1-5f3a09c2`. The number counts within the
+//! run, and the random suffix makes a handle of an earlier run invalid.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -7,29 +7,30 @@ use wasmtime::component::ResourceAny;
 
 use crate::limits;
 
-/// The handles of a run.
+/// The handles of one run.
 pub struct ResourceHandles {
     tag: String,
     given: u32,
     live: HashMap<u32, ResourceHandle>,
-    /// Up to which number handles were lost, and why: the last ones.
+    /// Losses of all handles so far: the highest number that was lost, and the reason. Only the latest are kept.
     lost: Vec<(u32, String)>,
 }
 
-/// One handle.
+/// A handle and its resource.
 struct ResourceHandle {
     resource: Arc<str>,
     is: ResourceAny,
 }
 
-/// More handles than one instance may give.
+/// The error for more handles than one instance may give out.
 #[derive(Debug)]
 pub struct TooManyHandles;
 
 impl Default for ResourceHandles {
     fn default() -> Self {
         let mut random = [0; 4];
-        // Without chance a handle of an earlier run could be taken for one of this run: it still has the right resource.
+        // Without randomness a handle of an earlier run could pass for one of this run; it would still have the right
+        // resource.
         getrandom::fill(&mut random).unwrap_or_default();
         let tag = random.iter().map(|byte| format!("{byte:02x}")).collect();
         Self { tag, given: 0, live: HashMap::new(), lost: Vec::new() }
@@ -37,7 +38,7 @@ impl Default for ResourceHandles {
 }
 
 impl ResourceHandles {
-    /// Names a handle that the component gave.
+    /// Registers a handle that the component returned, and returns its name.
     pub fn give(&mut self, resource: &Arc<str>, is: ResourceAny) -> Result<String, TooManyHandles> {
         if self.live.len() >= limits::FUNCTION_HANDLES {
             return Err(TooManyHandles);
@@ -47,11 +48,11 @@ impl ResourceHandles {
         Ok(format!("{resource}#{}-{}", self.given, self.tag))
     }
 
-    /// The handle of this name, with its number, if it is of this resource.
+    /// Returns the handle of this name and its number, if it belongs to this resource.
     ///
     /// # Errors
     ///
-    /// Why there is none, for the model.
+    /// The reason for the model why there is none.
     pub fn find(&self, name: &str, resource: &str) -> Result<(u32, ResourceAny), String> {
         let shown = crate::error::cut(name, limits::NAME_SHOWN_CHARS);
         let expected =
@@ -78,17 +79,17 @@ impl ResourceHandles {
         }
     }
 
-    /// A handle goes to the component, for good.
+    /// Removes a handle that was passed to the component for good.
     pub fn take(&mut self, number: u32) {
         self.live.remove(&number);
     }
 
-    /// Whether there are any.
+    /// Returns `true` if there are no live handles.
     pub fn is_empty(&self) -> bool {
         self.live.is_empty()
     }
 
-    /// All handles are gone with their instance.
+    /// Invalidates all handles, because their instance is gone.
     pub fn lose(&mut self, why: impl Into<String>) {
         const TOLD: usize = 16;
         self.live.clear();

@@ -1,4 +1,4 @@
-//! What a `plugin.toml` says of the functions of its component.
+//! The settings in `plugin.toml` for the functions of a component.
 
 use std::collections::BTreeMap;
 
@@ -6,46 +6,46 @@ use serde::{Deserialize, Serialize};
 
 use crate::chat::ToolHints;
 
-/// How functions become tools where the component alone does not say enough. Functions go by the names of their tools, as they
-/// are without this.
+/// The mapping of functions to tools, as far as the component does not determine it. Functions are identified by the
+/// names that their tools have without these settings.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct FunctionsManifest {
-    /// These alone are tools; none: all of them.
+    /// The functions that become tools; `None` for all.
     pub only: Option<Vec<String>>,
-    /// These are none.
+    /// The functions that do not become tools.
     pub leave_out: Vec<String>,
-    /// How long an instance lasts.
+    /// The lifetime of an instance.
     pub instance: InstanceLifetime,
-    /// More on single functions.
+    /// Settings of single functions.
     pub functions: BTreeMap<String, FunctionOverrides>,
 }
 
-/// How long an instance of a component of kind `functions` lasts.
+/// The lifetime of an instance of a component of kind `functions`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum InstanceLifetime {
-    /// One call; one run where functions take or give handles, which last no longer than their instance.
+    /// One call; one run if functions pass handles, which last no longer than their instance.
     #[default]
     Call,
-    /// One run of one agent: what a call leaves behind is there for the next one.
+    /// One run of one agent: state that a call leaves behind is there for the next one.
     Run,
 }
 
-/// What is said of one function.
+/// The settings of one function.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FunctionOverrides {
     /// The name of its tool.
     pub tool: Option<String>,
-    /// What it does, for the model.
+    /// The description of the tool for the model.
     pub description: Option<String>,
-    /// What it does to the world.
+    /// The hints about the tool's effects.
     pub hints: Vec<FunctionHint>,
-    /// What its parameters are.
+    /// The descriptions of its parameters.
     pub params: BTreeMap<String, String>,
 }
 
-/// One of the hints of a tool.
+/// A hint about the effects of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[allow(missing_docs, reason = "they are those of `ToolHints`")]
@@ -57,7 +57,7 @@ pub enum FunctionHint {
 }
 
 impl FunctionOverrides {
-    /// Its hints.
+    /// Returns the hints of the tool.
     pub fn tool_hints(&self) -> ToolHints {
         let has = |hint| self.hints.contains(&hint);
         ToolHints {

@@ -1,8 +1,9 @@
-//! Components that know nothing of us: their exported functions as tools.
+//! Exported functions as tools, for components that do not use the contract.
 //!
-//! [`ExportedFunctions`] reads functions and their types off the binary, [`FunctionToolset`] makes tools of them under what the manifest [`FunctionsManifest`].
-//! For a call [`arguments`] makes the component's values out of JSON, and [`written`] makes JSON out of what comes back;
-//! [`schema`](mod@schema) is what a model is told of the types. Values of resources stay where they are: a model has [`ResourceHandles`].
+//! [`ExportedFunctions`] reads the functions and their types from the binary. [`FunctionToolset`] makes tools of them,
+//! as configured by a [`FunctionsManifest`]. For a call, [`arguments`] converts JSON to the component's values, and
+//! [`written`] converts the result to JSON; [`schema`](mod@schema) describes the types to the model. Resources stay in
+//! the instance: a model gets their names, which are [`ResourceHandles`].
 
 mod docs;
 mod exported_functions;

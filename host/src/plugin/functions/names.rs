@@ -1,15 +1,15 @@
-//! What the tools of a component are called.
+//! The names of the tools that a component's functions become.
 
 use std::fmt;
 
 use crate::{chat::ToolSpec, plugin::convert, tool::looks_like};
 
-/// Where an exported function is.
+/// The interface and name of an exported function.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FunctionPath {
-    /// The interface, as the component names it, with its version; none for what is exported at the root.
+    /// The interface as the component names it, with its version; `None` for an export at the root.
     pub interface: Option<String>,
-    /// The function, as the component names it: `add`, `[method]counter.get`.
+    /// The function as the component names it: `add`, `[method]counter.get`.
     pub function: String,
 }
 
@@ -22,16 +22,16 @@ impl fmt::Display for FunctionPath {
     }
 }
 
-/// The names that a tool can have, the shortest first. All tools of a component take the shortest that is theirs alone.
+/// The names that a tool can have, the shortest first. Each tool of a component takes the shortest one that is unique.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolNameCandidates {
     names: Vec<String>,
-    /// The name in the component, which no other function has.
+    /// The full name in the component, which is unique.
     full: String,
 }
 
 impl ToolNameCandidates {
-    /// Of what is there: the function's own name, with its interface, with the package and the version too.
+    /// Derives the names: the function's own name, then with its interface, then with package and version too.
     pub fn of(path: &FunctionPath) -> Self {
         let own = words(&own_name(&path.function));
         let mut names = vec![own.clone()];
@@ -50,7 +50,7 @@ impl ToolNameCandidates {
         let name = &self.names[longer.min(self.names.len() - 1)];
         match ToolSpec::is_valid_name(name) {
             true => name.clone(),
-            // What is too long, and what has no letter that a tool's name may have.
+            // The name is too long, or has no character that the name of a tool may have.
             false => self.hashed(name),
         }
     }
@@ -63,7 +63,7 @@ impl ToolNameCandidates {
     }
 }
 
-/// The own name of a function: of a resource's, with the resource.
+/// Returns the function's own name; that of a resource's function includes the resource.
 fn own_name(function: &str) -> String {
     match function.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some(("constructor", resource)) => format!("{resource}-new"),
@@ -73,14 +73,14 @@ fn own_name(function: &str) -> String {
     }
 }
 
-/// A name of the component's with what tools' names may have in place of the rest.
+/// Replaces the characters that the name of a tool cannot have.
 fn words(name: &str) -> String {
     let allowed = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' });
     allowed.collect::<String>().trim_matches('_').to_owned()
 }
 
-/// The names of the tools: where two would be one, or hardly differ, both are longer; at last they end in a hash of the whole
-/// name. It depends on the component alone.
+/// Chooses the names of the tools. If two names are equal or hardly differ, both get longer ones; as a last resort they
+/// end in a hash of the full name. The result depends on the component alone.
 pub fn tool_names(all: &[ToolNameCandidates]) -> Vec<String> {
     let mut longer = vec![0; all.len()];
     let names =
@@ -132,7 +132,7 @@ mod tests {
                 &[("", "[method]counter.drop"), ("", "[drop]counter")],
                 &["counter_drop_7fb7d89e", "counter_drop_07b7826e"],
             ),
-            // What hardly differs is different enough with the interface before it.
+            // Names that hardly differ are distinct enough with their interfaces.
             (&[("a:b/x", "read-file"), ("a:b/other", "readfile")], &["x_read_file", "other_readfile"]),
         ] {
             assert_eq!(named(functions), names);

@@ -1,22 +1,22 @@
-//! Exports that the toolchain of a language adds to a component beside those of its author: they prepare the runtime, or start
-//! a program. A model has no use for them, and a call of one resets what the component holds.
+//! Exports that the toolchain of a language adds to a component beside those of its author: they prepare the runtime,
+//! or start a program. A model has no use for them, and calling one resets the state of the component.
 
 use wasmparser::component_types::ComponentFuncType;
 
 use super::names::FunctionPath;
 
-/// An export that is recognised by its place, its name and its parameters: an author may call a function `init`, too.
+/// A toolchain's export, recognised by interface, name and parameters, since an author may call a function `init`, too.
 struct RuntimeExport {
     /// The interface without its version; empty for the root.
     interface: &'static str,
     function: ExportNamePattern,
-    /// The names of its first parameters.
+    /// The names of the first parameters.
     params: &'static [&'static str],
-    /// What it does.
+    /// The purpose of the export, as the reason for leaving it out.
     reason: &'static str,
 }
 
-/// How a function is named.
+/// A pattern for the name of a function.
 enum ExportNamePattern {
     Is(&'static str),
     BeginsWith(&'static str),
@@ -55,7 +55,7 @@ const RUNTIME_EXPORTS: [RuntimeExport; 5] = [
     },
 ];
 
-/// Returns what an exported function is for if it belongs to a runtime and not to the component's author.
+/// Returns the purpose of an exported function if it belongs to a runtime and not to the component's author.
 pub fn purpose(path: &FunctionPath, function: &ComponentFuncType) -> Option<&'static str> {
     let interface = path.interface.as_deref().unwrap_or_default();
     let interface = interface.split_once('@').map_or(interface, |(interface, _)| interface);

@@ -1,10 +1,10 @@
-//! The types of a component as JSON Schema (2020-12): what is accepted as a value, and what comes back.
+//! The types of a component as JSON Schema (2020-12), for the values that it accepts and returns.
 
 use serde_json::{Map, Value, json};
 
 use super::wit_types::{WitCase, WitField, WitInt, WitType, WitTypeKind};
 
-/// The schema of an object of these fields. `about` says what a field is.
+/// Returns the schema of an object with these fields. `about` returns the description of a field.
 pub fn object(fields: &[WitField], about: impl Fn(&str) -> Option<String>) -> Value {
     let mut properties = Map::new();
     for field in fields {
@@ -22,7 +22,7 @@ pub fn object(fields: &[WitField], about: impl Fn(&str) -> Option<String>) -> Va
     object
 }
 
-/// The schema of the values of a type.
+/// Returns the schema of the values of a type.
 pub fn schema(shape: &WitType) -> Value {
     match &shape.form {
         WitTypeKind::Bool => json!({ "type": "boolean" }),
@@ -68,10 +68,10 @@ pub fn schema(shape: &WitType) -> Value {
     }
 }
 
-/// What floating point numbers can be beside numbers.
+/// The floating point values that are not JSON numbers.
 pub const NOT_NUMBERS: [&str; 3] = ["NaN", "Infinity", "-Infinity"];
 
-/// Integers up to this are the same to every reader of JSON: larger ones come back as strings.
+/// The largest integer that every reader of JSON represents exactly: larger ones are returned as strings.
 pub const SAFE: i128 = 1 << 53;
 
 fn integer(int: WitInt) -> Value {
@@ -89,13 +89,13 @@ fn integer(int: WitInt) -> Value {
     }
 }
 
-/// An object of this one field.
+/// Returns the schema of an object with this one field.
 fn only(name: &str, schema: Value) -> Value {
     let properties = Map::from_iter([(name.to_owned(), schema)]);
     json!({ "type": "object", "properties": properties, "required": [name], "additionalProperties": false })
 }
 
-/// A case without a payload is its name, one with a payload an object of its name.
+/// Returns the schema of a variant: a case without a payload is its name, one with a payload an object with that key.
 fn variant(cases: &[WitCase]) -> Value {
     let bare: Vec<_> = cases.iter().filter(|case| case.payload.is_none()).map(|case| case.name.as_str()).collect();
     let of_names = json!({ "type": "string", "enum": bare });

@@ -1,4 +1,4 @@
-//! What goes into a component comes back as it was, and what its schema refuses is refused: for types by chance.
+//! Round trips of random values of random types, and refusal of JSON that a type's schema refuses.
 
 use proptest::{collection::vec, prelude::*};
 use serde_json::{Map, Value, json};
@@ -53,7 +53,7 @@ fn fields(shapes: Vec<WitType>) -> Vec<WitField> {
     names(shapes.len()).into_iter().zip(shapes).map(|(name, shape)| WitField { name, shape }).collect()
 }
 
-/// A value of a type.
+/// A random value of a type.
 fn value(shape: &WitType) -> BoxedStrategy<Val> {
     let payload = |payload: Option<&WitType>| match payload {
         Some(shape) => value(shape).prop_map(|it| Some(Box::new(it))).boxed(),
@@ -111,7 +111,7 @@ fn shape_and_value() -> impl Strategy<Value = (WitType, Val)> {
     shape().prop_flat_map(|shape| value(&shape).prop_map(move |value| (shape.clone(), value)))
 }
 
-/// JSON by chance that often nearly fits.
+/// Random JSON that often nearly fits a type.
 fn wrong_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -135,7 +135,7 @@ fn wrong_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// What a schema of ours says to a value, keyword by keyword, as the specification has it.
+/// Returns `true` if one of our schemas accepts a value, keyword by keyword as in the specification.
 fn accepts(schema: &Value, value: &Value) -> bool {
     let Some(schema) = schema.as_object() else { return schema.as_bool().expect("a schema") };
     let length = |of: &str| schema[of].as_u64().expect("a number") as usize;
@@ -360,7 +360,7 @@ fn arguments_within_each_other_are_bounded_and_numbers_beyond_all_bounds_are_tol
 
 #[test]
 fn arguments_take_no_more_memory_than_they_may() {
-    // A few bytes of JSON each, and a record of many fields.
+    // A few bytes of JSON each, which become records of many fields.
     let fields = (0..100)
         .map(|at| field(&format!("field-{at}"), WitTypeKind::Option(Box::new(WitType::of(WitTypeKind::Bool)))))
         .collect();
@@ -377,7 +377,7 @@ fn arguments_take_no_more_memory_than_they_may() {
 fn a_result_is_no_larger_than_it_may_be() {
     let text = |chars: usize| Val::List(vec![Val::String("\u{1}".repeat(chars))]);
     let shape = WitType::of(list(WitTypeKind::String));
-    // Six bytes for each, and brackets and quotes.
+    // Six bytes for each character, and brackets and quotes.
     let most = (limits::RESULT_BYTES - 4) / 6;
     assert!(written(&shape, &text(most), None).is_ok());
     assert!(matches!(written(&shape, &text(most + 1), None), Err(Fault::TooLarge { .. })));

@@ -1,4 +1,4 @@
-//! Results as JSON text, written as it goes: no larger than a result may be, however it is escaped.
+//! Conversion of results to JSON text, which is bounded while it is written, escapes included.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use wasmtime::component::Val;
@@ -10,20 +10,20 @@ use super::{
 };
 use crate::{error::Fault, limits};
 
-/// What a function gave back, for the model.
+/// The result of a function, for the model.
 #[derive(Debug, PartialEq, Eq)]
 pub enum FunctionOutput {
-    /// A plain string, as it is.
+    /// A plain string, unchanged.
     Text(String),
-    /// Anything else.
+    /// Any other value as JSON.
     Json(String),
 }
 
-/// Writes a value of this type. Handles in it are named.
+/// Converts a value of this type. Handles in it are registered in `handles`.
 ///
 /// # Errors
 ///
-/// A [`Fault`]: it is too large, or gives too many handles.
+/// A [`Fault`] if the result is too large or contains too many handles.
 pub fn written(shape: &WitType, value: &Val, handles: Option<&mut ResourceHandles>) -> Result<FunctionOutput, Fault> {
     if let Val::String(text) = value {
         return match text.len() > limits::RESULT_BYTES {
@@ -73,7 +73,7 @@ impl ValJsonWriter<'_> {
             (WitTypeKind::Int(_), Val::S32(it)) => self.put(&it.to_string()),
             (WitTypeKind::Int(_), Val::U64(it)) => self.large((*it).into()),
             (WitTypeKind::Int(_), Val::S64(it)) => self.large((*it).into()),
-            // The shortest digits that are this number among its own kind.
+            // `{:?}` writes the shortest digits that identify the number among those of its own type.
             (WitTypeKind::F32, Val::Float32(it)) => self.float(it.is_finite(), (*it).into(), it),
             (WitTypeKind::F64, Val::Float64(it)) => self.float(it.is_finite(), *it, it),
             (WitTypeKind::Char, Val::Char(it)) => self.text(it.encode_utf8(&mut [0; 4])),
@@ -115,7 +115,7 @@ impl ValJsonWriter<'_> {
                 self.put("]")
             }
             (WitTypeKind::Option(_), Val::Option(None)) => self.put("null"),
-            // What is null inside must not be taken for nothing at all.
+            // A `null` inside must not be taken for a missing value.
             (WitTypeKind::Option(inner), Val::Option(Some(value))) if inner.is_option() => {
                 self.only("some", Some((inner, value)))
             }
@@ -148,7 +148,7 @@ impl ValJsonWriter<'_> {
         }
     }
 
-    /// An object of one field.
+    /// Writes an object with one field.
     fn only(&mut self, name: &str, value: Option<(&WitType, &Val)>) -> Result<(), Fault> {
         self.put("{")?;
         self.text(name)?;
@@ -186,7 +186,7 @@ impl ValJsonWriter<'_> {
     }
 }
 
-/// The engine checks the types of what it hands over, so this is never read.
+/// Returns the error for a value of the wrong type. The engine checks the types of results, so it should never appear.
 fn mismatch() -> Fault {
     Fault::other("the component gave back a value that is not of its type")
 }

@@ -1,4 +1,4 @@
-//! Arguments out of JSON: what is wrong with them is told with its place.
+//! Conversion of JSON arguments to the component's values; errors name the place in the arguments.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -20,26 +20,26 @@ use crate::{
     limits,
 };
 
-/// Base64 with padding or without: a schema says `contentEncoding: base64`, which allows both.
+/// Base64 with or without padding: the schema's `contentEncoding: base64` allows both.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// Arguments of a call.
+/// The arguments of a call.
 #[derive(Debug)]
 pub struct FunctionArguments {
-    /// In the order of the parameters.
+    /// The values in the order of the parameters.
     pub values: Vec<Val>,
-    /// Numbers of the handles that go to the component for good.
+    /// The numbers of the handles that are passed to the component for good.
     pub given_away: Vec<u32>,
 }
 
-/// Reads the arguments of a function: an object that has each parameter by its name.
+/// Converts the arguments of a function: an object with the parameters by name.
 ///
 /// # Errors
 ///
-/// A [`Fault`] that says where something is wrong, and what would be right.
+/// A [`Fault`] that names the place of the mistake, and what was expected.
 pub fn arguments(
     params: &[WitField],
     json: &str,
@@ -59,8 +59,8 @@ fn not_json(error: serde_json::Error) -> Fault {
     Fault::invalid(format!("the arguments are not JSON: {error}"))
 }
 
-/// The value that is written there, its numbers as they are written: the parser rounds the last digit of some. `depth` is how
-/// many more lists and objects may be within each other: values of our types have two for each type.
+/// Parses a value with its numbers exactly as written: the parser rounds the last digit of some. `depth` is the number
+/// of further nested lists and objects that are allowed, at most two per type.
 fn exact(raw: &RawValue, depth: usize) -> Result<Value, Fault> {
     let text = raw.get();
     let deeper = || {
@@ -86,7 +86,7 @@ fn exact(raw: &RawValue, depth: usize) -> Result<Value, Fault> {
                 || Fault::invalid(format!("the number {} is too large", cut(text, limits::NAME_SHOWN_CHARS)));
             let whole = text.parse::<u64>().map(Number::from).or_else(|_| text.parse::<i64>().map(Number::from));
             let number = match whole {
-                // There is a zero that is less than nothing.
+                // `-0` stays a floating point number: as an integer it would lose its sign.
                 Ok(whole) if text != "-0" => Some(whole),
                 _ => text.parse().ok().and_then(Number::from_f64),
             };
@@ -97,12 +97,12 @@ fn exact(raw: &RawValue, depth: usize) -> Result<Value, Fault> {
 }
 
 struct FunctionArgumentReader<'a> {
-    /// Where it is: `items[3].price`.
+    /// The place of the current value: `items[3].price`.
     path: String,
-    /// Bytes of memory that values may still take.
+    /// The bytes of memory that values may still take.
     left: usize,
     handles: Option<&'a ResourceHandles>,
-    /// Numbers of the handles that are used, and whether each is given away.
+    /// The numbers of the handles that are used; `true` for one that is given away.
     used: Vec<(u32, bool)>,
 }
 
@@ -253,7 +253,7 @@ impl FunctionArgumentReader<'_> {
         }
     }
 
-    /// A value in an object, under this name.
+    /// Converts a value that an object has under this name.
     fn below(&mut self, name: &str, shape: &WitType, value: &Value) -> Result<Val, Fault> {
         let before = self.path.len();
         self.step(name);
@@ -316,7 +316,7 @@ impl FunctionArgumentReader<'_> {
             self.expected(&format!("a whole number from {least} to {most} ({kind}){or_digits}"), value)
         };
         let number = number.filter(|number| (least..=most).contains(number)).ok_or_else(expected)?;
-        // It is in the range, so nothing is cut off.
+        // In range, so the casts lose nothing.
         Ok(match int {
             WitInt::U8 => Val::U8(number as u8),
             WitInt::S8 => Val::S8(number as i8),
@@ -343,7 +343,7 @@ impl FunctionArgumentReader<'_> {
         .ok_or_else(|| self.expected("a number", value))
     }
 
-    /// Counts what a value takes in memory.
+    /// Counts the memory that a value takes.
     fn paid(&mut self, bytes: usize) -> Result<(), Fault> {
         let left = self.left.checked_sub(bytes.saturating_add(size_of::<Val>()));
         self.left = left.ok_or_else(|| Fault::TooLarge {
@@ -364,7 +364,7 @@ impl FunctionArgumentReader<'_> {
 
     fn expected(&self, what: &str, got: &Value) -> Fault {
         let got = match got {
-            // Large ones are not written out to be cut.
+            // Large values are summarised instead of being written out and cut.
             Value::Array(list) => format!("a list of {}", list.len()),
             Value::Object(object) if object.len() > 1 => format!("an object of {} fields", object.len()),
             other => cut(&other.to_string(), limits::NAME_SHOWN_CHARS),
@@ -382,7 +382,7 @@ impl FunctionArgumentReader<'_> {
     }
 }
 
-/// `; did you mean …?`, or what there is.
+/// Returns a suggestion for a message: `; did you mean …?`, or the known names.
 fn instead(name: &str, known: &[&str]) -> String {
     let score = |known: &str| strsim::normalized_damerau_levenshtein(&name.to_lowercase(), &known.to_lowercase());
     let near = known.iter().map(|known| (score(known), known)).filter(|(score, _)| *score >= 0.5);
@@ -404,7 +404,7 @@ fn is_decimal(digits: &str) -> bool {
     (1..=20).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// A number that JSON wrote with a fraction or an exponent, if it is whole.
+/// Returns the integer for a number that JSON writes with a fraction or an exponent, if it is whole.
 fn whole(number: f64) -> Option<i128> {
     (number.fract() == 0.0 && number.abs() < 2f64.powi(65)).then_some(number as i128)
 }

@@ -1,4 +1,4 @@
-//! The functions of a component as tools: what a model is shown of each.
+//! The tools that a component's functions become, with their descriptions for a model.
 
 use std::sync::Arc;
 
@@ -13,32 +13,32 @@ use crate::{
     tool::{described, looks_like},
 };
 
-/// What a plugin of kind `functions` offers.
+/// The tools of a plugin of kind `functions`.
 #[derive(Debug, Clone, Default)]
 pub struct FunctionToolset {
-    /// Its tools.
+    /// The tools.
     pub tools: Vec<Arc<FunctionTool>>,
-    /// Functions that are none: as the component names them, and why.
+    /// The functions that are no tools: the name in the component, and the reason.
     pub left_out: Vec<(String, String)>,
-    /// Whether an instance lasts as long as the run.
+    /// `true` if an instance lasts as long as the run.
     pub is_kept: bool,
 }
 
 /// One function as a tool.
 #[derive(Debug)]
 pub struct FunctionTool {
-    /// What is called.
+    /// The function that is called.
     pub function: ExportedFunction,
-    /// What a model is shown.
+    /// The description for a model.
     pub spec: Arc<ToolSpec>,
 }
 
 impl FunctionToolset {
-    /// What these functions offer under what the manifest says.
+    /// Makes tools of these functions, as configured by the manifest.
     ///
     /// # Errors
     ///
-    /// What the manifest says that cannot be: a function that is not there, two tools of one name, too many of them.
+    /// A mistake in the manifest: an unknown function or parameter, two tools with one name, or too many tools.
     pub fn new(exported: &ExportedFunctions, said: &FunctionsManifest) -> Result<Self, String> {
         let names: Vec<_> = exported.functions.iter().map(|function| function.tool.as_str()).collect();
         let mentioned = said.only.iter().flatten().map(|name| ("only", name));
@@ -96,12 +96,12 @@ impl FunctionToolset {
         Ok(Self { tools, left_out, is_kept })
     }
 
-    /// The tools as a model is told of them.
+    /// Returns the descriptions of the tools.
     pub fn specs(&self) -> Arc<[Arc<ToolSpec>]> {
         self.tools.iter().map(|tool| Arc::clone(&tool.spec)).collect()
     }
 
-    /// Why there is no tool at all, if there is none: the first reason.
+    /// Returns the reason why there is no tool, if there is none: that of the first function.
     pub fn why_nothing(&self) -> Option<String> {
         self.tools.is_empty().then(|| match self.left_out.first() {
             Some((function, why)) => format!("`{function}`: {why}"),
@@ -123,7 +123,7 @@ fn spec(function: &ExportedFunction, said: &FunctionOverrides) -> Result<ToolSpe
     };
     let parts: Vec<_> = [about.unwrap_or_default(), place.as_str()].into_iter().filter(|it| !it.is_empty()).collect();
     let hints = match function.act {
-        // It reaches nothing but what this component has made.
+        // Dropping a handle reaches nothing but the component's own resources.
         FunctionAction::Drop(_) => ToolHints { closed_world: true, ..said.tool_hints() },
         FunctionAction::Call => said.tool_hints(),
     };

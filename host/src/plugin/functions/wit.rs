@@ -1,4 +1,4 @@
-//! A function as WIT writes it: what a model is always shown, so that it also knows what comes back.
+//! The WIT signature of a function. It is always shown to a model, since it also describes the result.
 
 use std::{collections::HashSet, fmt::Write as _};
 
@@ -9,8 +9,8 @@ use super::{
 };
 use crate::{limits, plugin::convert};
 
-/// The signature of a function, and below it the types that it names with their doc comments, cut at
-/// [`limits::SIGNATURE_BYTES`]. Where comments would have types cut, they are left out.
+/// Returns the signature of a function, followed by the types that it names with their doc comments, cut at
+/// [`limits::SIGNATURE_BYTES`]. The comments are left out if types would be cut because of them.
 pub fn signature(function: &ExportedFunction) -> String {
     let FunctionAction::Call = function.act else { return String::new() };
     let params: Vec<_> = function.params.iter().map(|it| format!("{}: {}", it.name, called(&it.shape))).collect();
@@ -24,7 +24,7 @@ pub fn signature(function: &ExportedFunction) -> String {
     convert::bounded(all, limits::SIGNATURE_BYTES)
 }
 
-/// A signature with the types that it names below it, up to the first that ends beyond the bound.
+/// Appends the types that a signature names, up to the first that ends beyond the bound.
 fn with_types(mut text: String, function: &ExportedFunction, is_documented: bool) -> String {
     let mut seen = HashSet::new();
     for shape in function.params.iter().map(|param| &param.shape).chain(&function.result) {
@@ -40,7 +40,7 @@ fn with_types(mut text: String, function: &ExportedFunction, is_documented: bool
     text
 }
 
-/// What a type is called: its name, or what it is made of.
+/// Returns the name of a type, or its structure if it has no name.
 pub fn called(shape: &WitType) -> String {
     shape.name.as_ref().map_or_else(|| form(&shape.form), ToString::to_string)
 }
@@ -65,7 +65,7 @@ fn form(form: &WitTypeKind) -> String {
         WitTypeKind::Result { ok, error } => format!("result<{}, {}>", optional(ok), optional(error)),
         WitTypeKind::Own(resource) => resource.to_string(),
         WitTypeKind::Borrow(resource) => format!("borrow<{resource}>"),
-        // These always have a name.
+        // Valid components name these types.
         WitTypeKind::Record(_) => "record".into(),
         WitTypeKind::Variant(_) => "variant".into(),
         WitTypeKind::Enum(_) => "enum".into(),
@@ -73,7 +73,7 @@ fn form(form: &WitTypeKind) -> String {
     }
 }
 
-/// The definition of a type: in one line, or with one for each part where comments stand on parts.
+/// Returns the definition of a type: on one line, or with a line per part if parts have comments.
 fn defined(name: &str, of: &WitTypeKind, docs: Option<&TypeDocs>) -> String {
     let (keyword, parts): (_, Vec<(&str, String)>) = match of {
         WitTypeKind::Record(fields) => {
@@ -99,7 +99,7 @@ fn defined(name: &str, of: &WitTypeKind, docs: Option<&TypeDocs>) -> String {
     format!("{about}{keyword} {name} {{\n{}}}", parts.iter().map(part).collect::<String>())
 }
 
-/// The lines of a doc comment, each with an end.
+/// Returns the lines of a doc comment, each with a line end.
 fn comment(text: Option<&String>, indent: &str) -> String {
     let lines = text.into_iter().flat_map(|text| text.lines());
     lines.map(|line| format!("{indent}/// {line}").trim_end().to_owned() + "\n").collect()

@@ -1,4 +1,4 @@
-//! The types of a component's functions, read off its binary, as far as their values can be JSON.
+//! The types of a component's functions, read from its binary, as far as their values can be JSON.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -14,18 +14,18 @@ use wasmparser::{
 use super::docs::TypeDocs;
 use crate::limits;
 
-/// A type, and what the component calls it.
+/// A type, and its name in the component.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WitType {
     /// Its name, if it has one.
     pub name: Option<Arc<str>>,
-    /// What its WIT says of it, if that is known.
+    /// The doc comments of its WIT, if known.
     pub docs: Option<Arc<TypeDocs>>,
-    /// What it is made of.
+    /// The structure of the type.
     pub form: WitTypeKind,
 }
 
-/// What a type is made of. Its depth is at most [`limits::VALUE_DEPTH`].
+/// The structure of a type. Its depth is at most [`limits::VALUE_DEPTH`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs, reason = "they are the types of WIT")]
 pub enum WitTypeKind {
@@ -47,7 +47,7 @@ pub enum WitTypeKind {
     Borrow(Arc<str>),
 }
 
-/// The integers.
+/// An integer type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "they are the types of WIT")]
 pub enum WitInt {
@@ -64,23 +64,23 @@ pub enum WitInt {
 /// A field of a record, or a parameter of a function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WitField {
-    /// Its name.
+    /// The name of the field or parameter.
     pub name: String,
-    /// Its type.
+    /// The type of the field or parameter.
     pub shape: WitType,
 }
 
 /// A case of a variant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WitCase {
-    /// Its name.
+    /// The name of the case.
     pub name: String,
-    /// What comes with it.
+    /// The type of its payload, if it has one.
     pub payload: Option<WitType>,
 }
 
 impl WitInt {
-    /// Its name, and the least and the largest that it holds.
+    /// Returns the name of the type, and the least and the largest number that it holds.
     pub fn facts(self) -> (&'static str, i128, i128) {
         match self {
             Self::U8 => ("u8", 0, u8::MAX.into()),
@@ -94,29 +94,29 @@ impl WitInt {
         }
     }
 
-    /// Whether it holds numbers that many readers of JSON would round.
+    /// Returns `true` if the type holds numbers that many readers of JSON would round.
     pub fn is_large(self) -> bool {
         matches!(self, Self::U64 | Self::S64)
     }
 }
 
 impl WitType {
-    /// A type without a name.
+    /// Creates a type without a name.
     pub fn of(form: WitTypeKind) -> Self {
         Self { name: None, docs: None, form }
     }
 
-    /// Whether its values are bytes.
+    /// Returns `true` if the type is `list<u8>`.
     pub fn is_bytes(&self) -> bool {
         matches!(&self.form, WitTypeKind::List(element) if element.form == WitTypeKind::Int(WitInt::U8))
     }
 
-    /// Whether a value may be left out: there is one that means that there is none.
+    /// Returns `true` if a value may be left out, because the type is an option.
     pub fn is_option(&self) -> bool {
         matches!(self.form, WitTypeKind::Option(_))
     }
 
-    /// The types in it, itself first.
+    /// Visits all types in it, itself first.
     pub fn each<'a>(&'a self, see: &mut impl FnMut(&'a WitType)) {
         see(self);
         match &self.form {
@@ -132,16 +132,16 @@ impl WitType {
     }
 }
 
-/// What a component calls its types.
+/// The names that a component gives its types.
 #[derive(Default)]
 pub struct WitTypeNames {
     types: HashMap<ComponentDefinedTypeId, TypeName>,
-    /// Resources that the component makes itself: of others nobody can hand it a handle.
+    /// The resources that the component defines. A handle of any other resource cannot be passed to it.
     resources: HashMap<ResourceId, Arc<str>>,
     imported: HashMap<ResourceId, Arc<str>>,
 }
 
-/// The name of a type, and what its WIT says of it.
+/// The name of a type, and its doc comments.
 #[derive(Clone)]
 struct TypeName {
     name: Arc<str>,
@@ -149,7 +149,7 @@ struct TypeName {
 }
 
 impl WitTypeNames {
-    /// Takes down a type that is imported or exported under this name, with what is said of it.
+    /// Records a type that is imported or exported under this name, with its comments.
     pub fn add(&mut self, name: &str, is_imported: bool, created: ComponentAnyTypeId, docs: Option<&Arc<TypeDocs>>) {
         match created {
             ComponentAnyTypeId::Defined(id) => {
@@ -168,7 +168,7 @@ impl WitTypeNames {
         }
     }
 
-    /// A name that no other resource has: two interfaces may each have a `file`.
+    /// Returns a name that no other resource has: two interfaces may each have a `file`.
     fn unique(&self, name: &str) -> Arc<str> {
         let is_taken = |name: &str| self.resources.values().any(|there| **there == *name);
         let further = (2..).map(|n| format!("{name}-{n}"));
@@ -176,25 +176,25 @@ impl WitTypeNames {
         free.unwrap_or_default().into()
     }
 
-    /// What a resource that the component makes is called.
+    /// Returns the name of a resource that the component defines.
     fn resource(&self, id: ResourceId) -> Option<&Arc<str>> {
         self.resources.get(&id)
     }
 }
 
-/// Why a function is left out that is asynchronous.
+/// The reason for leaving out an asynchronous function.
 pub const IS_ASYNC: &str = "it is asynchronous, which this host does not call";
 const HAS_FUTURE: &str = "it has a `future`: no value of that is JSON";
 const HAS_STREAM: &str = "it has a `stream`: no value of that is JSON";
 const HAS_ERROR_CONTEXT: &str = "it has an `error-context`: no value of that is JSON";
-/// The reasons that make the engine refuse the whole component.
+/// The reasons for which the engine refuses the whole component.
 pub const CONCURRENT: [&str; 4] = [IS_ASYNC, HAS_FUTURE, HAS_STREAM, HAS_ERROR_CONTEXT];
 
-/// Reads types of one function.
+/// Reads the types of one function.
 pub struct WitTypeReader<'a> {
     types: TypesRef<'a>,
     names: &'a WitTypeNames,
-    /// Types that may still be read.
+    /// The number of types that may still be read.
     left: usize,
 }
 
@@ -203,11 +203,11 @@ impl<'a> WitTypeReader<'a> {
         Self { types, names, left: limits::VALUE_TYPES }
     }
 
-    /// The type of a value.
+    /// Reads the type of a value.
     ///
     /// # Errors
     ///
-    /// Why its values cannot be JSON.
+    /// The reason why the values of the type cannot be JSON.
     pub fn shape(&mut self, of: &ComponentValType) -> Result<WitType, String> {
         self.read(of, 0)
     }
@@ -228,7 +228,7 @@ impl<'a> WitTypeReader<'a> {
         }
     }
 
-    /// The name of a type, or of what it stands for in another interface, and what the first of them that is documented says.
+    /// Returns the name of a type, or of the type that it is an alias of, and the first doc comments along the aliases.
     fn named(&self, id: ComponentDefinedTypeId) -> (Option<Arc<str>>, Option<Arc<TypeDocs>>) {
         let chain = std::iter::successors(Some(id), |id| self.types.peel_alias(*id));
         let names: Vec<_> = chain.filter_map(|id| self.names.types.get(&id)).collect();

@@ -11,16 +11,16 @@ use crate::{
     },
 };
 
-/// The media of the conversation that a call is about, by the ids under which it was handed them.
+/// The media of the conversation of a call, by the ids under which the guest received them.
 #[derive(Default)]
 pub struct GuestAttachments {
     chat: ChatSnapshot,
-    /// Made when the first one is read: most calls read none.
+    /// Built when the first one is read: most calls read none.
     by_id: Option<HashMap<String, Arc<[u8]>>>,
 }
 
 impl GuestAttachments {
-    /// Those of this conversation.
+    /// Creates the attachments of this conversation.
     pub fn of(chat: &ChatSnapshot) -> Self {
         Self { chat: chat.clone(), by_id: None }
     }

@@ -13,13 +13,13 @@ impl clock::Host for PluginState {
 }
 
 impl PluginState {
-    /// Milliseconds since 1970.
+    /// Returns the milliseconds since 1970.
     pub(super) fn wall_clock(&mut self) -> u64 {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         self.reading(since.as_millis())
     }
 
-    /// Nanoseconds since the call began.
+    /// Returns the nanoseconds since the instance's state was created.
     pub(super) fn monotonic_clock(&mut self) -> u64 {
         self.reading(self.started.elapsed().as_nanos())
     }

@@ -1,6 +1,6 @@
-//! WASI's file system on the granted folders alone. What wasmtime-wasi does well it does; here is what an untrusted guest
-//! could do with it beyond that: hold the host's threads on files that never open, and have it list folders without end. And
-//! what can be done at once is done at once.
+//! WASI's file system, restricted to the granted folders. It builds on wasmtime-wasi and adds what an untrusted guest
+//! makes necessary: bounds on threads that hang in opens and on the size of listings. Operations that can complete
+//! without waiting run on the caller's thread.
 
 mod nonblocking;
 
@@ -33,7 +33,7 @@ pub use nonblocking::NonblockingFiles;
 
 use crate::{limits, plugin::runtime::CallMeter};
 
-/// Places for the opens of one plugin that have not come to an end.
+/// Bounds the opens of one plugin that have not completed.
 #[derive(Clone)]
 pub struct FileOpenLimiter(Arc<Semaphore>);
 
@@ -44,15 +44,15 @@ impl Default for FileOpenLimiter {
 }
 
 impl FileOpenLimiter {
-    /// Waits for a place; none if all are taken by what does not open.
+    /// Waits for a permit; `None` if all are held by opens that do not complete in time.
     async fn place(&self) -> Option<FileOpenPermit> {
         let place = timeout(limits::OPENING_WAIT, Arc::clone(&self.0).acquire_owned()).await;
         place.ok()?.ok().map(|permit| FileOpenPermit(Some(permit)))
     }
 }
 
-/// A place among the opens. Where the call is dropped in the middle it stays taken for a while: the open still holds a thread,
-/// for all that is known.
+/// A permit for one open. If the call is dropped in the middle, the permit is released only after a while, since the
+/// open may still hold a thread.
 struct FileOpenPermit(Option<OwnedSemaphorePermit>);
 
 impl FileOpenPermit {
@@ -72,24 +72,24 @@ impl Drop for FileOpenPermit {
     }
 }
 
-/// What one instance has of its files beside their handles.
+/// The state of one instance for its files, apart from the handles.
 #[derive(Default)]
 pub struct InstanceFileState {
-    /// Entries of all listings of folders that it holds.
+    /// The number of entries in all listings that it holds.
     entries: usize,
-    /// What is read comes here first, so that what the guest is handed has its length.
+    /// A buffer for reads, so that the vector for the guest is allocated with its final length.
     room: Vec<u8>,
 }
 
-/// A folder as it was listed.
+/// A directory listing that a guest holds.
 struct DirectoryListing {
-    /// How many entries it had.
+    /// The number of entries at the time of the listing.
     entries: usize,
-    /// What the guest has not been handed yet.
+    /// The entries that the guest has not read yet.
     left: vec::IntoIter<DirectoryEntryResult>,
 }
 
-/// One name; none that could be told is an error of its own.
+/// One entry; a name that cannot be represented is an error of its own.
 type DirectoryEntryResult = Result<DirectoryEntry, ErrorCode>;
 
 /// The file system as one guest reaches it.
@@ -101,7 +101,7 @@ pub struct GuestFilesystem<'a> {
     pub meter: &'a CallMeter,
 }
 
-/// For the linker.
+/// The marker type for the linker.
 pub struct HasGuestFilesystem;
 
 impl HasData for HasGuestFilesystem {
@@ -118,7 +118,7 @@ impl Host for GuestFilesystem<'_> {
     }
 }
 
-/// The listing behind a handle of the guest's.
+/// Returns the listing behind a guest's handle.
 fn listing(stream: &Resource<DirectoryEntryStream>) -> Resource<DirectoryListing> {
     Resource::new_own(stream.rep())
 }
@@ -140,7 +140,7 @@ impl HostDirectoryEntryStream for GuestFilesystem<'_> {
     }
 }
 
-/// Functions that are wasmtime-wasi's as they are.
+/// Defines functions that forward to wasmtime-wasi unchanged.
 macro_rules! as_they_are {
     ($(async fn $name:ident($($argument:ident: $of:ty),*) -> $result:ty;)*) => {$(
         async fn $name(&mut self, $($argument: $of),*) -> $result {
@@ -152,9 +152,9 @@ macro_rules! as_they_are {
 type Fd = Resource<Descriptor>;
 
 impl HostDescriptor for GuestFilesystem<'_> {
-    /// Opens a file or a folder, and nothing else: a pipe that nobody writes to, or a device that has nothing to say, would
-    /// hold one of the host's threads until somebody does. Between the look and the opening somebody may put one there, so
-    /// the opens that a plugin has under way are bounded too.
+    /// Opens a file or a folder, and nothing else: opening a pipe without a writer, or a silent device, would hold one
+    /// of the host's threads. One may still be put there between the check and the open, so the plugin's pending opens
+    /// are bounded too.
     async fn open_at(
         &mut self,
         fd: Fd,
@@ -172,7 +172,7 @@ impl HostDescriptor for GuestFilesystem<'_> {
         let again = || Resource::new_borrow(fd.rep());
         match self.view.stat_at(again(), path_flags, path.clone()).await {
             Ok(DescriptorStat { type_, .. }) if !is_opened(type_) => return Err(ErrorCode::NotPermitted.into()),
-            // What is not there may be made; whatever else is wrong is told by opening it.
+            // A missing file may be created; any other error is reported by the open.
             _ => {}
         }
         let place = self.opening.place().await.ok_or(ErrorCode::Busy)?;
@@ -211,8 +211,9 @@ impl HostDescriptor for GuestFilesystem<'_> {
         HostDescriptor::read(&mut self.view, fd, length, offset).await
     }
 
-    /// Lists a folder that has not too many entries: all of them are read at once, into the host's memory, and stay there
-    /// until the guest drops the listing. So it holds a few at most, and each entry counts as a call of an imported function.
+    /// Lists a folder with at most [`limits::FOLDER_ENTRIES`] entries. All of them are read at once into the host's
+    /// memory, and stay there until the guest drops the listing. So a guest may hold only [`limits::LISTED_ENTRIES`]
+    /// entries, and each entry counts as a call of an imported function.
     async fn read_directory(&mut self, fd: Fd) -> FsResult<Resource<DirectoryEntryStream>> {
         let DirectoryScan { entries, names } = self.list(fd).await?;
         self.meter.count_host_calls(entries as u64);
@@ -225,7 +226,8 @@ impl HostDescriptor for GuestFilesystem<'_> {
         Ok(Resource::new_own(listing.rep()))
     }
 
-    /// Makes a link that stays below its own folder. No guest could follow another one out, but everybody else would.
+    /// Creates a link that stays below its own folder. A guest could not follow another one out, but other programs
+    /// would.
     async fn symlink_at(&mut self, fd: Fd, target: String, path: String) -> FsResult<()> {
         let is_below = |part| matches!(part, Component::Normal(_) | Component::CurDir);
         if !Path::new(&target).components().all(is_below) {
@@ -275,16 +277,17 @@ impl HostDescriptor for GuestFilesystem<'_> {
     }
 }
 
-/// A link is met only where it is not to be followed, and then nothing is opened.
+/// Returns `true` for kinds that may be opened. A link is seen only if it is not to be followed, and then the open
+/// fails.
 fn is_opened(kind: DescriptorType) -> bool {
     matches!(kind, DescriptorType::RegularFile | DescriptorType::Directory | DescriptorType::SymbolicLink)
 }
 
-/// What was found in a folder.
+/// The result of scanning a directory.
 struct DirectoryScan {
-    /// How many entries it has, `.` and `..` among them, counted up to one beyond [`limits::FOLDER_ENTRIES`].
+    /// The number of entries, `.` and `..` included, counted up to one more than [`limits::FOLDER_ENTRIES`].
     entries: usize,
-    /// None where there are too many.
+    /// `None` if there are too many.
     names: Option<Vec<DirectoryEntryResult>>,
 }
 
@@ -298,11 +301,11 @@ impl GuestFilesystem<'_> {
     }
 }
 
-/// Lists a folder. It knows itself what its entries are, as a rule.
+/// Lists a folder. The kind of each entry usually comes with the listing.
 #[cfg(unix)]
 fn list(folder: &std::fs::File) -> std::io::Result<DirectoryScan> {
     use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, openat, statat};
-    // What a guest was given is open as a place alone (`O_PATH`); nothing can be read from that.
+    // The guest's folder is open as a path alone (`O_PATH`), from which nothing can be read.
     let folder = openat(folder, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
     let (mut entries, mut names) = (0, Vec::new());
     for entry in Dir::read_from(&folder)? {
@@ -318,7 +321,7 @@ fn list(folder: &std::fs::File) -> std::io::Result<DirectoryScan> {
         let found = match entry.file_type() {
             FileType::Unknown => match statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) {
                 Ok(found) => FileType::from_raw_mode(found.st_mode),
-                // One that went while the folder was listed is not there; the others are.
+                // An entry that was removed during the listing is left out.
                 Err(rustix::io::Errno::NOENT) => continue,
                 Err(error) => return Err(error.into()),
             },
@@ -330,7 +333,7 @@ fn list(folder: &std::fs::File) -> std::io::Result<DirectoryScan> {
     Ok(DirectoryScan { entries, names: Some(names) })
 }
 
-/// What something is in WASI's words, as wasmtime-wasi has them.
+/// Converts a file type to WASI's, as wasmtime-wasi does.
 #[cfg(unix)]
 fn kind(found: rustix::fs::FileType) -> DescriptorType {
     use rustix::fs::FileType;
@@ -346,7 +349,7 @@ fn kind(found: rustix::fs::FileType) -> DescriptorType {
 
 #[cfg(not(unix))]
 impl GuestFilesystem<'_> {
-    /// The same where a folder that is open cannot be looked through: wasmtime-wasi knows its path.
+    /// Lists a folder through wasmtime-wasi, on systems where an open folder cannot be read by handle.
     async fn list(&mut self, fd: Fd) -> FsResult<DirectoryScan> {
         let stream = HostDescriptor::read_directory(&mut self.view, fd).await?;
         let mut names = Vec::new();
@@ -355,7 +358,7 @@ impl GuestFilesystem<'_> {
             match entry.map_err(FsError::downcast) {
                 Ok(Some(entry)) => names.push(Ok(entry)),
                 Ok(None) => break,
-                // One that went while the folder was listed.
+                // An entry that was removed during the listing.
                 Err(Ok(ErrorCode::NoEntry)) => {}
                 Err(code) => names.push(Err(code.map_err(FsError::trap)?)),
             }

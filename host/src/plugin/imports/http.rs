@@ -1,4 +1,4 @@
-//! HTTP through the host's own interface.
+//! The host's own interface for HTTP requests.
 
 use std::{
     sync::{
@@ -26,20 +26,20 @@ use crate::{
     },
 };
 
-/// Sends requests in the name of a plugin, and tells of each.
+/// Sends requests on behalf of a plugin, and produces an event for each.
 #[derive(Clone)]
 pub struct PluginHttpClient {
     pub egress: Egress,
     pub cx: RunCx,
     pub plugin: Arc<str>,
-    /// The longest silence in the middle of a response; none: the call's own time ends it.
+    /// The longest silence in the middle of a response; `None` leaves it to the time limit of the call.
     pub idle: Option<Duration>,
-    /// Whether the last request met a port of this machine on which nobody listens. Shared by clones.
+    /// `true` if the last request was refused by a port of this machine on which nobody listens. Shared by clones.
     pub nobody_listens: Arc<AtomicBool>,
 }
 
 impl PluginHttpClient {
-    /// Sends a request until the head of the response is there, which takes so long at most if that is said.
+    /// Sends a request and waits for the head of the response, for at most `begins_within` if that is set.
     pub async fn send(
         &self,
         request: EgressRequest,
@@ -57,7 +57,7 @@ impl PluginHttpClient {
         untold.told(sent)
     }
 
-    /// What the plugin is told of an exchange, and what whoever watches is.
+    /// Returns the result for the plugin, and the event for listeners.
     fn told(
         &self,
         sent: Result<EgressResponse, EgressFailure>,
@@ -79,7 +79,7 @@ impl PluginHttpClient {
             Some(_) => "failed",
         };
         let reason = fault.map(|fault| match facts.address.filter(|_| outcome == "refused") {
-            // The plugin is not told where a name leads.
+            // The plugin must not learn the address that a name resolves to.
             Some(address) => format!("{fault} ({address})"),
             None => fault.to_string(),
         });
@@ -98,15 +98,15 @@ impl PluginHttpClient {
     }
 }
 
-/// The body of a response as the guest reads it.
+/// The body of a response, as the guest reads it.
 pub struct GuestResponseBody {
     reply: EgressResponseBody,
-    /// What came and was not read yet.
+    /// The bytes that were received and not read yet.
     rest: Bytes,
 }
 
 impl GuestResponseBody {
-    /// The next bytes, at most `max`; none at the end.
+    /// Reads the next bytes, at most `max`; returns none at the end.
     async fn read(&mut self, max: usize) -> Result<Bytes, Fault> {
         while self.rest.is_empty() {
             match self.reply.chunk().await? {
@@ -118,8 +118,8 @@ impl GuestResponseBody {
     }
 }
 
-/// A request of which nothing was told yet. If it is dropped, because the plugin or the run goes away before there is an
-/// answer, that is told: it may have been sent, and what was sent may have been heard.
+/// A request without an event so far. If it is dropped before there is an answer, because the call or the run ends, an
+/// event is emitted nevertheless: the request may have been sent, and may have had an effect.
 struct UnreportedRequest {
     asker: PluginHttpClient,
     began: Instant,
@@ -132,13 +132,13 @@ impl UnreportedRequest {
         Self { asker: asker.clone(), began: Instant::now(), facts, is_told: false }
     }
 
-    /// What came of it, for the plugin and for whoever watches.
+    /// Returns the result for the plugin, and the event for listeners.
     fn told(&mut self, sent: Result<EgressResponse, EgressFailure>) -> (Result<EgressResponse, Fault>, Event) {
         self.is_told = true;
         self.asker.told(sent, self.began.elapsed())
     }
 
-    /// That it was given up.
+    /// Returns the event for a request that was abandoned.
     fn given_up(&mut self) -> Event {
         self.is_told = true;
         let why = Fault::other("the plugin did not wait for its end");
@@ -168,13 +168,17 @@ fn failed<T>(fault: &Fault) -> HostCallResult<T> {
 }
 
 impl PluginState {
-    /// Who sends requests for this call; nobody for calls of kinds that may not.
+    /// Returns the HTTP client of this call.
+    ///
+    /// # Errors
+    ///
+    /// [`Fault::Denied`] for calls that may send no requests.
     fn asker(&self) -> Result<PluginHttpClient, Fault> {
         let message = || "only tools and providers send requests".to_owned();
         self.asker.clone().ok_or_else(|| Fault::Denied { message: message() })
     }
 
-    /// What the guest asks for.
+    /// Converts a guest's request.
     fn asked(&mut self, request: http::Request, body: EgressRequestBody) -> wasmtime::Result<EgressRequest> {
         let http::Request { method, url, headers, credential, timeout_ms } = request;
         let of_headers: usize = headers.iter().map(|(name, value)| name.len() + value.len()).sum();
@@ -191,7 +195,7 @@ impl PluginState {
         })
     }
 
-    /// Hands a response to the guest, and tells of it.
+    /// Returns a response to the guest, and emits its event.
     async fn answered(
         &mut self,
         (sent, event): (Result<EgressResponse, Fault>, Event),

@@ -19,18 +19,18 @@ use crate::{
 /// The store that a plugin was granted by one user: an agent, or a model.
 pub struct KvBinding {
     scope: KvScope,
-    /// Its place in the config: no two have the same.
+    /// The user's place in the config, which is unique.
     user: String,
     plugin: String,
     stores: KvStores,
 }
 
-/// The stores of one run, by whose they are.
+/// The stores of one run, by user and plugin.
 #[derive(Default)]
 struct RunKvStores(Mutex<HashMap<(String, String), KvStore>>);
 
 impl KvBinding {
-    /// None: it has none.
+    /// Creates the binding; `None` if no store is granted.
     pub fn of(granted: &Grant, settings: &PluginSettings, plugin: &str) -> Option<Self> {
         let scope = *granted.kv.first()?;
         // `agents.NAME.plugins.ID`, `providers.NAME`
@@ -96,7 +96,7 @@ impl kv::Host for PluginState {
 
 impl PluginState {
     fn store(&self) -> Result<KvStore, types::Error> {
-        // Without the grant it is not linked.
+        // Without the grant the interface is not linked.
         let none = || convert::fault_to_wit(&Fault::Denied { message: "no key-value store is granted".into() });
         self.kv.as_ref().map(|binding| binding.store(&self.cx)).ok_or_else(none)
     }
@@ -115,7 +115,7 @@ impl PluginState {
     }
 }
 
-/// As the guest is told it. The operator is told once of a store that cannot be used, and where it is.
+/// Converts a result for the guest. The operator is warned once about a store that cannot be used, with its place.
 async fn told<T>(state: &mut PluginState, store: &KvStore, done: Result<T, KvError>) -> Result<T, types::Error> {
     let Err(error) = done else { return done.map_err(|error| convert::fault_to_wit(&error.fault())) };
     if error.is_of_operator() && store.is_news(&error) {

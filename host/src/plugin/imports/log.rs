@@ -10,7 +10,7 @@ use crate::{
     },
 };
 
-/// What one call has logged so far, through whichever door. Clones count together.
+/// The log quota of one call, whichever interface it logs through. Clones count together.
 #[derive(Clone, Default)]
 pub struct PluginLogQuota(Arc<Mutex<PluginLogCounts>>);
 
@@ -22,8 +22,8 @@ struct PluginLogCounts {
 }
 
 impl PluginLogQuota {
-    /// Counts an entry of so many bytes, and says whether it is told of. Once one was dropped all later ones are: what is
-    /// told is the beginning, without holes.
+    /// Counts an entry of `bytes` bytes, and returns `true` if it is logged. After one dropped entry all later ones are
+    /// dropped too, so that the log is a gapless beginning.
     pub fn admits(&self, bytes: usize, limits: &Limits) -> bool {
         let mut count = self.count();
         let bytes = count.bytes.saturating_add(bytes);
@@ -37,7 +37,7 @@ impl PluginLogQuota {
         admits
     }
 
-    /// Entries that are not told of.
+    /// Returns the number of dropped entries.
     pub fn dropped(&self) -> u32 {
         self.count().dropped
     }

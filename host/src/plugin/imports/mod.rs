@@ -1,4 +1,4 @@
-//! What a plugin may import: one file an interface, and the table of what each one takes.
+//! The interfaces that a plugin may import, one file per interface, and the requirements of each.
 
 mod attachments;
 mod chat;
@@ -41,52 +41,52 @@ pub use log::PluginLogQuota;
 pub use wasi::{GuestExit, WasiBaseState};
 pub use wasi_http::WasiHttpState;
 
-/// The kinds that belong to a conversation which they can read.
+/// The kinds that belong to a conversation and can read it.
 pub const CHAT_KINDS: &[PluginKind] = &[PluginKind::Effect, PluginKind::Tool, PluginKind::Coordinator];
 
-/// Whether one of these kinds can read a conversation.
+/// Returns `true` if one of these kinds can read a conversation.
 pub fn reads_chat(kinds: &[PluginKind]) -> bool {
     CHAT_KINDS.iter().any(|kind| kinds.contains(kind))
 }
 
-/// Whether one of these kinds can read its conversation without a grant, as far as its powers go.
+/// Returns `true` if one of these kinds can read its conversation without a grant, as far as its powers go.
 pub fn has_chat(kinds: &[PluginKind]) -> bool {
     [PluginKind::Effect, PluginKind::Coordinator].iter().any(|kind| kinds.contains(kind))
 }
 
-/// What it takes to import an interface.
+/// The requirement for importing an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImportRequirement {
-    /// Nothing: it is always there.
+    /// None: always available.
     Nothing,
-    /// To be of that kind.
+    /// The plugin is of this kind.
     Kind(PluginKind),
-    /// To be an effect or a coordinator, or a tool that is granted `chat`.
+    /// The plugin is an effect or a coordinator, or is granted `chat`.
     Chat,
-    /// To be granted `clock`.
+    /// The plugin is granted `clock`.
     Clock,
-    /// To be granted `random`.
+    /// The plugin is granted `random`.
     Random,
-    /// To be granted `files`.
+    /// The plugin is granted `files`.
     Files,
-    /// To be granted `kv`.
+    /// The plugin is granted `kv`.
     Kv,
-    /// To be granted `http`.
+    /// The plugin is granted `http`.
     Http,
-    /// To be granted `programs`.
+    /// The plugin is granted `programs`.
     Programs,
-    /// To be granted `files` or `http`, which are read through it.
+    /// The plugin is granted `files` or `http`, whose data is read through streams.
     Streams,
-    /// Nothing, if its types alone are taken, as `wasi:filesystem` and `wasi:http` take them; for its functions to have
-    /// WASI's base, and to tell the time there to be granted `clock`.
+    /// None for the types, which `wasi:filesystem` and `wasi:http` use. Calling the functions requires the WASI base,
+    /// and reading the time requires the grant `clock`.
     WasiClock,
-    /// To have WASI's base, and for chance in it to be granted `random`.
+    /// The plugin has the WASI base; real random numbers require the grant `random`.
     WasiRandom,
-    /// To have WASI's base, which reaches nothing.
+    /// The plugin has the WASI base; the interface reaches nothing.
     WasiBase,
 }
 
-/// What it takes to import this, as the component names it; none if this host does not have it.
+/// Returns the requirement of an import, by its name in the component; `None` if this host does not provide it.
 pub fn need_of_import(import: &str) -> Option<ImportRequirement> {
     if let Some((interface, _)) = of_contract(import) {
         return Some(match interface {
@@ -104,7 +104,7 @@ pub fn need_of_import(import: &str) -> Option<ImportRequirement> {
         });
     }
     let (interface, version) = import.split_once('@')?;
-    // Later ones of the series have more functions at most, and who misses one is told so by the engine.
+    // Later versions of the series add functions at most, and the engine reports one that is missing.
     if !version.starts_with("0.2.") {
         return None;
     }
@@ -136,13 +136,15 @@ pub fn need_of_import(import: &str) -> Option<ImportRequirement> {
 }
 
 impl ImportRequirement {
-    /// Whether it is in WASI's base: then it is there without a grant, and reaches nothing.
+    /// Returns `true` if the interface belongs to the WASI base: it is then linked without a grant, and reaches
+    /// nothing.
     pub fn is_in_base(self) -> bool {
         matches!(self, Self::Files | Self::Streams | Self::WasiClock | Self::WasiRandom | Self::WasiBase)
     }
 
-    /// How little it says of what a plugin is: one that has what only WASI's base has is of a language that imports all of it,
-    /// and types of clocks come with whatever is read through them.
+    /// Returns a sort key for reports of missing requirements, the most telling first. An import that only the WASI
+    /// base has shows a language runtime that imports all of the base; clock types come with everything that is read
+    /// through them.
     pub fn says_little(self) -> u8 {
         match self {
             Self::WasiBase | Self::WasiRandom => 0,
@@ -151,7 +153,7 @@ impl ImportRequirement {
         }
     }
 
-    /// Whether the manifest asks for it.
+    /// Returns `true` if the manifest asks for it.
     pub fn is_asked_for_by(self, manifest: &PluginManifest) -> bool {
         let RequestedCapabilities { files, clock, random, chat, kv, http, programs, .. } = &manifest.wants;
         if manifest.wasi && self.is_in_base() {
@@ -167,13 +169,13 @@ impl ImportRequirement {
             Self::Kv => *kv,
             Self::Http => !http.is_empty(),
             Self::Programs => *programs,
-            // Types of the clocks come with them.
+            // Files and HTTP use types of the clocks.
             Self::Streams | Self::WasiClock => files.is_some() || !http.is_empty(),
             Self::WasiRandom | Self::WasiBase => false,
         }
     }
 
-    /// The line of `[wants]` that asks for it.
+    /// Returns the line of `[wants]` that asks for it.
     pub fn manifest_line(self) -> &'static str {
         match self {
             Self::Nothing | Self::Kind(_) => "(it comes with the kind alone)",
@@ -189,7 +191,8 @@ impl ImportRequirement {
         }
     }
 
-    /// The capability that gives it, by its name in manifest and config; none for what comes with the kind, or with others.
+    /// Returns the capability that grants it, by its name in manifest and config; `None` for an interface that comes
+    /// with the kind or with other interfaces.
     pub fn capability(self) -> Option<&'static str> {
         match self {
             Self::Nothing | Self::Kind(_) | Self::Streams | Self::WasiBase => None,
@@ -203,17 +206,17 @@ impl ImportRequirement {
         }
     }
 
-    /// Whether a plugin has it because of what it is, and not because it was granted.
+    /// Returns `true` if a plugin has the interface because of its kind, without a grant.
     pub fn comes_with_kind(self, granted: &Grant, manifest: &PluginManifest) -> bool {
         self.is_given_by(&Grant { chat: false, ..granted.clone() }, manifest) && self == Self::Chat
     }
 
-    /// Whether a plugin that has got this can import it.
+    /// Returns `true` if a plugin with this grant can import it.
     pub fn is_linked_with(self, granted: &Grant, manifest: &PluginManifest) -> bool {
         manifest.wasi && self.is_in_base() || self == Self::WasiClock || self.is_given_by(granted, manifest)
     }
 
-    /// Whether a plugin that has got this reaches something by it.
+    /// Returns `true` if a plugin with this grant reaches something through it.
     pub fn is_given_by(self, granted: &Grant, manifest: &PluginManifest) -> bool {
         match self {
             Self::Nothing | Self::Kind(_) => true,
@@ -232,9 +235,9 @@ impl ImportRequirement {
     }
 }
 
-/// Links what was granted, and nothing else: what is not here cannot be called, whatever the guest does. With `wasi` its base
-/// is there too, which reaches nothing but what was granted. Every function reaches the state through
-/// [`PluginState::called`], which counts.
+/// Links the granted interfaces and no others: a guest cannot call what is not linked. With `wasi` the WASI base is
+/// linked too, which reaches nothing but what is granted. Every function gets the state through
+/// [`PluginState::called`], which counts the call.
 pub fn link(linker: &mut Linker<PluginState>, grant: &Grant, kinds: &[PluginKind], wasi: bool) -> wasmtime::Result<()> {
     type Own = HasSelf<PluginState>;
     imports::types::add_to_linker::<_, Own>(linker, PluginState::called)?;
@@ -281,8 +284,9 @@ pub fn link(linker: &mut Linker<PluginState>, grant: &Grant, kinds: &[PluginKind
     Ok(())
 }
 
-/// Links traps in place of all functions that a component imports beside WASI's base and what is always there, which are
-/// linked. The engine's own way would also give it resources of WASI's that are none of WASI's.
+/// Links a trap for each imported function that belongs neither to the WASI base nor to the interfaces that are always
+/// linked. The engine's own method would also define resources of WASI's streams again, apart from those that are
+/// linked.
 pub fn link_the_rest_as_traps(linker: &mut Linker<PluginState>, component: &Component) -> wasmtime::Result<()> {
     let engine = component.engine().clone();
     for (name, import) in component.component_type().imports(&engine) {
@@ -298,7 +302,7 @@ pub fn link_the_rest_as_traps(linker: &mut Linker<PluginState>, component: &Comp
                 ComponentItem::ComponentFunc(_) => {
                     traps.func_new(export, |_, _, _, _| bail!("it is not there while a plugin is looked at"))?;
                 }
-                // Those of WASI's streams are the ones that are linked.
+                // The resources of WASI's streams are linked already.
                 ComponentItem::Resource(_) if !OF_STREAMS.contains(&export) => {
                     traps.resource(export, ResourceType::host::<()>(), |_, _| Ok(()))?;
                 }
@@ -309,10 +313,10 @@ pub fn link_the_rest_as_traps(linker: &mut Linker<PluginState>, component: &Comp
     Ok(())
 }
 
-/// The resources that other interfaces take from `wasi:io`.
+/// The resources of `wasi:io` that other interfaces use.
 const OF_STREAMS: [&str; 4] = ["error", "pollable", "input-stream", "output-stream"];
 
-/// WASI's file system, on the granted folders alone, if there are any.
+/// Links WASI's file system, with the granted folders alone.
 fn link_files(linker: &mut Linker<PluginState>) -> wasmtime::Result<()> {
     use wasmtime_wasi::{
         filesystem::{WasiFilesystem, WasiFilesystemView},
@@ -322,8 +326,7 @@ fn link_files(linker: &mut Linker<PluginState>) -> wasmtime::Result<()> {
     filesystem::preopens::add_to_linker::<_, WasiFilesystem>(linker, |state| state.called().filesystem())
 }
 
-/// WASI's streams, through which it reads and writes what it was granted, and what waits for them. By themselves they reach
-/// nothing.
+/// Links WASI's streams and polls, through which a guest uses what it was granted. By themselves they reach nothing.
 fn link_streams(linker: &mut Linker<PluginState>) -> wasmtime::Result<()> {
     struct HasResourceTable;
     impl wasmtime::component::HasData for HasResourceTable {
@@ -334,7 +337,7 @@ fn link_streams(linker: &mut Linker<PluginState>) -> wasmtime::Result<()> {
     io::poll::add_to_linker::<_, HasSelf<PluginState>>(linker, PluginState::called)
 }
 
-/// What wasmtime-wasi does, for no more at once than there can be.
+/// Polls like wasmtime-wasi, but at most as many pollables as there can be handles.
 impl io::poll::Host for PluginState {
     async fn poll(&mut self, list: Vec<Resource<DynPollable>>) -> wasmtime::Result<Vec<u32>> {
         if list.len() > limits::PLUGIN_HANDLES {

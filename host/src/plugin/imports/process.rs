@@ -15,7 +15,7 @@ impl process::Host for PluginState {
         let process::Command { program, args, stdin, timeout_ms } = command;
         self.take(program.len() + args.iter().map(String::len).sum::<usize>() + stdin.len())?;
         let Some(programs) = self.programs.clone() else {
-            // Without the grant it is not linked.
+            // Without the grant the interface is not linked.
             let message = "a tool call has programs run, and this is none".into();
             return Ok(Err(convert::fault_to_wit(&Fault::Denied { message })));
         };

@@ -12,7 +12,7 @@ impl random::Host for PluginState {
 }
 
 impl PluginState {
-    /// So many random bytes.
+    /// Returns `len` random bytes.
     pub(super) fn chance(&mut self, len: u64) -> wasmtime::Result<Vec<u8>> {
         let mut bytes = self.room_for_random(len)?;
         getrandom::fill(&mut bytes)
@@ -21,7 +21,7 @@ impl PluginState {
         Ok(bytes)
     }
 
-    /// So many zero bytes, if so many random ones are given at once and the call may be handed them.
+    /// Returns a buffer of `len` zero bytes, if that is within the bound of one request and of the call.
     pub(super) fn room_for_random(&mut self, len: u64) -> wasmtime::Result<Vec<u8>> {
         if len > limits::RANDOM_BYTES.into() {
             bail!("{len} random bytes were asked for, at most {} are given", limits::RANDOM_BYTES);

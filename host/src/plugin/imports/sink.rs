@@ -25,7 +25,7 @@ impl sink::Host for PluginState {
             sink::Delta::Thinking(text) => ReplyDelta::Thinking(text),
             sink::Delta::ToolCall(name) => ReplyDelta::ToolCall(name),
             sink::Delta::Usage(usage) => ReplyDelta::Usage(convert::usage(usage)),
-            // A piece of a format that nobody here shows.
+            // A piece of an unknown format, which nobody could show.
             sink::Delta::Other(_) => return Ok(()),
         };
         let _waiting = self.meter.waits.begin();

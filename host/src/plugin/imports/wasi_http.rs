@@ -1,5 +1,5 @@
-//! `wasi:http`, for components that were not written for this host: another door to the way out that the import `http`
-//! leads to.
+//! `wasi:http`, for components that were not written for this host. Its requests go through the same egress client as
+//! those of the import `http`.
 
 use std::{
     pin::Pin,
@@ -31,14 +31,14 @@ use crate::{
     plugin::runtime::PluginState,
 };
 
-/// Links `wasi:http` for requests that go out; nothing comes in.
+/// Links `wasi:http` for outgoing requests alone.
 pub fn link(linker: &mut Linker<PluginState>) -> wasmtime::Result<()> {
     wasi::outgoing_handler::add_to_linker::<_, WasiHttp>(linker, |state| state.called().http())?;
     wasi::types::add_to_linker::<_, WasiHttp>(linker, &LinkOptions::default().into(), |state| state.called().http())
 }
 
-/// What stands behind `wasi:http` in one store. It goes before the store's table does, so that a body whose writer has gone
-/// with the store is cut and not taken for whole.
+/// The state of `wasi:http` in one store. It must be dropped before the store's table, so that a body whose writer is
+/// dropped with the store is reported as cut off and not as complete.
 #[derive(Default)]
 pub struct WasiHttpState {
     context: WasiHttpCtx,
@@ -51,11 +51,11 @@ impl Drop for WasiHttpState {
     }
 }
 
-/// Sends what the guest wants sent; nothing in calls that may send nothing.
+/// Sends the guest's requests; refuses them in calls that may send none.
 #[derive(Default)]
 struct PluginHttpHooks {
     asker: Option<PluginHttpClient>,
-    /// Whether the store is.
+    /// `true` once the store has been dropped.
     is_gone: Arc<AtomicBool>,
 }
 
@@ -72,12 +72,13 @@ impl WasiHttpView for PluginState {
 type WasiHttpResult = Result<(Response<WasiBody>, Box<dyn Future<Output = Result<(), Error>> + Send>), Error>;
 
 impl WasiHttpHooks for PluginHttpHooks {
-    /// That is the host's.
+    /// Returns `false`: the host's HTTP client sets the header itself.
     fn set_host_header(&mut self) -> bool {
         false
     }
 
-    /// As much as goes out at once: it is in memory until then, of each body that the guest has begun.
+    /// Returns the size of the chunks that are sent at once; each body that the guest has begun holds up to that much
+    /// memory.
     fn p2_outgoing_body_chunk_size(&mut self) -> usize {
         limits::EGRESS_CHUNK_BYTES
     }
@@ -103,7 +104,8 @@ impl WasiHttpHooks for PluginHttpHooks {
     }
 }
 
-/// What the guest asks for. Of its headers those that say how the body comes are left out: that is the host's.
+/// Converts a guest's request. Leaves out `Content-Length` and `Accept-Encoding`, which the host's HTTP client sets
+/// itself.
 fn asked(request: Request<WasiBody>, is_gone: Arc<AtomicBool>) -> EgressRequest {
     let (parts, body) = request.into_parts();
     let length = parts.headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
@@ -114,9 +116,9 @@ fn asked(request: Request<WasiBody>, is_gone: Arc<AtomicBool>) -> EgressRequest 
         method: parts.method.as_str().into(),
         url: parts.uri.to_string(),
         headers: headers.map(|(name, value)| (name.as_str().into(), value.as_bytes().into())).collect(),
-        // There is no word for one.
+        // `wasi:http` cannot name a credential.
         credential: CredentialUse::Any,
-        // As the standard has it: the guest sees the redirect, and may follow it itself.
+        // As in the standard: the guest sees the redirect, and may follow it itself.
         follow: false,
         timeout: None,
         idle: None,
@@ -128,7 +130,7 @@ fn asked(request: Request<WasiBody>, is_gone: Arc<AtomicBool>) -> EgressRequest 
     }
 }
 
-/// The body of a request that a guest writes.
+/// The body of a request, as the guest writes it.
 struct GuestRequestBody {
     body: WasiBody,
     is_gone: Arc<AtomicBool>,
@@ -141,7 +143,7 @@ impl Body for GuestRequestBody {
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
         let polled = Pin::new(&mut self.body).poll_frame(cx);
         match polled {
-            // The end of a body and the end of its writer look the same.
+            // A complete body and a dropped writer look the same.
             Poll::Ready(None) if self.is_gone.load(Ordering::Acquire) => {
                 Poll::Ready(Some(Err(Error::ConnectionTerminated)))
             }
@@ -154,7 +156,7 @@ fn response(sent: EgressResponse, between_bytes: Option<Duration>) -> Result<Res
     let EgressResponse { status, headers, body, .. } = sent;
     let mut response = Response::builder().status(status);
     for (name, value) in headers {
-        // It came as a header.
+        // Always valid, since the value was received as a header.
         if let Ok(value) = HeaderValue::from_bytes(&value) {
             response = response.header(name, value);
         }
@@ -162,7 +164,7 @@ fn response(sent: EgressResponse, between_bytes: Option<Duration>) -> Result<Res
     response.body(streamed(body, between_bytes)).map_err(|_| Error::HttpProtocolError)
 }
 
-/// The body of a response, each piece read when the guest asks for it.
+/// Returns the body of a response as a stream that reads each piece when the guest asks for it.
 fn streamed(reply: EgressResponseBody, between_bytes: Option<Duration>) -> WasiBody {
     let pieces = stream::try_unfold(reply, move |mut reply| async move {
         let next = async { reply.chunk().await.map_err(|fault| code(&fault)) };
@@ -176,7 +178,7 @@ fn streamed(reply: EgressResponseBody, between_bytes: Option<Duration>) -> WasiB
     StreamBody::new(pieces).boxed_unsync()
 }
 
-/// A failure in the words of `wasi:http`.
+/// Converts a fault to an error code of `wasi:http`.
 fn code(fault: &Fault) -> Error {
     match fault {
         Fault::Denied { .. } => Error::HttpRequestDenied,

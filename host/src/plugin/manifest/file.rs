@@ -1,4 +1,4 @@
-//! The file as it is written.
+//! The syntax of `plugin.toml`.
 
 use std::collections::BTreeMap;
 
@@ -60,14 +60,14 @@ pub(super) struct ManifestWants {
     pub wasi: Option<ManifestWasiBase>,
 }
 
-/// How it wants the base of WASI: there is one way.
+/// The request for the base of WASI, which has one form.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum ManifestWasiBase {
     Powerless,
 }
 
-/// Whether it wants models beside the agent's own, or credentials, and whether it can do without.
+/// The request for models beside the agent's own, or for credentials; either can be optional.
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(untagged, expecting = "it is `true` or `\"optional\"`")]
 pub(super) enum ManifestNamesAccess {
@@ -76,7 +76,7 @@ pub(super) enum ManifestNamesAccess {
 }
 
 impl ManifestNamesAccess {
-    /// Whether it wants some, and can do without.
+    /// Returns whether anything is wanted, and whether it is optional.
     pub fn wanted(self) -> (bool, bool) {
         match self {
             Self::Any(wanted) => (wanted, false),
@@ -85,7 +85,7 @@ impl ManifestNamesAccess {
     }
 }
 
-/// Which access to files it wants, and whether it can do without.
+/// The request for access to files, which can be optional.
 #[derive(Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum ManifestFilesAccess {
@@ -94,7 +94,7 @@ pub(super) enum ManifestFilesAccess {
     None,
     Read,
     Write,
-    /// To read, if it is given something to read.
+    /// Read access, if the config grants any folder.
     Optional,
 }
 
@@ -108,7 +108,7 @@ impl ManifestFilesAccess {
     }
 }
 
-/// Whether it sends HTTP requests, and where to.
+/// The request to send HTTP requests: anywhere, or to these URLs.
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "it is `true`, or a list of URLs such as `[\"https://api.example.com\"]`")]
 pub(super) enum ManifestHttpAccess {
@@ -149,7 +149,7 @@ impl Default for ManifestNamesAccess {
     }
 }
 
-/// Whether it wants a store, and which one it is made for.
+/// The request for a key-value store, and the scope that the plugin is made for.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(untagged, expecting = "it is `true`, or one of `run`, `session`, `agent` and `plugin`")]
 pub(super) enum ManifestKvAccess {

@@ -1,4 +1,5 @@
-//! Compiled code on disk. It is run as it is, so nobody else may write there, and each entry is verified before use.
+//! The cache of compiled code on disk. The code is run as it is, so nobody else may write there, and each entry is
+//! verified before use.
 
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
@@ -15,15 +16,15 @@ use crate::{
     plugin::{cache_dir, catalog::ComponentDigest},
 };
 
-/// A directory of compiled components: `<component digest>-<settings>.bin`, a hash of that name and the
-/// code, and then the code.
+/// A directory of compiled components in files `<component digest>-<settings>.bin`: a SHA-256 hash of the file name and
+/// the code, then the code.
 ///
-/// It is a cache: whatever is wrong with it is told and the component is compiled again.
+/// If an entry or the directory cannot be used, that is logged and the component is compiled again.
 pub(super) struct CompileCache {
     directory: PathBuf,
-    /// Names wasmtime's version, the target and every setting that compiled code depends on.
+    /// A hash over wasmtime's version, the target and every setting that compiled code depends on.
     settings: String,
-    /// Entries that were not as they were written, in words for a person.
+    /// Warnings about entries that had been altered, for a person.
     altered: Mutex<Vec<String>>,
 }
 
@@ -36,7 +37,7 @@ impl CompileCache {
         Self { directory, settings: format!("{:016x}", hasher.finish()), altered: Mutex::default() }
     }
 
-    /// Returns what a person should know of entries since this was last called.
+    /// Returns the warnings since the last call of this function.
     pub fn take_warnings(&self) -> Vec<String> {
         std::mem::take(&mut *self.altered.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -45,7 +46,7 @@ impl CompileCache {
         self.directory.join(format!("{digest}-{}.bin", self.settings))
     }
 
-    /// The compiled component, if there is a whole one.
+    /// Returns the compiled component, if there is an intact entry for it.
     pub fn get(&self, engine: &Engine, digest: ComponentDigest) -> Option<Component> {
         if !self.directory.is_dir() {
             return None;
@@ -66,13 +67,14 @@ impl CompileCache {
             }
             Ok(code) => code?,
         };
-        // SAFETY: the code is run as it is. It was written by `put` of the same user in a directory that nobody else
-        // can write, and its hash shows that it is whole and that of this component; `deserialize` checks version and settings once more.
+        // SAFETY: the code is run as it is. `put` of the same user wrote it in a directory that nobody else can write,
+        // and its hash shows that it is complete and belongs to this component; `deserialize` checks version and
+        // settings again.
         let component = unsafe { Component::deserialize(engine, &code) };
         component.map_err(|error| tracing::warn!(%error, "a cached component is compiled again")).ok()
     }
 
-    /// Keeps the code of a component.
+    /// Stores the code of a component.
     pub fn put(&self, digest: ComponentDigest, code: &[u8]) {
         let kept = cache_dir::make(&self.directory).and_then(|()| {
             write_verified(&self.path(digest), code)?;
@@ -84,17 +86,17 @@ impl CompileCache {
     }
 }
 
-/// The name is in it: code under the name of another component is not its code.
+/// Returns the hash of an entry. It covers the file name, so that code under the name of another component is refused.
 fn hash_of(path: &Path, code: &[u8]) -> [u8; HASH] {
     let name = path.file_name().unwrap_or_default().as_encoded_bytes();
     Sha256::new().chain_update(name).chain_update([0]).chain_update(code).finalize().into()
 }
 
-/// The entry is not what was written.
+/// The error for an entry whose bytes are not those that were written.
 #[derive(Debug, PartialEq, Eq)]
 struct AlteredEntry;
 
-/// The code of an entry; `None` if there is none.
+/// Returns the code of an entry; `None` if there is no entry.
 fn read_verified(path: &Path) -> Result<Option<Vec<u8>>, AlteredEntry> {
     let Ok(mut file) = files::open(path) else { return Ok(None) };
     let (mut hash, mut code) = ([0; HASH], Vec::new());
@@ -104,7 +106,7 @@ fn read_verified(path: &Path) -> Result<Option<Vec<u8>>, AlteredEntry> {
 
 fn write_verified(path: &Path, code: &[u8]) -> io::Result<()> {
     let directory = path.parent().expect("a file in the cache's directory");
-    // Whole or not at all, also where two processes write the same entry.
+    // A temporary file makes the entry atomic, also if two processes write it.
     let mut file = tempfile::NamedTempFile::new_in(directory)?;
     file.write_all(&hash_of(path, code))?;
     file.write_all(code)?;

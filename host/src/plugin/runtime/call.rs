@@ -27,33 +27,33 @@ use crate::{
     },
 };
 
-/// Which places a call takes one of.
+/// The set of permits from which a call takes its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lane {
-    /// It computes and ends.
+    /// Calls that compute and end.
     Step,
-    /// It may wait for a model.
+    /// Calls that may wait for a model, a server or a program.
     Stream,
-    /// Its instance is kept as long as a run: the place is the instance's, not the call's.
+    /// Instances that are kept for a run: the instance holds the permit, not the call.
     Kept,
 }
 
-/// How one exported function is called.
+/// The parameters of one call of an exported function.
 pub struct CallSetup {
-    /// Its name, for events.
+    /// The name of the function, for events.
     pub function: &'static str,
-    /// Wall time that it may take, instantiating included; waiting for a place, or for whoever watches, not.
+    /// Wall time of the call, instantiation included. Waiting for permits or for slow readers of events is not counted.
     pub time: Duration,
-    /// Which places it takes one of.
+    /// The lane whose permits the call takes.
     pub lane: Lane,
-    /// Bytes of what it is called with.
+    /// Bytes of the arguments.
     pub input: usize,
 }
 
-/// The function of a plugin that is tried when it is loaded, for events.
+/// The name of the probe at load, for events.
 pub const PROBE: &str = "probe";
 
-/// How a call ended, seen from outside.
+/// The outcome of a call, for events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PluginCallOutcome {
     Ok,
@@ -64,11 +64,10 @@ pub(super) enum PluginCallOutcome {
 }
 
 impl Plugin {
-    /// Makes a fresh instance, calls it and drops it. Whatever happens in there, this returns: in time, and without
-    /// touching any other plugin.
+    /// Creates a fresh instance, calls it and drops it. Always returns in time, whatever the guest does, and without
+    /// effect on any other plugin.
     ///
-    /// `prepare` gives the store what this call may see beside the plugin's grant; `call` loads the kind and calls it.
-    /// Its value comes back with what is left of the store's data.
+    /// `prepare` sets what this call may see beyond the plugin's grant; `call` loads the kind and calls it.
     pub(in crate::plugin) async fn call<R: GuestPayload>(
         &self,
         cx: &RunCx,
@@ -79,7 +78,7 @@ impl Plugin {
         self.call_on(&self.pre, cx, setup, prepare, call).await
     }
 
-    /// The same on another linking of the component: the loader tries it with less.
+    /// Calls a fresh instance of another linking of the component: the loader probes with fewer imports.
     pub(in crate::plugin) async fn call_on<R: GuestPayload>(
         &self,
         pre: &InstancePre<PluginState>,
@@ -102,13 +101,13 @@ impl Plugin {
         called.await.1
     }
 
-    /// The end of a call for which there was no place: it has taken nothing.
+    /// Reports a call that got no permit, and returns its fault. It has consumed nothing.
     pub(super) async fn refused<R>(&self, cx: &RunCx, setup: &CallSetup, fault: Fault) -> Result<R, Fault> {
         self.tell(&mut self.state(cx), setup, PluginCallOutcome::Limit, Duration::ZERO).await;
         Err(fault)
     }
 
-    /// Drives what a call does in its store to its end, or to that of its time, and tells of it.
+    /// Drives a call in its store to its end, or to a time limit, and emits its event.
     pub(super) async fn drive<R: GuestPayload>(
         &self,
         store: &mut Store<PluginState>,
@@ -144,7 +143,7 @@ impl Plugin {
                         let limit = self.limit("host_calls_per_second", most_of(now as usize, most as usize));
                         format!(": it was slowed down to {now} calls of imported functions a second {limit}")
                     }
-                    // How long a plugin may be tried stands in no config.
+                    // The time limit of the probe cannot be configured.
                     false if setup.function == PROBE => String::new(),
                     false => {
                         format!(" {}", self.limit("time", most_time(setup.time, limits::PLUGIN_TIME_CEILING)))
@@ -160,13 +159,13 @@ impl Plugin {
         (end, outcome)
     }
 
-    /// A place among the calls of this plugin, and those that it takes among the calls of its component and among all calls.
-    /// Waiting for them is not the guest's time, and comes to an end.
+    /// Takes a permit of this plugin, and those of its component and of all plugins. The wait is not counted as the
+    /// guest's time, and is bounded.
     async fn places(&self, setup: &CallSetup) -> Result<(SemaphorePermit<'_>, [OwnedSemaphorePermit; 2]), Fault> {
         Ok((self.own_place().await?, self.shared_places(setup.lane).await?))
     }
 
-    /// A place among the calls of this plugin.
+    /// Takes a permit among the calls of this plugin.
     pub(super) async fn own_place(&self) -> Result<SemaphorePermit<'_>, Fault> {
         if let Some(own) = self.share.free_place() {
             return Ok(own);
@@ -180,7 +179,7 @@ impl Plugin {
         own.ok_or_else(closed)
     }
 
-    /// The places that it takes among those of its component, and among all.
+    /// Takes the permits among the calls of the component, and among all calls.
     pub(super) async fn shared_places(&self, lane: Lane) -> Result<[OwnedSemaphorePermit; 2], Fault> {
         let what = if lane == Lane::Kept { "instances kept for runs" } else { "calls" };
         let waited = limits::PLUGIN_PLACE_WAIT.as_secs();
@@ -214,13 +213,13 @@ impl Plugin {
         let mut state = self.state(cx);
         state.kv.clone_from(&self.kv);
         let mut store = Store::new(self.engine.engine(), state);
-        // What never waits allocates nothing.
+        // The synchronous limiter allocates nothing, so use it for a call that need not wait.
         match store.data().limiter.may_wait() {
             true => store.limiter_async(|state| state),
             false => store.limiter(|state| &mut state.limiter),
         }
-        // A busy guest gives way at every tick, so that the bounds around it are seen, to all that can go on: what it waits
-        // for, the runtime wakes after it has looked at timers and sockets.
+        // A busy guest yields at every tick, so that its limits are checked and other tasks can run. The yield reaches
+        // the runtime, which polls timers and sockets before it resumes the guest.
         store.set_epoch_deadline(1);
         store.epoch_deadline_callback(|store| {
             store.data().meter.give_way();
@@ -230,7 +229,8 @@ impl Plugin {
         store
     }
 
-    /// The end of a call at a limit, which is named as a config names it. `most` is what a config can raise it to.
+    /// Returns the outcome of a call that exceeded `limit`, as the config names it. `most` is the value to which a
+    /// config can raise it.
     fn beyond<R>(
         &self,
         limit: &str,
@@ -241,7 +241,7 @@ impl Plugin {
         (PluginCallOutcome::Limit, Err(Fault::Exhausted { message }))
     }
 
-    /// A limit of this plugin, and where a config raises it.
+    /// Describes a limit of this plugin, and the place of the config that raises it.
     fn limit(&self, limit: &str, most: Option<String>) -> String {
         format!("(its limit `{limit}`){}", self.raised(limit, most))
     }
@@ -259,7 +259,7 @@ impl Plugin {
         let (id, own) = (&self.id, &self.limits);
         let more = |what: String| format!("needs more than its {what}");
         let trap = error.downcast_ref::<Trap>();
-        // A guest may have gone on without the memory that it was refused.
+        // After a refused memory growth the guest may have continued without the memory, then overflowed its stack.
         let hit = store.data().limiter.hit.filter(|_| trap != Some(&Trap::StackOverflow));
         match (hit, trap) {
             (Some(GuestLimit::Memory), _) => {
@@ -294,7 +294,7 @@ impl Plugin {
                 let message = format!("plugin `{id}` ended itself with exit code {code} before it had answered");
                 (PluginCallOutcome::Trap, Err(Fault::other(message)))
             }
-            // The engine has no word of its own for it.
+            // The engine has no error type for this.
             (None, None) if error.to_string().contains(TOO_MANY_INSTANCES) => {
                 let most = most_of(own.instances, limits::PLUGIN_CORE_INSTANCES_CEILING);
                 self.beyond("instances", most, more(format!("{} core instances", own.instances)))
@@ -306,7 +306,7 @@ impl Plugin {
         }
     }
 
-    /// Why a call did not get memory of what all plugins have together.
+    /// Returns the fault of a call that got no memory from the budget of all plugins.
     fn too_little_memory(&self, refusal: MemoryRefusal) -> Fault {
         let (id, memory) = (&self.id, self.share.memory().budget());
         let (total, of_one, bytes) = (shown(memory.usage().total), shown(memory.most_of_one()), shown(refusal.bytes));
@@ -371,16 +371,17 @@ impl Plugin {
     }
 }
 
-/// The key of `limits` that bounds the memory of all plugins together.
+/// The key in `limits` of the memory bound of all plugins together.
 const TOTAL_MEMORY: &str = "total_memory_bytes";
 
-/// Has an instance that is made wait for the memory that it grows by, where there is too little.
+/// Switches an instance that has been created to the asynchronous limiter, which waits for memory when there is too
+/// little.
 pub(super) fn wait_for_growth(store: &mut Store<PluginState>) {
     store.data_mut().limiter.end_instantiation();
     store.limiter_async(|state| state);
 }
 
-/// Takes so many of these places. Nearly always there are some: a wait is set up only where there are none.
+/// Takes `count` permits. There usually are some free, so a timeout is set up only if there are none.
 async fn among(places: &Arc<Semaphore>, count: u32) -> Result<Result<OwnedSemaphorePermit, AcquireError>, Elapsed> {
     match Arc::clone(places).try_acquire_many_owned(count) {
         Ok(taken) => Ok(Ok(taken)),
@@ -388,7 +389,7 @@ async fn among(places: &Arc<Semaphore>, count: u32) -> Result<Result<OwnedSemaph
     }
 }
 
-/// No place came free.
+/// Returns the fault for a call that waited in vain for a permit.
 fn busy(taken: &str, raised: &str) -> Fault {
     let waited = limits::PLUGIN_PLACE_WAIT.as_secs();
     let message = format!("{taken} are under way, and none came to an end in {waited} seconds: try it later{raised}");
@@ -399,20 +400,20 @@ fn closed() -> Fault {
     Fault::other("the plugin engine is closed")
 }
 
-/// How the engine begins to say that a component has more core instances than it may.
+/// The beginning of the engine's message for too many core instances.
 const TOO_MANY_INSTANCES: &str = "instance count too high";
 
-/// What a number that holds `now` can be raised to; none if it is there.
+/// Returns the value to which a limit can be raised from `now`; `None` if it is at its ceiling.
 fn most_of(now: usize, ceiling: usize) -> Option<String> {
     (now < ceiling).then(|| ceiling.to_string())
 }
 
-/// The same for a time.
+/// Returns the time to which a limit can be raised from `now`; `None` if it is at its ceiling.
 fn most_time(now: Duration, ceiling: Duration) -> Option<String> {
     (now < ceiling).then(|| humantime::format_duration(ceiling).to_string())
 }
 
-/// Bytes in the largest unit in which they are a whole number.
+/// Formats bytes in the largest unit in which they are a whole number.
 fn shown(bytes: usize) -> String {
     match bytes {
         bytes if bytes > 0 && bytes.is_multiple_of(1 << 20) => format!("{} MiB", bytes >> 20),

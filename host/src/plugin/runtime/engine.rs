@@ -25,49 +25,50 @@ use crate::{
     },
 };
 
-/// What all plugins of the process share: the compiler, the pool of instances and the cache of compiled code. No
-/// plugin's data is in it.
+/// The state that all plugins of the process share: the compiler, the pool of instances and the cache of compiled code.
+/// It holds no plugin's data.
 pub struct PluginEngine {
     engine: Engine,
     stack_bytes: usize,
     turns: CpuQueue,
     compiler: Arc<ComponentCompiler>,
-    /// Layout of linear memories, on which compiled code depends.
+    /// The layout of linear memories, on which compiled code depends.
     layout: MemoryLayout,
     cache: Option<CompileCache>,
-    /// What plugins have of it: the code of one that nobody has any more is let go.
+    /// Compiled components in use: the code is dropped with its last user.
     compiled: Mutex<HashMap<ComponentDigest, Weak<Component>>>,
     specs: Mutex<SpecsByConfig>,
-    /// Of the components that agents have.
+    /// The pools of the components that agents use.
     crowds: Mutex<HashMap<ComponentDigest, Weak<ComponentPool>>>,
-    /// Of all plugins together.
+    /// The memory budget of all plugins together.
     memory: Arc<GuestMemoryBudget>,
-    /// The accounts of the agents in it, by the agent's name in the config.
+    /// The memory accounts of the agents, by the agent's name in the config.
     agents_memory: Mutex<HashMap<String, Weak<MemoryAccount>>>,
     steps: Arc<Semaphore>,
     streams: Arc<Semaphore>,
     kept: Arc<Semaphore>,
 }
 
-/// What `specs` returned, by component and configuration.
+/// The results of `specs`, by component and configuration.
 type SpecsByConfig = HashMap<(ComponentDigest, String), Arc<[Arc<ToolSpec>]>>;
 
-/// Completions under way at once: they hold their instance while a model works, so they have places of their own.
+/// The number of concurrent calls in [`Lane::Stream`]: they hold their instance while a model, a server or a program
+/// works, so they have permits of their own.
 const STREAMS: u32 = limits::PLUGIN_CALLS / 4;
-/// All other calls under way at once.
+/// The number of all other concurrent calls.
 const STEPS: u32 = limits::PLUGIN_CALLS - STREAMS;
 
-/// Memories and tables that come with a place. Most components have one memory and two tables; one that has more takes
-/// more places, so that whoever has got a place also finds room in the pool.
+/// The number of memories and tables per permit. Most components have one memory and two tables. One that has more
+/// takes more permits, so that a call with its permits also finds room in the pool.
 const MEMORIES_PER_PLACE: u32 = 2;
 const TABLES_PER_PLACE: u32 = 4;
 
-/// Address space that a memory outside a pool is given beyond what it needs, so that it is not moved each time it grows.
+/// Extra address space of a memory outside a pool, so that it is not moved each time it grows.
 const MEMORY_GROWTH_BYTES: u64 = 1 << 20;
 
 impl PluginEngine {
-    /// An engine with a compiler of its own. For `Some(directory)` in place of a whole [`CompileConfig`] it compiles in this
-    /// process and keeps the code in that directory.
+    /// Creates an engine with a compiler of its own. With `Some(directory)` in place of a whole [`CompileConfig`] it
+    /// compiles in this process and caches the code in that directory.
     ///
     /// # Errors
     ///
@@ -76,12 +77,12 @@ impl PluginEngine {
         Self::with_stack(Arc::new(config.into().into()), limits::PLUGIN_STACK_BYTES)
     }
 
-    /// An engine for code of this compiler with so many bytes of stack for each call, up to
+    /// Creates an engine for code of this compiler. `stack_bytes` is the stack of each call, at most
     /// [`limits::PLUGIN_STACK_CEILING`].
     ///
     /// # Errors
     ///
-    /// As for [`PluginEngine::new`].
+    /// See [`PluginEngine::new`].
     pub fn with_stack(compiler: Arc<ComponentCompiler>, stack_bytes: usize) -> Result<Self, Report> {
         let stack_bytes = stack_bytes.clamp(1, limits::PLUGIN_STACK_CEILING);
         let failed = |error: wasmtime::Error| {
@@ -117,19 +118,19 @@ impl PluginEngine {
         })
     }
 
-    /// The same with so many bytes of memory for all guests together, tables included.
+    /// Sets the memory of all guests together, in bytes, tables included.
     pub fn with_guest_memory(self, bytes: usize) -> Self {
         Self { memory: Arc::new(GuestMemoryBudget::new(bytes)), ..self }
     }
 
-    /// The guest memory of all plugins together on this machine, in bytes, and where that figure comes from: what a config
-    /// names, but no more than there is; else a share of what this process can have, and no less than what lets one call
-    /// have `memory_bytes`.
+    /// Returns the guest memory of all plugins together on this machine, in bytes, and the source of that figure.
+    /// `named` is the value of the config, which is capped at the memory that this process can have. Without it the
+    /// result is a share of that memory, and at least enough for one call to have `memory_bytes`.
     pub fn guest_memory_for(named: Option<usize>, memory_bytes: usize) -> (usize, MemorySource) {
         guest_memory(named, GuestMemoryBudget::total_for(memory_bytes))
     }
 
-    /// The budget of memory of all guests.
+    /// Returns the use of the memory budget of all guests.
     pub fn guest_memory(&self) -> GuestMemoryUse {
         self.memory.usage()
     }
@@ -138,12 +139,12 @@ impl PluginEngine {
         &self.engine
     }
 
-    /// Bytes of stack of each call.
+    /// Returns the stack of each call in bytes.
     pub(super) fn stack_bytes(&self) -> usize {
         self.stack_bytes
     }
 
-    /// Turns of all calls that compute.
+    /// Returns the queue for the processor that all calls share.
     pub(super) fn turns(&self) -> &CpuQueue {
         &self.turns
     }
@@ -156,7 +157,7 @@ impl PluginEngine {
         }
     }
 
-    /// Returns the state that all calls of one plugin of an agent share.
+    /// Returns the quota that all calls of one plugin of an agent share.
     pub(in crate::plugin) fn share(&self, limits: &Limits, digest: ComponentDigest, agent: &str) -> PluginQuota {
         let crowd = self.crowd(digest);
         let memory = MemoryShare::new(Arc::clone(&self.memory), Arc::clone(crowd.memory()), self.agent_memory(agent));
@@ -175,7 +176,7 @@ impl PluginEngine {
         account
     }
 
-    /// What all calls of this component share.
+    /// Returns the pool that all calls of this component share.
     fn crowd(&self, digest: ComponentDigest) -> Arc<ComponentPool> {
         let mut crowds = lock(&self.crowds);
         if let Some(crowd) = crowds.get(&digest).and_then(Weak::upgrade) {
@@ -188,14 +189,14 @@ impl PluginEngine {
         crowd
     }
 
-    /// The places that one call of a component takes.
+    /// Returns the number of permits that one call of a component takes.
     pub(in crate::plugin) fn places_of(component: &Component) -> u32 {
         let Some(needed) = component.resources_required() else { return 1 };
         let places = needed.num_memories.div_ceil(MEMORIES_PER_PLACE).max(needed.num_tables.div_ceil(TABLES_PER_PLACE));
         places.max(1)
     }
 
-    /// The compiler of its components.
+    /// Returns the compiler of the engine's components.
     pub(in crate::plugin) fn compiler(&self) -> &ComponentCompiler {
         &self.compiler
     }
@@ -205,13 +206,13 @@ impl PluginEngine {
         self.layout
     }
 
-    /// The component as native code, if it has been compiled: by this process, by a child when it was looked into, or in the
-    /// cache.
+    /// Returns the component as native code, if it was compiled before: by this process, by a compiler process when it
+    /// was validated, or in the cache.
     pub(in crate::plugin) fn compiled(&self, digest: ComponentDigest) -> Option<Arc<Component>> {
         if let Some(component) = lock(&self.compiled).get(&digest).and_then(Weak::upgrade) {
             return Some(component);
         }
-        // Of another layout than this engine turned out to have it is no use.
+        // Code for another layout than this engine ended up with is useless.
         if let Some(code) = self.compiler.take_made(digest)
             && let Ok(component) = self.adopt(digest, &code)
         {
@@ -230,11 +231,11 @@ impl PluginEngine {
         Ok(self.keep(digest, component))
     }
 
-    /// Takes code that a child has made of this component.
+    /// Loads code that a compiler process made of this component.
     pub(in crate::plugin) fn adopt(&self, digest: ComponentDigest, code: &[u8]) -> wasmtime::Result<Arc<Component>> {
-        // SAFETY: the code is run as it is. It came through a pipe from a process that this one has started for this component,
-        // and that nobody else writes to: it is the compiler's as far as that compiles what it is given. `deserialize` checks
-        // version and settings once more.
+        // SAFETY: the code is run as it is. It came through a pipe from a process that this one started for this
+        // component and that nobody else writes to, so it is trusted as far as the compiler is. `deserialize` checks
+        // version and settings again.
         let component = unsafe { Component::deserialize(&self.engine, code) }?;
         if let Some(cache) = &self.cache {
             cache.put(digest, code);
@@ -250,12 +251,12 @@ impl PluginEngine {
         component
     }
 
-    /// Returns what a person should know of the cache since this was last called: entries that were not as they were written.
+    /// Returns warnings about cache entries that had been altered, since the last call of this function.
     pub fn take_warnings(&self) -> Vec<String> {
         self.cache.as_ref().map(CompileCache::take_warnings).unwrap_or_default()
     }
 
-    /// The tools that the component described under this configuration, if it was asked before.
+    /// Returns the tools that the component described under this configuration, if it was asked before.
     pub(in crate::plugin) fn specs(&self, digest: ComponentDigest, config: &str) -> Option<Arc<[Arc<ToolSpec>]>> {
         lock(&self.specs).get(&(digest, config.to_owned())).cloned()
     }
@@ -269,21 +270,21 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Compiles a component for an engine of this layout, without an engine that could run it: neither a pool nor a clock is
-/// made for it.
+/// Compiles a component for an engine of this layout. Creates neither a pool nor a ticker, since the code is not run
+/// here.
 pub(in crate::plugin) fn precompile(layout: MemoryLayout, component: &[u8]) -> wasmtime::Result<Vec<u8>> {
     Engine::new(&config_of_compiler(layout))?.precompile_component(component)
 }
 
 fn config_of_compiler(layout: MemoryLayout) -> Config {
     match layout {
-        // Code does not depend on the pool itself, nor on the size of stacks.
+        // Code depends neither on the pool itself nor on the size of stacks.
         MemoryLayout::Pooled => base_config(limits::PLUGIN_STACK_BYTES),
         MemoryLayout::OnDemand => config_without_pool(limits::PLUGIN_STACK_BYTES),
     }
 }
 
-/// How the engine is configured. Public for benchmarks alone: what they compare with must have the same settings.
+/// Returns the configuration of the engine. Public for benchmarks alone, which must compare with the same settings.
 #[doc(hidden)]
 pub fn engine_config() -> Config {
     config_with_pool(limits::PLUGIN_STACK_BYTES)
@@ -296,7 +297,7 @@ fn config_with_pool(stack_bytes: usize) -> Config {
         .total_stacks(calls)
         .total_memories(calls * MEMORIES_PER_PLACE)
         .total_tables(calls * TABLES_PER_PLACE)
-        // Counted, not reserved.
+        // Core instances are counted, not reserved.
         .total_core_instances(calls * limits::PLUGIN_CORE_INSTANCES_CEILING as u32)
         .max_core_instances_per_component(limits::PLUGIN_CORE_INSTANCES_CEILING as u32)
         .max_memories_per_component(limits::PLUGIN_MEMORIES)
@@ -312,12 +313,12 @@ fn config_with_pool(stack_bytes: usize) -> Config {
     config
 }
 
-/// The same for a machine that does not let us reserve a pool: calls are slower, their limits are the same.
+/// Returns the configuration for a machine that cannot reserve a pool: calls are slower, their limits are the same.
 fn config_without_pool(stack_bytes: usize) -> Config {
     let mut config = base_config(stack_bytes);
     config
         .allocation_strategy(InstanceAllocationStrategy::OnDemand)
-        // No address space beyond what a guest has: it is what is short here.
+        // Reserve no address space beyond what a guest uses: address space is scarce here.
         .memory_reservation(0)
         .memory_reservation_for_growth(MEMORY_GROWTH_BYTES)
         .memory_guard_size(0);
@@ -328,18 +329,18 @@ fn base_config(stack_bytes: usize) -> Config {
     let mut config = Config::new();
     config
         .wasm_component_model(true)
-        // So that a function that takes or gives a map is left out alone, and not its whole component.
+        // With maps enabled, a function that uses one is left out alone and not with its whole component.
         .wasm_component_model_map(true)
         .epoch_interruption(true)
         .max_wasm_stack(stack_bytes)
         .async_stack_size(stack_bytes + limits::PLUGIN_HOST_STACK_BYTES)
-        // A guest's frames mean nothing to who reads our errors, and details are looked up in the environment.
+        // Guest frames mean nothing to readers of our errors, and details depend on environment variables.
         .wasm_backtrace_details(WasmBacktraceDetails::Disable)
         .wasm_backtrace_max_frames(None);
     config
 }
 
-/// One thread makes time pass for all guests. It holds the engine weakly, so it ends with it.
+/// Starts the thread that advances the epoch for all guests. It holds the engine weakly, so it ends with the engine.
 fn start_ticker(engine: &Engine) {
     let engine = engine.weak();
     let tick = move || {
@@ -372,7 +373,7 @@ mod tests {
             // SAFETY: the code was compiled here and by nobody else.
             let loaded = unsafe { Component::deserialize(&engine, &code) };
             assert!(loaded.is_ok(), "{layout:?}: {:?}", loaded.err());
-            // It is the same code, and not merely one that is taken.
+            // The code must be identical, not merely acceptable.
             assert_eq!(code, engine.precompile_component(&component).unwrap(), "{layout:?}");
         }
     }

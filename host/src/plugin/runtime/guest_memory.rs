@@ -1,24 +1,25 @@
-//! The budget of guest memory of the process: what all instances of all plugins hold together, memories and tables.
+//! The budget of guest memory of the process: the bytes that all instances of all plugins hold, memories and tables.
 //!
-//! A call reserves bytes before its instance gets them, and gives all of them back when its store is dropped. Nothing is
-//! returned earlier, since linear memory does not shrink. An instance that is kept for a run holds its bytes as long as it is
-//! kept.
+//! A call reserves bytes before its instance gets them, and returns all of them when its store is dropped. Nothing is
+//! returned earlier, since linear memory does not shrink. An instance that is kept for a run holds its bytes as long as
+//! it is kept.
 //!
-//! **Shares.** No component and no agent holds more than [`limits::PLUGIN_QUARTERS_OF_ONE`] quarters of the total, so others
-//! find some. An instance that is being made leaves [`limits::GUEST_MEMORY_RESERVE_PART`] of the total free: running calls
-//! finish with it, and so give back what they hold.
+//! **Shares.** No component and no agent holds more than [`limits::PLUGIN_QUARTERS_OF_ONE`] quarters of the total, so
+//! others find some. An instance that is being created leaves [`limits::GUEST_MEMORY_RESERVE_PART`] of the total free:
+//! running calls finish with it, and then return what they hold.
 //!
-//! **Waiting.** A call that finds too little waits. Calls are served in this order: the component that holds least; within it
-//! running calls before new ones; among those the call that holds most, since it is likely to finish first; then the one
-//! that has waited longest. When a running call finds too little in the whole process, nobody behind it is served: freed
-//! bytes collect for it.
+//! **Waiting.** A call that finds too little waits. Calls are served in this order: the component that holds least;
+//! within it running calls before new ones; among those the call that holds most, since it is likely to finish first;
+//! then the one that has waited longest. When a running call finds too little in the whole process, nobody behind it is
+//! served, so that freed bytes collect for it.
 //!
-//! **No deadlock.** Calls that hold memory could wait for each other, so every wait ends: after [`limits::GUEST_MEMORY_WAIT`] for
-//! a running call, after [`limits::PLUGIN_PLACE_WAIT`] for a new one. If all bytes of the total, of a component or of an agent
-//! are held by calls that wait, one call is refused at once: of the component that holds most, the call that holds least. A
-//! refused call traps. Its `memory.grow` does not return -1, since it would then keep what it holds.
+//! **No deadlock.** Calls that hold memory could wait for each other, so every wait ends: after
+//! [`limits::GUEST_MEMORY_WAIT`] for a running call, after [`limits::PLUGIN_PLACE_WAIT`] for a new one. If all bytes of
+//! the total, of a component or of an agent are held by calls that wait, one call is refused at once: of the component
+//! that holds most, the call that holds least. A refused call traps. Its `memory.grow` does not return -1, since the
+//! call would then keep what it holds.
 //!
-//! **Cost.** While nobody waits a reservation adds to three counters, and takes no lock.
+//! **Cost.** While nobody waits, a reservation adds to three counters and takes no lock.
 
 use std::{
     cmp::Reverse,
@@ -36,17 +37,17 @@ use tokio::{sync::oneshot, time::timeout};
 
 use crate::limits;
 
-/// The memory that all guests of the process hold together, and its bound.
+/// The budget of the memory that all guests of the process hold together.
 #[derive(Debug)]
 pub struct GuestMemoryBudget {
     total: usize,
     held: AtomicUsize,
-    /// Number of calls that wait; read without the lock by calls that reserve and give back.
+    /// The number of calls that wait; read without the lock by calls that reserve and return bytes.
     waiting: AtomicUsize,
     queue: Mutex<MemoryQueue>,
 }
 
-/// Bytes that guests hold of the budget of the process.
+/// The bytes that guests hold of the budget of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GuestMemoryUse {
     /// Bytes that instances hold now.
@@ -55,11 +56,11 @@ pub struct GuestMemoryUse {
     pub total: usize,
 }
 
-/// The part of the budget that one component or one agent holds.
+/// The bytes that one component or one agent holds of the budget.
 #[derive(Debug, Default)]
 pub struct MemoryAccount(AtomicUsize);
 
-/// The accounts from which the calls of one plugin of one agent reserve.
+/// The accounts to which the calls of one plugin of one agent are charged.
 #[derive(Debug)]
 pub struct MemoryShare {
     budget: Arc<GuestMemoryBudget>,
@@ -67,44 +68,44 @@ pub struct MemoryShare {
     agent: Arc<MemoryAccount>,
 }
 
-/// The memory that one instance holds; given back when this is dropped.
+/// The memory that one instance holds; returned when this is dropped.
 #[derive(Debug)]
 pub struct MemoryReservation {
     share: Arc<MemoryShare>,
     bytes: usize,
 }
 
-/// Of what there is too little.
+/// The bound that a reservation would exceed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemoryShortage {
-    /// Of what all plugins may hold.
+    /// The bound on all plugins.
     Process,
-    /// Of what one plugin may hold, for all agents together.
+    /// The bound on one plugin, over all agents.
     Component,
-    /// Of what the plugins of one agent may hold together.
+    /// The bound on all plugins of one agent.
     Agent,
 }
 
-/// Why a call is not given memory.
+/// The refusal of a reservation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryRefusal {
-    /// Bytes that it asked for.
+    /// The bytes that were requested.
     pub bytes: usize,
-    /// Of what there was too little.
+    /// The bound that would have been exceeded.
     pub shortage: MemoryShortage,
     pub reason: MemoryRefusalReason,
 }
 
-/// Why a call did not wait any longer.
+/// The reason why a call does not wait any longer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemoryRefusalReason {
-    /// Nothing came free in time.
+    /// Too little was returned in time.
     WaitedTooLong,
-    /// All who hold memory wait for more.
+    /// All calls that hold memory wait for more.
     Deadlock,
-    /// It asks for more than one component or agent ever gets.
+    /// The request exceeds what one component or agent may ever hold.
     BeyondShare,
-    /// It could not wait where it asked.
+    /// The caller cannot wait.
     CannotWait,
 }
 
@@ -119,7 +120,7 @@ struct MemoryWaiter {
     id: u64,
     share: Arc<MemoryShare>,
     bytes: usize,
-    /// Bytes that its instance holds.
+    /// The bytes that its instance holds.
     holds: usize,
     is_new: bool,
     told: oneshot::Sender<Result<(), MemoryRefusal>>,
@@ -134,12 +135,12 @@ impl GuestMemoryBudget {
         GuestMemoryUse { held: self.held.load(Relaxed), total: self.total }
     }
 
-    /// The most that one component, or the plugins of one agent, hold.
+    /// Returns the most bytes that one component, or the plugins of one agent, may hold.
     pub fn most_of_one(&self) -> usize {
         self.total / 4 * limits::PLUGIN_QUARTERS_OF_ONE as usize
     }
 
-    /// The total for which one call can have a memory of so many bytes, and the tables that it has by default.
+    /// Returns the total with which one call can have `bytes` of memory and the tables that it has by default.
     pub fn total_for(bytes: usize) -> usize {
         let tables = limits::PLUGIN_TABLE_ELEMENTS * limits::TABLE_ELEMENT_BYTES;
         bytes
@@ -153,7 +154,7 @@ impl GuestMemoryBudget {
         self.waiting.load(Relaxed) > 0 || self.held.load(Relaxed) > self.total / 2
     }
 
-    /// The most that may be held in all once this is reserved.
+    /// Returns the most bytes that may be held in all after a reservation.
     fn most(&self, is_new: bool) -> usize {
         if is_new { self.total - self.total / limits::GUEST_MEMORY_RESERVE_PART } else { self.total }
     }
@@ -175,8 +176,8 @@ impl GuestMemoryBudget {
         Ok(())
     }
 
-    /// Takes bytes without the lock of the queue. An attempt that fails has held some of them for an instant, in which a
-    /// waiter may have been passed over for them: so the waiters are looked at once more.
+    /// Takes bytes without the lock of the queue. An attempt that fails has held some of them for an instant, in which
+    /// a waiter may have been passed over, so the queue is served again.
     fn try_take_unqueued(&self, share: &MemoryShare, bytes: usize, is_new: bool) -> Result<(), MemoryShortage> {
         let taken = self.try_take(share, bytes, is_new);
         if taken.is_err() {
@@ -196,34 +197,34 @@ impl GuestMemoryBudget {
         self.serve_waiters();
     }
 
-    /// Serves the queue if someone waits in it.
+    /// Serves the queue if a call waits in it.
     fn serve_waiters(&self) {
-        // A call that begins to wait counts itself and then looks once more: one of both sees the other.
+        // A call that begins to wait counts itself and then looks again, so one of the two sees the other.
         if self.waiting.load(SeqCst) > 0 {
             self.serve(&mut self.queue());
         }
     }
 
-    /// Gives those who wait what there is, in order, and refuses one where nobody would ever give anything back.
+    /// Grants the waiters what there is, in order, and refuses one if nobody would ever return anything.
     fn serve(&self, queue: &mut MemoryQueue) {
         let waiters = &mut queue.waiters;
-        // Cached: what accounts hold changes meanwhile.
+        // Cached, since accounts change while the waiters are sorted.
         waiters.sort_by_cached_key(MemoryWaiter::rank);
         self.grant(waiters, true);
         if self.deadlock(waiters).is_some()
-            // Someone behind a call that is too large may finish, and give back.
+            // A waiter behind a request that is too large may finish, and return its bytes.
             && !self.grant(waiters, false)
             && let Some((at, shortage)) = self.deadlock(waiters)
         {
             let MemoryWaiter { bytes, told, .. } = waiters.remove(at);
-            // One that is gone needs no answer.
+            // The receiver may be gone.
             let _ = told.send(Err(MemoryRefusal { bytes, shortage, reason: MemoryRefusalReason::Deadlock }));
         }
         self.waiting.store(waiters.len(), SeqCst);
     }
 
-    /// Gives waiters what there is, in order; returns `true` if one got something. `in_order`: nobody comes before a running
-    /// call that finds too little in all.
+    /// Grants waiters what there is, in order; returns `true` if one was served. With `in_order` nobody is served
+    /// behind a running call that finds too little in all.
     fn grant(&self, waiters: &mut Vec<MemoryWaiter>, in_order: bool) -> bool {
         let (mut at, before) = (0, waiters.len());
         while let Some(waiter) = waiters.get(at) {
@@ -241,10 +242,10 @@ impl GuestMemoryBudget {
         waiters.len() < before
     }
 
-    /// The waiter that is refused where an account is held by waiters alone, so that nothing comes back to it: of the component
-    /// that holds most, the call that has come least far.
+    /// Returns the waiter to refuse if an account is held by waiters alone, so that nothing is ever returned to it: of
+    /// the component that holds most, the call that holds least.
     fn deadlock(&self, waiters: &[MemoryWaiter]) -> Option<(usize, MemoryShortage)> {
-        // What the waiters of each account hold.
+        // The bytes that the waiters of each account hold.
         let mut accounts: HashMap<*const MemoryAccount, usize> = HashMap::new();
         let mut held_by_waiters = 0;
         for waiter in waiters {
@@ -286,7 +287,7 @@ impl GuestMemoryBudget {
 }
 
 impl MemoryWaiter {
-    /// Who comes first.
+    /// Returns the sort key of the waiter; the lowest is served first.
     fn rank(&self) -> (usize, bool, Reverse<usize>, u64) {
         (self.share.component.held(), self.is_new, Reverse(self.holds), self.id)
     }
@@ -298,7 +299,7 @@ impl MemoryAccount {
     }
 }
 
-/// Adds to a counter that stays at or below `most`.
+/// Adds to a counter unless it would exceed `most`; returns `true` if it was added.
 fn add(counter: &AtomicUsize, bytes: usize, most: usize) -> bool {
     let mut held = counter.load(SeqCst);
     loop {
@@ -324,7 +325,7 @@ impl MemoryShare {
 }
 
 impl MemoryReservation {
-    /// Nothing yet.
+    /// Creates an empty reservation.
     pub fn new(share: Arc<MemoryShare>) -> Self {
         Self { share, bytes: 0 }
     }
@@ -333,17 +334,17 @@ impl MemoryReservation {
         &self.share.budget
     }
 
-    /// Bytes that are still to be reserved for an instance that is to hold so many.
+    /// Returns the bytes that are still to be reserved for an instance that is to hold `bytes`.
     fn lacking(&self, bytes: usize) -> usize {
-        // In whole pages: small tables then cost no step of their own.
+        // In whole pages, so that small tables cost no step of their own.
         bytes.div_ceil(limits::WASM_PAGE_BYTES).saturating_mul(limits::WASM_PAGE_BYTES).saturating_sub(self.bytes)
     }
 
-    /// Reserves as much as an instance needs to hold so many bytes, if there is as much and nobody waits.
+    /// Reserves what an instance needs to hold `bytes`, if there is enough and nobody waits.
     ///
     /// # Errors
     ///
-    /// [`MemoryRefusal`] if not: [`MemoryReservation::wait`] then waits for it.
+    /// [`MemoryRefusal`] if there is too little; [`MemoryReservation::wait`] then waits for it.
     pub fn try_reserve(&mut self, bytes: usize, is_new: bool) -> Result<(), MemoryRefusal> {
         if self.share.budget.waiting.load(SeqCst) > 0 && self.lacking(bytes) > 0 {
             let (bytes, shortage) = (self.lacking(bytes), MemoryShortage::Process);
@@ -352,7 +353,7 @@ impl MemoryReservation {
         self.reserve_now(bytes, is_new)
     }
 
-    /// The same, before whoever waits: for a call that could not wait itself.
+    /// Reserves like [`MemoryReservation::try_reserve`], but ahead of the waiters, for a call that cannot wait.
     ///
     /// # Errors
     ///
@@ -369,11 +370,11 @@ impl MemoryReservation {
         Ok(())
     }
 
-    /// Waits for what [`MemoryReservation::try_reserve`] did not get. `begin` is called if it is not there at once.
+    /// Waits for what [`MemoryReservation::try_reserve`] did not get. `begin` is called if it is not available at once.
     ///
     /// # Errors
     ///
-    /// [`MemoryRefusal`]: the call must end.
+    /// [`MemoryRefusal`], after which the call must end.
     pub async fn wait(
         &mut self,
         bytes: usize,
@@ -393,14 +394,14 @@ impl MemoryReservation {
                 let most = if is_new { limits::PLUGIN_PLACE_WAIT } else { limits::GUEST_MEMORY_WAIT };
                 begin(budget.usage()).await;
                 match timeout(most, &mut waiting.told).await {
-                    // The queue does not forget who waits in it.
+                    // The queue answers every waiter before it drops the sender.
                     Ok(told) => {
                         told.unwrap_or_else(|_| refusal(MemoryShortage::Process, MemoryRefusalReason::CannotWait))
                     }
                     Err(_) => match waiting.leave() {
                         Some(told) => told,
                         None => {
-                            // A last attempt, which says of what there is too little.
+                            // A last attempt, which finds out the bound that is exceeded.
                             let taken = budget.try_take_unqueued(&self.share, lacking, is_new);
                             taken.or_else(|shortage| refusal(shortage, MemoryRefusalReason::WaitedTooLong))
                         }
@@ -422,7 +423,7 @@ impl Drop for MemoryReservation {
     }
 }
 
-/// A call in the queue. If it is dropped there, it leaves it, and what it was given meanwhile goes back.
+/// A call in the queue. Dropping it leaves the queue, and returns what was granted meanwhile.
 struct PendingReservation {
     id: u64,
     share: Arc<MemoryShare>,
@@ -446,12 +447,12 @@ impl PendingReservation {
         Self { id, share, bytes, told, is_over: false }
     }
 
-    /// Leaves the queue; what it was told before it did.
+    /// Leaves the queue; returns the answer that arrived before that.
     fn leave(&mut self) -> Option<Result<(), MemoryRefusal>> {
         let budget = &self.share.budget;
         let mut queue = budget.queue();
         queue.waiters.retain(|waiter| waiter.id != self.id);
-        // Whoever stood behind it may be served now.
+        // The waiters behind it may be served now.
         budget.serve(&mut queue);
         drop(queue);
         self.told.try_recv().ok()

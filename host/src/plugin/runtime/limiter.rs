@@ -6,34 +6,34 @@ use wasmtime::{ResourceLimiter, ResourceLimiterAsync, bail};
 use super::{Limits, MemoryRefusal, MemoryReservation, MemoryShare, PluginState};
 use crate::{event::Event, limits};
 
-/// Counts what one instance takes and stops it at its bound: all its memories together, all its tables together. What it
-/// gets is reserved of the process's guest memory first.
+/// Counts what one instance holds and stops it at its limits: one for all its memories, one for all its tables. Bytes
+/// are reserved from the process's guest memory first.
 ///
-/// Used as a [`ResourceLimiter`] it never waits, which costs no allocation. A [`PluginState`] is the same as a
-/// [`ResourceLimiterAsync`], which waits where there is too little.
+/// As a [`ResourceLimiter`] it never waits, which costs no allocation. [`PluginState`] implements
+/// [`ResourceLimiterAsync`] with the same limits, and waits if there is too little memory.
 #[derive(Debug)]
 pub struct InstanceLimiter {
     limits: Arc<Limits>,
     memory: usize,
     tables: usize,
-    /// The reservation for both.
+    /// The reservation for memories and tables.
     reserved: MemoryReservation,
-    /// Its instance is being made.
+    /// `true` while the instance is being created.
     is_new: bool,
-    /// It was told that it waits for memory.
+    /// `true` once the event about waiting for memory has been emitted.
     is_told: bool,
-    /// The bound that it ran into, if any: told in place of the trap that follows.
+    /// The limit that the instance hit, if any: reported in place of the trap that follows.
     pub hit: Option<GuestLimit>,
 }
 
-/// A bound on what an instance holds, or on what crosses.
+/// A limit on what an instance holds, or on the bytes passed to and from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GuestLimit {
     Memory,
     Tables,
     Input,
     Output,
-    /// On what all plugins hold together.
+    /// The limit on what all plugins hold together.
     ProcessMemory(MemoryRefusal),
 }
 
@@ -56,27 +56,27 @@ impl InstanceLimiter {
         Self { limits, memory: 0, tables: 0, reserved, is_new: true, is_told: false, hit: None }
     }
 
-    /// Bytes of linear memory that the instance holds. Memory does not shrink, so it is also the most that it held.
+    /// Returns the bytes of linear memory that the instance holds. Memory does not shrink, so this is also its maximum.
     pub fn memory(&self) -> usize {
         self.memory
     }
 
-    /// Returns `true` if the instance that is made next may have to wait for its memory.
+    /// Returns `true` if the instance that is created next may have to wait for its memory.
     pub fn may_wait(&self) -> bool {
         self.reserved.budget().is_short()
     }
 
-    /// Its instance is made.
+    /// Records that the instance has been created.
     pub fn end_instantiation(&mut self) {
         self.is_new = false;
     }
 
-    /// The next call of an instance that is kept.
+    /// Resets what belongs to one call, before the next call of a kept instance.
     pub fn begin(&mut self) {
         (self.hit, self.is_told) = (None, false);
     }
 
-    /// Returns the amounts that the instance would hold with a memory of so many bytes; `None` if it may not have it.
+    /// Returns the amounts that the instance would hold with a memory of `desired` bytes; `None` if it may not have it.
     fn with_memory(&mut self, current: usize, desired: usize, most: Option<usize>) -> Option<InstanceGrowth> {
         let memory = self.memory.saturating_add(desired.saturating_sub(current));
         if memory > self.limits.memory_bytes {
@@ -86,7 +86,8 @@ impl InstanceLimiter {
         (!is_beyond(desired, most)).then_some(InstanceGrowth { memory, tables: self.tables })
     }
 
-    /// Returns the amounts that the instance would hold with a table of so many elements; `None` if it may not have it.
+    /// Returns the amounts that the instance would hold with a table of `desired` elements; `None` if it may not have
+    /// it.
     fn with_table(&mut self, current: usize, desired: usize, most: Option<usize>) -> Option<InstanceGrowth> {
         let tables = self.tables.saturating_add(desired.saturating_sub(current));
         if tables > self.limits.table_elements {
@@ -96,7 +97,7 @@ impl InstanceLimiter {
         (!is_beyond(desired, most)).then_some(InstanceGrowth { memory: self.memory, tables })
     }
 
-    /// Its instance has grown, so what it was refused before is not what ends it.
+    /// Records growth. An earlier refusal is then not what ends the instance.
     fn set(&mut self, to: InstanceGrowth) {
         (self.memory, self.tables) = (to.memory, to.tables);
         self.hit = self.hit.filter(|bound| !matches!(bound, GuestLimit::Memory | GuestLimit::Tables));
@@ -111,14 +112,14 @@ impl InstanceLimiter {
             }
             Err(refusal) => {
                 self.hit = Some(GuestLimit::ProcessMemory(refusal));
-                // Not "it does not grow": what it holds is to come back.
+                // An error and not `false`: the guest must end, so that its memory is returned.
                 bail!("there is too little memory for all plugins");
             }
         }
     }
 }
 
-/// Returns `true` if the memory or table declares itself that it never gets so large: then it does not, and holds no more.
+/// Returns `true` if the declared maximum of the memory or table is exceeded; growth then fails in the guest.
 fn is_beyond(desired: usize, most: Option<usize>) -> bool {
     most.is_some_and(|most| desired > most)
 }
@@ -148,7 +149,8 @@ impl ResourceLimiter for InstanceLimiter {
 }
 
 impl PluginState {
-    /// Grows what its instance holds, and waits for it if there is too little. The wait is not the guest's time.
+    /// Grows what the instance holds, and waits if there is too little memory. The wait is not counted as the guest's
+    /// time.
     async fn grow(&mut self, to: Option<InstanceGrowth>) -> wasmtime::Result<bool> {
         let Some(to) = to else { return Ok(false) };
         let Self { limiter, meter, cx, plugin, .. } = self;
@@ -159,7 +161,7 @@ impl PluginState {
         }
         let _waiting = meter.waits.begin();
         let waited = reserved.wait(to.bytes(), *is_new, async |usage| {
-            // Once a call: a guest that grows in small steps would tell of each.
+            // At most once per call: a guest that grows in small steps would cause many events.
             if !std::mem::replace(is_told, true) {
                 let (agent, plugin) = (Arc::clone(&cx.agent), Arc::clone(plugin));
                 let event = Event::PluginWaits { agent, plugin, held: usage.held, total: usage.total };

@@ -2,10 +2,10 @@ use std::time::Duration;
 
 use crate::limits;
 
-/// What the calls of one plugin of one agent may take. The defaults stand in [`crate::limits`].
+/// The limits of the calls of one plugin of one agent. The defaults are in [`crate::limits`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Wall time of instantiating at load, and of `specs`.
+    /// Wall time of the probe at load: instantiation and `specs`.
     pub probe_time: Duration,
     /// Wall time of a tool call.
     pub tool_time: Duration,
@@ -13,38 +13,37 @@ pub struct Limits {
     pub step_time: Duration,
     /// Wall time of a completion.
     pub completion_time: Duration,
-    /// Time on the processor of one call, in its own code and in that of functions that it imports. A call is stopped at
-    /// the end of the slice of [`limits::EPOCH_TICK`] in which it passes this.
+    /// Processor time of one call, in its own code and in imported functions. A call is stopped at the end of the slice
+    /// of [`limits::EPOCH_TICK`] in which it exceeds this.
     pub cpu: Duration,
-    /// Bytes of linear memory of one instance, all its memories together; never more than
-    /// [`limits::PLUGIN_MEMORY_CEILING`].
+    /// Bytes of linear memory of one instance, all its memories together; capped at [`limits::PLUGIN_MEMORY_CEILING`].
     pub memory_bytes: usize,
-    /// Elements of all tables of one instance together; never more than [`limits::PLUGIN_TABLE_ELEMENTS_CEILING`].
+    /// Elements of all tables of one instance together; capped at [`limits::PLUGIN_TABLE_ELEMENTS_CEILING`].
     pub table_elements: usize,
-    /// Core instances in one instance; never more than [`limits::PLUGIN_CORE_INSTANCES_CEILING`].
+    /// Core instances in one instance; capped at [`limits::PLUGIN_CORE_INSTANCES_CEILING`].
     pub instances: usize,
-    /// Bytes of texts and lists that one call is handed. What it reads of files is not counted.
+    /// Bytes of strings and lists passed to one call. Bytes read from files are not counted.
     pub input_bytes: usize,
-    /// Bytes of texts and lists that one call hands over. What it writes to files is not counted.
+    /// Bytes of strings and lists returned by one call. Bytes written to files are not counted.
     pub output_bytes: usize,
     /// Log entries of one call; the others are dropped.
     pub log_entries: u32,
-    /// Bytes of all log entries of one call; those beyond it are dropped.
+    /// Bytes of all log entries of one call; entries beyond it are dropped.
     pub log_bytes: usize,
-    /// Calls of imported functions a second, of all calls together; a call that makes more is slowed down.
+    /// Calls of imported functions per second, over all calls together; a call that makes more is slowed down.
     pub host_calls_per_second: u32,
-    /// Calls under way at once; others wait. A guest does one thing at a time, so this also bounds the calls of imported
+    /// Concurrent calls; others wait. A guest does one thing at a time, so this also bounds the calls of imported
     /// functions that are in flight.
     pub concurrency: u32,
-    /// Bytes of the state that a pure step may keep; never more than [`limits::STATE_BYTES`].
+    /// Bytes of the state that a pure step may keep; capped at [`limits::STATE_BYTES`].
     pub state_bytes: usize,
-    /// HTTP requests in a minute, redirects counted.
+    /// HTTP requests per minute, redirects included.
     pub http_requests_per_minute: u32,
-    /// HTTP requests and open responses at once.
+    /// Concurrent HTTP requests and open responses.
     pub http_concurrency: u32,
-    /// Bytes of the body of an HTTP request.
+    /// Bytes of the body of one HTTP request.
     pub http_request_bytes: u64,
-    /// Bytes of the body of the response to one, decoded.
+    /// Bytes of the body of one HTTP response, decoded.
     pub http_response_bytes: u64,
 }
 
@@ -75,14 +74,14 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The same, none of them more than there is room for, or so little that nothing would go on.
+    /// Returns these limits clamped: to the ceilings, and to at least what a call needs to make progress.
     pub(in crate::plugin) fn within_ceilings(self) -> Self {
         Self {
             memory_bytes: self.memory_bytes.min(limits::PLUGIN_MEMORY_CEILING),
             table_elements: self.table_elements.min(limits::PLUGIN_TABLE_ELEMENTS_CEILING),
             instances: self.instances.min(limits::PLUGIN_CORE_INSTANCES_CEILING),
             state_bytes: self.state_bytes.min(limits::STATE_BYTES),
-            // With none nothing would ever be called.
+            // With 0 nothing would ever be called.
             concurrency: self.concurrency.clamp(1, limits::PLUGIN_CALLS),
             host_calls_per_second: self.host_calls_per_second.max(1),
             http_requests_per_minute: self.http_requests_per_minute.min(limits::EGRESS_REQUESTS_PER_MINUTE_CEILING),

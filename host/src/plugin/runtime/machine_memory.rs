@@ -1,4 +1,4 @@
-//! The memory that there is: the machine's, or less if this process's control group has a bound.
+//! The memory available to this process: the machine's, or the limit of its control group.
 
 use std::{
     fs,
@@ -8,32 +8,32 @@ use std::{
 
 use crate::limits;
 
-/// Where a figure for guest memory comes from.
+/// The source of the figure for guest memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemorySource {
-    /// The config names it.
+    /// The config, whose value is used as it is.
     Config,
-    /// The config names more than there is: this is all of it.
+    /// The config names more than the process can have; the figure is all that it can have.
     AllThereIs,
-    /// All memory of the machine.
+    /// The memory of the machine.
     Machine,
-    /// The bound of this process's control group.
+    /// The limit of this process's control group.
     ControlGroup,
-    /// Neither says how much there is.
+    /// The system does not tell how much memory there is.
     Unknown,
-    /// The memory that one call of a plugin may take is more than the share of what there is.
+    /// The memory that one call of a plugin may take, which is more than the plugins' part of the available memory.
     OneCall,
 }
 
-/// The guest memory of all plugins together: in bytes, and where that comes from. `named` is what the config says, `one_call` the
-/// total for which one call has as much as it may.
+/// Returns the guest memory of all plugins together, in bytes, and its source. `named` is the value of the config,
+/// `one_call` the total with which one call can have as much as it may.
 pub fn guest_memory(named: Option<usize>, one_call: usize) -> (usize, MemorySource) {
     share_of(available_memory(), named, one_call)
 }
 
 fn share_of(available: Option<(u64, MemorySource)>, named: Option<usize>, one_call: usize) -> (usize, MemorySource) {
     if let Some(named) = named {
-        // A config may be somebody else's: it cannot have plugins take what is not there.
+        // A config may come from somebody else: it must not let plugins take more than there is.
         let all = available.map_or(usize::MAX, |(all, _)| usize::try_from(all).unwrap_or(usize::MAX));
         return if named > all { (all, MemorySource::AllThereIs) } else { (named, MemorySource::Config) };
     }
@@ -44,7 +44,7 @@ fn share_of(available: Option<(u64, MemorySource)>, named: Option<usize>, one_ca
     if bytes < one_call { (one_call, MemorySource::OneCall) } else { (bytes, source) }
 }
 
-/// Reads how much memory this process can have, where the system tells.
+/// Reads how much memory this process can have, if the system tells.
 fn available_memory() -> Option<(u64, MemorySource)> {
     let machine = read(Path::new("/proc/meminfo")).and_then(|text| machine_memory(&text));
     let groups = read(Path::new("/proc/self/cgroup")).unwrap_or_default();
@@ -52,7 +52,7 @@ fn available_memory() -> Option<(u64, MemorySource)> {
     least(machine, bounds.min())
 }
 
-/// The beginning of a file that the kernel makes up when it is read: what matters stands within its first kilobytes.
+/// Reads the first kilobytes of a file that the kernel generates; the relevant lines are among them.
 fn read(path: &Path) -> Option<String> {
     let mut bytes = vec![0; limits::KERNEL_FILE_BYTES];
     let length = fs::File::open(path).and_then(|mut file| file.read(&mut bytes)).ok()?;
@@ -61,22 +61,22 @@ fn read(path: &Path) -> Option<String> {
 
 fn least(machine: Option<u64>, group: Option<u64>) -> Option<(u64, MemorySource)> {
     match (machine, group) {
-        // Systems write a bound that is larger than any machine for none.
+        // Systems without a limit write a number that is larger than any machine's memory.
         (Some(machine), Some(group)) if group < machine => Some((group, MemorySource::ControlGroup)),
         (Some(machine), _) => Some((machine, MemorySource::Machine)),
         (None, group) => group.map(|group| (group, MemorySource::ControlGroup)),
     }
 }
 
-/// The machine's memory in bytes, of the text of `/proc/meminfo`.
+/// Returns the machine's memory in bytes, from the text of `/proc/meminfo`.
 fn machine_memory(text: &str) -> Option<u64> {
     let kib = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?.trim().strip_suffix("kB")?;
     kib.trim().parse::<u64>().ok()?.checked_mul(1 << 10)
 }
 
-/// The files that may bound this process, of the text of `/proc/self/cgroup`: of each of its groups of version 2, of the
-/// memory groups of version 1, and of all groups above them. Within a container the paths may be those of the machine, of
-/// which only the uppermost is there.
+/// Returns the files that may limit this process, from the text of `/proc/self/cgroup`: those of each of its groups of
+/// version 2, of the memory groups of version 1, and of all groups above them. Within a container the paths may be
+/// those of the machine, of which only the topmost exists.
 fn control_group_files(text: &str) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for line in text.lines() {
@@ -90,7 +90,7 @@ fn control_group_files(text: &str) -> Vec<PathBuf> {
             _ => continue,
         };
         let group = Path::new(group.trim_start_matches('/'));
-        // A group outside of the root of this process's name space.
+        // Such a group is outside the root of this process's namespace.
         let is_below = group.components().all(|part| matches!(part, std::path::Component::Normal(_)));
         let above = group.ancestors().filter(|_| is_below).map(|group| Path::new(root).join(group).join(file));
         files.extend(above.take(limits::CONTROL_GROUP_DEPTH));
@@ -102,7 +102,7 @@ fn control_group_files(text: &str) -> Vec<PathBuf> {
     files
 }
 
-/// The bound that such a file says, in bytes.
+/// Parses the limit in such a file, in bytes.
 fn control_group_bound(text: &str) -> Option<u64> {
     text.trim().parse().ok().filter(|bytes| *bytes > 0)
 }
@@ -141,7 +141,7 @@ mod tests {
             "/sys/fs/cgroup/memory/memory.limit_in_bytes",
         ];
         assert_eq!(files(first), upwards);
-        // Of another name space: only what is at the root can be found.
+        // In another namespace only the file at the root can be found.
         assert_eq!(files("0::/../../x\n"), ["/sys/fs/cgroup/memory.max"]);
         assert!(files("").is_empty() && files("no group\n4:cpu:/\n").is_empty());
         let deep = format!("0::/{}\n", "a/".repeat(1_000));
@@ -173,7 +173,7 @@ mod tests {
         assert_eq!(named(Some(GIB), GIB), (GIB as usize, MemorySource::Config));
         assert_eq!(named(Some(GIB), GIB + 1), (GIB as usize, MemorySource::AllThereIs));
         assert_eq!(named(None, GIB), (GIB as usize, MemorySource::Config));
-        // Of this machine, whatever it is.
+        // The figure of this machine, whatever it is.
         let (bytes, _) = guest_memory(None, limits::GUEST_MEMORY_LEAST);
         assert!((limits::GUEST_MEMORY_LEAST..=limits::GUEST_MEMORY_CEILING).contains(&bytes), "{bytes}");
     }

@@ -1,4 +1,4 @@
-//! What a call takes, measured poll by poll, and the waits that are put between its polls.
+//! Metering of one call, poll by poll, and the delays between its polls.
 
 use std::{
     future::poll_fn,
@@ -16,10 +16,10 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::{PluginQuota, quotas::CpuQueue};
 use crate::limits;
 
-/// What one call has taken so far: shared between its store, which counts, and whoever drives it.
+/// The consumption of one call, shared between its store, which counts, and the task that drives it.
 #[derive(Debug, Default)]
 pub struct CallMeter {
-    /// How long it has waited for whoever watches.
+    /// The time that the call has waited for slow readers of its events.
     pub waits: ReaderWaits,
     host_calls: AtomicU64,
     at_once: AtomicU64,
@@ -28,50 +28,50 @@ pub struct CallMeter {
     was_slowed: AtomicBool,
 }
 
-/// Why a call was not driven to its end.
+/// The time limit that a call exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExceededTimeLimit {
     /// Wall time.
     Time,
-    /// Time on the processor.
+    /// Processor time.
     Cpu,
 }
 
 impl CallMeter {
-    /// So many more calls of imported functions, or what takes as much.
+    /// Counts calls of imported functions, or work of the same cost.
     pub fn count_host_calls(&self, calls: u64) {
         self.host_calls.fetch_add(calls, Relaxed);
     }
 
-    /// One of these calls took the call's own time on the processor and nothing else: that is bounded by itself, and nobody is
-    /// slowed down for it.
+    /// Marks one of these calls as done in the call's own processor time. That time has its own limit, so the call is
+    /// not slowed down for it.
     pub fn count_at_once(&self) {
         self.at_once.fetch_add(1, Relaxed);
     }
 
-    /// The guest was made to give way in the middle of its work.
+    /// Records that the guest yielded in the middle of its work.
     pub fn give_way(&self) {
         self.gave_way.store(true, Relaxed);
     }
 
-    /// Calls of imported functions, and what was counted as such.
+    /// Returns the number of calls of imported functions, and of what was counted as such.
     pub fn host_calls(&self) -> u64 {
         self.host_calls.load(Relaxed)
     }
 
-    /// Time on the processor, also where the host does something at once for it, as reading a file that is in memory. What the
-    /// host does on threads of its own for it is not in it.
+    /// Returns the processor time, including host work done on the call's own thread, such as reading a file that is in
+    /// memory. Work that the host does on other threads is not included.
     pub fn cpu(&self) -> Duration {
         Duration::from_nanos(self.cpu_nanos.load(Relaxed))
     }
 
-    /// Whether it was held back because its plugin called imported functions too often.
+    /// Returns `true` if the call was delayed because its plugin called imported functions too often.
     pub fn was_slowed(&self) -> bool {
         self.was_slowed.load(Relaxed)
     }
 
-    /// Drives a call to its end, or until it has taken more than it may: `time` on the wall, waits for readers left out, or
-    /// `cpu` on the processor.
+    /// Drives a call to its end, or until it exceeds a limit: `time` of wall time, without waits for readers, or `cpu`
+    /// of processor time.
     pub async fn drive<R>(
         &self,
         share: &PluginQuota,
@@ -84,19 +84,20 @@ impl CallMeter {
         loop {
             let left = (time + self.waits.total()).checked_sub(started.elapsed()).filter(|left| !left.is_zero());
             let left = left.ok_or(ExceededTimeLimit::Time)?;
-            // While it waits, what is left does not shrink: look again, but not all the time.
+            // While the call waits for a reader its remaining time does not shrink, so poll again, but not constantly.
             if let Ok(ended) = timeout(left.max(limits::EPOCH_TICK), &mut call).await {
                 return ended;
             }
         }
     }
 
-    /// Polls a call, each poll measured, and puts waits between them. The first poll, in which most calls end, is measured on
-    /// the wall, which is never less than it computed: asking how long a thread has computed takes a tenth of a small call. A
-    /// guest gives way at the next tick, so little is counted that was somebody else's. A call that has computed for longer than a tick takes
-    /// a turn for each further poll, so that however many compute, a core is left for everything else. One that calls
-    /// imported functions too often is delayed, not refused: a guest cannot know how fast it may be, and what it waits is
-    /// its own time.
+    /// Polls a call, measures each poll, and delays the next one where necessary.
+    ///
+    /// The first poll, in which most calls end, is measured in wall time, which is never less than the processor time:
+    /// reading the thread's processor clock takes a tenth of a small call. A guest yields at the next tick, so little
+    /// of that time belongs to others. A call that has computed for longer than a tick takes a turn for each further
+    /// poll, so that one core stays free however many calls compute. A call that calls imported functions too often is
+    /// delayed, not refused: a guest cannot know the rate that it may have. The delay counts as its own time.
     async fn by_turns<R>(
         &self,
         share: &PluginQuota,
@@ -116,7 +117,7 @@ impl CallMeter {
             let clock = if is_first { PollClock::wall() } else { PollClock::of_this_thread() };
             is_first = false;
             let polled = poll_fn(|cx| Poll::Ready(call.as_mut().poll(cx))).await;
-            // A poll stays on its thread.
+            // A poll stays on one thread, so its clock is consistent.
             self.cpu_nanos.fetch_add(u64::try_from(clock.elapsed().as_nanos()).unwrap_or(u64::MAX), Relaxed);
             let calls = self.host_calls() - self.at_once.load(Relaxed);
             pause = share.pay(calls - paid_calls);
@@ -127,8 +128,8 @@ impl CallMeter {
             if self.cpu() > cpu {
                 return Err(ExceededTimeLimit::Cpu);
             }
-            // Who gives way keeps the turn until everything else that can go on, timers too, has gone on. Who waits for
-            // something does not compute: it is somebody else's turn.
+            // A call that yielded keeps the turn until everything else that is ready, timers included, has run. A call
+            // that waits does not compute, so it gives up the turn.
             let turn = turn.filter(|_| self.gave_way.load(Relaxed));
             woken().await;
             drop(turn);
@@ -136,7 +137,7 @@ impl CallMeter {
     }
 }
 
-/// Waits until the task is woken, by whatever was polled before in the same turn.
+/// Waits until the task is woken by whatever the last poll registered.
 async fn woken() {
     let mut is_woken = false;
     poll_fn(|_| if std::mem::replace(&mut is_woken, true) { Poll::Ready(()) } else { Poll::Pending }).await;
@@ -154,7 +155,7 @@ impl PollClock {
         Self::Wall(std::time::Instant::now())
     }
 
-    /// The processor's time of this thread; where there is no such clock, as if nobody else used the processor.
+    /// Returns the processor clock of this thread, or the wall clock where there is no such clock.
     fn of_this_thread() -> Self {
         #[cfg(unix)]
         return Self::Thread(time_on_processor());
@@ -171,15 +172,15 @@ impl PollClock {
     }
 }
 
-/// The time that this thread has spent on the processor since some moment.
+/// Returns the processor time of this thread, from an arbitrary origin.
 #[cfg(unix)]
 fn time_on_processor() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec.try_into().unwrap_or_default(), time.tv_nsec.try_into().unwrap_or_default())
 }
 
-/// The time that a call has waited for a slow reader. It is not the guest's: a guest must not fail because somebody
-/// reads slowly.
+/// The time that a call has waited for a slow reader of its events. It is not counted as the guest's: a guest must not
+/// fail because somebody reads slowly.
 #[derive(Debug, Default)]
 pub struct ReaderWaits(Mutex<ReaderWaitTotals>);
 
@@ -190,13 +191,13 @@ struct ReaderWaitTotals {
 }
 
 impl ReaderWaits {
-    /// A wait that ends when the result is dropped. A guest does one thing at a time, so there is one at most.
+    /// Begins a wait that ends when the result is dropped. A guest does one thing at a time, so there is at most one.
     pub fn begin(&self) -> ReaderWaitGuard<'_> {
         self.change(|waits| waits.since = Some(Instant::now()));
         ReaderWaitGuard(self)
     }
 
-    /// All waits together, the one under way included, up to [`limits::READER_WAIT`].
+    /// Returns the sum of all waits, the current one included, up to [`limits::READER_WAIT`].
     fn total(&self) -> Duration {
         let total = self.change(|waits| waits.over + waits.since.map_or(Duration::ZERO, |since| since.elapsed()));
         total.min(limits::READER_WAIT)

@@ -1,4 +1,4 @@
-//! The engine that plugins run in, and one call of one plugin.
+//! The engine that plugins run in, and the execution of one call: limits, metering, memory.
 
 mod cache;
 mod call;

@@ -1,4 +1,4 @@
-//! What calls of plugins share, and how it is shared out: places, turns on the processor, calls of imported functions.
+//! The quotas that calls of plugins share: permits for calls, turns on the processor, calls of imported functions.
 
 use std::{
     pin::pin,
@@ -18,16 +18,16 @@ use tokio::{
 use super::{Lane, Limits, MemoryAccount, MemoryShare};
 use crate::limits;
 
-/// Turns on the processor, each for one poll of a call that computes: on all cores but one, at least on one. First come,
-/// first served.
+/// A queue for turns on the processor, each for one poll of a call that computes: one turn per core except one, and at
+/// least one. First come, first served.
 #[derive(Debug)]
 pub struct CpuQueue {
     free: Semaphore,
-    /// How many have ended: by that who waits knows that the line moves.
+    /// The number of turns that have ended, by which a waiter knows that the queue moves.
     ended: AtomicU64,
 }
 
-/// A turn in one line; it ends when it is dropped.
+/// A turn in one queue; it ends when it is dropped.
 struct CpuQueuePermit<'a> {
     ended: &'a AtomicU64,
     _permit: SemaphorePermit<'a>,
@@ -43,8 +43,8 @@ impl CpuQueue {
         Self { free: Semaphore::new(count), ended: AtomicU64::new(0) }
     }
 
-    /// A turn, however long the line is; none if nobody's has ended in a long time, because one who has a turn is not
-    /// driven: that must not stop everybody.
+    /// Waits for a turn, however long the queue is. Returns `None` if no turn has ended within
+    /// [`limits::PLUGIN_TURN_WAIT`]: the holder of a turn is then not being polled, and that must not block everybody.
     async fn next(&self) -> Option<CpuQueuePermit<'_>> {
         let mut in_line = pin!(self.free.acquire());
         loop {
@@ -64,7 +64,7 @@ impl Drop for CpuQueuePermit<'_> {
     }
 }
 
-/// What all calls of one component share: so that no plugin takes everything, however many agents have it.
+/// The quotas that all calls of one component share, so that no plugin takes everything, however many agents have it.
 #[derive(Debug)]
 pub struct ComponentPool {
     steps: Arc<Semaphore>,
@@ -72,13 +72,13 @@ pub struct ComponentPool {
     kept: Arc<Semaphore>,
     /// The memory that its instances hold.
     memory: Arc<MemoryAccount>,
-    /// Who computes first takes a turn among the calls of its own plugin, so that a plugin with many calls waits in the line
-    /// of all plugins no more often than one with few.
+    /// The queue among the calls of this component. A call takes a turn here first, so that a plugin with many calls
+    /// waits in the queue of all plugins no more often than one with few.
     turns: CpuQueue,
 }
 
 impl ComponentPool {
-    /// Of a component that may have so many of the places of each lane.
+    /// Creates the pool of a component with this many permits per lane.
     pub fn new(steps: u32, streams: u32, kept: u32) -> Self {
         let places = |count| Arc::new(Semaphore::new(count as usize));
         let memory = Arc::default();
@@ -98,14 +98,14 @@ impl ComponentPool {
     }
 }
 
-/// What all calls of one plugin of one agent share.
+/// The quotas that all calls of one plugin of one agent share.
 #[derive(Debug)]
 pub struct PluginQuota {
     places: Semaphore,
     crowd: Arc<ComponentPool>,
     memory: Arc<MemoryShare>,
     host_calls_per_second: u32,
-    /// Until when the calls of imported functions that were made have used up what was allowed.
+    /// The time until which the calls of imported functions made so far have used up the allowed rate.
     host_calls_paid: Mutex<Option<Instant>>,
 }
 
@@ -126,40 +126,42 @@ impl PluginQuota {
         }
     }
 
-    /// A place among the calls of its plugin, if one is free and nobody waits for it.
+    /// Takes a permit among the calls of its plugin, if one is free and nobody waits for it.
     pub fn free_place(&self) -> Option<SemaphorePermit<'_>> {
         self.places.try_acquire().ok()
     }
 
-    /// A place among the calls of its plugin.
+    /// Waits for a permit among the calls of its plugin.
     pub async fn place(&self) -> Option<SemaphorePermit<'_>> {
         self.places.acquire().await.ok()
     }
 
-    /// From what its instances get their memory.
+    /// Returns the memory share from which its instances are charged.
     pub fn memory(&self) -> &Arc<MemoryShare> {
         &self.memory
     }
 
-    /// What it shares with the same plugin of other agents.
+    /// Returns the pool that it shares with the same plugin of other agents.
     pub fn crowd(&self) -> &ComponentPool {
         &self.crowd
     }
 
-    /// A turn among the calls of its component, and among those of all; none if one of the lines does not move.
+    /// Waits for a turn among the calls of its component, and then among all calls; `None` if one of the queues does
+    /// not move.
     pub async fn turn<'a>(&'a self, all: &'a CpuQueue) -> Option<CpuPermit<'a>> {
         let _of_plugin = self.crowd.turns.next().await?;
         Some(CpuPermit { _of_plugin, _of_all: all.next().await? })
     }
 
-    /// Until when a call waits before it begins, because those before it called imported functions too often; none: it
-    /// begins now.
+    /// Returns the time until which a call waits before it begins, because earlier calls called imported functions too
+    /// often; `None` if it begins now.
     pub fn pause(&self) -> Option<Instant> {
         let paid = *self.host_calls_paid.lock().unwrap_or_else(PoisonError::into_inner);
         paid.and_then(|until| pause_until(until, Instant::now()))
     }
 
-    /// Until when a call waits that has just called imported functions so often; none: it goes on.
+    /// Records `calls` calls of imported functions. Returns the time until which the caller waits; `None` if it
+    /// continues.
     pub fn pay(&self, calls: u64) -> Option<Instant> {
         if calls == 0 {
             return None;
@@ -198,7 +200,7 @@ mod tests {
         assert_eq!(seconds(1), Some(0.1));
         assert_eq!(seconds(20), Some(2.1));
         assert_eq!(share.pause().map(|until| (until - start).as_secs_f64()), Some(2.1));
-        // What was not used in time is gone, but for a second's worth.
+        // Unused allowance expires, except for one second's worth.
         tokio::time::advance(limits::PLUGIN_PLACE_WAIT).await;
         assert_eq!((share.pause(), share.pay(10), share.pause()), (None, None, None));
         assert!(share.pay(1).is_some());
@@ -247,7 +249,7 @@ mod tests {
     async fn whoever_is_in_a_long_line_that_moves_waits_for_its_turn() {
         let all = CpuQueue::of(1);
         let start = Instant::now();
-        // Each turn takes half of what one would wait for a line that does not move.
+        // Each turn takes half of the time after which a queue counts as stuck.
         let take = async || {
             let share = share(1);
             let turn = share.turn(&all).await;

@@ -1,5 +1,5 @@
-//! Instances that last as long as a run of an agent: of components whose functions take and give handles, or whose manifest
-//! says so. Each takes a place in a pool of its own; its calls come one after the other.
+//! Instances that last as long as a run of an agent: for components whose functions take and return handles, or whose
+//! manifest asks for it. Each takes a permit of a lane of its own; its calls run one after the other.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -25,19 +25,19 @@ use crate::{
     },
 };
 
-/// What one run of an agent keeps: it goes with the run.
+/// The kept instances of one run of an agent, dropped with the run.
 #[derive(Default)]
 pub struct RunInstances(Mutex<Vec<PluginSlot>>);
 
-/// A plugin, and where its instance is kept.
+/// A plugin, and the slot of its instance.
 type PluginSlot = (Arc<Plugin>, Arc<AsyncMutex<InstanceSlot>>);
 
-/// Where the instance of one plugin is kept for one run.
+/// The slot of the instance of one plugin in one run.
 pub struct InstanceSlot {
-    /// What the model has of it.
+    /// The handles that the model has been given.
     pub handles: ResourceHandles,
     live: Option<LiveInstance>,
-    /// Drops it when nobody calls it for long. It ends with the slot.
+    /// The task that drops an idle instance. It ends with the slot.
     idle: Option<AbortOnDropHandle<()>>,
     me: Weak<AsyncMutex<InstanceSlot>>,
 }
@@ -51,11 +51,11 @@ struct LiveInstance {
 }
 
 impl RunInstances {
-    /// The slot of this plugin, once no other call is in it.
+    /// Locks the slot of this plugin; waits while another call uses it.
     ///
     /// # Errors
     ///
-    /// [`Fault::Unavailable`] if others are in it for too long.
+    /// [`Fault::Unavailable`] if other calls use it for longer than [`limits::PLUGIN_PLACE_WAIT`].
     pub async fn slot(&self, plugin: &Arc<Plugin>) -> Result<OwnedMutexGuard<InstanceSlot>, Fault> {
         let slot = {
             let mut slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -88,13 +88,13 @@ impl InstanceSlot {
         Self { handles: ResourceHandles::default(), live: None, idle: None, me }
     }
 
-    /// Drops the instance, and all that the model has of it.
+    /// Drops the instance, and invalidates the model's handles.
     pub fn lose(&mut self, why: &str) {
         self.live = None;
         self.handles.lose(why);
     }
 
-    /// Keeps an instance until the next call, though not for ever.
+    /// Keeps an instance until the next call, or until it has been idle for too long.
     fn keep(&mut self, live: LiveInstance) {
         self.live = Some(live);
         if self.idle.as_ref().is_none_or(AbortOnDropHandle::is_finished) {
@@ -119,8 +119,8 @@ async fn drop_when_idle(slot: Weak<AsyncMutex<InstanceSlot>>) {
 }
 
 impl Plugin {
-    /// Calls the instance that is kept in this slot, or one that is made and kept from now on. What trapped, or ran into a
-    /// limit or out of time, is dropped, and so is one whose call is cancelled in the middle.
+    /// Calls the instance that is kept in this slot, or creates one and keeps it. An instance that traps, exceeds a
+    /// limit or times out is dropped, and so is one whose call is cancelled.
     pub(in crate::plugin) async fn call_kept<R: GuestPayload>(
         &self,
         slot: &mut InstanceSlot,

@@ -20,57 +20,58 @@ use crate::{
     process::AllowedPrograms,
 };
 
-/// What one instance of a plugin can reach: what that plugin was granted for that agent, and nothing else.
+/// The state of one instance of a plugin: everything that it can reach, which is what the plugin was granted for its
+/// agent.
 pub struct PluginState {
-    /// In whose name the call is made.
+    /// The context of the run that makes the call.
     pub cx: RunCx,
     /// The plugin's id.
     pub plugin: Arc<str>,
-    /// Its settings for this agent.
+    /// The params of the plugin for this agent, as JSON.
     pub config: Arc<str>,
-    /// What it holds.
+    /// The memory and tables of the instance, and their bounds.
     pub limiter: InstanceLimiter,
-    /// What it has of `wasi:http`: it goes before the table.
+    /// The state of `wasi:http`. Declared before `table`, because it must be dropped first.
     pub wasi_http: WasiHttpState,
-    /// Handles that it has been given.
+    /// The handles of the guest.
     pub table: ResourceTable,
-    /// The folders that it was granted.
+    /// The folders that the plugin was granted.
     pub files: PreopenedFolders,
-    /// What it has of them.
+    /// The instance's state for its files.
     pub held: InstanceFileState,
-    /// What it has of WASI's base.
+    /// The state of the WASI base.
     pub base: WasiBaseState,
-    /// The key-value store that it was granted.
+    /// The key-value store that the plugin was granted.
     pub kv: Option<Arc<KvBinding>>,
-    /// Who sends its requests, in calls that may send some.
+    /// The HTTP client, in calls that may send requests.
     pub asker: Option<PluginHttpClient>,
-    /// The programs that it may have run, in calls that may have some run.
+    /// The programs that the plugin may run, in calls that may run programs.
     pub programs: Option<AllowedPrograms>,
-    /// What it may take.
+    /// The limits of the call.
     pub limits: Arc<Limits>,
-    /// What it takes.
+    /// The time and host calls that the call has consumed.
     pub meter: Arc<CallMeter>,
-    /// Bytes that it was handed.
+    /// Bytes passed to the guest.
     pub bytes_in: usize,
-    /// Bytes that it handed over.
+    /// Bytes returned by the guest.
     pub bytes_out: usize,
-    /// What it has logged.
+    /// The log quota of the call.
     pub logged: PluginLogQuota,
-    /// Who is told how far a tool call is.
+    /// The progress reports of a tool call.
     pub progress: Option<ToolProgressThrottle>,
-    /// Where pieces of a completion go.
+    /// The sink for pieces of a completion.
     pub sink: DeltaSink,
     /// The media of the request that a completion answers.
     pub attachments: GuestAttachments,
-    /// The conversation that the call belongs to; empty where it belongs to none.
+    /// The conversation of the call; empty if it belongs to none.
     pub chat: ChatView,
-    /// The request that a call of a model middleware is about, and what of it may be seen.
+    /// The request that a model middleware is called for, and the powers that decide what of it is visible.
     pub outgoing: Option<(CompletionRequest, Powers)>,
-    /// Since when the monotonic clock runs.
+    /// The origin of the monotonic clock.
     pub started: Instant,
-    /// What clocks and chance have given it, if somebody is told of that.
+    /// The readings of clocks and random sources, recorded if events have a listener.
     pub given: NondeterministicInputs,
-    /// Whether somebody is, once that was asked.
+    /// `true` if events have a listener; `None` until that is first asked.
     is_heard: Option<bool>,
 }
 
@@ -114,7 +115,7 @@ impl PluginState {
         }
     }
 
-    /// The next call of an instance that is kept: what is counted a call begins anew, what the instance holds stays.
+    /// Begins the next call of a kept instance: resets what is counted per call, and keeps what the instance holds.
     pub fn begin(&mut self, cx: &RunCx) {
         self.cx = cx.clone();
         self.limiter.begin();
@@ -126,21 +127,20 @@ impl PluginState {
         self.is_heard = None;
     }
 
-    /// Until then it holds nothing of the run that holds it.
+    /// Ends a call of a kept instance: until the next one it holds no reference to the run.
     pub fn rest(&mut self) {
         self.cx = self.cx.anew();
         self.base.begin(&self.cx, &self.logged, &self.meter);
         self.asker = None;
     }
 
-    /// The state of a call that is calling an imported function: every function gets it from here, so that each call is
-    /// counted.
+    /// Counts a call of an imported function and returns the state. Every imported function gets the state from here.
     pub fn called(&mut self) -> &mut Self {
         self.meter.count_host_calls(1);
         self
     }
 
-    /// Counts bytes that the guest is handed.
+    /// Counts bytes that the guest is passed.
     pub fn hand(&mut self, bytes: usize) -> wasmtime::Result<()> {
         self.bytes_in = self.bytes_in.saturating_add(bytes);
         if self.bytes_in > self.limits.input_bytes {
@@ -150,7 +150,7 @@ impl PluginState {
         Ok(())
     }
 
-    /// Counts bytes that the guest hands over.
+    /// Counts bytes that the guest returns.
     pub fn take(&mut self, bytes: usize) -> wasmtime::Result<()> {
         self.bytes_out = self.bytes_out.saturating_add(bytes);
         if self.bytes_out > self.limits.output_bytes {
@@ -160,7 +160,7 @@ impl PluginState {
         Ok(())
     }
 
-    /// Writes down what the guest is given, if somebody is told of it.
+    /// Records a nondeterministic input of the guest, if events have a listener.
     pub fn give(&mut self, write: impl FnOnce(&mut NondeterministicInputs)) {
         let events = &self.cx.events;
         if *self.is_heard.get_or_insert_with(|| events.is_heard()) {
@@ -168,36 +168,36 @@ impl PluginState {
         }
     }
 
-    /// Tells of an event. While the reader is behind the guest's time stands still.
+    /// Emits an event. The time that a slow reader takes is not counted as the guest's.
     pub async fn emit(&mut self, event: Event) {
         let _waiting = self.meter.waits.begin();
         self.cx.events.emit(event).await;
     }
 }
 
-/// How far a tool call is, told not too often.
+/// The progress reports of a tool call, limited in their rate.
 pub struct ToolProgressThrottle {
-    /// The call's id.
+    /// The id of the tool call.
     pub call: String,
-    /// When it was told last.
+    /// The time of the last event.
     pub told: Option<Instant>,
-    /// The newest report, if it has not been told yet.
+    /// The newest report, if it has not been emitted yet.
     pub waiting: Option<(f64, Option<f64>, Option<String>)>,
 }
 
 /// A conversation as a plugin may see it.
 #[derive(Default)]
 pub struct ChatView {
-    /// The conversation; it stands still during the call.
+    /// The conversation, which does not change during the call.
     pub chat: ChatSnapshot,
     /// The agent's tools.
     pub tools: Arc<[Arc<ToolSpec>]>,
-    /// Decide what is blank.
+    /// The powers that decide which parts are blank.
     pub powers: Powers,
 }
 
 impl PluginState {
-    /// The file system as the guest reaches it.
+    /// Returns the file system as the guest reaches it.
     pub fn opened_files(&mut self) -> GuestFilesystem<'_> {
         let Self { files: PreopenedFolders { context, at_once, opening }, held, meter, table, .. } = self;
         GuestFilesystem { at_once, opening, held, meter, view: WasiFilesystemCtxView { ctx: context, table } }

@@ -1,4 +1,4 @@
-//! Message Batches.
+//! Anthropic's Message Batches API.
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ use crate::{
     },
 };
 
-/// Where batches are, below the version of the API.
+/// The path of the batches below the API version.
 const BATCHES: [&str; 2] = ["messages", "batches"];
 
 #[async_trait]
@@ -108,7 +108,7 @@ struct AnthropicBatchResult<'a> {
     error: Option<&'a RawValue>,
 }
 
-/// An answer that is an error, whose own error is inside.
+/// An error response, which contains the error proper.
 #[derive(Deserialize)]
 struct AnthropicErrorBody<'a> {
     #[serde(borrow)]
@@ -235,7 +235,7 @@ mod tests {
             line("o", &json!({"type": "sk-secret"})),
             line("s", &json!({"type": "succeeded"})),
             line("long", &succeeded(&"x".repeat(limits::REPLY_BYTES))),
-            // The last one needs no end.
+            // The last line has no terminator.
             line("b", &succeeded("third")).trim_end().into(),
         ]
         .concat();
@@ -263,14 +263,14 @@ mod tests {
         let lines = line("a", &succeeded("first")) + &line("b", &succeeded("second"));
         let whole = answer("200 OK", "", &lines).bytes;
         let inside = whole.len() - 20;
-        // By the length that was announced, and without one.
+        // The body is cut off once with an announced length and once without one.
         let unannounced = format!("HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n{}", &lines[..lines.len() - 20]);
         for bytes in [whole[..inside].to_vec(), unannounced.into_bytes()] {
             let (_server, batches) = served_by(vec![cut(bytes)]).await;
             let fault = batches.results(&id("msgbatch_1"), &requests(&["a", "b"])).await.unwrap_err();
             assert!(matches!(&fault, Fault::Unavailable { .. }) && fault.to_string().contains("cut its reply off"));
         }
-        // Once all are there, the rest of the stream is of no interest.
+        // Once all results are there, the rest of the stream is not read.
         let (_server, batches) = served_by(vec![cut(whole[..inside].to_vec())]).await;
         assert_eq!(texts(&batches.results(&id("x"), &requests(&["a"])).await.unwrap()), [("a", "first".into())]);
     }

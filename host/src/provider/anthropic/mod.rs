@@ -1,4 +1,4 @@
-//! The Messages API of Anthropic, and of everyone who speaks it.
+//! The Messages API of Anthropic and of compatible servers.
 
 mod batch;
 pub(crate) mod reply;
@@ -21,31 +21,32 @@ use crate::{
     },
 };
 
-/// The version of the API that this speaks.
+/// The API version that the requests name.
 const VERSION: &str = "2023-06-01";
-/// Marks what proves a thought to be the model's own: the rest is the vendor's `signature`.
+/// The prefix of opaque state that proves a thought to be the model's own; the vendor's `signature` follows.
 const SIGNATURE: &str = "anthropic.signature:";
-/// Marks a thought that the vendor hides: the rest is its `data`.
+/// The prefix of opaque state that holds a thought hidden by the vendor; its `data` follows.
 const REDACTED: &str = "anthropic.redacted:";
 
 /// The Messages API.
 ///
 /// - The base URL may end in `/v1` or not.
-/// - A reply has at most [`limits::ANTHROPIC_REPLY_TOKENS`](crate::limits::ANTHROPIC_REPLY_TOKENS) where neither request nor
-///   config bounds it, and as many more as the config allows for thinking.
-/// - Thinking is turned on by `thinking` among the fields of the config. No temperature is sent then, and no tool is forced:
-///   the API refuses both. A budget of a request that has no room for it is halved into it, or thinking is turned off.
-/// - A temperature above 1 is sent as 1, the highest there is. Newer models refuse any.
-/// - The schema of a reply is sent as `output_config.format`, where objects that do not say so take no further properties.
-///   Older models, and schemas that the vendor cannot enforce, are refused by the vendor, never left unenforced.
-/// - A conversation that does not begin with a user is given a beginning, and one that ends with the model is asked to go on:
-///   the API wants the one, and newer models the other.
-/// - Blocks of tools that the vendor runs itself are passed over.
+/// - A reply is limited to [`limits::ANTHROPIC_REPLY_TOKENS`](crate::limits::ANTHROPIC_REPLY_TOKENS) if neither request nor
+///   config limits it, plus the thinking budget of the config.
+/// - The field `thinking` in the config enables thinking. No temperature is sent then, and no tool is forced, because the
+///   API refuses both. If the reply limit of a request has no room for the thinking budget, the budget is cut to half of
+///   that limit, or thinking is turned off.
+/// - A temperature above 1 is sent as 1, the maximum. Newer models refuse any temperature.
+/// - The schema of a reply is sent as `output_config.format`; objects that do not say otherwise allow no additional
+///   properties. Older models, and schemas that the vendor cannot enforce, are refused by the vendor, never left unenforced.
+/// - A conversation that does not begin with a user message gets one, which the API requires. A conversation that ends with
+///   a model message gets a request to continue, which newer models require.
+/// - Blocks of tools that the vendor runs itself are skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Anthropic {
-    /// Whether the vendor is asked to keep tools, system prompt and conversation for the next request.
+    /// `true` to ask the vendor to cache tools, system prompt and conversation for the next request.
     pub cache: bool,
-    /// Calls of offered tools, and thoughts, that a model printed as its text are what they are: see
+    /// `true` to recognize calls of offered tools, and thoughts, that a model printed as text; see
     /// [`ChatCompletions::printed_calls`](super::ChatCompletions::printed_calls).
     pub printed_calls: bool,
 }
@@ -86,12 +87,12 @@ impl WireProtocol for Anthropic {
     }
 }
 
-/// The address below the API's version, which the base URL may name or not.
+/// Returns the address below the API version, whether or not the base URL names the version.
 fn url(adapter: &ModelAdapter, path: &[&str]) -> Result<Url, Fault> {
     below_version(adapter.url(&[])?.as_str(), path)
 }
 
-/// The same of any base URL.
+/// Returns the address below the API version of any base URL.
 pub(super) fn below_version(base_url: &str, path: &[&str]) -> Result<Url, Fault> {
     let has_version = base_url.trim_end_matches('/').ends_with("/v1");
     let version: &[&str] = if has_version { &[] } else { &["v1"] };

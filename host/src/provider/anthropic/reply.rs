@@ -1,4 +1,4 @@
-//! A reply put together from its stream, or from one piece of JSON where a server does not stream.
+//! Reading of a reply from an event stream, or from one JSON document of a server that does not stream.
 
 use std::{borrow::Cow, collections::HashMap};
 
@@ -21,17 +21,18 @@ use crate::{
     },
 };
 
-/// What the server calls the end of a reply where it says nothing more of it.
+/// The stop reason that is assumed if the server ends a reply without one.
 const END: &str = "end_turn";
-/// What an object without fields is made of.
+/// The characters in the JSON of an object without fields.
 const IN_EMPTY: &[char] = &['{', '}', ' ', '\n', '\r', '\t'];
 
-/// Reads a reply to its end; pieces go to `sink` as they come. `names` are those of the tools that were sent.
+/// Reads a reply to its end; deltas go to `sink` as they arrive. `names` are the names of the tools that the request
+/// offered.
 ///
 /// # Errors
 ///
-/// A [`Fault`]: [`Fault::Unavailable`] if the reply is cut off, garbled or silent for too long, [`Fault::TooLarge`] if
-/// it or one event of it is, and whatever an error inside it means.
+/// A [`Fault`]: [`Fault::Unavailable`] if the reply is cut off, garbled or silent for too long, [`Fault::TooLarge`] if the
+/// reply or one of its events is too large, and the fault that an error object inside the reply stands for.
 pub async fn read(
     incoming: IncomingReply,
     printed: bool,
@@ -51,7 +52,7 @@ async fn read_events(mut events: SseEventStream, mut reply: AnthropicReplyReader
         let event = match events.next().await {
             Ok(Some(event)) => event,
             Ok(None) => break,
-            // All has been said; to fail now would have it said and paid for again.
+            // The reply is complete. Failing now would repeat the request and pay for the reply again.
             Err(fault) if reply.stop.is_some() => {
                 tracing::debug!(%fault, "the stream broke after its end was announced");
                 break;
@@ -60,7 +61,7 @@ async fn read_events(mut events: SseEventStream, mut reply: AnthropicReplyReader
         };
         let is_end = match event.data.trim() {
             "" => false,
-            // Servers that translate from another wire may end as that one does.
+            // Servers that translate from another API may end with that API's marker.
             "[DONE]" => true,
             data => {
                 let mut wire: AnthropicEvent =
@@ -75,9 +76,9 @@ async fn read_events(mut events: SseEventStream, mut reply: AnthropicReplyReader
             }
         };
         if is_end {
-            // A server that says so without a reason has still said that this is the end.
+            // The event ends the reply, even if the server gave no stop reason.
             reply.stop.get_or_insert_with(|| END.into());
-            // The connection can be used again if its end is seen, which as a rule is there already.
+            // The connection is reusable once its end is read; that end has usually arrived already.
             let _ = events.next().now_or_never();
             break;
         }
@@ -100,7 +101,7 @@ async fn read_json(json: &[u8], mut reply: AnthropicReplyReader<'_>) -> Result<C
     reply.finish().await
 }
 
-/// An event. What is in it is looked at once its kind is known: the vendor adds kinds.
+/// An event. Its contents are parsed once its kind is known, because the vendor adds kinds.
 #[derive(Deserialize)]
 struct AnthropicEvent<'a> {
     #[serde(borrow)]
@@ -117,7 +118,7 @@ struct AnthropicEvent<'a> {
     error: Option<&'a RawValue>,
 }
 
-/// A whole reply, or the head of one that comes as a stream.
+/// A whole reply, or the head of a streamed one.
 #[derive(Deserialize)]
 struct AnthropicReplyMessage<'a> {
     model: Option<String>,
@@ -159,7 +160,7 @@ struct AnthropicMessageDelta {
     stop_reason: Option<String>,
 }
 
-/// Counts so far, which do not overlap.
+/// Cumulative token counts, which do not overlap.
 #[derive(Deserialize)]
 struct AnthropicUsage {
     input_tokens: Option<u64>,
@@ -168,7 +169,7 @@ struct AnthropicUsage {
     cache_read_input_tokens: Option<u64>,
 }
 
-/// What has come so far.
+/// The state of a reply that is being read.
 struct AnthropicReplyReader<'a> {
     assembly: ReplyAssembly<'a>,
     source: &'a ReplySource<'a>,
@@ -179,16 +180,16 @@ struct AnthropicReplyReader<'a> {
     stop: Option<String>,
 }
 
-/// A block that may grow.
+/// A block that may still grow.
 #[derive(Clone, Copy)]
 enum AnthropicOpenBlock {
-    /// Text, at this place of the reply.
+    /// Text, with its index in the assembly.
     Text(usize),
-    /// A thought, at this place; whether it has begun to be signed.
+    /// A thought, with its index in the assembly; `true` once its signature has begun.
     Thought(usize, bool),
-    /// The call of this number; whether its arguments came whole.
+    /// A tool call, with its index in the assembly; `true` if its arguments came whole.
     Call(usize, bool),
-    /// Nothing that is kept.
+    /// A block that is not kept.
     Other,
 }
 
@@ -216,7 +217,7 @@ impl<'a> AnthropicReplyReader<'a> {
                 }
                 self.count(usage.as_ref()).await;
             }
-            // A block that has stopped, a sign of life, and what the vendor may add.
+            // The end of a block, a ping, or an event that the vendor may add.
             _ => {}
         }
         Ok(())
@@ -229,7 +230,7 @@ impl<'a> AnthropicReplyReader<'a> {
         self.count(message.usage.as_ref()).await;
     }
 
-    /// Each count goes on from the one before; some servers know them only at the end, others only at the beginning.
+    /// Updates the counts, which are cumulative. Some servers know them only at the end, others only at the beginning.
     async fn count(&mut self, usage: Option<&AnthropicUsage>) {
         let Some(wire) = usage else { return };
         let Usage { input_tokens, output_tokens, cache_read_tokens, cache_write_tokens } = &mut self.usage;
@@ -275,7 +276,7 @@ impl<'a> AnthropicReplyReader<'a> {
             }
             "tool_use" => {
                 let at = self.assembly.begin_call()?;
-                // Empty where the arguments are yet to come.
+                // Empty if the arguments follow in deltas.
                 let input = block.input.map(arguments::read).filter(|input| !input.trim_matches(IN_EMPTY).is_empty());
                 self.place(index, AnthropicOpenBlock::Call(at, input.is_some()))?;
                 self.assembly.call_id(at, block.id.unwrap_or_default())?;
@@ -291,7 +292,7 @@ impl<'a> AnthropicReplyReader<'a> {
         let Some(delta) = self.known::<AnthropicBlockDelta>(delta, &kinds)? else { return Ok(()) };
         let kind = &*delta.r#type;
         if !self.blocks.contains_key(&index) {
-            // Some servers begin a block with its first piece.
+            // Some servers omit the start of a block.
             let begun = match kind {
                 "text_delta" => "text",
                 "thinking_delta" | "signature_delta" => "thinking",
@@ -316,12 +317,12 @@ impl<'a> AnthropicReplyReader<'a> {
             ("input_json_delta", AnthropicOpenBlock::Call(at, false)) => {
                 self.assembly.arguments(at, &delta.partial_json.unwrap_or_default())
             }
-            // Citations, and pieces of what is not kept.
+            // Citations, and deltas of blocks that are not kept.
             _ => Ok(()),
         }
     }
 
-    /// Adds to what proves a thought to be the model's own.
+    /// Appends to the signature that proves a thought to be the model's own.
     fn sign(&mut self, index: u64, signature: &str) -> Result<(), Fault> {
         if let Some(AnthropicOpenBlock::Thought(place, is_signed)) = self.blocks.get_mut(&index)
             && !signature.is_empty()
@@ -335,7 +336,7 @@ impl<'a> AnthropicReplyReader<'a> {
         Ok(())
     }
 
-    /// Remembers a block by its index, whose earlier one grows no more.
+    /// Registers a block under its index. An earlier block of that index stops growing.
     fn place(&mut self, index: u64, block: AnthropicOpenBlock) -> Result<(), Fault> {
         self.begun += 1;
         if self.begun > limits::ANTHROPIC_REPLY_BLOCKS {
@@ -350,7 +351,8 @@ impl<'a> AnthropicReplyReader<'a> {
         serde_json::from_str(raw.get()).map_err(|error| self.source.garbled(&error))
     }
 
-    /// The same for what may be of a kind that is not among these, and then may look like anything.
+    /// Parses an object that may be of a kind other than `kinds`, in which case it may have any shape. Returns `None` for
+    /// such a kind.
     fn known<'w, T: Deserialize<'w>>(&self, raw: &'w RawValue, kinds: &[&str]) -> Result<Option<T>, Fault> {
         #[derive(Deserialize)]
         struct AnthropicTypeTag<'w> {
@@ -370,7 +372,7 @@ impl<'a> AnthropicReplyReader<'a> {
         let Self { assembly, source, stop, .. } = self;
         let Some(stop) = stop else { return Err(source.unavailable("cut its reply off")) };
         let stop = match stop.as_str() {
-            // Some servers say that it is the end whatever comes.
+            // Some servers report the end of a turn even for tool calls.
             END | "tool_use" => StopReason::EndTurn,
             "max_tokens" | "model_context_window_exceeded" => StopReason::MaxTokens,
             "stop_sequence" => StopReason::StopSequence,

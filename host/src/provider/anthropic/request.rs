@@ -1,4 +1,4 @@
-//! A request as the wire has it.
+//! The request body of the Messages API.
 
 use std::borrow::Cow;
 
@@ -20,24 +20,24 @@ use crate::{
     },
 };
 
-/// Fields of the config that the body has itself.
+/// Fields of the config that the body already merges.
 pub const MERGED: &[&str] = &["thinking", "output_config"];
 
-/// The beginning of a conversation that does not begin with a user.
+/// The first message of a conversation that does not begin with a user message.
 const BEGINNING: &str = "[The conversation begins here.]";
-/// The end of a conversation that ends with the model.
+/// The last message of a conversation that ends with a model message.
 const GO_ON: &str = "Continue.";
-/// The least that the vendor lets a model think, in tokens.
+/// The vendor's minimum thinking budget, in tokens.
 const LEAST_THINKING: u32 = 1_024;
-/// Characters of the longest title of a document.
+/// The maximum length of a document title, in characters.
 const TITLE_CHARS: usize = 500;
 
-/// The body of a request. With `cache` the vendor is asked to keep it for the next one: tools, system prompt, and the
-/// conversation up to its end and up to where it ended before.
+/// Builds the body of a request. With `cache`, asks the vendor to cache the tools, the system prompt, and the conversation
+/// up to its end and up to the end of the previous request.
 ///
 /// # Errors
 ///
-/// [`Fault::Invalid`] if the schema of the reply is no JSON.
+/// [`Fault::Invalid`] if the schema of the reply is not JSON.
 pub fn body<'a>(
     adapter: &'a ModelAdapter,
     request: &'a CompletionRequest,
@@ -64,7 +64,8 @@ pub fn body<'a>(
     Ok(body)
 }
 
-/// A request as JSON. The vendor's cache knows the order tools, system prompt, conversation, whatever theirs is here.
+/// The JSON of a request. The vendor's cache uses the order tools, system prompt, conversation, independent of the field
+/// order here.
 #[derive(Serialize)]
 pub struct AnthropicRequest<'a> {
     model: &'a str,
@@ -107,7 +108,7 @@ struct AnthropicBlock<'a> {
     cache_control: Option<AnthropicCacheControl>,
 }
 
-/// Asks the vendor to keep everything up to and with what bears it.
+/// Asks the vendor to cache everything up to and including the marked block.
 #[derive(Clone, Copy, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum AnthropicCacheControl {
@@ -176,13 +177,13 @@ enum AnthropicToolChoice<'a> {
 }
 
 impl AnthropicRequest<'_> {
-    /// The same for a reply that comes as a stream.
+    /// Returns the request with streaming enabled.
     pub fn streamed(self) -> Self {
         Self { stream: true, ..self }
     }
 
-    /// Four marks at most, which is what the vendor takes. That on the user's turn before the last finds again what the
-    /// request before this one had kept, however much was appended since.
+    /// Sets at most four cache marks, the vendor's maximum. The mark on the second-to-last user turn finds what the previous
+    /// request cached, however much was appended since.
     fn mark(&mut self) {
         if let Some(tool) = self.tools.last_mut() {
             tool.cache_control = Some(AnthropicCacheControl::Ephemeral);
@@ -212,7 +213,8 @@ impl<'a> AnthropicTool<'a> {
     }
 }
 
-/// The longest reply, and the `thinking` of the config, whose budget is part of it and must be less.
+/// Returns the token limit of the reply, and `thinking` from the config. The thinking budget is part of the limit and must
+/// be less.
 fn thinking(adapter: &ModelAdapter, request: &CompletionRequest) -> (u32, Option<Value>) {
     let mut thinking = adapter.field("thinking").filter(|value| !value.is_null()).cloned();
     let budget = thinking.as_ref().and_then(|thinking| thinking["budget_tokens"].as_u64());
@@ -233,14 +235,14 @@ fn tool_choice(choice: &ToolChoice, thinks: bool) -> Option<AnthropicToolChoice<
     match choice {
         ToolChoice::Auto => None,
         ToolChoice::Never => Some(AnthropicToolChoice::None),
-        // The vendor refuses to force a model that thinks.
+        // The vendor refuses to force a tool call while thinking is enabled.
         ToolChoice::Required | ToolChoice::Tool(_) if thinks => None,
         ToolChoice::Required => Some(AnthropicToolChoice::Any),
         ToolChoice::Tool(name) => Some(AnthropicToolChoice::Tool { name: COMMON.wire(name) }),
     }
 }
 
-/// The `output_config` of the config, with the schema of the reply.
+/// Returns `output_config` from the config, with the schema of the reply added.
 fn output_config(adapter: &ModelAdapter, request: &CompletionRequest) -> Result<Option<Value>, Fault> {
     let configured = adapter.field("output_config").cloned();
     let Some(schema) = &request.response_schema else { return Ok(configured) };
@@ -255,8 +257,8 @@ fn output_config(adapter: &ModelAdapter, request: &CompletionRequest) -> Result<
     Ok(Some(config.into()))
 }
 
-/// Lets no object take further properties which does not say that it does: the vendor insists on it, and what it then
-/// enforces fits the schema still. What stands in `allOf` is left: closed, its parts would shut out each other.
+/// Forbids additional properties in every object that does not mention them. The vendor requires it, and what it then
+/// enforces still satisfies the schema. Parts of an `allOf` are left alone: once closed, they would exclude each other.
 fn close(schema: &mut Value) {
     let Value::Object(schema) = schema else { return };
     for (keyword, value) in schema.iter_mut() {
@@ -277,7 +279,8 @@ fn close(schema: &mut Value) {
     }
 }
 
-/// The system prompt and the turns: no two in a row of the same speaker, none without content, the user's first and last.
+/// Returns the system prompt and the turns. No two turns in a row have the same role, none is empty, and the first and last
+/// are the user's.
 fn conversation(request: &CompletionRequest) -> (Vec<AnthropicBlock<'_>>, Vec<AnthropicMessage<'_>>) {
     let (mut system, mut turns) = (Vec::new(), Vec::with_capacity(request.messages.len()));
     for entry in request.messages.iter() {
@@ -314,7 +317,7 @@ fn add<'a>(
     }
 }
 
-/// Text, if it is any: the vendor refuses blank text.
+/// Returns a text block; `None` for blank text, which the vendor refuses.
 fn text<'a>(text: impl Into<Cow<'a, str>>) -> Option<AnthropicContent<'a>> {
     let text = text.into();
     (!text.trim().is_empty()).then_some(AnthropicContent::Text { text })
@@ -326,13 +329,13 @@ fn user_content(message: &Message) -> impl Iterator<Item = AnthropicContent<'_>>
         Part::Media(attached) if message.role == Role::User => media(attached),
         Part::Media(attached) => text(placeholder(attached)),
         Part::Other(opaque) => text(&opaque.json),
-        // These belong to other roles.
+        // These parts belong to other roles.
         Part::Thinking(_) | Part::ToolCall(_) | Part::ToolResult(_) => None,
     })
 }
 
 fn assistant_content(message: &Message) -> impl Iterator<Item = AnthropicContent<'_>> {
-    // The vendor refuses a message that ends with a thought, as one may whose reply was cut.
+    // The vendor refuses a message that ends with a thought, which happens when a reply was cut off.
     let ends = |part: &Part| match part {
         Part::Text(written) => !written.trim().is_empty(),
         Part::ToolCall(_) | Part::Media(_) => true,
@@ -343,13 +346,13 @@ fn assistant_content(message: &Message) -> impl Iterator<Item = AnthropicContent
         Part::Text(written) => text(written),
         Part::Thinking(thinking) => thought(thinking),
         Part::ToolCall(call) => Some(tool_use(call)),
-        // Only a user may attach something.
+        // Only user messages may contain attachments.
         Part::Media(attached) => text(placeholder(attached)),
         Part::Other(_) | Part::ToolResult(_) => None,
     })
 }
 
-/// A thought of this vendor's models; others cannot be proved.
+/// Returns a thought of this vendor's models. Thoughts of other models have no valid signature and are dropped.
 fn thought(thinking: &ThinkingPart) -> Option<AnthropicContent<'_>> {
     let opaque = thinking.opaque.as_deref()?;
     match opaque.strip_prefix(REDACTED) {
@@ -384,12 +387,12 @@ fn tool_result(result: &ToolResult) -> AnthropicContent<'_> {
     if !result.is_error || is_text {
         return AnthropicContent::ToolResult { tool_use_id, content, is_error: result.is_error };
     }
-    // The vendor refuses an error with anything but text in it, so the text says that it is one.
+    // The vendor refuses a failed result that contains anything but text, so the text marks the error.
     let says_so = [AnthropicContent::Text { text: "Error:".into() }];
     AnthropicContent::ToolResult { tool_use_id, content: says_so.into_iter().chain(content).collect(), is_error: false }
 }
 
-/// An attachment; what the vendor has no place for is told of.
+/// Returns the block for an attachment, or a text that stands for one that the vendor does not accept.
 fn media(media: &Media) -> Option<AnthropicContent<'_>> {
     let image = match media.media_type.as_str() {
         "image/jpeg" | "image/jpg" => Some("image/jpeg"),

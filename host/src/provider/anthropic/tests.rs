@@ -1,4 +1,4 @@
-//! What goes out, what becomes of what comes back, and what both do over a connection.
+//! Tests of requests, replies and both over a connection.
 
 mod incoming;
 mod outgoing;
@@ -80,7 +80,7 @@ async fn a_status_has_its_case() {
     assert_eq!(seen, expected);
 }
 
-/// A server that says the first half of a stream and then waits until the other side is gone.
+/// A server that sends the first half of a stream and then waits until the client has disconnected.
 async fn half_a_reply() -> (String, JoinHandle<usize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -117,7 +117,7 @@ async fn a_cancelled_reply_closes_the_connection() {
         reply = model.complete(&cx, &request, &sink) => panic!("it is not there yet: {reply:?}"),
         () = told.0.notified() => {}
     }
-    // The future is dropped: the server sees it.
+    // The future was dropped: the server notices.
     server.await.unwrap();
 }
 

@@ -1,50 +1,50 @@
-//! Lines out of a stream of bytes, bounded while they come.
+//! Splitting of a byte stream into lines of bounded length.
 
 use futures_util::{StreamExt, stream::Fuse};
 
 use crate::{error::Fault, net::ByteStream};
 
-/// A line, without its end.
+/// A line without its terminator.
 #[derive(Debug, PartialEq, Eq)]
 pub enum BatchLine {
-    /// One that has an end.
+    /// A line that has a terminator.
     Whole(Vec<u8>),
-    /// What stands after the last end: a line without one, or the beginning of one that was cut off.
+    /// The bytes after the last terminator: a line without one, or the beginning of a line that was cut off.
     Last(Vec<u8>),
-    /// One beyond the limit, of which nothing is kept.
+    /// A line beyond the limit; nothing of it is kept.
     TooLong,
 }
 
-/// The lines of a stream, in order. Empty ones are none.
+/// The lines of a stream, in order. Empty lines are skipped.
 pub struct BatchLineReader {
-    /// Asked again at its end, after the last line.
+    /// Fused, because it is polled again after the last line.
     stream: Fuse<ByteStream>,
     limit: usize,
     chunk: Vec<u8>,
-    /// How much of `chunk` is done.
+    /// The number of bytes of `chunk` that were processed.
     at: usize,
     line: Vec<u8>,
     is_too_long: bool,
-    /// Bytes that have come.
+    /// The number of bytes received.
     read: usize,
 }
 
 impl BatchLineReader {
-    /// Reads lines of at most `limit` bytes.
+    /// Creates a reader of lines of at most `limit` bytes.
     pub fn new(stream: ByteStream, limit: usize) -> Self {
         Self { stream: stream.fuse(), limit, chunk: Vec::new(), at: 0, line: Vec::new(), is_too_long: false, read: 0 }
     }
 
-    /// Bytes of the stream that were looked at so far.
+    /// Returns the number of bytes of the stream that were read so far.
     pub fn read(&self) -> usize {
         self.read
     }
 
-    /// The next line; none at the end of the stream, or once more than `most` bytes of it were read.
+    /// Returns the next line; `None` at the end of the stream, or once more than `most` bytes were read.
     ///
     /// # Errors
     ///
-    /// What the stream fails with.
+    /// The fault with which the stream fails.
     pub async fn next(&mut self, most: usize) -> Result<Option<BatchLine>, Fault> {
         loop {
             while let Some(line) = self.next_in_chunk() {

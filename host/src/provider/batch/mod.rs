@@ -1,4 +1,4 @@
-//! Batches over HTTP: requests that are handed over together, and whose replies are fetched once there are no more to come.
+//! Batches over HTTP: requests that are submitted together, and whose replies are fetched once the batch has ended.
 
 mod lines;
 mod results;
@@ -23,38 +23,38 @@ use crate::{
     net::{HttpClient, HttpRequest, Retries},
 };
 
-/// What a vendor's batches are like, as far as they differ from the others.
+/// The batch API of one vendor: the parts in which it differs from the others.
 #[async_trait]
 pub trait BatchProtocol: WireProtocol + Sized {
-    /// Bytes of all requests of a batch together.
+    /// The maximum size in bytes of all requests of a batch together.
     const BYTES: usize = limits::BATCH_BYTES;
 
-    /// A request for a reply in one piece, JSON.
+    /// Builds the body of a request for a reply in one JSON document.
     ///
     /// # Errors
     ///
-    /// [`Fault::Invalid`] if the request cannot be said in this API.
+    /// [`Fault::Invalid`] if the request cannot be expressed in this API.
     fn whole_body(&self, adapter: &ModelAdapter, request: &CompletionRequest) -> Result<Vec<u8>, Fault>;
 
-    /// Hands requests over.
+    /// Submits requests as a batch.
     ///
     /// # Errors
     ///
-    /// Those of [`BatchSubmitter::submit`].
+    /// The errors of [`BatchSubmitter::submit`].
     async fn submit(&self, adapter: &ModelAdapter, entries: &[HttpBatchEntry<'_>]) -> Result<BatchId, Fault>;
 
-    /// How far a batch is.
+    /// Returns the state of a batch.
     ///
     /// # Errors
     ///
-    /// Those of [`BatchSubmitter::poll`].
+    /// The errors of [`BatchSubmitter::poll`].
     async fn poll(&self, adapter: &ModelAdapter, batch: &BatchId) -> Result<BatchState, Fault>;
 
-    /// Puts into `results` what there is.
+    /// Collects the available results into `results`.
     ///
     /// # Errors
     ///
-    /// Those of [`BatchSubmitter::results`].
+    /// The errors of [`BatchSubmitter::results`].
     async fn results(
         &self,
         adapter: &ModelAdapter,
@@ -62,40 +62,41 @@ pub trait BatchProtocol: WireProtocol + Sized {
         results: &mut BatchResultCollector<'_, Self>,
     ) -> Result<(), Fault>;
 
-    /// Asks for no further work.
+    /// Asks the vendor to stop working on a batch.
     ///
     /// # Errors
     ///
-    /// Those of [`BatchSubmitter::cancel`].
+    /// The errors of [`BatchSubmitter::cancel`].
     async fn cancel(&self, adapter: &ModelAdapter, batch: &BatchId) -> Result<(), Fault>;
 }
 
-/// A request as it goes into a batch.
+/// A request in the form that a batch needs.
 pub struct HttpBatchEntry<'a> {
-    /// The id that its result must bear.
+    /// The id that the result must carry.
     pub id: &'a str,
-    /// [`BatchProtocol::whole_body`], without line breaks.
+    /// The body of [`BatchProtocol::whole_body`], without line breaks.
     pub body: Box<RawValue>,
 }
 
 /// The batches of a model behind an HTTP API.
 ///
-/// - A batch is handed over with the [`Retries`] of the config, but sent again only where it was refused for sure: else it
-///   might be made, and paid for, twice. How far it is and what became of it is asked once a call.
-/// - No address that the server gives is asked, only what it says is the id of a batch or a file.
-/// - A result that has more than [`limits::REPLY_BYTES`], cannot be read, belongs to nobody or comes a second time is left
-///   out, as is what comes after [`limits::BATCH_RESULTS_BYTES`]: the others have been paid for.
+/// - A batch is submitted with the [`Retries`] of the config, but sent again only after a definite refusal: otherwise it
+///   might be created, and paid for, twice. Each poll and each fetch of results sends one request.
+/// - No address from the server is followed; only the ids of batches and files that it returns are used.
+/// - A result is skipped if it has more than [`limits::REPLY_BYTES`], cannot be parsed, belongs to no request or is a
+///   duplicate, or if it comes after [`limits::BATCH_RESULTS_BYTES`]. The other results are kept, because they have been
+///   paid for.
 pub struct HttpBatches<W> {
     adapter: ModelAdapter,
     wire: W,
 }
 
 impl<W: BatchProtocol> HttpBatches<W> {
-    /// The batches of a model; nothing is sent yet.
+    /// Creates the batches of a model; sends nothing.
     ///
     /// # Errors
     ///
-    /// Those of [`ModelAdapter::new`].
+    /// The errors of [`ModelAdapter::new`].
     pub fn new(client: HttpClient, mut config: AdapterConfig, wire: W) -> Result<Self, Fault> {
         config.add_headers(wire.headers());
         Ok(Self { adapter: ModelAdapter::new(client, config)?, wire })
@@ -109,8 +110,8 @@ impl<W: BatchProtocol> HttpBatches<W> {
             if bytes > W::BYTES {
                 return Err(Fault::TooLarge { message: format!("the batch has more than {} bytes", W::BYTES) });
             }
-            // Schemas are sent as they were written. Outside of its strings JSON takes a space for any line break, and
-            // inside of them there is none.
+            // Schemas are sent as they were written. Outside of strings, JSON allows a space in place of a line break;
+            // inside of strings there are none.
             body.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')).for_each(|byte| *byte = b' ');
             let unwritable = |_| Fault::invalid("the request cannot be written as JSON");
             let body = String::from_utf8(body).map_err(|_| Fault::invalid("the request is not UTF-8"))?;
@@ -142,11 +143,11 @@ impl<W: BatchProtocol> BatchSubmitter for HttpBatches<W> {
     }
 }
 
-/// Sends what makes something, at most once as far as can be told, and reads the JSON that comes back.
+/// Sends a request that creates something, at most once as far as can be known, and parses the JSON of the response.
 ///
 /// # Errors
 ///
-/// What the server's answer means, or why there is none.
+/// The fault that the server's response stands for, or the reason why there is no response.
 pub async fn make<T: DeserializeOwned>(
     adapter: &ModelAdapter,
     url: Url,
@@ -157,21 +158,21 @@ pub async fn make<T: DeserializeOwned>(
     adapter.read_json(adapter.client().upload(&request, kind, bytes).await?).await
 }
 
-/// A request that is sent once, within [`limits::BATCH_POLL_TIME`].
+/// Returns a request that is sent once, within [`limits::BATCH_POLL_TIME`].
 pub fn asking_once(adapter: &ModelAdapter, url: Url) -> HttpRequest {
     HttpRequest { retries: Retries::NONE, total: limits::BATCH_POLL_TIME, ..adapter.request(url) }
 }
 
-/// A request that is sent once, within the time of a reply: what comes may be long.
+/// Returns a request that is sent once, within the time limit of a reply, because the response may be long.
 pub fn downloading(adapter: &ModelAdapter, url: Url) -> HttpRequest {
     HttpRequest { retries: Retries::NONE, ..adapter.request(url) }
 }
 
-/// Asks once for JSON that says how something stands.
+/// Requests the JSON state of an object once.
 ///
 /// # Errors
 ///
-/// What the server's answer means, or why there is none.
+/// The fault that the server's response stands for, or the reason why there is no response.
 pub async fn state<T: DeserializeOwned>(adapter: &ModelAdapter, url: Url) -> Result<T, Fault> {
     adapter.read_json(adapter.client().get(&asking_once(adapter, url)).await?).await
 }

@@ -1,4 +1,4 @@
-//! The results of a batch, as they are found.
+//! The results of a batch, collected as they are read.
 
 use std::collections::HashMap;
 
@@ -19,51 +19,51 @@ use crate::{
     net::ByteStream,
 };
 
-/// What a server says became of a request.
+/// The outcome that a server reports for a request.
 pub struct HttpBatchOutcome<'a> {
     /// The id that the request was given.
     pub id: String,
-    /// The reply as the wire has it in one piece, or why there is none.
+    /// The reply as one JSON document in the vendor's format, or the reason why there is none.
     pub reply: Result<&'a RawValue, Fault>,
 }
 
-/// Reads an [`HttpBatchOutcome`] out of a line.
+/// Parses an [`HttpBatchOutcome`] from a line.
 pub type BatchOutcomeParser = for<'a> fn(&ReplySource<'_>, &'a [u8]) -> Result<HttpBatchOutcome<'a>, serde_json::Error>;
 
-/// Results that were found, and requests that still have none.
+/// The results that were found, and the requests that still have none.
 pub struct BatchResultCollector<'a, W> {
     wire: &'a W,
     adapter: &'a ModelAdapter,
     requests: &'a [(String, CompletionRequest)],
     wanted: HashMap<&'a str, &'a CompletionRequest>,
     found: BatchResults,
-    /// Bytes that were read.
+    /// The number of bytes read.
     read: usize,
 }
 
 impl<'a, W: WireProtocol> BatchResultCollector<'a, W> {
-    /// Nothing was found yet.
+    /// Creates a collector without any results.
     pub fn new(wire: &'a W, adapter: &'a ModelAdapter, requests: &'a [(String, CompletionRequest)]) -> Self {
         let wanted = requests.iter().map(|(id, request)| (id.as_str(), request)).collect();
         Self { wire, adapter, requests, wanted, found: Vec::new(), read: 0 }
     }
 
-    /// The ids of all requests, in their order.
+    /// Returns the ids of all requests, in their order.
     pub fn ids(&self) -> impl ExactSizeIterator<Item = &'a str> {
         self.requests.iter().map(|(id, _)| id.as_str())
     }
 
-    /// Whether every request has its result.
+    /// Returns `true` if every request has its result.
     pub fn are_complete(&self) -> bool {
         self.wanted.is_empty()
     }
 
-    /// What was found.
+    /// Returns the results that were found.
     pub fn found(self) -> BatchResults {
         self.found
     }
 
-    /// Takes a result in. One that nobody wants, or that was there before, is left out.
+    /// Adds a result. Skips one that belongs to no request, or a duplicate.
     pub async fn take(&mut self, HttpBatchOutcome { id, reply }: HttpBatchOutcome<'_>) {
         let Some(request) = self.wanted.remove(id.as_str()) else {
             tracing::debug!(id = %self.adapter.source().word(&id), "a batch has a result that nobody waits for");
@@ -79,11 +79,11 @@ impl<'a, W: WireProtocol> BatchResultCollector<'a, W> {
         self.found.push((id, result));
     }
 
-    /// Takes in all results of a stream that has one on each line.
+    /// Adds all results of a stream with one result per line.
     ///
     /// # Errors
     ///
-    /// [`Fault::Unavailable`] if it is cut off, and what it fails with.
+    /// [`Fault::Unavailable`] if the stream is cut off, and the fault with which it fails.
     pub async fn take_lines(&mut self, stream: ByteStream, read: BatchOutcomeParser) -> Result<(), Fault> {
         let source = self.adapter.source();
         let mut lines = BatchLineReader::new(stream, limits::REPLY_BYTES);
@@ -133,7 +133,7 @@ mod tests {
         let nothing: BatchOutcomeParser = |_, line| panic!("a line of {} bytes", line.len());
         results.take_lines(endless(), nothing).await.unwrap();
         assert_eq!(results.read, limits::BATCH_RESULTS_BYTES + CHUNK);
-        // What came before counts.
+        // The bytes of earlier streams count.
         results.take_lines(endless(), nothing).await.unwrap();
         assert_eq!(results.read, limits::BATCH_RESULTS_BYTES + 2 * CHUNK);
         assert!(!results.are_complete());

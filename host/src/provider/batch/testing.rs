@@ -1,4 +1,4 @@
-//! What tests of vendors' batches share.
+//! Helpers for the tests of vendors' batches.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,7 +17,7 @@ use crate::{
     provider::AdapterConfig,
 };
 
-/// Batches of the model `m-1` at a server that answers with these, whose API begins at `path`.
+/// Starts a server with these responses, whose API begins at `path`, and returns the batches of its model `m-1`.
 pub async fn served<W: BatchProtocol>(
     answers: Vec<CannedResponse>,
     path: &str,
@@ -30,7 +30,7 @@ pub async fn served<W: BatchProtocol>(
     (server, HttpBatches::new(HttpClient::new().unwrap(), config, wire).unwrap())
 }
 
-/// Requests with these ids, which are what is asked, too. Each has a tool whose schema is written on several lines.
+/// Returns requests with these ids, which are also their prompts. Each has a tool whose schema is written on several lines.
 pub fn requests(ids: &[&str]) -> Vec<(String, CompletionRequest)> {
     let schema = RawValue::from_string("{\n\"type\":\r\n\"object\",\"properties\":{}}".into()).unwrap();
     let (name, description, hints) = ("look".into(), String::new(), ToolHints::default());
@@ -48,44 +48,44 @@ pub fn requests(ids: &[&str]) -> Vec<(String, CompletionRequest)> {
     ids.iter().map(request).collect()
 }
 
-/// The id of a batch.
+/// Parses the id of a batch.
 pub fn id(id: &str) -> BatchId {
     id.parse().unwrap()
 }
 
-/// An answer after which the connection ends.
+/// A response after which the connection closes.
 pub fn cut(bytes: Vec<u8>) -> CannedResponse {
     CannedResponse { bytes, stays: false }
 }
 
-/// Head and body of a request that the server was sent.
+/// Returns the head and body of a request that the server received.
 pub fn sent(server: &TestServer, at: usize) -> (String, String) {
     let request = &server.requests()[at];
     let (head, body) = request.split_once("\r\n\r\n").unwrap();
     (format!("{head}\r\n"), body.into())
 }
 
-/// The lines of the file in a form.
+/// Returns the lines of the file in a form, parsed.
 pub fn entries(form: &str) -> Vec<Value> {
     let (_, file) = form.rsplit_once("\r\n\r\n").unwrap();
     let (file, _) = file.split_once("\r\n--").unwrap();
     file.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// The texts of replies by id, in the order in which they came.
+/// Returns the texts of replies by id, in the order in which they came.
 pub fn texts(results: &BatchResults) -> Vec<(&str, String)> {
     let text = |reply: &Completion| reply.clone().into_message("").text_content();
     results.iter().filter_map(|(id, result)| Some((id.as_str(), text(result.as_ref().ok()?)))).collect()
 }
 
-/// The kinds of faults by id, in the order in which they came.
+/// Returns the kinds of faults by id, in the order in which they came.
 pub fn kinds(results: &BatchResults) -> Vec<(&str, String)> {
     let kind = |fault: &Fault| serde_json::to_value(fault).unwrap()["kind"].as_str().unwrap().to_owned();
     results.iter().filter_map(|(id, result)| Some((id.as_str(), kind(result.as_ref().err()?)))).collect()
 }
 
-/// What comes of a question to a server that is silent, and how long it took. The clock stands still once the server was sent
-/// `asked` requests, but for what is waited for.
+/// Awaits `question` to a silent server and returns its output and duration. Once the server has received `asked` requests,
+/// the clock is paused and advances only through timers.
 pub async fn in_silence<T>(server: &TestServer, asked: usize, question: impl Future<Output = T>) -> (T, Duration) {
     let is_asked = async {
         while server.requests().len() < asked {

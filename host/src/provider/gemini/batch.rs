@@ -1,4 +1,4 @@
-//! Batches whose requests and replies stand in the messages themselves.
+//! Batches whose requests and replies are inlined in the messages.
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-/// What the vendor wants a batch to be called, for people.
+/// The display name that the vendor requires for a batch.
 const DISPLAY_NAME: &str = "shelly-host";
 
 #[async_trait]
@@ -25,7 +25,7 @@ impl BatchProtocol for Gemini {
     const BYTES: usize = limits::GEMINI_BATCH_BYTES;
 
     fn whole_body(&self, adapter: &ModelAdapter, request: &CompletionRequest) -> Result<Vec<u8>, Fault> {
-        // Whether it is streamed, the address tells.
+        // The address selects streaming; the body is the same.
         self.body(adapter, request)
     }
 
@@ -44,7 +44,7 @@ impl BatchProtocol for Gemini {
     }
 
     async fn poll(&self, adapter: &ModelAdapter, batch: &BatchId) -> Result<BatchState, Fault> {
-        // Once it has ended all of its replies stand in the answer.
+        // Once the batch has ended, the response contains all of its replies.
         let reply = adapter.client().get(&batch::asking_once(adapter, address(adapter, batch, "")?)).await?;
         let bytes = reply.read(limits::BATCH_RESULTS_BYTES).await?;
         let wire: GeminiBatchStatus =
@@ -75,7 +75,7 @@ impl BatchProtocol for Gemini {
             return wire.error.map_or(Ok(()), |error| Err(source.fault(error.get())));
         };
         let replies = replies.inlined_responses.unwrap_or_default();
-        // They come in the order of the requests. A reply without its key can be told by its place if none is missing.
+        // Replies come in the order of the requests. Replies without keys are assigned by position if none is missing.
         let are_all = replies.len() == results.ids().len() && replies.iter().all(|reply| reply.key().is_none());
         let places: Vec<_> = if are_all { results.ids().collect() } else { Vec::new() };
         for (at, reply) in replies.iter().enumerate() {
@@ -95,7 +95,7 @@ impl BatchProtocol for Gemini {
     }
 }
 
-/// Where a batch is, which has its collection in its name, or what is done to it.
+/// Returns the address of a batch, whose name includes its collection, or of a method of it.
 fn address(adapter: &ModelAdapter, batch: &BatchId, method: &str) -> Result<Url, Fault> {
     let path = format!("{batch}{method}");
     adapter.url(&path.split('/').collect::<Vec<_>>())
@@ -139,7 +139,7 @@ struct GeminiCreatedBatch {
     name: String,
 }
 
-/// A batch, of which only is wanted how it stands.
+/// The state of a batch, without its replies.
 #[derive(Deserialize)]
 struct GeminiBatchStatus {
     #[serde(default)]
@@ -166,7 +166,7 @@ fn count(value: &Value) -> u64 {
     value.as_u64().or_else(|| value.as_str()?.parse().ok()).unwrap_or(0)
 }
 
-/// A batch whose replies are wanted: they stand in two places, of which one may be empty.
+/// A finished batch. Its replies are in one of two places.
 #[derive(Deserialize)]
 struct GeminiFinishedBatch<'a> {
     #[serde(borrow)]

@@ -20,17 +20,18 @@ use crate::{
     },
 };
 
-/// The Gemini API, whose base URL is as a rule `https://generativelanguage.googleapis.com/v1beta`. The key goes into the
-/// header `x-goog-api-key`.
+/// The Gemini API. Its base URL is usually `https://generativelanguage.googleapis.com/v1beta`. The key goes into the header
+/// `x-goog-api-key`.
 ///
-/// `generationConfig` and `tools` of the config's body are put together with those that the host writes.
+/// `generationConfig` and `tools` in the config's body are merged with those that the host writes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Gemini;
 
-/// What Google takes: a letter or `_`, then up to 63 of `A-Z a-z 0-9 _ -`. It takes dots too, which other vendors do not.
+/// The tool names that Google accepts: a letter or `_`, then up to 63 of `A-Z a-z 0-9 _ -`. It also accepts dots, which
+/// other vendors do not.
 const NAMES: ToolNameRule = ToolNameRule { longest: 64, any_first: false };
 
-/// The tags of what only this vendor understands.
+/// The tags of opaque state that only this vendor understands.
 mod tag {
     /// The signature of a thought.
     pub const THOUGHT: &str = "gemini.thought:";
@@ -38,9 +39,9 @@ mod tag {
     pub const TEXT: &str = "gemini.text:";
     /// A signature in a part of its own.
     pub const ALONE: &str = "gemini.alone:";
-    /// The signature of a call, among its facts.
+    /// The signature of a call, in the call's metadata.
     pub const CALL: &str = "gemini.thought_signature";
-    /// The id that the vendor gave a call, among its facts: the chat may have another, and not every model gives one.
+    /// The vendor's id of a call, in the call's metadata. The chat may use another id, and not every model assigns one.
     pub const ID: &str = "gemini.id";
 }
 
@@ -71,7 +72,8 @@ impl WireProtocol for Gemini {
     }
 }
 
-/// Where the model does something. Its name may come with the collection that it is in, such as `models/` or `tunedModels/`.
+/// Returns the address of a method of the model. The model's name may include its collection, such as `models/` or
+/// `tunedModels/`.
 fn url(adapter: &ModelAdapter, method: &str) -> Result<Url, Fault> {
     let model = adapter.model().trim_matches('/');
     let (collection, model) = model.rsplit_once('/').unwrap_or(("models", model));

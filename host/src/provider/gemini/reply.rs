@@ -1,6 +1,7 @@
-//! A reply put together from its stream, or from one piece of JSON.
+//! Reading of a reply from an event stream or from one JSON document.
 //!
-//! Each event is a whole answer with what is new: parts that are complete, but for text, which goes on in the next.
+//! Each event is a complete response that contains the new parts. The parts are complete, except for text, which continues
+//! in the next event.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -18,12 +19,14 @@ use crate::{
     },
 };
 
-/// Reads a reply to its end; pieces go to `sink` as they come. `names` are those of the tools that were sent.
+/// Reads a reply to its end; deltas go to `sink` as they arrive. `names` are the names of the tools that the request
+/// offered.
 ///
 /// # Errors
 ///
-/// A [`Fault`]: [`Fault::Unavailable`] if the reply is cut off, garbled, silent for too long, or has a call that the
-/// vendor itself could not read; [`Fault::TooLarge`] if it or one event of it is, and whatever an error inside it means.
+/// A [`Fault`]: [`Fault::Unavailable`] if the reply is cut off, garbled, silent for too long, or contains a call that the
+/// vendor itself could not parse; [`Fault::TooLarge`] if the reply or one of its events is too large, and the fault that an
+/// error object inside the reply stands for.
 pub async fn read(
     incoming: IncomingReply,
     source: &ReplySource<'_>,
@@ -34,7 +37,7 @@ pub async fn read(
     match incoming {
         IncomingReply::Events(events) => reply.take_events(*events).await?,
         IncomingReply::Json(json) => {
-            // Without a stream of events the same chunks come as a list.
+            // Without an event stream, the same chunks come as an array.
             let chunks: Result<Vec<GeminiChunk>, _> = match json.first() {
                 Some(b'[') => serde_json::from_slice(&json),
                 _ => serde_json::from_slice(&json).map(|chunk| vec![chunk]),
@@ -76,7 +79,7 @@ struct GeminiReplyContent<'a> {
     parts: Option<Vec<GeminiReplyPart<'a>>>,
 }
 
-/// Parts of other kinds, such as code that the vendor ran, have none of these and are passed over.
+/// Parts of other kinds, such as code that the vendor ran, have none of these fields and are skipped.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct GeminiReplyPart<'a> {
@@ -119,8 +122,8 @@ struct GeminiUsage {
 }
 
 impl GeminiUsage {
-    /// The counts without overlap: the wire counts cached tokens as prompt tokens too, thoughts beside the reply, and what
-    /// its own tools found beside the prompt.
+    /// Returns the counts without overlap. The API counts cached tokens as prompt tokens too, thoughts in addition to the
+    /// reply, and the results of its own tools in addition to the prompt.
     fn usage(&self) -> Usage {
         let prompt = self.prompt_token_count.unwrap_or(0);
         let cached = self.cached_content_token_count.unwrap_or(0).min(prompt);
@@ -134,12 +137,12 @@ impl GeminiUsage {
     }
 }
 
-/// What has come so far.
+/// The state of a reply that is being read.
 struct GeminiReplyReader<'a> {
     assembly: ReplyAssembly<'a>,
     source: &'a ReplySource<'a>,
     stop: Option<StopReason>,
-    /// Why it stopped, where that is a failure.
+    /// The fault of a reply that stopped because of a failure.
     failure: Option<Fault>,
 }
 
@@ -149,7 +152,7 @@ impl GeminiReplyReader<'_> {
             let event = match events.next().await {
                 Ok(Some(event)) => event,
                 Ok(None) => return Ok(()),
-                // All has been said; to fail now would have it said and paid for again.
+                // The reply is complete. Failing now would repeat the request and pay for the reply again.
                 Err(fault) if self.stop.is_some() => {
                     tracing::debug!(%fault, "the stream broke after its end was announced");
                     return Ok(());
@@ -178,7 +181,7 @@ impl GeminiReplyReader<'_> {
         if chunk.prompt_feedback.is_some_and(|feedback| feedback.block_reason.is_some()) {
             self.stop = Some(StopReason::Refusal);
         }
-        // Only one candidate is asked for; of another nothing is wanted.
+        // The request asks for one candidate; others are ignored.
         let candidate = chunk.candidates.into_iter().flatten().find(|candidate| candidate.index.unwrap_or(0) == 0);
         if let Some(candidate) = candidate {
             for part in candidate.content.and_then(|content| content.parts).into_iter().flatten() {
@@ -191,14 +194,15 @@ impl GeminiReplyReader<'_> {
         Ok(())
     }
 
-    /// A signature goes back in the part that it came in: text that has one is kept from the text around it.
+    /// Adds a part. A signature must be sent back in the part that it came in, so text with a signature is kept apart from
+    /// the text around it.
     async fn part(&mut self, part: GeminiReplyPart<'_>) -> Result<(), Fault> {
         let signature = part.thought_signature.filter(|signature| !signature.is_empty());
         if let Some(call) = part.function_call {
             return self.call(call, signature).await;
         }
         if let Some(blob) = part.inline_data {
-            // A reply is text and calls; what else came is at least told of.
+            // A completion holds only text and calls; other data is replaced by a note.
             let kind = self.source.word(blob.mime_type.as_deref().unwrap_or("data"));
             self.assembly.text(format!("[{kind}: cannot be shown]")).await?;
         }
@@ -224,7 +228,7 @@ impl GeminiReplyReader<'_> {
         Ok(())
     }
 
-    /// An id that is missing is given by the chat, which knows those that are taken.
+    /// Adds a call. If its id is missing, the chat assigns one, because it knows which ids are taken.
     async fn call(&mut self, call: GeminiReplyCall<'_>, signature: Option<String>) -> Result<(), Fault> {
         let at = self.assembly.begin_call()?;
         if let Some(id) = call.id.filter(|id| !id.is_empty()) {
@@ -254,8 +258,8 @@ impl GeminiReplyReader<'_> {
             | "IMAGE_RECITATION"
             | "MODEL_ARMOR" => StopReason::Refusal,
             other => {
-                // The model wrote a call that its vendor could not read, as happens now and then: there is nothing to
-                // answer, and another attempt goes well as a rule.
+                // The model wrote a call that its vendor could not parse, which happens now and then. There is nothing to
+                // run, and another attempt usually succeeds.
                 if matches!(other, "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" | "MALFORMED_RESPONSE") {
                     let said = self.source.word(message.unwrap_or(other));
                     self.failure = Some(self.source.unavailable(&format!("gave up a reply: {said}")));

@@ -1,4 +1,4 @@
-//! A request as the wire has it.
+//! The request body of the Gemini API.
 
 use std::{borrow::Cow, collections::HashMap};
 
@@ -19,20 +19,20 @@ use crate::{
     },
 };
 
-/// Fields that a config can add to.
+/// Body fields that a config can extend.
 pub const TOOLS: &str = "tools";
 pub const GENERATION_CONFIG: &str = "generationConfig";
 
-/// What a conversation begins with that no user has begun.
+/// The first message of a conversation that does not begin with a user message.
 const BEGINNING: &str = "(The conversation goes on from here.)";
-/// What newer models take in place of the signature of a call that they have not made, and which they insist on.
+/// The placeholder that newer models accept in place of the signature of a call that they did not make. They insist on one.
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
-/// The body of a request for a stream.
+/// Builds the body of a request.
 ///
 /// # Errors
 ///
-/// [`Fault::Invalid`] if the schema of the reply is no JSON, or the config's fields cannot be added to.
+/// [`Fault::Invalid`] if the schema of the reply is not JSON, or the fields of the config cannot be merged.
 pub fn body<'a>(adapter: &'a ModelAdapter, request: &'a CompletionRequest) -> Result<GeminiRequest<'a>, Fault> {
     let is_old = is_old(adapter.model());
     let mut contents = GeminiConversation { is_old, ..GeminiConversation::default() };
@@ -45,7 +45,7 @@ pub fn body<'a>(adapter: &'a ModelAdapter, request: &'a CompletionRequest) -> Re
         contents.insert(0, GeminiContent { role: USER, parts: vec![text_part(BEGINNING.into())] });
     }
     let has_tools = !request.tools.is_empty();
-    // Older models refuse to be held to a schema beside tools. What came of it is checked by whoever asked.
+    // Older models refuse to enforce a schema if there are tools. The caller checks the reply anyway.
     let schema = request.response_schema.as_deref().filter(|_| !(is_old && has_tools));
     Ok(GeminiRequest {
         system_instruction: system_instruction.map(|parts| GeminiSystemInstruction { parts }),
@@ -56,13 +56,13 @@ pub fn body<'a>(adapter: &'a ModelAdapter, request: &'a CompletionRequest) -> Re
     })
 }
 
-/// Whether it is a model from before signatures were insisted on, and schemas beside tools were taken.
+/// Returns `true` for a model from before signatures were required and schemas were accepted together with tools.
 fn is_old(model: &str) -> bool {
     let model = model.rsplit_once('/').map_or(model, |(_, model)| model);
     !model.starts_with("gemini-") || model.starts_with("gemini-1") || model.starts_with("gemini-2")
 }
 
-/// A request as JSON.
+/// The JSON of a request.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct GeminiRequest<'a> {
@@ -147,8 +147,8 @@ struct GeminiFunctionResponse<'a> {
     response: GeminiFunctionOutput<'a>,
 }
 
-/// Text even where a tool answered with JSON: the vendor's own objects have only numbers of 53 bits, so many levels, and
-/// references where a key is `$ref`.
+/// Text even for JSON results: the vendor's own objects limit numbers to 53 bits and the nesting depth, and treat a key
+/// `$ref` as a reference.
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
 enum GeminiFunctionOutput<'a> {
@@ -161,7 +161,7 @@ enum GeminiFunctionOutput<'a> {
 enum GeminiTools<'a> {
     #[serde(rename_all = "camelCase")]
     Declared { function_declarations: Vec<GeminiFunctionDeclaration<'a>> },
-    /// As the config has it.
+    /// Tools from the config, passed through unchanged.
     Other(&'a Value),
 }
 
@@ -195,7 +195,7 @@ enum GeminiSetting<'a> {
     Number(f32),
     Word(&'static str),
     Schema(Cow<'a, RawValue>),
-    /// As the config has it.
+    /// A setting from the config, passed through unchanged.
     Other(&'a Value),
 }
 
@@ -259,18 +259,18 @@ fn generation_config<'a>(
 }
 
 impl<'a> GeminiFunctionDeclaration<'a> {
-    /// A tool without parameters is declared without a schema of them.
+    /// Declares a tool, without a schema if it has no parameters.
     fn new(tool: &'a ToolSpec) -> Self {
         let schema = schema::gemini_object(&tool.input_schema);
         let name = NAMES.wire(&tool.name);
-        // A declaration without a description is refused.
+        // The API refuses a declaration without a description.
         let description = if tool.description.trim().is_empty() { tool.name.as_str() } else { &tool.description };
         let has_none = has_no_properties(&schema);
         Self { name, description, parameters_json_schema: (!has_none).then_some(schema) }
     }
 }
 
-/// Whether only the empty object fits.
+/// Returns `true` if the schema admits only the empty object.
 fn has_no_properties(schema: &RawValue) -> bool {
     #[derive(serde::Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -280,7 +280,7 @@ fn has_no_properties(schema: &RawValue) -> bool {
         #[serde(default)]
         additional_properties: Option<Value>,
     }
-    // One with properties is longer than that as a rule, and need not be looked at again.
+    // Schemas with properties are usually longer and need not be parsed again.
     const LONGEST: usize = 256;
     schema.get().len() < LONGEST
         && serde_json::from_str::<GeminiSchemaFields>(schema.get()).is_ok_and(|schema| {
@@ -288,7 +288,7 @@ fn has_no_properties(schema: &RawValue) -> bool {
         })
 }
 
-/// The conversation so far, in turns of the user and the model.
+/// The conversation in turns of the user and the model.
 #[derive(Default)]
 struct GeminiConversation<'a> {
     system: Vec<GeminiPart<'a>>,
@@ -317,7 +317,7 @@ impl<'a> GeminiConversation<'a> {
         }
     }
 
-    /// Two turns of one role in a row are one, and an empty one is none: both are refused.
+    /// Merges consecutive turns of one role and skips empty turns, because the API refuses both.
     fn extend(&mut self, role: &'static str, parts: impl IntoIterator<Item = GeminiPart<'a>>) {
         let mut parts = parts.into_iter().peekable();
         if parts.peek().is_none() {
@@ -346,14 +346,14 @@ impl<'a> GeminiConversation<'a> {
                         GeminiFunctionCall { id: fact(call, tag::ID), name, args: arguments::object(call) };
                     parts.push(GeminiPart::Call { function_call, thought_signature: signature });
                 }
-                // These belong to other roles, or to nobody here.
+                // These parts belong to other roles, or have no counterpart in this API.
                 Part::ToolResult(_) | Part::Other(_) => {}
             }
         }
         self.extend(MODEL, parts);
     }
 
-    /// Media go beside the result: only the newest models take them inside.
+    /// Adds a tool result. Media follow the result, because only the newest models accept them inside it.
     fn push_result(&mut self, result: &'a ToolResult) {
         let text = text::of_result(result);
         let call = self.calls.get(result.call_id.as_str());
@@ -367,7 +367,7 @@ impl<'a> GeminiConversation<'a> {
                 };
                 GeminiPart::Response { function_response: GeminiFunctionResponse { id, name, response } }
             }
-            // The wire has no place for an answer to nothing.
+            // The API has no way to express a result without a call.
             None => text_part(text),
         };
         let media = result.content.iter().filter_map(|content| match content {
@@ -386,12 +386,12 @@ fn text_part(text: Cow<'_, str>) -> GeminiPart<'_> {
     GeminiPart::Text { text, thought: false, thought_signature: None }
 }
 
-/// An empty text is refused.
+/// Returns a text part; `None` for an empty text, which the API refuses.
 fn plain(text: &str) -> Option<GeminiPart<'_>> {
     (!text.is_empty()).then(|| text_part(text.into()))
 }
 
-/// Signatures go back to where they came from; the thoughts of other vendors are left out.
+/// Puts signatures back where they came from; drops the thoughts of other vendors.
 fn push_thought<'a>(parts: &mut Vec<GeminiPart<'a>>, thought: &'a ThinkingPart) {
     let opaque = thought.opaque.as_deref().unwrap_or_default();
     if let Some(signature) = opaque.strip_prefix(tag::THOUGHT) {
@@ -411,7 +411,7 @@ fn user_part(part: &Part) -> Option<GeminiPart<'_>> {
         Part::Text(text) => plain(text),
         Part::Media(media) => media_part(media),
         Part::Other(opaque) => plain(&opaque.json),
-        // These belong to other roles.
+        // These parts belong to other roles.
         Part::Thinking(_) | Part::ToolCall(_) | Part::ToolResult(_) => None,
     }
 }
@@ -439,7 +439,7 @@ fn is_text(media: &Media) -> bool {
     media.media_type.starts_with("text/")
 }
 
-/// The type as the vendor names it, if it can look at such a thing; others it refuses together with all of the request.
+/// Returns the vendor's name of a media type that it can process. It refuses a whole request for any other type.
 fn taken_type(media_type: &str) -> Option<&str> {
     match media_type {
         "image/jpg" => Some("image/jpeg"),

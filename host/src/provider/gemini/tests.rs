@@ -20,7 +20,7 @@ use crate::{
 
 type Piece = Result<Vec<u8>, Fault>;
 
-/// What a reply becomes that comes in these pieces.
+/// Reads a reply that arrives in these pieces.
 async fn read(pieces: Vec<Piece>) -> (Result<Completion, Fault>, Vec<ReplyDelta>) {
     heard(&Gemini, &ToolNames::default(), pieces).await
 }
@@ -33,7 +33,7 @@ fn events(chunks: &[Value]) -> String {
     chunks.iter().map(|chunk| format!("data: {chunk}\r\n\r\n")).collect()
 }
 
-/// A stream with these parts, one in each event, ended by a reason.
+/// Formats a stream with one of these parts in each event, ended by a reason.
 fn stream_of(parts: &[Value], reason: &str) -> String {
     let chunk = |part: &Value| json!({"candidates": [{"content": {"role": "model", "parts": [part]}, "index": 0}]});
     let end = json!({"candidates": [{"content": {}, "finishReason": reason, "index": 0}]});
@@ -49,7 +49,7 @@ fn sealed(text: &str, opaque: &str) -> Part {
     Part::Thinking(ThinkingPart { text: text.into(), opaque: Some(opaque.into()) })
 }
 
-/// As a thinking model answers: a thought, text in two pieces, two calls of which the first is signed.
+/// The stream of a thinking model: a thought, text in two pieces, two calls of which the first is signed.
 fn recorded() -> String {
     let usage = json!({"promptTokenCount": 30, "cachedContentTokenCount": 20, "candidatesTokenCount": 7,
         "thoughtsTokenCount": 5, "toolUsePromptTokenCount": 2, "totalTokenCount": 44});
@@ -109,7 +109,7 @@ async fn a_stream_that_is_cut_is_no_reply() {
     let last = text.trim_end().len();
     for at in 0..text.len() {
         let cut = read(vec![Ok(text.as_bytes()[..at].into())]).await.0;
-        // All but the line ends after the last event has to come.
+        // Only the line terminators after the last event may be missing.
         assert_eq!(cut.is_ok(), at > last + 2, "{at}: {cut:?}");
         assert!(cut.is_ok() || matches!(cut, Err(Fault::Unavailable { .. })), "{at}: {cut:?}");
     }
@@ -190,7 +190,7 @@ async fn the_reason_to_stop_is_translated() {
     let blocked = json!({"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": {"promptTokenCount": 4}});
     let reply = read_text(&events(&[blocked])).await.unwrap();
     assert_eq!((reply.stop, reply.parts.len(), reply.usage.input_tokens), (StopReason::Refusal, 0, 4));
-    // A call that Google itself could not read: another attempt may bring one.
+    // A call that Google itself could not parse: another attempt may succeed.
     let end = json!({"candidates": [{"finishReason": "MALFORMED_FUNCTION_CALL", "finishMessage": "bad sk-secret"}]});
     let fault = read_text(&events(&[end])).await.unwrap_err();
     assert_eq!(fault, Fault::Unavailable { message: "host gave up a reply: bad ***".into(), after: None });
@@ -202,7 +202,7 @@ async fn counts_of_tokens_do_not_overlap() {
         (json!({"promptTokenCount": 9, "candidatesTokenCount": 4}), (9, 4, 0)),
         (json!({"promptTokenCount": 9, "candidatesTokenCount": 4, "thoughtsTokenCount": 3}), (9, 7, 0)),
         (json!({"promptTokenCount": 9, "cachedContentTokenCount": 8, "toolUsePromptTokenCount": 2}), (3, 0, 8)),
-        // More cached than sent: nothing below zero, and no more than there is.
+        // More cached tokens than prompt tokens: no count may be negative or too high.
         (json!({"promptTokenCount": 9, "cachedContentTokenCount": 10}), (0, 0, 9)),
         (json!({"candidatesTokenCount": u64::MAX, "thoughtsTokenCount": 1}), (0, u64::MAX, 0)),
     ] {
@@ -227,7 +227,7 @@ async fn what_is_no_reply_is_a_fault() {
     let nameless = stream_of(&[json!({"functionCall": {"args": {}}})], "STOP");
     assert!(matches!(read_text(&nameless).await, Err(Fault::Unavailable { .. })));
     assert!(matches!(read_text("<html></html>").await, Err(Fault::Other { .. })));
-    // Kinds of parts, candidates and fields that nobody knows yet.
+    // Unknown kinds of parts, candidates and fields.
     let odd = json!({"candidates": [{"index": 1, "content": {"parts": [{"text": "other"}]}},
         {"index": 0, "content": {"parts": [{"hologram": {}}, {"text": "x"}, {}]}, "finishReason": "STOP"}], "new": 1});
     assert_eq!(read_text(&events(&[odd])).await.unwrap().parts, [Part::Text("x".into())]);
@@ -260,7 +260,7 @@ fn tool(name: &str, schema: &str) -> Arc<ToolSpec> {
     })
 }
 
-/// The body of a request.
+/// Returns the body of a request.
 fn sent(chat: &Chat, model: &str, tools: &[Arc<ToolSpec>]) -> Value {
     let adapter = ModelAdapter::new(HttpClient::new().unwrap(), config("https://host/v1beta", model)).unwrap();
     let request = CompletionRequest::new(chat.snapshot(), tools.into());
@@ -370,19 +370,19 @@ fn a_model_is_asked_where_it_is() {
 
 #[test]
 fn odd_conversations_are_made_into_turns() {
-    // Nobody has spoken yet, or a user has not.
+    // The conversation is empty, or has no user message.
     let chat = Chat::new();
     let beginning = json!({"role": "user", "parts": [{"text": "(The conversation goes on from here.)"}]});
     assert_eq!(sent(&chat, "m", &[]), json!({"contents": [beginning], "generationConfig": {"maxOutputTokens": 1000}}));
     chat.reply(Message::text(Role::Assistant, "m", "Hello."));
     let hello = json!({"role": "model", "parts": [{"text": "Hello."}]});
     assert_eq!(sent(&chat, "m", &[])["contents"], json!([beginning, hello]));
-    // Two of one role in a row.
+    // Two messages of one role in a row.
     chat.append(Message::user("One.")).unwrap();
     chat.append(Message::user("Two.")).unwrap();
     let before = sent(&chat, "m", &[])["contents"].clone();
     assert_eq!(before[2], json!({"role": "user", "parts": [{"text": "One."}, {"text": "Two."}]}));
-    // Appended messages leave what was there as it was.
+    // Appended messages do not change the earlier turns.
     chat.reply(Message::text(Role::Assistant, "m", "Three."));
     assert_eq!(sent(&chat, "m", &[])["contents"].as_array().unwrap()[..3], *before.as_array().unwrap());
 }
@@ -404,7 +404,7 @@ fn newer_models_are_told_that_a_call_has_no_signature() {
             (&expected, &Value::Null),
             "{model}"
         );
-        // Each call has its answer, whatever became of it.
+        // Each call has its result, failed or not.
         assert_eq!(sent["contents"][2]["parts"].as_array().unwrap().len(), 2, "{model}");
     }
 }
@@ -420,7 +420,7 @@ fn what_the_config_adds_must_fit() {
         let fault = Gemini.body(&adapter, &request).unwrap_err();
         assert!(matches!(&fault, Fault::Invalid { message } if message.contains(expected)), "{fault}");
     }
-    // Older models refuse a schema beside tools.
+    // Older models refuse a schema together with tools.
     let adapter = |model| ModelAdapter::new(HttpClient::new().unwrap(), config("https://host", model)).unwrap();
     let mut request = CompletionRequest::new(Chat::new().snapshot(), Arc::new([tool("f", "{}")]));
     request.response_schema = Some("{}".into());

@@ -1,5 +1,5 @@
-//! Batches of OpenAI, for both of its APIs: a file with a request on each line goes up, files with a result on each line
-//! come down.
+//! OpenAI's batches, for both of its APIs: a file with one request per line is uploaded, files with one result per line are
+//! downloaded.
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -47,8 +47,8 @@ impl BatchProtocol for ChatCompletions {
     }
 }
 
-/// Uploads the requests and makes a batch of them. `endpoint` is what the vendor calls the API that they are for, whatever
-/// the base URL.
+/// Uploads the requests and creates a batch of them. `endpoint` is the vendor's name of the API that processes them,
+/// independent of the base URL.
 pub async fn submit(adapter: &ModelAdapter, endpoint: &str, entries: &[HttpBatchEntry<'_>]) -> Result<BatchId, Fault> {
     let unwritable = |error| Fault::invalid(format!("the batch cannot be written as JSON: {error}"));
     let mut lines = Vec::new();
@@ -68,14 +68,14 @@ pub async fn submit(adapter: &ModelAdapter, endpoint: &str, entries: &[HttpBatch
     match made.and_then(|made| made.id.parse()) {
         Ok(batch) => Ok(batch),
         Err(fault) => {
-            // Should there be a batch after all, there is nothing for it to do.
+            // If the batch was created after all, it has nothing to do without its file.
             delete(adapter, Some(file)).await;
             Err(fault)
         }
     }
 }
 
-/// How far a batch is.
+/// Returns the state of a batch.
 pub async fn poll(adapter: &ModelAdapter, batch: &BatchId) -> Result<BatchState, Fault> {
     let wire: OpenAiBatch = batch::state(adapter, adapter.url(&["batches", batch.as_str()])?).await?;
     if matches!(wire.status.as_str(), "completed" | "failed" | "expired" | "cancelled") {
@@ -86,7 +86,7 @@ pub async fn poll(adapter: &ModelAdapter, batch: &BatchId) -> Result<BatchState,
     Ok(BatchState::Working { done })
 }
 
-/// Reads the files that a batch has left, and deletes the one that it was made of.
+/// Reads the result files of a batch, and deletes its input file.
 pub async fn fetch<W: BatchProtocol>(
     adapter: &ModelAdapter,
     batch: &BatchId,
@@ -102,7 +102,7 @@ pub async fn fetch<W: BatchProtocol>(
         }
     }
     delete(adapter, wire.input_file_id.as_deref()).await;
-    // Of a batch that was not begun nothing is known but this.
+    // For a batch that was never started, this error is all there is.
     let refused = wire.errors.and_then(|errors| errors.data).and_then(|errors| errors.into_iter().next());
     match refused.filter(|_| wire.status == "failed") {
         Some(error) => Err(adapter.source().fault(error.get())),
@@ -110,17 +110,17 @@ pub async fn fetch<W: BatchProtocol>(
     }
 }
 
-/// Asks for no further work, and deletes the file that the batch was made of.
+/// Asks the vendor to stop working on a batch, and deletes its input file.
 pub async fn cancel(adapter: &ModelAdapter, batch: &BatchId) -> Result<(), Fault> {
     let reply = adapter.post(adapter.url(&["batches", batch.as_str(), "cancel"])?, vec![]).await?;
-    // Only to know the file.
+    // Read only for the id of the input file.
     if let Ok(OpenAiBatch { input_file_id, .. }) = adapter.read_json(reply).await {
         delete(adapter, input_file_id.as_deref()).await;
     }
     Ok(())
 }
 
-/// Deletes a file, if that can be done: conversations should lie nowhere longer than they must.
+/// Deletes a file if possible, so that conversations are not stored longer than necessary. A failure is only logged.
 async fn delete(adapter: &ModelAdapter, file: Option<&str>) {
     let deletion = async {
         let Some(file) = file else { return Ok(()) };
@@ -133,7 +133,7 @@ async fn delete(adapter: &ModelAdapter, file: Option<&str>) {
     }
 }
 
-/// The server's id of a file, if it can stand in an address.
+/// Returns the server's id of a file if it is safe as a path segment of an address.
 fn segment(id: &str) -> Result<&str, Fault> {
     let is_fine = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
     if (1..=limits::REPLY_WORD_BYTES).contains(&id.len()) && id.bytes().all(is_fine) && !matches!(id, "." | "..") {
@@ -143,8 +143,8 @@ fn segment(id: &str) -> Result<&str, Fault> {
     Err(Fault::other(format!("the server named a file `{}`, which cannot be asked for", shown.escape_debug())))
 }
 
-/// The content type and the bytes of a form that uploads a file for a batch. The line between its parts is made of the digest
-/// of what is between them, in which it cannot stand.
+/// Returns the content type and the bytes of a form that uploads a batch file. The boundary is the digest of the file, which
+/// therefore cannot contain it.
 fn form(file: &[u8]) -> (String, Vec<u8>) {
     let digest: String = Sha256::digest(file).iter().map(|byte| format!("{byte:02x}")).collect();
     let purpose = "content-disposition: form-data; name=\"purpose\"\r\n\r\nbatch";

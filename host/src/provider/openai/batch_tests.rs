@@ -43,7 +43,7 @@ fn refused(id: &str, status: u16, code: &str) -> Value {
     json!({"id": "x", "custom_id": id, "response": {"status_code": status, "body": body}, "error": null})
 }
 
-/// The first lines of what the server was sent.
+/// Returns the request lines that the server received.
 fn asked(server: &TestServer) -> Vec<String> {
     let line = |request: &String| request.lines().next().unwrap().trim_end_matches(" HTTP/1.1").to_owned();
     server.requests().iter().map(line).collect()
@@ -156,14 +156,14 @@ async fn results_stand_in_two_files() {
 #[tokio::test]
 async fn no_file_is_asked_for_in_vain() {
     let output = lines(&[replied("a", "first")]);
-    // That the file cannot be deleted changes nothing.
+    // A failure to delete the file does not matter.
     let answers = vec![batch("completed", json!("file-2"), json!("file-3")), output, answer("500 Odd", "", "")];
     let (server, batches) = served_by(answers).await;
     let results = batches.results(&id("batch_1"), &requests(&["a"])).await.unwrap();
     assert_eq!(texts(&results), [("a", "first".into())]);
     assert_eq!(asked(&server).len(), 3);
 
-    // Nor that it is not said.
+    // Nor does a deletion that is never answered.
     let answers = vec![
         batch("completed", json!("file-2"), Value::Null),
         lines(&[replied("a", "first")]),

@@ -1,4 +1,4 @@
-//! The Chat Completions API of OpenAI, and of everyone who speaks it: Grok, Ollama, llama.cpp, vLLM, LM Studio, ….
+//! The Chat Completions API of OpenAI and of compatible servers: Grok, Ollama, llama.cpp, vLLM, LM Studio and others.
 
 pub(super) mod batch;
 pub(crate) mod reply;
@@ -21,13 +21,13 @@ use crate::{
     },
 };
 
-/// The name of the field with the longest reply.
+/// The name of the field that limits the tokens of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MaxTokensField {
-    /// `max_tokens`: what nearly all servers know.
+    /// `max_tokens`, which nearly all servers know.
     MaxTokens,
-    /// `max_completion_tokens`: what newer models of OpenAI insist on.
+    /// `max_completion_tokens`, which newer models of OpenAI require.
     MaxCompletionTokens,
 }
 
@@ -37,15 +37,15 @@ impl MaxTokensField {
     }
 }
 
-/// The Chat Completions API, and what servers differ in.
+/// The Chat Completions API, with options for the differences between servers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ChatCompletions {
-    /// How the longest reply is named; none: as the host of the base URL wants it.
+    /// The field that limits the tokens of a reply; `None`: chosen by the host of the base URL.
     pub max_tokens_field: Option<MaxTokensField>,
-    /// Calls of offered tools that a model printed as its text are calls: small models do so on servers that do not look
-    /// for them. Only where the server itself reports none.
+    /// `true` to recognize calls of offered tools that a model printed as text: small models do so on servers that do not
+    /// look for them. Has no effect once the server itself reports a call.
     pub printed_calls: bool,
-    /// `<think>…</think>` at the very beginning of the text is a thought.
+    /// `true` to treat `<think>…</think>` at the very beginning of the text as a thought.
     pub think_tags: bool,
 }
 

@@ -1,7 +1,7 @@
-//! A reply put together from its stream, or from one piece of JSON where a server does not stream.
+//! Reading of a reply from an event stream, or from one JSON document of a server that does not stream.
 //!
-//! Servers differ in how they tell tool calls apart: by index, by id, or by sending each call whole, with index 0 or
-//! none and an id that is empty or used twice. [`ReplyAssembly::call`] takes all of them.
+//! Servers differ in how they tell tool calls apart: by index, by id, or by sending each call whole, with index 0 or none
+//! and an id that is empty or used twice. [`OpenAiReplyReader::call`] handles all of them.
 
 use std::fmt;
 
@@ -26,12 +26,13 @@ use crate::{
     },
 };
 
-/// Reads a reply to its end; pieces go to `sink` as they come. `names` are those of the tools that were sent.
+/// Reads a reply to its end; deltas go to `sink` as they arrive. `names` are the names of the tools that the request
+/// offered.
 ///
 /// # Errors
 ///
-/// A [`Fault`]: [`Fault::Unavailable`] if the reply is cut off, garbled or silent for too long, [`Fault::TooLarge`] if
-/// it or one event of it is, and whatever an error inside it means.
+/// A [`Fault`]: [`Fault::Unavailable`] if the reply is cut off, garbled or silent for too long, [`Fault::TooLarge`] if the
+/// reply or one of its events is too large, and the fault that an error object inside the reply stands for.
 pub async fn read(
     incoming: IncomingReply,
     options: &ChatCompletions,
@@ -51,7 +52,7 @@ async fn read_events(mut events: SseEventStream, mut reply: OpenAiReplyReader<'_
         let event = match events.next().await {
             Ok(Some(event)) => event,
             Ok(None) => break,
-            // All has been said but the usage; to fail now would have it said and paid for again.
+            // Only the usage is missing. Failing now would repeat the request and pay for the reply again.
             Err(fault) if reply.stop.is_some() => {
                 tracing::debug!(%fault, "the stream broke after its end was announced");
                 reply.assembly.estimate_usage().await;
@@ -60,9 +61,9 @@ async fn read_events(mut events: SseEventStream, mut reply: OpenAiReplyReader<'_
             Err(fault) => return Err(fault),
         };
         if event.data.trim() == "[DONE]" {
-            // A server that says so without a reason has still said that this is the end.
+            // The event ends the reply, even if the server gave no finish reason.
             reply.stop.get_or_insert_with(|| "stop".into());
-            // The connection can be used again if its end is seen, which as a rule is there already.
+            // The connection is reusable once its end is read; that end has usually arrived already.
             let _ = events.next().now_or_never();
             break;
         }
@@ -113,14 +114,14 @@ struct OpenAiChunk<'a> {
 #[derive(Deserialize)]
 struct OpenAiChoice<'a> {
     index: Option<u32>,
-    /// In a stream; some servers repeat all of the message so far beside it.
+    /// The new part, in a stream. Some servers add a `message` that repeats the whole reply so far.
     #[serde(borrow)]
     delta: Option<OpenAiDelta<'a>>,
-    /// In one piece.
+    /// The whole message, in a reply that is not streamed.
     #[serde(borrow)]
     message: Option<OpenAiDelta<'a>>,
     finish_reason: Option<String>,
-    /// Where some servers put it.
+    /// The place where some servers report the usage.
     usage: Option<OpenAiUsage>,
 }
 
@@ -129,7 +130,7 @@ struct OpenAiDelta<'a> {
     content: Option<OpenAiReplyContent>,
     reasoning_content: Option<String>,
     reasoning: Option<String>,
-    /// OpenRouter's, mostly beside `reasoning`.
+    /// OpenRouter's field, usually in addition to `reasoning`.
     reasoning_details: Option<Vec<OpenAiReasoningDetail>>,
     refusal: Option<String>,
     #[serde(borrow)]
@@ -143,7 +144,7 @@ struct OpenAiReasoningDetail {
 }
 
 impl OpenAiDelta<'_> {
-    /// The thought in it. Where a server sends one under several names it is the same.
+    /// Takes the thought out of the delta. A server that sends it in several fields sends the same text in each.
     fn thought(&mut self) -> String {
         let plain = [self.reasoning_content.take(), self.reasoning.take()].into_iter().flatten();
         let details = self.reasoning_details.take().into_iter().flatten();
@@ -157,7 +158,7 @@ enum OpenAiReplyContent {
     Parts(Vec<OpenAiReplyPart>),
 }
 
-/// What serde derives for such an enum makes copies to try each.
+/// Written by hand, because the derived implementation for an untagged enum copies the content to try each variant.
 impl<'de> Deserialize<'de> for OpenAiReplyContent {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(OpenAiContentVisitor)
@@ -209,7 +210,7 @@ struct OpenAiUsage {
     completion_tokens: Option<u64>,
     total_tokens: Option<u64>,
     prompt_tokens_details: Option<OpenAiPromptDetails>,
-    /// DeepSeek's word for `cached_tokens`.
+    /// DeepSeek's name for `cached_tokens`.
     prompt_cache_hit_tokens: Option<u64>,
 }
 
@@ -219,8 +220,8 @@ struct OpenAiPromptDetails {
 }
 
 impl OpenAiUsage {
-    /// The counts without overlap: the wire counts cached tokens as prompt tokens too. Some vendors leave thinking out
-    /// of `completion_tokens` but not out of the total.
+    /// Returns the counts without overlap. The API counts cached tokens as prompt tokens too. Some vendors count thinking in
+    /// the total but not in `completion_tokens`.
     fn usage(&self) -> Usage {
         let prompt = self.prompt_tokens.unwrap_or(0);
         let cached = self.prompt_tokens_details.as_ref().and_then(|details| details.cached_tokens);
@@ -235,11 +236,11 @@ impl OpenAiUsage {
     }
 }
 
-/// What has come so far.
+/// The state of a reply that is being read.
 struct OpenAiReplyReader<'a> {
     assembly: ReplyAssembly<'a>,
     source: &'a ReplySource<'a>,
-    /// What tells each call from the next.
+    /// The data that tells each call from the next, by the call's index in the assembly.
     habits: Vec<OpenAiCallState>,
     stop: Option<String>,
     refused: bool,
@@ -267,7 +268,7 @@ impl<'a> OpenAiReplyReader<'a> {
         if let Some(model) = &chunk.model {
             self.assembly.model(self.source, model);
         }
-        // Only one choice is asked for; of another nothing is wanted.
+        // The request asks for one choice; others are ignored.
         let choice = chunk.choices.into_iter().flatten().find(|choice| choice.index.unwrap_or(0) == 0);
         let mut usage = chunk.usage;
         if let Some(choice) = choice {
@@ -326,8 +327,8 @@ impl<'a> OpenAiReplyReader<'a> {
         self.assembly.call_name(at, name).await
     }
 
-    /// The call that a piece seems to belong to: the newest with its index, else with its id, else the newest of all
-    /// if the piece begins nothing.
+    /// Returns the call that a delta seems to belong to: the newest with its index; without an index, the one with its id;
+    /// otherwise the newest call if the delta has no name.
     fn find(&self, index: Option<i64>, id: &str, name: &str) -> Option<usize> {
         if index.is_some() {
             return self.habits.iter().rposition(|call| call.index == index);
@@ -336,8 +337,8 @@ impl<'a> OpenAiReplyReader<'a> {
         with_id.or_else(|| self.habits.len().checked_sub(1).filter(|_| name.is_empty()))
     }
 
-    /// Whether a piece that seems to belong to a call begins another one: it has a name, and another id or name, or
-    /// arguments though these are complete.
+    /// Returns `true` if a delta that seems to belong to a call begins another one: it has a name, and either another id or
+    /// name, or arguments although those of the call are complete.
     fn is_followed_by(&self, at: usize, id: &str, name: &str, arguments: &str) -> bool {
         let (call, wire) = (self.assembly.call(at), &self.habits[at]);
         let differs = |a: &str, b: &str| !a.is_empty() && !b.is_empty() && a != b;
@@ -350,7 +351,7 @@ impl<'a> OpenAiReplyReader<'a> {
         let Self { assembly, source, refused, .. } = self;
         let stop = match stop.as_str() {
             _ if refused => StopReason::Refusal,
-            // Some servers say `stop` whatever comes.
+            // Some servers always report `stop`.
             "stop" | "tool_calls" | "function_call" => StopReason::EndTurn,
             "length" => StopReason::MaxTokens,
             "content_filter" => StopReason::Refusal,
@@ -361,7 +362,7 @@ impl<'a> OpenAiReplyReader<'a> {
     }
 }
 
-/// Follows a JSON object as it comes, to see where it ends: each byte is looked at once.
+/// An incremental scanner that detects the end of a JSON object and looks at each byte once.
 #[derive(Default)]
 struct JsonObjectScan {
     depth: usize,

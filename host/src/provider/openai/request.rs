@@ -1,4 +1,4 @@
-//! A request as the wire has it.
+//! The request body of the Chat Completions API.
 
 use std::borrow::Cow;
 
@@ -20,14 +20,14 @@ use crate::{
     },
 };
 
-/// What an id becomes that is too long.
+/// The rule for ids that replace those that are too long.
 const CALL_IDS: ToolNameRule = ToolNameRule { longest: limits::CHAT_CALL_ID_BYTES, any_first: true };
 
-/// The body of a request for a stream.
+/// Builds the body of a streaming request.
 ///
 /// # Errors
 ///
-/// [`Fault::Invalid`] if the schema of the reply is no JSON.
+/// [`Fault::Invalid`] if the schema of the reply is not JSON.
 pub fn body<'a>(
     adapter: &'a ModelAdapter,
     max_tokens_field: MaxTokensField,
@@ -52,7 +52,7 @@ pub fn body<'a>(
     })
 }
 
-/// A request as JSON.
+/// The JSON of a request.
 #[derive(Serialize)]
 pub struct OpenAiRequest<'a> {
     model: &'a str,
@@ -76,7 +76,7 @@ pub struct OpenAiRequest<'a> {
 }
 
 impl OpenAiRequest<'_> {
-    /// The same request for a reply in one piece.
+    /// Returns the request with streaming disabled.
     pub fn whole(self) -> Self {
         Self { stream: false, stream_options: None, ..self }
     }
@@ -185,7 +185,7 @@ struct OpenAiJsonSchema<'a> {
 }
 
 impl<'a> OpenAiResponseFormat<'a> {
-    /// Without `strict`: OpenAI takes only some schemas with it, and what came of it is checked by whoever asked.
+    /// Omits `strict`, with which OpenAI accepts only some schemas. The caller checks the reply anyway.
     fn new(schema: &'a str) -> Result<Self, Fault> {
         let schema = serde_json::from_str(schema)
             .map_err(|error| Fault::invalid(format!("the schema of the reply is not JSON: {error}")))?;
@@ -230,7 +230,7 @@ fn user_content(message: &Message) -> OpenAiUserContent<'_> {
         return OpenAiUserContent::Text(text.into());
     }
     let parts: Vec<_> = message.parts.iter().filter_map(user_part).collect();
-    // Nobody takes an empty list.
+    // No server accepts an empty list.
     if parts.is_empty() { OpenAiUserContent::Text("".into()) } else { OpenAiUserContent::Parts(parts) }
 }
 
@@ -239,7 +239,7 @@ fn user_part(part: &Part) -> Option<OpenAiUserPart<'_>> {
         Part::Text(text) => Some(OpenAiUserPart::Text { text: text.into() }),
         Part::Media(media) => Some(media_part(media)),
         Part::Other(opaque) => Some(OpenAiUserPart::Text { text: opaque.json.as_str().into() }),
-        // These belong to other roles.
+        // These parts belong to other roles.
         Part::Thinking(_) | Part::ToolCall(_) | Part::ToolResult(_) => None,
     }
 }
@@ -266,7 +266,7 @@ fn media_part(media: &Media) -> OpenAiUserPart<'_> {
 
 fn assistant(message: &Message) -> OpenAiMessage<'_> {
     let tool_calls: Vec<_> = message.tool_calls().map(call).collect();
-    // A message with neither is refused, one with an empty text is not.
+    // Servers refuse a message with neither text nor calls, but accept one with an empty text.
     let content = Some(text::of_message(message)).filter(|text| !text.is_empty() || tool_calls.is_empty());
     OpenAiMessage::Assistant { content, tool_calls }
 }
@@ -279,12 +279,13 @@ fn call(call: &ToolCall) -> OpenAiToolCall<'_> {
     }
 }
 
-/// The id of a call as this wire takes it. Only a long one is changed: some servers read something into their own.
+/// Returns the id of a call in a form that this API accepts. Only a long id is changed, because some servers attach meaning
+/// to their own ids.
 fn call_id(id: &str) -> Cow<'_, str> {
     if id.len() <= limits::CHAT_CALL_ID_BYTES { id.into() } else { CALL_IDS.wire(id) }
 }
 
-/// The wire has no word for a failed call, so the text says it.
+/// Returns a tool result as a message. The API cannot mark a failed call, so the text says that it failed.
 fn tool_result(result: &ToolResult) -> OpenAiMessage<'_> {
     OpenAiMessage::Tool { tool_call_id: call_id(&result.call_id), content: text::of_outcome(result) }
 }

@@ -1,4 +1,4 @@
-//! Reads the calls of a text from the place where they may begin.
+//! A parser for the calls of a text, from the position where they may begin.
 
 use super::{
     FENCE, literal,
@@ -9,48 +9,49 @@ use super::{
 };
 use crate::{error::cut, limits, provider::tool_names::ToolNames};
 
-/// Where what may be calls begins.
+/// The position at which possible calls begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PrintedCallPosition {
-    /// The text.
+    /// At the beginning of the text.
     Beginning,
-    /// A line after other text.
+    /// At the beginning of a line after other text.
     Line,
-    /// The same after a line that announces an example.
+    /// At the beginning of a line after one that announces an example.
     AfterExample,
-    /// The middle of a line.
+    /// In the middle of a line.
     Inside,
 }
 
-/// What a text from some place on comes to.
+/// The result of parsing a text from some position on.
 pub enum PrintedCallOutcome {
-    /// As far as it goes it may become calls.
+    /// Undecided: with more text it may become calls.
     More,
-    /// It is calls to its end.
+    /// The text consists of calls to its end.
     Calls(Vec<PrintedCall>),
-    /// It is text, which so many of its bytes have shown; `doubt`: it looks like a call all the same.
+    /// The text is not a call, which `examined` bytes of it have shown; `doubt`: the reason, if it looks like a call all the
+    /// same.
     Text { examined: usize, doubt: Option<String> },
 }
 
-/// Why reading stops.
+/// The reason why parsing stops.
 pub enum PrintedCallStop {
-    /// The text ends where more could come.
+    /// The text ends where more may follow.
     More,
-    /// It is no call.
+    /// The text is not a call.
     Text,
-    /// It is no call, and yet looks like one.
+    /// The text is not a call, although it looks like one.
     Doubt(String),
 }
 
 pub type PrintedCallResult<T> = Result<T, PrintedCallStop>;
 
-/// Words that begin a call of gpt-oss where its server took the marks out.
+/// Words that begin a call of gpt-oss if its server removed the marks.
 const RECIPIENTS: [&str; 4] = ["commentary to=", "assistantcommentary to=", "assistant to=", "to=functions."];
 const HARMONY: [&str; 2] = ["<|start|>assistant", "<|channel|>"];
-/// Fences in which functions are called as in Python.
+/// Info strings of fences in which functions are called in Python syntax.
 const CODE: [&str; 4] = ["", "tool_code", "python", "py"];
 
-/// Reads what `text` is from its first byte to its end.
+/// Decides what `text` is, from its first byte to its end.
 pub fn read(text: &str, place: PrintedCallPosition, names: &ToolNames, is_whole: bool) -> PrintedCallOutcome {
     let mut reader = PrintedCallReader { text, at: 0, is_whole, names, calls: Vec::new(), is_marked: false };
     match reader.document(place) {
@@ -67,11 +68,11 @@ pub fn read(text: &str, place: PrintedCallPosition, names: &ToolNames, is_whole:
 pub struct PrintedCallReader<'a> {
     text: &'a str,
     at: usize,
-    /// No more text follows.
+    /// `true` if no more text follows.
     is_whole: bool,
     names: &'a ToolNames,
     calls: Vec<PrintedCall>,
-    /// A mark stood before the calls.
+    /// `true` once a mark was found before a call.
     is_marked: bool,
 }
 
@@ -91,7 +92,7 @@ impl<'a> PrintedCallReader<'a> {
                 self.is_marked = true;
                 continue;
             }
-            // Between objects in a row.
+            // Separators between consecutive objects.
             if !self.calls.is_empty() && (self.tag(",")? || self.tag(";")?) {
                 continue;
             }
@@ -102,7 +103,7 @@ impl<'a> PrintedCallReader<'a> {
         }
     }
 
-    /// Whether calls may begin here; with a mark it is taken.
+    /// Fails unless calls may begin here. Returns `true` if they begin with a mark, and consumes an opening mark.
     fn opens(&mut self, place: PrintedCallPosition) -> PrintedCallResult<bool> {
         if self.mark(&SPECIALS)? {
             return Ok(true);
@@ -134,7 +135,7 @@ impl<'a> PrintedCallReader<'a> {
         }
     }
 
-    /// One call, or a list of them.
+    /// Parses one call, or a list of calls.
     fn call(&mut self) -> PrintedCallResult<()> {
         match self.rest().chars().next() {
             Some('{') => self.json(),
@@ -155,7 +156,7 @@ impl<'a> PrintedCallReader<'a> {
         let from = self.at;
         let json = match self.scan(PrintedJsonScan::of_calls) {
             Ok(json) => json.to_owned(),
-            // Python prints its own quotes.
+            // The model wrote a Python literal with single quotes.
             Err(PrintedCallStop::Text) if self.rest().starts_with('\'') => {
                 self.at = from;
                 self.literal()?
@@ -172,7 +173,7 @@ impl<'a> PrintedCallReader<'a> {
         }
     }
 
-    /// Gives the calls from this one on the names of offered tools.
+    /// Replaces the names of the calls from index `first` on with those of the offered tools.
     fn resolve_from(&mut self, first: usize) -> PrintedCallResult<()> {
         for at in first..self.calls.len() {
             self.calls[at].name = self.offered(&self.calls[at].name)?;
@@ -180,7 +181,7 @@ impl<'a> PrintedCallReader<'a> {
         Ok(())
     }
 
-    /// The offered tool that a model calls so.
+    /// Returns the offered tool that a model means by this name.
     fn offered(&self, name: &str) -> PrintedCallResult<String> {
         self.names.find(name).ok_or_else(|| {
             let name = cut(name, limits::NAME_SHOWN_CHARS);
@@ -227,7 +228,7 @@ impl<'a> PrintedCallReader<'a> {
         }
     }
 
-    /// The word behind a fence.
+    /// Parses the info string of a fence.
     fn info(&mut self) -> PrintedCallResult<String> {
         let from = self.at;
         loop {
@@ -245,7 +246,7 @@ impl<'a> PrintedCallReader<'a> {
         Ok(self.text[from..self.at].trim().to_ascii_lowercase())
     }
 
-    /// A function as an element with its arguments inside.
+    /// Parses a call in the form of an element that contains its arguments.
     fn element(&mut self) -> PrintedCallResult<()> {
         const FUNCTION: [&str; 5] =
             ["<function=", "<function name=", "<invoke name=", "<｜DSML｜invoke name=", "<|DSML|invoke name="];
@@ -290,7 +291,7 @@ impl<'a> PrintedCallReader<'a> {
         Ok(())
     }
 
-    /// What stands in a tag from here on: a name, perhaps in quotes, and other attributes.
+    /// Parses the rest of a tag: a name, perhaps in quotes, and other attributes.
     fn attribute(&mut self) -> PrintedCallResult<(&'a str, &'a str)> {
         let inside = match self.rest().find(['>', '\n']) {
             Some(end) if self.rest().as_bytes()[end] == b'>' && end <= limits::REPLY_WORD_BYTES => &self.rest()[..end],
@@ -304,7 +305,7 @@ impl<'a> PrintedCallReader<'a> {
         }
     }
 
-    /// What stands before the end of a value; where a model forgot that, before what comes after it.
+    /// Returns the text up to the end mark of a value. If the model forgot it, returns the text up to the mark that follows.
     fn until_any(&mut self, end: &[&str], next: &[&str], last: &[&str]) -> PrintedCallResult<&'a str> {
         let rest = self.rest();
         let first = |marks: &[&str]| marks.iter().filter_map(|mark| Some((rest.find(mark)?, mark.len()))).min();
@@ -325,7 +326,7 @@ impl<'a> PrintedCallReader<'a> {
         }
     }
 
-    /// A name, what may stand between it and its arguments, and these.
+    /// Parses a name, an optional separator, and the arguments.
     fn named(&mut self) -> PrintedCallResult<()> {
         let is_recipient = self.tags(&RECIPIENTS)?;
         if is_recipient {
@@ -337,14 +338,14 @@ impl<'a> PrintedCallReader<'a> {
             let may = self.is_marked || self.names.may_become_one(name);
             return Err(if may { self.ran_out() } else { PrintedCallStop::Text });
         }
-        // DeepSeek's older form says first that it is a function.
+        // DeepSeek's older form puts the word `function` first.
         if name == "function" && self.mark(&BETWEEN)? {
             return self.named();
         }
         let name = name.strip_prefix("call:").unwrap_or(name);
         let (before, number) = name.rsplit_once(':').unwrap_or((name, "-"));
         let name = if number.bytes().all(|byte| byte.is_ascii_digit()) { before } else { name };
-        // What follows calls explains them rather than that it is one more.
+        // After a call, a name that is not offered is prose and not a call of an unknown tool.
         let is_meant = self.is_marked && self.calls.is_empty();
         let found = if is_meant { self.offered(name)? } else { self.names.find(name).ok_or(PrintedCallStop::Text)? };
         if self.tag("[CALL_ID]")? {
@@ -385,13 +386,13 @@ impl<'a> PrintedCallReader<'a> {
         &rest[..end]
     }
 
-    /// Keys and values in elements, up to what closes the call.
+    /// Parses keys and values in elements, up to the mark that closes the call.
     fn keyed(&mut self, name: &str) -> PrintedCallResult<String> {
         let mut arguments = printed_arguments::PrintedArguments::new(self.names, name);
         loop {
             self.space();
             if !self.tag("<arg_key>")? {
-                // What closes the call is taken by whoever reads on.
+                // The caller consumes the closing mark.
                 let closes = CLOSINGS.first_of(self.rest()).is_some();
                 return if closes { Ok(arguments.into_json()) } else { Err(self.unless_mark(&CLOSINGS)) };
             }
@@ -405,11 +406,11 @@ impl<'a> PrintedCallReader<'a> {
         }
     }
 
-    /// A call of gpt-oss behind its first mark: to whom, in what, and the message.
+    /// Parses a call of gpt-oss after its first mark: recipient, format and message.
     fn harmony(&mut self) -> PrintedCallResult<()> {
         let rest = self.rest();
         let message = rest.find("<|message|>").map(|at| (at, "<|message|>".len()));
-        // Where the server took the marks out, the object follows at once.
+        // If the server removed the marks, the object follows at once.
         let object = rest.find('{').map(|at| (at, 0));
         let (end, length) = match message.into_iter().chain(object).min() {
             Some(found) => found,
@@ -473,7 +474,7 @@ impl<'a> PrintedCallReader<'a> {
         }
     }
 
-    /// An object of arguments: JSON, or nearly.
+    /// Parses an object of arguments, in JSON or nearly JSON.
     fn object(&mut self) -> PrintedCallResult<String> {
         if !self.rest().starts_with('{') {
             return Err(if self.rest().is_empty() { self.cut_off() } else { PrintedCallStop::Text });
@@ -488,7 +489,7 @@ impl<'a> PrintedCallReader<'a> {
         self.literal()
     }
 
-    /// A value as JSON, Python or Gemma write it, as JSON.
+    /// Parses a value in the syntax of JSON, Python or Gemma and returns it as JSON.
     fn literal(&mut self) -> PrintedCallResult<String> {
         let mut json = String::new();
         let read = literal::read(self.rest(), &mut json);
@@ -508,7 +509,7 @@ impl<'a> PrintedCallReader<'a> {
         }
     }
 
-    /// What stands between brackets that match.
+    /// Returns the text from the bracket here to the matching one.
     fn scan(&mut self, scan: impl Fn(char) -> PrintedJsonScan) -> PrintedCallResult<&'a str> {
         let rest = self.rest();
         let mut chars = rest.char_indices();
@@ -542,12 +543,12 @@ impl<'a> PrintedCallReader<'a> {
         if self.is_whole { PrintedCallStop::Text } else { PrintedCallStop::More }
     }
 
-    /// The text ends in the middle of what is plainly a call.
+    /// Returns the reason to stop when the text ends in the middle of what is plainly a call.
     fn cut_off(&self) -> PrintedCallStop {
         if self.is_whole { PrintedCallStop::Doubt("it is not complete".into()) } else { PrintedCallStop::More }
     }
 
-    /// Text, unless what is there may become one of these.
+    /// Returns [`PrintedCallStop::Text`], unless the rest may become one of these tags.
     fn unless_begun(&self, tags: &[&str]) -> PrintedCallStop {
         if tags.iter().any(|tag| tag.starts_with(self.rest())) { self.ran_out() } else { PrintedCallStop::Text }
     }
@@ -560,7 +561,7 @@ impl<'a> PrintedCallReader<'a> {
         self.tags(&[tag])
     }
 
-    /// Takes one of these if it stands here.
+    /// Consumes one of these tags if the rest begins with it.
     fn tags(&mut self, tags: &[&str]) -> PrintedCallResult<bool> {
         if let Some(tag) = tags.iter().find(|tag| self.rest().starts_with(**tag)) {
             self.at += tag.len();
@@ -570,7 +571,7 @@ impl<'a> PrintedCallReader<'a> {
         if may { Err(PrintedCallStop::More) } else { Ok(false) }
     }
 
-    /// Takes a mark if one stands here.
+    /// Consumes a mark if the rest begins with one.
     fn mark(&mut self, marks: &CallMarks) -> PrintedCallResult<bool> {
         match marks.first_of(self.rest()) {
             Some(mark) => {

@@ -1,22 +1,23 @@
-//! Values as models write them who do not write JSON: with commas too many, in Python's words, or with marks for quotes.
+//! A lenient parser for values that are not quite JSON: with superfluous commas, Python's keywords, or special marks for
+//! quotes.
 
 use crate::limits;
 
-/// Quotes, with what ends them.
+/// Opening quotes with their closing counterparts.
 const QUOTES: [(&str, &str); 6] =
     [("\"\"\"", "\"\"\""), ("'''", "'''"), ("\"", "\""), ("'", "'"), ("<escape>", "<escape>"), ("<|\"|>", "<|\"|>")];
 
-/// What stands at the beginning of a text.
+/// The result of parsing a value at the beginning of a text.
 pub enum LiteralOutcome {
-    /// A value of so many bytes.
+    /// A value of this many bytes.
     Whole(usize),
-    /// What may become one.
+    /// Undecided: with more text it may become a value.
     More,
-    /// None, as is seen after so many bytes.
+    /// Not a value, as is apparent after this many bytes.
     Broken(usize),
 }
 
-/// Reads a value and writes it as JSON.
+/// Parses a value and appends it to `json` as JSON.
 pub fn read(text: &str, json: &mut String) -> LiteralOutcome {
     let mut reader = LiteralReader { text, at: 0, json };
     match reader.value(limits::PRINTED_DEPTH) {
@@ -97,7 +98,7 @@ impl<'a> LiteralReader<'a, '_> {
             let may = QUOTES.iter().any(|(open, _)| open.starts_with(rest));
             return Err(if may { LiteralStop::More } else { LiteralStop::Broken });
         };
-        // An empty text, or the first of three quotes.
+        // Either an empty text or the beginning of triple quotes.
         if open.len() == 1 && rest.len() == 2 && rest.ends_with(close) {
             return Err(LiteralStop::More);
         }
@@ -123,7 +124,7 @@ impl<'a> LiteralReader<'a, '_> {
         }
     }
 
-    /// A number, or a word for a value.
+    /// Parses a number or a keyword.
     fn word(&mut self) -> Result<(), LiteralStop> {
         let word = self.plain();
         if self.rest().is_empty() {
@@ -175,7 +176,7 @@ impl<'a> LiteralReader<'a, '_> {
     }
 }
 
-/// Adds what an escape stands for, of which the backslash is taken.
+/// Appends the character of an escape whose backslash was consumed.
 fn escape(chars: &mut std::str::CharIndices<'_>, inside: &str, text: &mut String) -> Result<(), LiteralStop> {
     let (at, c) = chars.next().ok_or(LiteralStop::More)?;
     let mut digits = |count: usize| {
@@ -197,7 +198,7 @@ fn escape(chars: &mut std::str::CharIndices<'_>, inside: &str, text: &mut String
         'x' => text.extend(char::from_u32(digits(2)?)),
         'u' => {
             let first = digits(4)?;
-            // Half a character is none without its other half.
+            // A high surrogate needs its low surrogate.
             if (0xd800..0xdc00).contains(&first) {
                 let rest = chars.as_str();
                 if rest.len() < 6 && "\\u".starts_with(&rest[..rest.len().min(2)]) {
@@ -212,7 +213,7 @@ fn escape(chars: &mut std::str::CharIndices<'_>, inside: &str, text: &mut String
             }
         }
         '\\' | '"' | '\'' | '/' => text.push(c),
-        // Python leaves what it does not know as it is.
+        // Python keeps unknown escapes unchanged.
         c => text.extend(['\\', c]),
     }
     Ok(())

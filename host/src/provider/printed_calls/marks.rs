@@ -1,4 +1,4 @@
-//! Marks around calls, by which models tell them from prose.
+//! The marks around calls that tell them from prose.
 
 use std::sync::LazyLock;
 
@@ -18,7 +18,7 @@ const OPENING: [&str; 12] = [
     "<tool>",
 ];
 
-/// Marks that are tokens of their own: no prose has them, so they may stand anywhere.
+/// Marks that are tokens of their own. Prose never contains them, so they may begin calls anywhere.
 const SPECIAL: [&str; 16] = [
     "[TOOL_CALLS]",
     "<|python_tag|>",
@@ -38,7 +38,7 @@ const SPECIAL: [&str; 16] = [
     "<|FunctionCallBegin|>",
 ];
 
-/// Marks that end calls, or the reply: where a server does not take them out, they say nothing.
+/// Marks that end calls or the reply. They are ignored if the server did not remove them.
 const CLOSING: [&str; 36] = [
     "</tool_call>",
     "</tool_calls>",
@@ -94,13 +94,14 @@ pub static CLOSINGS: LazyLock<CallMarks> = LazyLock::new(|| {
 pub static BETWEEN: LazyLock<CallMarks> = LazyLock::new(|| CallMarks::of(&SEPARATORS, &["tool_sep"]));
 
 impl CallMarks {
-    /// These, and those of DeepSeek in all the ways in which their odd characters come back.
+    /// Creates a set of these marks, with those of DeepSeek in all the spellings in which servers return their unusual
+    /// characters.
     fn of(plain: &[&str], deepseek: &[&str]) -> Self {
         let mut marks: Vec<_> = plain.iter().map(|mark| (*mark).to_owned()).collect();
         for word in deepseek {
             for (bar, blank) in [("｜", "▁"), ("｜", "_"), ("｜", " "), ("｜", "\\_"), ("|", "▁"), ("|", "_")] {
                 let (slash, word) = word.strip_prefix('/').map_or(("", *word), |word| ("/", word));
-                // The word of the newer form is written with plain underscores.
+                // The newer form uses plain underscores.
                 let word = match word.split_once('*') {
                     Some((first, rest)) => format!("{first}{bar}{rest}>"),
                     None => format!("{}{bar}>", word.replace('_', blank)),
@@ -108,19 +109,19 @@ impl CallMarks {
                 marks.push(format!("<{slash}{bar}{word}"));
             }
         }
-        // Of two that begin alike the longer one is meant.
+        // If one mark is a prefix of another, the longer one must be tried first.
         marks.sort_unstable_by_key(|mark| std::cmp::Reverse(mark.len()));
         marks.dedup();
         Self(marks)
     }
 
-    /// The mark that begins this text.
+    /// Returns the mark with which this text begins.
     pub fn first_of(&self, text: &str) -> Option<&str> {
         let may_begin = text.starts_with(['<', '[']);
         self.0.iter().map(String::as_str).find(|mark| may_begin && text.starts_with(mark))
     }
 
-    /// Returns `true` if this text is the beginning of one.
+    /// Returns `true` if this text is a prefix of a mark.
     pub fn may_become_one(&self, text: &str) -> bool {
         let may_begin = text.is_empty() || text.starts_with(['<', '[']);
         may_begin && self.0.iter().any(|mark| mark.starts_with(text))

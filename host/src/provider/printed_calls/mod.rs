@@ -1,10 +1,10 @@
-//! Tool calls that a model printed as text, as models do whose server does not look for them.
+//! Tool calls that a model printed as text, as happens on servers that do not look for them.
 //!
-//! A text is a call, or several, where it is nothing else from some place to its end: a form below that begins the text, a
-//! line, or, for marks that no prose has (`<|…|>`), anything. What follows the calls makes them text again: a call that is
-//! quoted or explained is none. Neither is one without a mark whose line before says that it is an example, nor one inside a
-//! fence that began before it. Only tools that were offered can be called; `server__` before a name may be missing if one
-//! tool alone is meant.
+//! A text contains calls if, from some position to its end, it consists of nothing else. That position is the beginning of
+//! the text or of a line, or any position for marks that prose never contains (`<|…|>`). Text after the calls turns them
+//! back into text: a call that is quoted or explained is not a call. Neither is a call without a mark whose preceding line
+//! announces an example, nor one inside a fence that was opened before it. Only offered tools can be called. `server__` in
+//! front of a name may be missing if exactly one tool fits.
 //!
 //! | form | of |
 //! |---|---|
@@ -40,60 +40,61 @@ const FENCE: &str = "```";
 const EXAMPLE: [&str; 9] =
     ["example", "e.g.", "for instance", "such as", "like so", "like this", "format", "syntax", "would look"];
 
-/// A text as it comes: what cannot become a call is let through at once, the rest is held back until that is known. What comes
-/// of a text does not depend on where it is cut.
+/// An incremental filter for printed calls: text that cannot become a call passes at once, the rest is held back until it is
+/// decided. The result does not depend on how the text is cut into pieces.
 pub struct PrintedCallFilter<'a> {
     names: &'a ToolNames,
-    /// What may become calls, from its first byte on, if that is so.
+    /// The undecided text. If `is_candidate`, it may be calls from its first byte on.
     held: String,
     is_candidate: bool,
-    /// Bytes that must be there before the candidate is looked at again: so all of its looks take linear time.
+    /// The number of bytes of the candidate at which it is parsed again; grows so that all attempts together take linear
+    /// time.
     next_look: usize,
     at: PrintedTextPosition,
-    /// In the text that was let through a fence is open.
+    /// `true` while a fence is open in the text that has passed.
     fenced: bool,
-    /// The newest line with words that was let through, the beginning of it, and the one that grows.
+    /// The latest non-blank line that has passed (only its beginning), and the line that grows.
     line: String,
     growing: String,
-    /// Bytes of candidates that were none: beyond [`limits::PRINTED_DOUBT_BYTES`] the rest of the text is let through.
+    /// The number of bytes of rejected candidates. Beyond [`limits::PRINTED_DOUBT_BYTES`], the rest of the text passes.
     examined: usize,
-    /// The last character that was let through and is not blank.
+    /// The last non-blank character that has passed.
     last: char,
     doubt: Option<PrintedCallDoubt>,
 }
 
-/// Why what looks like a call is none.
+/// The reason why text that looks like a call is not one.
 struct PrintedCallDoubt {
     why: String,
-    /// The text ends in its middle.
+    /// `true` if the text ends in the middle of the call.
     is_cut: bool,
 }
 
-/// Where the next character stands.
+/// The position of the next character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PrintedTextPosition {
-    /// Before all text.
+    /// Before all text, apart from white space.
     Beginning,
-    /// Before all else in its line.
+    /// At the beginning of a line, apart from white space.
     Line,
-    /// After so many backticks that began a line.
+    /// After this many backticks at the beginning of a line.
     Ticks(usize),
     Text,
 }
 
-/// What is left of a text at its end.
+/// The rest of a text at its end.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct PrintedTextRemainder {
-    /// What turned out to be no call.
+    /// The held-back text that turned out not to be a call.
     pub text: String,
-    /// Else the calls.
+    /// Otherwise the calls.
     pub calls: Vec<PrintedCall>,
-    /// Why the text is no call though it ends like one, for the model that wrote it.
+    /// The reason why the text is not a call although it ends like one, for the model that wrote it.
     pub doubt: Option<String>,
 }
 
 impl<'a> PrintedCallFilter<'a> {
-    /// Nothing has come yet. Only what `names` offers can be called.
+    /// Creates a filter. Only the tools that `names` offers can be called.
     pub fn new(names: &'a ToolNames) -> Self {
         Self {
             names,
@@ -110,7 +111,7 @@ impl<'a> PrintedCallFilter<'a> {
         }
     }
 
-    /// Takes the next piece. Returns what is certain to be text by now.
+    /// Processes the next piece. Returns the text that is certain not to be a call.
     ///
     /// # Errors
     ///
@@ -122,7 +123,7 @@ impl<'a> PrintedCallFilter<'a> {
         if self.held.len() > limits::REPLY_BYTES { Err(too_large()) } else { Ok(text) }
     }
 
-    /// Something other than text comes next: what is held back is text after all.
+    /// Returns the held-back text because something other than text follows.
     pub fn interrupt(&mut self) -> String {
         if !self.held.trim().is_empty() {
             self.at = PrintedTextPosition::Text;
@@ -131,7 +132,7 @@ impl<'a> PrintedCallFilter<'a> {
         std::mem::take(&mut self.held)
     }
 
-    /// The text is at its end.
+    /// Decides the held-back text, because the text is at its end.
     pub fn finish(mut self) -> PrintedTextRemainder {
         let mut text = String::new();
         let calls = self.advance(true, &mut text);
@@ -140,7 +141,7 @@ impl<'a> PrintedCallFilter<'a> {
         PrintedTextRemainder { text, calls, doubt: doubt.map(|doubt| doubt.why) }
     }
 
-    /// Lets through what cannot become a call. Returns the calls that it is at its end.
+    /// Passes everything that cannot become a call. Returns the calls if the text ends with them.
     fn advance(&mut self, is_whole: bool, text: &mut String) -> Vec<PrintedCall> {
         let mut from = 0;
         let mut calls = Vec::new();
@@ -174,7 +175,7 @@ impl<'a> PrintedCallFilter<'a> {
                         self.doubt = Some(PrintedCallDoubt { why, is_cut: is_whole && examined == rest.len() });
                     }
                     self.is_candidate = false;
-                    // White space before it is looked at once, and what follows may begin a call itself.
+                    // Skips its leading white space at once; the text after it may itself begin a call.
                     let blank = rest.len() - rest.trim_start().len();
                     let first = rest.chars().next().map_or(1, char::len_utf8);
                     let rejected = self.held[from..from + blank.max(first)].to_owned();
@@ -196,7 +197,7 @@ impl<'a> PrintedCallFilter<'a> {
         }
     }
 
-    /// Whether a call may begin with this character, as far as a glance tells at what follows it.
+    /// Returns `true` if a call may begin with this character, judging by it and the character that follows it.
     fn may_begin(&self, c: char, rest: &str) -> bool {
         if self.fenced || self.examined > limits::PRINTED_DOUBT_BYTES {
             return false;
@@ -214,7 +215,7 @@ impl<'a> PrintedCallFilter<'a> {
         }
     }
 
-    /// A character of plain text.
+    /// Passes a character of plain text.
     fn plain(&mut self, c: char, text: &mut String) {
         text.push(c);
         if !c.is_whitespace() {
@@ -243,12 +244,13 @@ impl<'a> PrintedCallFilter<'a> {
     }
 }
 
-/// Whether a form of a call may begin a line with this character; the letters are those of gpt-oss without its marks.
+/// Returns `true` if a form of a call may begin a line with this character; the letters are those of gpt-oss without its
+/// marks.
 fn is_opening(c: char) -> bool {
     matches!(c, '{' | '[' | '<' | '`' | 'a' | 'c' | 't')
 }
 
-/// Whether what follows this line is shown and not meant.
+/// Returns `true` if this line announces an example rather than a call.
 fn is_example(line: &str) -> bool {
     let line = line.to_lowercase();
     EXAMPLE.iter().any(|word| line.contains(word))

@@ -1,4 +1,4 @@
-//! Arguments that are printed one by one, as text: what they are is said by the schema of the tool.
+//! Arguments that are printed one by one as text. Their types come from the schema of the tool.
 
 use serde_json::{
     Value,
@@ -10,14 +10,14 @@ use crate::provider::tool_names::ToolNames;
 
 /// The arguments of one call.
 pub struct PrintedArguments {
-    /// The schema of the tool, if it can be read.
+    /// The schema of the tool; null if it cannot be parsed.
     schema: Value,
-    /// JSON, after `{`.
+    /// The JSON of the arguments, without the braces.
     json: String,
 }
 
 impl PrintedArguments {
-    /// None yet, of this tool.
+    /// Creates an empty set of arguments for this tool.
     pub fn new(names: &ToolNames, tool: &str) -> Self {
         let schema = names.schema(tool).and_then(|schema| serde_json::from_str(schema.get()).ok());
         Self { schema: schema.unwrap_or_default(), json: String::new() }
@@ -27,9 +27,9 @@ impl PrintedArguments {
         self.json.is_empty()
     }
 
-    /// Adds a value as it was printed. `about` is what its element says of it beside its name.
+    /// Adds a value as it was printed. `about` contains the other attributes of its element.
     pub fn add(&mut self, key: &str, text: &str, about: &str) {
-        // One line break belongs to the form, not to the text.
+        // One line break on each side belongs to the form, not to the value.
         let text = text.strip_prefix('\n').unwrap_or(text);
         let text = text.strip_suffix('\n').unwrap_or(text);
         let kinds = match about {
@@ -57,7 +57,8 @@ impl PrintedArguments {
         format!("{{{}}}", self.json)
     }
 
-    /// The types that a property may have, as far as its schema says so at once or in one of several ways.
+    /// Returns the possible types of a property, as far as its schema names them directly or in the alternatives of `anyOf`
+    /// and `oneOf`.
     fn kinds(&self, key: &str) -> Vec<&str> {
         let Some(schema) = self.schema.get("properties").and_then(|properties| properties.get(key)) else {
             return Vec::new();
@@ -76,14 +77,14 @@ impl PrintedArguments {
     }
 }
 
-/// The JSON that this text is, or nearly is.
+/// Returns the JSON value of a text that is JSON or nearly JSON.
 fn value_of(text: &str) -> Option<String> {
     let text = text.trim();
     if serde_json::from_str::<&RawValue>(text).is_ok() {
         return Some(text.to_owned());
     }
     let mut json = String::new();
-    // What ends a word has to be there.
+    // The parser needs a character after a word to see its end.
     match literal::read(&format!("{text}\n"), &mut json) {
         literal::LiteralOutcome::Whole(bytes) if bytes >= text.len() => Some(json),
         _ => None,

@@ -1,29 +1,29 @@
-//! Printed calls out of their JSON.
+//! Conversion of JSON into printed calls.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::literal;
 
-/// A call that stood in a text.
+/// A call that was found in a text.
 #[derive(Debug, PartialEq, Eq)]
 pub struct PrintedCall {
-    /// As it was printed; mostly empty.
+    /// The id that the model printed; usually empty.
     pub id: String,
-    /// As the model wrote it, or as the tool is offered.
+    /// The name that the model wrote, or that of the offered tool.
     pub name: String,
-    /// A JSON object, or nothing.
+    /// A JSON object, or an empty string.
     pub arguments: String,
 }
 
-/// The words that models write. Anything beside them makes it something else.
+/// The fields that models write. An object with any other field is not a call.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PrintedCallJson<'a> {
     #[serde(alias = "tool_name", alias = "function_name")]
     name: Option<String>,
     tool: Option<String>,
-    /// A name, or an object of this kind.
+    /// A name, or an object with the fields of this type.
     #[serde(borrow)]
     function: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -40,7 +40,7 @@ struct PrintedCallJson<'a> {
     id: Option<&'a RawValue>,
 }
 
-/// An object around calls, as servers send them.
+/// An object around calls, in the form that servers send.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PrintedCallsEnvelope<'a> {
@@ -48,8 +48,8 @@ struct PrintedCallsEnvelope<'a> {
     tool_calls: &'a RawValue,
 }
 
-/// Adds the calls that this JSON is: one, or a list, perhaps with commas too many. `None` if it is anything else. Without a
-/// mark, a call has arguments: an object with a name alone says nothing of a call.
+/// Appends the calls in this JSON: one or a list, possibly with superfluous commas. Returns `None` for anything else.
+/// Without a mark, a call must have arguments, because an object with only a name does not look like a call.
 pub fn read(json: &str, is_marked: bool, calls: &mut Vec<PrintedCall>) -> Option<()> {
     if serde_json::from_str::<&RawValue>(json).is_ok() {
         return read_strict(json, is_marked, calls);
@@ -59,7 +59,7 @@ pub fn read(json: &str, is_marked: bool, calls: &mut Vec<PrintedCall>) -> Option
 
 fn read_strict(json: &str, is_marked: bool, calls: &mut Vec<PrintedCall>) -> Option<()> {
     if let Ok(PrintedCallsEnvelope { tool_calls }) = serde_json::from_str(json) {
-        // Whoever writes this word means calls.
+        // This field name shows that calls are meant.
         return read_list(tool_calls.get(), true, calls);
     }
     read_list(json, is_marked, calls)
@@ -78,7 +78,7 @@ fn read_list(json: &str, is_marked: bool, calls: &mut Vec<PrintedCall>) -> Optio
     Some(())
 }
 
-/// What is nearly JSON, as JSON.
+/// Converts text that is nearly JSON to JSON.
 fn strict(json: &str) -> Option<String> {
     let mut strict = String::new();
     match literal::read(json, &mut strict) {
@@ -112,7 +112,7 @@ impl PrintedCallJson<'_> {
     }
 }
 
-/// The object that this JSON is, or holds as text.
+/// Returns the object in this JSON: the value itself, or the content of a JSON string.
 pub fn object(json: &str) -> Option<String> {
     let json = if json.starts_with('"') { serde_json::from_str(json).ok()? } else { json.to_owned() };
     if !json.trim_start().starts_with('{') {
@@ -121,7 +121,7 @@ pub fn object(json: &str) -> Option<String> {
     if serde_json::from_str::<&RawValue>(&json).is_ok() { Some(json) } else { strict(json.trim()) }
 }
 
-/// A word that may be anything else too.
+/// Returns the string in this JSON; empty if it is anything else.
 fn word(json: Option<&RawValue>) -> String {
     json.and_then(|json| serde_json::from_str(json.get()).ok()).unwrap_or_default()
 }

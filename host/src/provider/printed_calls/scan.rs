@@ -1,8 +1,9 @@
-//! Follows the JSON of calls as it comes, to see where it ends and that it cannot be one: each character is looked at once.
+//! An incremental scanner for the JSON of calls. It finds their end, detects what cannot be a call, and looks at each
+//! character once.
 
 use crate::limits;
 
-/// What an object that is a call may have.
+/// The keys that the object of a call may have.
 const KEYS: [&str; 16] = [
     "parameters",
     "arguments",
@@ -21,43 +22,43 @@ const KEYS: [&str; 16] = [
     "function_name",
     "tool_call_id",
 ];
-/// Bytes of the longest of them.
+/// The length in bytes of the longest key.
 const LONGEST_KEY: usize = 14;
 
-/// Where in the JSON the next character stands. Whether brackets match is left to the parser.
+/// The state of the scan before the next character. Matching of bracket kinds is left to the parser.
 #[derive(Debug, Clone, Copy)]
 pub struct PrintedJsonScan {
     depth: usize,
-    /// The depth inside an object that must be a call; 0: none is looked at.
+    /// The depth inside an object that must be a call; 0: keys are not checked.
     level: usize,
     in_string: bool,
     escaped: bool,
-    /// A key of a call comes next.
+    /// `true` if a key of a call comes next.
     before_key: bool,
     /// The key of a call that is being read.
     key: Option<([u8; LONGEST_KEY], usize)>,
     items: usize,
-    /// A key of a call has been read.
+    /// `true` once a key of a call has been read.
     has_key: bool,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum PrintedJsonProgress {
     More,
-    /// The character is the last.
+    /// The character is the last one.
     Whole,
-    /// With the character it is neither JSON nor a call.
+    /// The character makes the text neither JSON nor a call.
     Broken,
 }
 
 impl PrintedJsonScan {
-    /// Of a call or a list of calls, after this first bracket.
+    /// Creates a scanner for a call or a list of calls, after this first bracket.
     pub fn of_calls(first: char) -> Self {
         let is_list = first == '[';
         Self { level: if is_list { 2 } else { 1 }, before_key: !is_list, ..Self::of_arguments() }
     }
 
-    /// Of any object, after its first bracket.
+    /// Creates a scanner for any object, after its first bracket.
     pub fn of_arguments() -> Self {
         Self {
             depth: 1,
@@ -71,7 +72,7 @@ impl PrintedJsonScan {
         }
     }
 
-    /// Returns `true` once a key of a call has been read: what comes is one, or an accident.
+    /// Returns `true` once a key of a call has been read: the text is then very likely a call.
     pub fn has_key(&self) -> bool {
         self.has_key
     }

@@ -23,7 +23,7 @@ fn names() -> ToolNames {
     ToolNames::of(&COMMON, &["read", "list", "fs.read", "git__log", "git__show", "hub__show"].map(tool))
 }
 
-/// What a text in these pieces comes to: the text that is let through, and the calls.
+/// Filters a text in these pieces and returns the text that passes, and the calls.
 fn of_pieces<'a>(pieces: impl IntoIterator<Item = &'a str>) -> (String, Vec<(String, String)>) {
     let names = names();
     let (mut printed, mut text) = (PrintedCallFilter::new(&names), String::new());
@@ -34,7 +34,7 @@ fn of_pieces<'a>(pieces: impl IntoIterator<Item = &'a str>) -> (String, Vec<(Str
     (text + &rest.text, rest.calls.into_iter().map(|call| (call.name, call.arguments)).collect())
 }
 
-/// The same, in one piece and at every split.
+/// Filters a text in one piece and at every split, with the same result.
 #[track_caller]
 fn recovered(text: &str) -> (String, Vec<(String, String)>) {
     let whole = of_pieces([text]);
@@ -50,7 +50,7 @@ fn recovered(text: &str) -> (String, Vec<(String, String)>) {
 fn calls_are_found_in_every_form() {
     let read = ("read", r#"{"path":"a"}"#);
     for (text, before, calls) in [
-        // Bare.
+        // Without a fence or marks.
         (r#"{"name":"read","arguments":{"path":"a"}}"#, "", vec![read]),
         (" \n{\"name\": \"read\", \"parameters\": {\"path\":\"a\"}}\n ", "", vec![read]),
         (r#"{"type":"function","id":"x","function":{"name":"read","arguments":{"path":"a"}}}"#, "", vec![read]),
@@ -69,7 +69,7 @@ fn calls_are_found_in_every_form() {
         ("```json\n{\"name\":\"read\",\"arguments\":{\"path\":\"a\"}}\n```\n", "", vec![read]),
         ("```\n[{\"name\":\"read\",\"arguments\":{\"path\":\"a\"}}]```", "", vec![read]),
         ("```tool_call\r\n{\"name\":\"read\",\"arguments\":{\"path\":\"a\"}}\r\n```", "", vec![read]),
-        // Behind marks.
+        // With marks.
         ("<tool_call>\n{\"name\":\"read\",\"arguments\":{\"path\":\"a\"}}\n</tool_call>", "", vec![read]),
         ("<tool_call>{\"name\":\"list\"}</tool_call>", "", vec![("list", "")]),
         ("<tool_call>{\"name\":\"read\",\"arguments\":{\"path\":\"a\"}}", "", vec![read]),
@@ -83,7 +83,7 @@ fn calls_are_found_in_every_form() {
         ("<|python_tag|>{\"name\":\"read\",\"parameters\":{\"path\":\"a\"}}", "", vec![read]),
         ("[TOOL_CALLS][{\"name\":\"read\",\"arguments\":{\"path\":\"a\"}}]", "", vec![read]),
         ("Yes:\n[TOOL_CALLS] [{\"name\":\"read\",\"arguments\":{\"path\":\"a\"}}]", "Yes:\n", vec![read]),
-        // After what looked like one.
+        // After text that looked like a call.
         (
             "<tool_call>oops\n<tool_call>{\"name\":\"read\",\"arguments\":{\"path\":\"a\"}}</tool_call>",
             "<tool_call>oops\n",
@@ -122,13 +122,13 @@ fn whatever_else_stays_text() {
         "{\"function\":{\"function\":{\"name\":\"read\",\"arguments\":{}}}}",
         "{\"name\":\"read\",\"arguments\":{}} as I said",
         "{\"name\":\"read\",\"arguments\":{}]",
-        // Cut.
+        // Cut off.
         "{\"name\":\"read\",\"arguments\":{}",
         "<tool_call>{\"name\":\"read\"",
         "<tool_call>{\"name\":\"read\"}</tool",
         "<tool_ca",
         "```json\n{\"name\":\"read\",\"arguments\":{}}\n",
-        // No tool that was offered.
+        // A tool that is not offered.
         "{\"name\":\"rm\",\"arguments\":{}}",
         "[{\"name\":\"read\",\"arguments\":{}},{\"name\":\"rm\",\"arguments\":{}}]",
         "<function=rm>{}</function>",
@@ -156,7 +156,7 @@ fn forms_of_each_family_are_calls() {
     let read = ("read", r#"{"path":"a"}"#);
     let list = ("list", r#"{"count":2}"#);
     for (text, before, calls) in [
-        // Several, and what stands around them.
+        // Several calls, and separators between them.
         (r#"{"name":"read","arguments":{"path":"a"}} {"name":"list","arguments":{"count":2}}"#, "", vec![read, list]),
         (
             "{\"name\":\"read\",\"arguments\":{\"path\":\"a\"}},\n{\"name\":\"list\",\"arguments\":{\"count\":2}}",
@@ -190,7 +190,7 @@ fn forms_of_each_family_are_calls() {
         (r#"[{"name":"read","arguments":{"path":"a"}},]"#, "", vec![read]),
         ("{'name': 'read', 'arguments': {'path': 'a'}}", "", vec![read]),
         (r#"{"tool_name":"read","parameters":{"path":"a"}}"#, "", vec![read]),
-        // Names from memory.
+        // Inexact names.
         (r#"{"name":"log","arguments":{}}"#, "", vec![("git__log", "{}")]),
         (r#"{"name":"git.log","arguments":{}}"#, "", vec![("git__log", "{}")]),
         (r#"{"name":"git/show","arguments":{}}"#, "", vec![("git__show", "{}")]),
@@ -391,12 +391,12 @@ fn bounds_of_forms_that_are_no_json() {
     let header = |bytes: usize| format!("<|channel|>commentary{} to=functions.read<|message|>{{}}", " ".repeat(bytes));
     assert_eq!(of_pieces([header(limits::PRINTED_HEADER_BYTES - 40).as_str()]).1.len(), 1);
     assert_eq!(of_pieces([header(limits::PRINTED_HEADER_BYTES).as_str()]).1.len(), 0);
-    // A word that announces an example is looked for at the beginning of the line.
+    // Only the beginning of a line is searched for a word that announces an example.
     let line =
         |bytes: usize| format!("{}for example:\n{{\"name\":\"read\",\"arguments\":{{}}}}", "x ".repeat(bytes / 2));
     assert_eq!(of_pieces([line(0).as_str()]).1.len(), 0);
     assert_eq!(of_pieces([line(limits::PRINTED_LINE_BYTES).as_str()]).1.len(), 1);
-    // What looks like calls again and again is text at last.
+    // After enough rejected candidates, the rest of the text passes.
     let lure = format!(
         "<tool_call>{{\"name\":\"read\",\"arguments\":{{\"a\":\"{}\n",
         "x".repeat(limits::PRINTED_DOUBT_BYTES / 2)
@@ -408,7 +408,7 @@ fn bounds_of_forms_that_are_no_json() {
 }
 
 proptest! {
-    /// What comes of a text does not depend on where it is cut, nothing of it is lost, and nothing of a call is shown.
+    /// The result does not depend on the cuts, no text is lost, and no part of a call is shown.
     #[test]
     fn cuts_change_nothing(
         pieces in prop::collection::vec(prop::sample::select(&PIECES[..]), 0..12),
@@ -508,7 +508,7 @@ fn something_between_makes_text_of_what_was_held() {
     assert_eq!(printed.interrupt(), "{\"name\":");
     assert_eq!(printed.take("{\"name\":").unwrap(), "{\"name\":");
     assert_eq!(printed.finish(), PrintedTextRemainder::default());
-    // White space before all text is not the beginning of anything.
+    // Leading white space alone does not begin a call.
     let mut printed = PrintedCallFilter::new(&names);
     assert_eq!((printed.take("\n").unwrap(), printed.interrupt()), (String::new(), "\n".into()));
     printed.take("{\"name\":\"read\",\"arguments\":{}}").unwrap();
@@ -536,7 +536,7 @@ fn hostile_texts_are_bounded_and_looked_at_once() {
         let (shown, calls) = of_pieces(pieces);
         assert!(shown == text && calls.is_empty(), "{}", &text[..40]);
     }
-    // As deep as a reply may be, the object is handed on as it stands.
+    // A deeply nested object is passed on unchanged.
     let nested = format!("{{\"a\":{}{}}}", "[".repeat(1 << 16), "]".repeat(1 << 16));
     let (text, calls) = of_pieces([format!("{{\"name\":\"read\",\"arguments\":{nested}}}").as_str()]);
     assert_eq!((text.as_str(), calls.len()), ("", 1));

@@ -1,4 +1,4 @@
-//! Batches, which are those of the other API in all but the name.
+//! The batches of the Responses API, which differ from those of Chat Completions only in the endpoint.
 
 use async_trait::async_trait;
 

@@ -1,8 +1,8 @@
-//! The items of a reply, and which of them an event is about.
+//! The items of a reply, and the assignment of events to them.
 
 use crate::{error::Fault, limits};
 
-/// What an item is.
+/// The kind of an item.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ResponsesItemKind {
     Message,
@@ -11,16 +11,16 @@ pub enum ResponsesItemKind {
     Other,
 }
 
-/// How an event names its item.
+/// The reference of an event to its item.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ResponsesItemRef<'a> {
-    /// Which of the output.
+    /// The index in the output.
     pub index: Option<i64>,
-    /// Empty if it is not said.
+    /// The id of the item; empty if the event has none.
     pub id: &'a str,
 }
 
-/// The items so far, in the order in which they came.
+/// The items so far, in order of arrival.
 #[derive(Debug, Default)]
 pub struct ResponsesItems(Vec<ResponsesItemState>);
 
@@ -29,28 +29,28 @@ struct ResponsesItemState {
     kind: ResponsesItemKind,
     index: Option<i64>,
     id: String,
-    /// Of a call: its number and id.
+    /// The index of the call in the assembly, and its id; only for call items.
     call: usize,
     call_id: String,
-    /// Whether some of its words have come, and of its part under way.
+    /// `true` if words of the item, or of its current part, have arrived.
     is_said: bool,
     is_part_said: bool,
     has_ended: bool,
-    /// Whether what its server wants back is kept.
+    /// `true` if the opaque state that the server expects back was stored.
     is_kept: bool,
 }
 
-/// What had come before of an item that says something.
+/// The state of an item before it receives words.
 #[derive(Debug, PartialEq)]
 pub struct ResponsesPartStart {
-    /// Nothing of its part.
+    /// `true` if no words of the part had arrived.
     pub is_new_part: bool,
-    /// Nothing of the item.
+    /// `true` if no words of the item had arrived.
     pub is_first_part: bool,
 }
 
 impl ResponsesItems {
-    /// Adds one; `call` is the number of its call.
+    /// Adds an item; `call` is the index of its call in the assembly.
     ///
     /// # Errors
     ///
@@ -79,8 +79,8 @@ impl ResponsesItems {
         Ok(self.0.len() - 1)
     }
 
-    /// The item that an event seems to be about: the newest of its kind with its id, or that of its call; else the newest
-    /// under way with its index; else, if the event or the item has no index, the newest of all under way.
+    /// Returns the item that an event seems to refer to: the newest of its kind with its item or call id; else the newest
+    /// open item with its index; else, if the event or the item has no index, the newest open item.
     pub fn find(&self, kind: ResponsesItemKind, name: ResponsesItemRef<'_>, call_id: Option<&str>) -> Option<usize> {
         let newest = |is_it: &dyn Fn(&ResponsesItemState) -> bool| {
             self.0.iter().rposition(|item| item.kind == kind && is_it(item))
@@ -90,29 +90,29 @@ impl ResponsesItems {
             .or_else(|| newest(&|item| !item.has_ended && (name.index.is_none() || item.index.is_none())))
     }
 
-    /// The newest of a kind under way that has one of these ids.
+    /// Returns the newest open item of a kind with one of these ids.
     pub fn find_open(&self, kind: ResponsesItemKind, id: &str, call_id: Option<&str>) -> Option<usize> {
         self.0.iter().rposition(|item| item.kind == kind && !item.has_ended && item.is_called(id, call_id))
     }
 
-    /// Gives the item of a call the id of the call.
+    /// Sets the call id of an item.
     pub fn call_id(&mut self, at: usize, id: &str) {
         self.0[at].call_id = id.into();
     }
 
-    /// The number of an item's call.
+    /// Returns the index in the assembly of an item's call.
     pub fn call(&self, at: usize) -> usize {
         self.0[at].call
     }
 
-    /// A new part of an item begins.
+    /// Marks the beginning of a new part of an item.
     pub fn begin_part(&mut self, kind: ResponsesItemKind, name: ResponsesItemRef<'_>) {
         if let Some(at) = self.find(kind, name, None) {
             self.0[at].is_part_said = false;
         }
     }
 
-    /// An item says something. Returns what had come before.
+    /// Marks that words of an item have arrived. Returns the state before.
     pub fn say(&mut self, at: usize) -> ResponsesPartStart {
         let item = &mut self.0[at];
         let said = ResponsesPartStart { is_new_part: !item.is_part_said, is_first_part: !item.is_said };
@@ -120,24 +120,24 @@ impl ResponsesItems {
         said
     }
 
-    /// An item ends: nothing that it says from now on is new. Returns whether it had said something.
+    /// Marks the end of an item; later words count as repeated. Returns `true` if words of it had arrived before.
     pub fn end(&mut self, at: usize) -> bool {
         let item = &mut self.0[at];
         (item.is_part_said, item.has_ended) = (true, true);
         std::mem::replace(&mut item.is_said, true)
     }
 
-    /// Whether an item has ended.
+    /// Returns `true` if an item has ended.
     pub fn has_ended(&self, at: usize) -> bool {
         self.0[at].has_ended
     }
 
-    /// What the server wants back of an item is kept. Returns whether it was not before.
+    /// Marks the opaque state of an item as stored. Returns `true` if it was not stored before.
     pub fn keep(&mut self, at: usize) -> bool {
         !std::mem::replace(&mut self.0[at].is_kept, true)
     }
 
-    /// To find the items again in a list of all.
+    /// Returns a cursor that finds the items again in a list of all items.
     pub fn in_order(&self) -> ResponsesItemCursor {
         ResponsesItemCursor { known: self.0.len(), next: [0; 4] }
     }
@@ -150,7 +150,7 @@ impl ResponsesItemState {
     }
 }
 
-/// Goes through a list of all items: one that has no known id is the next of its kind.
+/// A cursor over a list of all items. A listed item without a known id is taken for the next of its kind.
 #[derive(Debug)]
 pub struct ResponsesItemCursor {
     known: usize,
@@ -158,7 +158,7 @@ pub struct ResponsesItemCursor {
 }
 
 impl ResponsesItemCursor {
-    /// The item that is listed next, if it has come before.
+    /// Returns the next listed item if it has arrived before.
     pub fn next(
         &mut self,
         items: &ResponsesItems,

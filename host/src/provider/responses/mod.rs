@@ -1,5 +1,5 @@
-//! The Responses API of OpenAI, and of those who speak it: Grok, Ollama, llama.cpp, vLLM, LM Studio, …. Nothing is kept on
-//! the server: the whole conversation goes out with each request, thoughts included.
+//! The Responses API of OpenAI and of compatible servers: Grok, Ollama, llama.cpp, vLLM, LM Studio and others. Nothing is
+//! stored on the server: each request contains the whole conversation, thoughts included.
 
 mod batch;
 mod items;
@@ -25,14 +25,14 @@ use crate::{
     },
 };
 
-/// The Responses API, and what models differ in.
+/// The Responses API, with options for the differences between models.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ResponsesApi {
-    /// Whether the model is asked for its thoughts, encrypted, to be sent back with the next request: a model that has none
-    /// refuses to be asked. None: if its name is that of a model of OpenAI that thinks. What a server sends unasked is sent
-    /// back in any case.
+    /// `true` to request the model's encrypted reasoning, which is sent back with the next request. A model without
+    /// reasoning refuses such a request. `None`: enabled if the name is that of a reasoning model of OpenAI. Reasoning that
+    /// a server sends unasked is sent back in any case.
     pub encrypted_reasoning: Option<bool>,
-    /// Calls of offered tools, and thoughts, that a model printed as its text are what they are: see
+    /// `true` to recognize calls of offered tools, and thoughts, that a model printed as text; see
     /// [`ChatCompletions::printed_calls`](super::ChatCompletions::printed_calls).
     pub printed_calls: bool,
 }
@@ -83,8 +83,8 @@ impl ResponsesApi {
     }
 }
 
-/// Whether the name is that of a model of OpenAI that thinks before it answers: `o3`, `gpt-5.1-codex`, `openai/gpt-5`; not
-/// `gpt-4.1`, `gpt-5-chat-latest`, `gpt-oss-20b`.
+/// Returns `true` if the name is that of a reasoning model of OpenAI: `o3`, `gpt-5.1-codex`, `openai/gpt-5`; not `gpt-4.1`,
+/// `gpt-5-chat-latest`, `gpt-oss-20b`.
 fn thinks(model: &str) -> bool {
     let name = model.rsplit('/').next().unwrap_or(model);
     let number = |text: &str| text.split(|c: char| !c.is_ascii_digit()).next().and_then(|digits| digits.parse().ok());

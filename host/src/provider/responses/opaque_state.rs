@@ -1,5 +1,5 @@
-//! What a server wants back unchanged, kept with the thoughts of a reply. It names the server and the model that it came
-//! from: nobody else can make anything of it, and some refuse it.
+//! Opaque state that a server expects back unchanged, stored with the thoughts of a reply. It names the server and model
+//! that it came from, because others cannot use it, and some refuse it.
 
 use serde_json::value::RawValue;
 
@@ -8,21 +8,21 @@ use crate::{chat::ThinkingPart, provider::incoming_reply::ReplySource};
 const REASONING: &str = "openai.reasoning";
 const PHASE: &str = "openai.phase";
 
-/// What is kept of a reply.
+/// The opaque state of a part of a reply.
 #[derive(Debug)]
 pub enum ResponsesOpaqueState<'a> {
-    /// An item with a thought, JSON.
+    /// A reasoning item, as JSON.
     Reasoning(&'a RawValue),
-    /// What the text before it is: a remark on the way, or the answer.
+    /// The phase of the text before it: commentary, or the final answer.
     Phase(&'a str),
 }
 
-/// Keeps an item with a thought.
+/// Encodes a reasoning item.
 pub fn reasoning(source: &ReplySource<'_>, item: &RawValue) -> String {
     keep(REASONING, source, item.get())
 }
 
-/// Keeps the phase of the text before it.
+/// Encodes the phase of the preceding text.
 pub fn phase(source: &ReplySource<'_>, phase: &str) -> String {
     keep(PHASE, source, phase)
 }
@@ -31,7 +31,7 @@ fn keep(what: &str, source: &ReplySource<'_>, value: &str) -> String {
     format!("{what}:{} {} {value}", source.origin, source.model)
 }
 
-/// What is kept with a thought, if it came from here.
+/// Decodes the opaque state of a thought if it came from this server and model.
 pub fn kept<'a>(source: &ReplySource<'_>, thought: &'a ThinkingPart) -> Option<ResponsesOpaqueState<'a>> {
     let (what, rest) = thought.opaque.as_deref()?.split_once(':')?;
     let rest = rest.strip_prefix(source.origin)?.strip_prefix(' ')?;

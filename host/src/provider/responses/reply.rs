@@ -1,8 +1,8 @@
-//! A reply put together from its stream, or from one piece of JSON where a server does not stream.
+//! Reading of a reply from an event stream, or from one JSON document of a server that does not stream.
 //!
-//! Everything is said up to four times: in pieces, at the end of a part, of its item, and of the reply. Whatever says
-//! something first counts. Servers differ in what they leave out, and in how an event names its item: by an index, by an id,
-//! by the id of the call, or not at all.
+//! All content arrives up to four times: in deltas, at the end of a part, of its item, and of the reply. The first arrival
+//! counts. Servers differ in the events that they omit, and in how an event refers to its item: by an index, by an id, by
+//! the id of the call, or not at all.
 
 use futures_util::FutureExt;
 use serde::Deserialize;
@@ -24,12 +24,14 @@ use crate::{
     },
 };
 
-/// Reads a reply to its end; pieces go to `sink` as they come. `names` are those of the tools that were sent.
+/// Reads a reply to its end; deltas go to `sink` as they arrive. `names` are the names of the tools that the request
+/// offered.
 ///
 /// # Errors
 ///
-/// A [`Fault`]: [`Fault::Unavailable`] if the reply is cut off, garbled or silent for too long, [`Fault::TooLarge`] if it, one
-/// event of it or the number of its items is, and whatever an error inside it means.
+/// A [`Fault`]: [`Fault::Unavailable`] if the reply is cut off, garbled or silent for too long, [`Fault::TooLarge`] if the
+/// reply, one of its events or the number of its items is too large, and the fault that an error object inside the reply
+/// stands for.
 pub async fn read(
     incoming: IncomingReply,
     printed: bool,
@@ -48,14 +50,14 @@ async fn read_events(mut events: SseEventStream, mut reply: ResponsesReplyReader
     while reply.stop.is_none() {
         let Some(event) = events.next().await? else { return Err(reply.source.unavailable("cut its reply off")) };
         if event.data.trim() == "[DONE]" {
-            // A server that says so without a reason has still said that this is the end.
+            // The event ends the reply, even if the server gave no status.
             reply.stop = Some(StopReason::EndTurn);
         } else if !event.data.trim().is_empty() {
             reply.event(event).await?;
         }
         events.note_progress(reply.assembly.progress());
     }
-    // The connection can be used again if its end is seen, which as a rule is there already.
+    // The connection is reusable once its end is read; that end has usually arrived already.
     let _ = events.next().now_or_never();
     reply.finish().await
 }
@@ -69,7 +71,7 @@ async fn read_json(json: &[u8], mut reply: ResponsesReplyReader<'_>) -> Result<C
     reply.finish().await
 }
 
-/// An event of any type. What each field holds depends on the type.
+/// An event of any type. The type determines the contents of each field.
 #[derive(Deserialize)]
 struct ResponsesEvent<'a> {
     #[serde(borrow, default)]
@@ -95,7 +97,7 @@ struct ResponsesEvent<'a> {
     error: Option<&'a RawValue>,
 }
 
-/// A reply as one piece of JSON.
+/// A reply as one JSON document.
 #[derive(Deserialize)]
 struct ResponsesReply<'a> {
     status: Option<String>,
@@ -128,7 +130,7 @@ struct ResponsesInputDetails {
 }
 
 impl ResponsesUsage {
-    /// The counts without overlap: the wire counts what is cached as input too.
+    /// Returns the counts without overlap: the API counts cached tokens as input too.
     fn usage(&self) -> Usage {
         let input = self.input_tokens.unwrap_or(0);
         let details = self.input_tokens_details.as_ref();
@@ -144,7 +146,7 @@ impl ResponsesUsage {
     }
 }
 
-/// A message, a thought, a call, or something else.
+/// A message, a thought, a call, or an item of another kind.
 #[derive(Deserialize)]
 struct ResponsesOutputItem<'a> {
     #[serde(default)]
@@ -170,8 +172,8 @@ impl ResponsesOutputItem<'_> {
         }
     }
 
-    /// Whether the server can make something of a thought that it is sent back: what is encrypted is for it alone, words are
-    /// for models that think in the open.
+    /// Returns `true` if a thought is worth sending back: encrypted content is meant for the server alone, plain text for
+    /// models with visible reasoning.
     fn is_of_use(&self) -> bool {
         let is_encrypted = self.encrypted_content.as_ref().is_some_and(|text| !text.is_empty());
         is_encrypted || self.content.as_ref().is_some_and(ResponsesOutputContent::says_something)
@@ -209,7 +211,7 @@ impl ResponsesOutputContent {
     }
 }
 
-/// What has come so far.
+/// The state of a reply that is being read.
 struct ResponsesReplyReader<'a> {
     assembly: ReplyAssembly<'a>,
     source: &'a ReplySource<'a>,
@@ -293,13 +295,13 @@ impl<'a> ResponsesReplyReader<'a> {
                 let json = wire.response.map_or("{}", RawValue::get);
                 self.whole(self.parse(json)?, word.trim_start_matches("response.")).await?;
             }
-            // Repetitions that the end of the item makes as well, and what is of no use here.
+            // Repetitions that the end of the item contains as well, and events of no use here.
             _ => {}
         }
         Ok(())
     }
 
-    /// The item of an event; a new one if no event spoke of it before.
+    /// Returns the item of an event; adds one if no earlier event referred to it.
     fn item(&mut self, kind: ResponsesItemKind, name: ResponsesItemRef<'_>) -> Result<usize, Fault> {
         match self.items.find(kind, name, None) {
             Some(at) => Ok(at),
@@ -315,14 +317,14 @@ impl<'a> ResponsesReplyReader<'a> {
         self.items.push(kind, name, call)
     }
 
-    /// The number of the call that an event is about.
+    /// Returns the index in the assembly of the call that an event refers to.
     fn call(&mut self, name: ResponsesItemRef<'_>) -> Result<usize, Fault> {
         let at = self.item(ResponsesItemKind::Call, name)?;
         Ok(self.items.call(at))
     }
 
     async fn begin(&mut self, name: ResponsesItemRef<'_>, item: &ResponsesOutputItem<'_>) -> Result<usize, Fault> {
-        // Who says twice that it begins has begun once.
+        // Some servers announce an item twice.
         let at = match self.items.find_open(item.kind(), name.id, item.call_id.as_deref()) {
             Some(at) => at,
             None => self.push(item.kind(), name)?,
@@ -331,7 +333,7 @@ impl<'a> ResponsesReplyReader<'a> {
         Ok(at)
     }
 
-    /// Whether a call that ends is not the one that ended under the same id.
+    /// Returns `true` if a call that ends is not the one that ended under the same id.
     fn is_another(&self, at: usize, item: &ResponsesOutputItem<'_>) -> bool {
         if item.kind() != ResponsesItemKind::Call || !self.items.has_ended(at) {
             return false;
@@ -340,13 +342,13 @@ impl<'a> ResponsesReplyReader<'a> {
         item.arguments.is_some_and(|raw| arguments::read(raw) != call.arguments)
     }
 
-    /// Takes over what is known of a call at its beginning and its end.
+    /// Sets the id and name of a call from its item, unless they are set.
     async fn name_call(&mut self, at: usize, item: &ResponsesOutputItem<'_>) -> Result<(), Fault> {
         if item.kind() != ResponsesItemKind::Call {
             return Ok(());
         }
         let call = self.items.call(at);
-        // Without an id of the call its item's is as good.
+        // Without a call id, the id of its item serves.
         let id = [&item.call_id, &item.id].into_iter().flatten().find(|id| !id.is_empty());
         if let Some(id) = id.filter(|_| self.assembly.call(call).id.is_empty()) {
             self.items.call_id(at, id);
@@ -358,7 +360,7 @@ impl<'a> ResponsesReplyReader<'a> {
         Ok(())
     }
 
-    /// Takes what only the end of an item says; `json` is all of it.
+    /// Takes what only the end of an item contains; `json` is the whole item.
     async fn end(
         &mut self,
         known: Option<usize>,
@@ -454,7 +456,8 @@ impl<'a> ResponsesReplyReader<'a> {
         Ok(())
     }
 
-    /// Takes what only the whole reply says, and how it ended: its status, else the name of the event that brought it.
+    /// Takes what only the whole reply contains, and the stop reason. The reply's status decides, or without one the name of
+    /// the event.
     async fn whole(&mut self, whole: ResponsesReply<'_>, event: &str) -> Result<(), Fault> {
         if let Some(model) = &whole.model {
             self.assembly.model(self.source, model);
@@ -462,7 +465,7 @@ impl<'a> ResponsesReplyReader<'a> {
         if let Some(usage) = &whole.usage {
             self.assembly.usage(usage.usage()).await;
         }
-        // A server that says that it is at its end is, whatever it says else.
+        // A final event ends the reply even if the status in it says otherwise.
         let is_under_way = |status: &&str| !event.is_empty() && matches!(*status, "in_progress" | "queued");
         let status = whole.status.as_deref().filter(|status| !is_under_way(status)).unwrap_or(event);
         if let Some(error) = whole.error {
@@ -500,10 +503,10 @@ impl<'a> ResponsesReplyReader<'a> {
     }
 }
 
-/// Stands between the parts of a thought.
+/// The separator between the parts of a thought.
 const BETWEEN_THOUGHTS: &str = "\n\n";
 
-/// Whether an event says something, or repeats all of a part.
+/// The relation of a text to its part: a further piece, or a repetition of the whole part.
 #[derive(Clone, Copy, PartialEq)]
 enum ResponsesTextKind {
     More,

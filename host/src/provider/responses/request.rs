@@ -1,4 +1,4 @@
-//! A request as the wire has it.
+//! The request body of the Responses API.
 
 use std::borrow::Cow;
 
@@ -21,14 +21,14 @@ use crate::{
     },
 };
 
-/// The field that the config may add to.
+/// The body field that a config can extend.
 pub const TEXT: &str = "text";
 
-/// The body of a request for a stream. `asks_for_thoughts`: encrypted, to be sent back.
+/// Builds the body of a streaming request. `asks_for_thoughts` requests encrypted reasoning, to be sent back later.
 ///
 /// # Errors
 ///
-/// [`Fault::Invalid`] if the schema of the reply is no JSON.
+/// [`Fault::Invalid`] if the schema of the reply is not JSON.
 pub fn body<'a>(
     adapter: &'a ModelAdapter,
     asks_for_thoughts: bool,
@@ -39,7 +39,7 @@ pub fn body<'a>(
     let mut input = Vec::with_capacity(request.messages.len());
     let mut instructions = messages.next_if(|message| message.role == Role::System).and_then(text_of);
     if messages.peek().is_none() {
-        // Instructions alone are no request.
+        // Instructions without input are not a valid request.
         input.extend(
             instructions
                 .take()
@@ -55,7 +55,7 @@ pub fn body<'a>(
         tool_choice: if request.tools.is_empty() { None } else { tool_choice(&request.tool_choice) },
         text: ResponsesTextConfig::new(adapter, request.response_schema.as_deref())?,
         temperature: adapter.temperature(request),
-        // Less is refused.
+        // The API refuses lower values.
         max_output_tokens: adapter.max_tokens(request).map(|tokens| tokens.max(limits::RESPONSES_LEAST_TOKENS)),
         include: if asks_for_thoughts { &["reasoning.encrypted_content"] } else { &[] },
         store: false,
@@ -63,7 +63,7 @@ pub fn body<'a>(
     })
 }
 
-/// A request as JSON.
+/// The JSON of a request.
 #[derive(Serialize)]
 pub struct ResponsesRequest<'a> {
     model: &'a str,
@@ -88,7 +88,7 @@ pub struct ResponsesRequest<'a> {
 }
 
 impl ResponsesRequest<'_> {
-    /// The same request for a reply in one piece.
+    /// Returns the request with streaming disabled.
     pub fn whole(self) -> Self {
         Self { stream: false, ..self }
     }
@@ -97,7 +97,7 @@ impl ResponsesRequest<'_> {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum ResponsesInputItem<'a> {
-    /// As the server sent it.
+    /// A reasoning item, unchanged.
     Reasoning(&'a RawValue),
     Message {
         r#type: &'static str,
@@ -172,7 +172,7 @@ enum ResponsesToolChoice<'a> {
 struct ResponsesTextConfig<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     format: Option<ResponsesTextFormat<'a>>,
-    /// What the config says beside it, such as the verbosity.
+    /// Other settings from the config, such as the verbosity.
     #[serde(flatten)]
     more: IndexMap<&'a str, &'a Value>,
 }
@@ -186,7 +186,7 @@ struct ResponsesTextFormat<'a> {
 }
 
 impl<'a> ResponsesInputItem<'a> {
-    /// The type may be left out, but not everybody knows.
+    /// Sets the optional type, because some servers require it.
     fn message(role: ResponsesRole, content: ResponsesInputContent<'a>) -> Self {
         Self::Message { r#type: "message", role, content, phase: None }
     }
@@ -216,7 +216,7 @@ impl<'a> ResponsesTextConfig<'a> {
 }
 
 impl<'a> ResponsesTextFormat<'a> {
-    /// Not `strict`: OpenAI takes only some schemas with it, and what came of it is checked by whoever asked.
+    /// Leaves `strict` off: OpenAI accepts only some schemas with it, and the caller checks the reply anyway.
     fn new(schema: &'a str) -> Result<Self, Fault> {
         let schema = serde_json::from_str(schema)
             .map_err(|error| Fault::invalid(format!("the schema of the reply is not JSON: {error}")))?;
@@ -225,7 +225,7 @@ impl<'a> ResponsesTextFormat<'a> {
 }
 
 impl<'a> ResponsesTool<'a> {
-    /// Not `strict`, which is what leaving it out would mean: OpenAI takes only some schemas with it.
+    /// Turns `strict` off, which would be on by default: OpenAI accepts only some schemas with it.
     fn new(tool: &'a ToolSpec) -> Self {
         let (name, parameters) = (COMMON.wire(&tool.name), schema::object(&tool.input_schema));
         Self { r#type: "function", name, description: &tool.description, parameters, strict: false }
@@ -241,7 +241,7 @@ fn tool_choice(choice: &ToolChoice) -> Option<ResponsesToolChoice<'_>> {
     }
 }
 
-/// The id of a call; one that another vendor gave may be longer than is taken here.
+/// Returns the id of a call in a form that this API accepts; an id from another vendor may be too long.
 fn call_id(id: &str) -> Cow<'_, str> {
     if (1..=limits::RESPONSES_CALL_ID_BYTES).contains(&id.len()) { id.into() } else { COMMON.wire(id) }
 }
@@ -271,13 +271,13 @@ fn push_message<'a>(
     }
 }
 
-/// The text of a message, if it has some.
+/// Returns the text of a message; `None` if it is blank.
 fn text_of(message: &Message) -> Option<Cow<'_, str>> {
     let text = text::of_message(message);
     (!text.trim().is_empty()).then_some(text)
 }
 
-/// What a user says, if it is something.
+/// Returns the content of a user message; `None` if it is empty.
 fn user_content(message: &Message) -> Option<ResponsesInputContent<'_>> {
     if let [Part::Text(text)] = message.parts.as_slice() {
         return (!text.trim().is_empty()).then(|| ResponsesInputContent::Text(text.into()));
@@ -292,7 +292,7 @@ fn user_part(part: &Part) -> Option<ResponsesInputPart<'_>> {
         Part::Text(text) => Some(ResponsesInputPart::Text { text: text.into() }),
         Part::Media(media) => Some(media_part(media)),
         Part::Other(opaque) => Some(ResponsesInputPart::Text { text: opaque.json.as_str().into() }),
-        // These belong to other roles.
+        // These parts belong to other roles.
         Part::Thinking(_) | Part::ToolCall(_) | Part::ToolResult(_) => None,
     }
 }
@@ -322,13 +322,13 @@ fn media_part(media: &Media) -> ResponsesInputPart<'_> {
     }
 }
 
-/// A reply as the items that it came in. Thoughts that nothing follows are left out: the server refuses them.
+/// Adds a reply as the items that it arrived in. Drops thoughts that nothing follows, because the server refuses them.
 fn push_reply<'a>(
     input: &mut Vec<ResponsesInputItem<'a>>,
     source: &incoming_reply::ReplySource<'_>,
     message: &'a Message,
 ) {
-    // Where the text that is being put together stands.
+    // The index of the text item that grows.
     let (mut text, mut end): (Option<usize>, _) = (None, input.len());
     for part in &message.parts {
         match part {
@@ -369,7 +369,7 @@ fn push_reply<'a>(
     input.truncate(end);
 }
 
-/// What came of a call. The wire has no word for a failed one, so the text says it.
+/// Returns the content of a tool result. The API cannot mark a failed call, so the text says that it failed.
 fn output(result: &ToolResult) -> ResponsesInputContent<'_> {
     if !result.content.iter().any(|content| matches!(content, ToolResultContent::Media(_))) {
         return ResponsesInputContent::Text(text::of_outcome(result));

@@ -187,7 +187,7 @@ async fn what_is_sent_again_does_not_change() {
     chat.append(Message::user("Good.")).unwrap();
     let second = sent("m-1", &request())["input"].to_string();
     assert!(second.starts_with(first.trim_end_matches(']')), "{second}");
-    // Thoughts of one model are nothing to another.
+    // Thoughts of one model are not sent to another.
     assert!(first.contains("rs_1") && !sent("m-2", &request())["input"].to_string().contains("rs_1"));
 }
 

@@ -8,7 +8,7 @@ use crate::{
     provider::delta_recorder::heard,
 };
 
-/// What a reply becomes that comes in these pieces.
+/// Reads a reply that arrives in these pieces.
 async fn read(pieces: Vec<Vec<u8>>) -> (Result<Completion, Fault>, Vec<ReplyDelta>) {
     heard(&ResponsesApi::default(), &ToolNames::default(), pieces.into_iter().map(Ok).collect()).await
 }
@@ -17,7 +17,7 @@ async fn read_text(text: &str) -> Result<Completion, Fault> {
     read(vec![text.as_bytes().to_vec()]).await.0
 }
 
-/// What a reply becomes that comes in these events.
+/// Reads a reply that consists of these events.
 async fn read_events(events: &[Value]) -> Completion {
     let (completion, _) = read(vec![stream_of(events).into()]).await;
     completion.unwrap()
@@ -54,7 +54,7 @@ fn function_call(id: &str, name: &str, arguments: &str) -> Value {
 
 const REASONING: &str = r#"{"id":"rs_1","type":"reasoning","encrypted_content":"gAAA","summary":[{"type":"summary_text","text":"Hm."},{"type":"summary_text","text":"Well."}]}"#;
 
-/// As OpenAI streams a thought, a remark and a call.
+/// The stream in which OpenAI sends a thought, a comment and a call.
 pub(super) fn recorded() -> String {
     let reasoning: Value = serde_json::from_str(REASONING).unwrap();
     let mut remark = message("msg_1", "Grüße, 世界 🌍");
@@ -97,7 +97,7 @@ pub(super) fn recorded() -> String {
     ];
     let end = events.split_off(12);
     events.pop();
-    // Its item is sent back as it came: byte for byte.
+    // The item is sent back byte for byte.
     let item =
         format!("data: {{\"type\":\"response.output_item.done\",\"output_index\":0,\"item\":{REASONING}}}\r\n\r\n");
     stream_of(&events) + ": keep-alive\n\n" + &item + &stream_of(&end)
@@ -160,7 +160,7 @@ async fn what_comes_in_one_piece_is_the_same() {
     assert!(reply.contains(&sorted));
     reply = reply.replace(&sorted, REASONING);
     assert_eq!(read_text(&reply).await.unwrap(), recorded_completion());
-    // The end alone, or the ends of the items alone.
+    // Only the final event, or only the ends of the items.
     let end = format!("data: {{\"type\":\"response.completed\",\"response\":{reply}}}\n\n");
     assert_eq!(read_text(&end).await.unwrap(), recorded_completion());
     let ends: String = stream.split_inclusive("\n\n").filter(|event| event.contains("item.done")).collect();
@@ -179,7 +179,7 @@ async fn servers_that_leave_things_out_are_understood() {
         item["arguments"] = json!(arguments);
         item
     };
-    // As llama.cpp does: no index, no id of the item, the ends of all items at the end.
+    // The habits of llama.cpp: no index, no item id, the ends of all items at the end.
     let events = [
         added(json!({"type": "reasoning", "id": "r", "summary": [], "content": [], "encrypted_content": ""})),
         json!({"type": "response.reasoning_text.delta", "item_id": "r", "delta": "Hm"}),
@@ -200,7 +200,7 @@ async fn servers_that_leave_things_out_are_understood() {
     ];
     let expected = [thought("Hm", None), text("So:"), both[0].clone(), both[1].clone()];
     assert_eq!(read_events(&events).await.parts, expected);
-    // Calls by their ends alone, all with the same index; under one id; twice the same.
+    // Calls by their ends alone: all with the same index, under one id, the same call twice.
     let end = |mut event: Value| {
         event["output_index"] = json!(0);
         event
@@ -210,7 +210,7 @@ async fn servers_that_leave_things_out_are_understood() {
     let twin = function_call("a", "f", "{\"n\":2}");
     let events = [done(a.clone()), done(twin.clone()), done(twin.clone()), completed(json!([a, twin]))];
     assert_eq!(read_events(&events).await.parts, [both[0].clone(), call("a", "f", "{\"n\":2}")]);
-    // An id that is another in each event; beginnings that are told twice.
+    // A different id in each event; duplicate announcements.
     let of = |index: u32, mut event: Value| {
         event["output_index"] = json!(index);
         event
@@ -224,7 +224,7 @@ async fn servers_that_leave_things_out_are_understood() {
         completed(json!([])),
     ];
     assert_eq!(read_events(&events).await.parts, both);
-    // Arguments that only the end has, some or all, or that are the object itself.
+    // Arguments that partly or wholly arrive with the end, or as an object.
     let events = [
         added(function_call("a", "f", "")),
         arguments("fc_a", "{\"n\""),
@@ -232,7 +232,7 @@ async fn servers_that_leave_things_out_are_understood() {
         completed(json!([a, {"type": "function_call", "call_id": "b", "name": "f", "arguments": {"n": 2}}])),
     ];
     assert_eq!(read_events(&events).await.parts, both);
-    // Text without an item; text that only the end of its part has; a part after another.
+    // Text without an item; text that only the end of its part contains; a second part.
     let events = [
         json!({"type": "response.output_text.delta", "delta": "One"}),
         json!({"type": "response.output_text.done", "text": "One"}),
@@ -242,7 +242,7 @@ async fn servers_that_leave_things_out_are_understood() {
         json!({"type": "response.done", "response": {"status": "in_progress", "output": [message("other", "One, two")]}}),
     ];
     assert_eq!(read_events(&events).await.parts, [text("One, two")]);
-    // No type in the data, unknown events and items, text for parts, an end without a reply, `[DONE]`.
+    // No type in the data, unknown events and items, text in place of parts, an end without a reply, `[DONE]`.
     let named = "event: response.output_text.delta\ndata: {\"delta\":\"Hi\"}\n\nevent: keepalive\ndata: {}\n\n";
     let unknown = stream_of(&[
         json!({"type": "response.odd", "delta": {"x": 1}, "item": 3}),
@@ -254,7 +254,7 @@ async fn servers_that_leave_things_out_are_understood() {
     }
     let plain = json!({"output": [{"type": "message", "content": "Hi"}]});
     assert_eq!(read_text(&plain.to_string()).await.unwrap().parts, [text("Hi")]);
-    // What a model thought in the open goes back too; what nobody can read does not.
+    // Visible reasoning is sent back too; a thought without usable content is not.
     for (item, is_kept) in [
         (
             json!({"type": "reasoning", "id": "r", "summary": [], "content": [{"type": "reasoning_text", "text": "Hm"}]}),
@@ -283,7 +283,7 @@ async fn the_reason_to_stop_is_translated() {
         let event = json!({"type": format!("response.{status}"), "response": reply});
         assert_eq!(read_events(&[event]).await.stop, expected, "{reply}");
     }
-    // Cut in the middle of its arguments: not to be run.
+    // Cut off in the middle of its arguments: must not be run.
     let cut = function_call("a", "f", "{\"n\"");
     let event = json!({"type": "response.incomplete", "response": {"incomplete_details": {"reason": "max_output_tokens"}, "output": [cut]}});
     assert_eq!(read_events(&[event]).await.stop, StopReason::MaxTokens);
@@ -305,7 +305,7 @@ async fn counts_of_tokens_do_not_overlap() {
             json!({"input_tokens": 9, "input_tokens_details": {"cached_tokens": 2, "cache_write_tokens": 3}}),
             (4, 0, 2, 3),
         ),
-        // More cached than sent: nothing below zero. Thinking only in the total: it is of the reply.
+        // More cached tokens than input tokens: no count may be negative. Thinking only in the total: it counts as output.
         (
             json!({"input_tokens": 9, "input_tokens_details": {"cached_tokens": 8, "cache_write_tokens": 8}}),
             (0, 0, 8, 1),

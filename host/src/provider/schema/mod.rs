@@ -1,9 +1,9 @@
-//! Schemas of tools and of replies as vendors take them.
+//! Conversion of the schemas of tools and replies to the dialect that a vendor accepts.
 //!
-//! One refused schema ends the whole run, and tools are written by strangers: what a vendor is known to refuse is said
-//! another way, or left out. A tool looks at its arguments itself, so that a schema which says less does no harm.
-//! Nearly all schemas are fine, which one look tells without a copy. The others are written anew: the same schema
-//! always in the same way, in bounded work and size.
+//! One refused schema ends the whole run, and tools have unknown authors. Parts that a vendor is known to refuse are
+//! rewritten or dropped. A less specific schema does no harm, because each tool validates its arguments itself. Nearly all
+//! schemas are acceptable, which one pass without a copy determines. The others are rebuilt: deterministically, with bounded
+//! work and size.
 
 mod plain;
 mod rebuild;
@@ -14,36 +14,37 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
-/// Whose taste a schema is to meet.
+/// The dialect of JSON Schema that a vendor accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SchemaDialect {
-    /// OpenAI's, Anthropic's and nearly everyone's: any schema, as long as it is plainly one of an object.
+    /// The dialect of OpenAI, Anthropic and nearly all others: any schema, provided that its top level plainly describes an
+    /// object.
     Common,
-    /// Gemini's: a part of JSON Schema at every level, without references.
+    /// The dialect of Gemini: a subset of JSON Schema at every level, without references.
     Gemini,
 }
 
-/// What a schema is of.
+/// The kind of value that a schema describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SchemaRoot {
-    /// Arguments: an object, and its properties stand at the top.
+    /// The arguments of a tool: an object whose properties are listed at the top level.
     Object,
-    /// Anything.
+    /// Any value.
     Value,
 }
 
-/// The schema of a tool's arguments as OpenAI and Anthropic take it: at its top it is of an object, says which
-/// properties that has, and combines no other schemas.
+/// Returns the schema of a tool's arguments in the form that OpenAI and Anthropic accept: its top level describes an object,
+/// lists the properties, and combines no other schemas.
 pub fn object(schema: &RawValue) -> Cow<'_, RawValue> {
     acceptable(schema, SchemaDialect::Common, SchemaRoot::Object)
 }
 
-/// The schema of a tool's arguments as Gemini takes it in `parametersJsonSchema`.
+/// Returns the schema of a tool's arguments in the form that Gemini accepts as `parametersJsonSchema`.
 pub fn gemini_object(schema: &RawValue) -> Cow<'_, RawValue> {
     acceptable(schema, SchemaDialect::Gemini, SchemaRoot::Object)
 }
 
-/// The schema of a reply as Gemini takes it in `responseJsonSchema`.
+/// Returns the schema of a reply in the form that Gemini accepts as `responseJsonSchema`.
 pub fn gemini(schema: &RawValue) -> Cow<'_, RawValue> {
     acceptable(schema, SchemaDialect::Gemini, SchemaRoot::Value)
 }
@@ -52,7 +53,7 @@ fn acceptable(schema: &RawValue, taste: SchemaDialect, of: SchemaRoot) -> Cow<'_
     if plain::is_plain(schema, taste, of) {
         return Cow::Borrowed(schema);
     }
-    // What is nested too deeply to be read becomes a schema that says nothing.
+    // A schema that is nested too deeply to parse becomes one without constraints.
     let node = serde_json::from_str(schema.get()).unwrap_or_default();
     let rebuilt = rebuild::rebuild(&node, taste, of);
     Cow::Owned(serde_json::value::to_raw_value(&rebuilt).expect("what was JSON is JSON"))

@@ -1,4 +1,4 @@
-//! Whether a schema can go out as it is: one look, nothing is built.
+//! A check whether a schema is acceptable unchanged: one pass that builds nothing.
 
 use std::fmt;
 
@@ -8,38 +8,38 @@ use serde_json::{Value, value::RawValue};
 use super::{SchemaDialect, SchemaRoot};
 use crate::json_schema::JsonNode;
 
-/// Keywords that vendors refuse at the top of a tool's schema.
+/// The keywords that vendors refuse at the top level of a tool's schema.
 pub const NOT_AT_TOP: [&str; 7] = ["$ref", "allOf", "anyOf", "oneOf", "not", "enum", "const"];
 
-/// Whether nothing in it has to change. What is no JSON is not.
+/// Returns `true` if nothing in the schema has to change. Returns `false` for invalid JSON.
 pub fn is_plain(schema: &RawValue, taste: SchemaDialect, of: SchemaRoot) -> bool {
     let place = if of == SchemaRoot::Object { ExpectedSchemaNode::Top(taste) } else { ExpectedSchemaNode::Schema };
     let mut json = serde_json::Deserializer::from_str(schema.get());
     place.deserialize(&mut json).is_ok() && json.end().is_ok()
 }
 
-/// What has to stand somewhere. What stands there instead is an error.
+/// The kind of node expected at a position of a schema. Any other node is an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExpectedSchemaNode {
     /// The schema of a tool's arguments.
     Top(SchemaDialect),
-    /// A schema to Gemini's taste.
+    /// A schema in Gemini's dialect.
     Schema,
-    /// The same, or a word whether anything goes.
+    /// A schema in Gemini's dialect, or a Boolean.
     SchemaOrBool,
-    /// Names with such schemas.
+    /// Names with schemas in Gemini's dialect.
     Named,
-    /// A list of such schemas.
+    /// A list of schemas in Gemini's dialect.
     Each,
     /// The word `object`.
     ObjectWord,
-    /// A word for a type, or a list of them.
+    /// The name of a type, or a list of such names.
     Type,
     /// A format that Gemini knows.
     Format,
-    /// A list of values that Gemini chooses from.
+    /// A list of values that Gemini accepts as choices.
     Choices,
-    /// One of them.
+    /// One value of such a list.
     Choice,
     /// A list of names.
     Words,
@@ -47,13 +47,14 @@ pub enum ExpectedSchemaNode {
     Number,
     Bool,
     Any,
-    /// An object with anything.
+    /// An object with any content.
     AnyMap,
 }
 
 impl ExpectedSchemaNode {
-    /// What stands under a keyword that Gemini's documentation names in one of its two forms of a schema; none for the
-    /// others, which are left out. `propertyOrdering` is too, as it can contradict the properties.
+    /// Returns the node expected under a keyword that Gemini's documentation lists for either of its two schema forms;
+    /// `None` for other keywords, which are dropped. `propertyOrdering` is dropped too, because it can contradict the
+    /// properties.
     pub fn of_gemini(keyword: &str) -> Option<Self> {
         Some(match keyword {
             "type" => Self::Type,
@@ -90,7 +91,7 @@ impl ExpectedSchemaNode {
         }
     }
 
-    /// Whether this, in which no schema stands, may stand here.
+    /// Returns `true` if a node without schemas inside fits here.
     pub fn takes(self, node: &JsonNode) -> bool {
         match (self, node) {
             (Self::Any, _) => true,
@@ -131,7 +132,7 @@ impl<'de> DeserializeSeed<'de> for ExpectedSchemaNode {
     }
 }
 
-/// Whatever has no method here may not stand there.
+/// Node types without a method here do not fit anywhere.
 impl<'de> Visitor<'de> for ExpectedSchemaNode {
     type Value = ();
 
@@ -139,7 +140,7 @@ impl<'de> Visitor<'de> for ExpectedSchemaNode {
         write!(f, "{self:?}")
     }
 
-    /// A name with an escape in it cannot be lent, and is an error: it costs a copy.
+    /// Fails for a name with an escape, because it cannot be borrowed. The schema is then rebuilt, at the cost of a copy.
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<(), A::Error> {
         let unfit = || A::Error::custom("it does not fit");
         match self {
@@ -212,7 +213,7 @@ impl<'de> Visitor<'de> for ExpectedSchemaNode {
     }
 }
 
-/// Looks at named schemas as [`ExpectedSchemaNode::Named`] does, and returns the names.
+/// A visitor that checks named schemas like [`ExpectedSchemaNode::Named`] and returns the names.
 struct SchemaNamesVisitor;
 
 impl<'de> DeserializeSeed<'de> for SchemaNamesVisitor {

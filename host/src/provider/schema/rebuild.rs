@@ -1,4 +1,4 @@
-//! Schemas said in another way, so that a vendor takes them.
+//! Rewriting of schemas into an equivalent or looser form that a vendor accepts.
 
 use std::{collections::HashSet, mem};
 
@@ -14,7 +14,7 @@ use crate::{
     limits,
 };
 
-/// The schema anew.
+/// Rebuilds a schema.
 pub fn rebuild(root: &JsonNode, taste: SchemaDialect, of: SchemaRoot) -> JsonNode {
     let mut rebuild = SchemaRebuilder { root, taste, following: Vec::new(), inlined: 0, depth: 0 };
     match of {
@@ -26,11 +26,11 @@ pub fn rebuild(root: &JsonNode, taste: SchemaDialect, of: SchemaRoot) -> JsonNod
 struct SchemaRebuilder<'a> {
     root: &'a JsonNode,
     taste: SchemaDialect,
-    /// The references that have led here.
+    /// The references that led to the current schema.
     following: Vec<&'a str>,
-    /// Bytes written so far, if references were followed.
+    /// The number of bytes written so far, checked before a reference is followed.
     inlined: usize,
-    /// Schemas around this one.
+    /// The number of schemas around the current one.
     depth: usize,
 }
 
@@ -48,7 +48,7 @@ impl<'a> SchemaRebuilder<'a> {
         top
     }
 
-    /// What objects it takes, with all that it combines in one; none if it takes no object.
+    /// Returns the object schema of a node with all of its combined schemas merged; `None` if it does not admit objects.
     fn object(&mut self, node: &'a JsonNode) -> Option<JsonMap> {
         let map = node.map()?;
         let is_object = |kind: &JsonNode| kind.text() == Some("object");
@@ -83,11 +83,11 @@ impl<'a> SchemaRebuilder<'a> {
         Some(merged)
     }
 
-    /// A schema inside the one at the top.
+    /// Rebuilds a schema below the top level.
     fn schema(&mut self, node: &'a JsonNode) -> JsonNode {
         let map = match node {
             JsonNode::Object(map) => map,
-            // `true` or `false`.
+            // A Boolean schema.
             JsonNode::Leaf(Value::Bool(_)) if self.taste == SchemaDialect::Common => return node.clone(),
             _ => return JsonNode::default(),
         };
@@ -123,7 +123,7 @@ impl<'a> SchemaRebuilder<'a> {
         JsonNode::Object(schema)
     }
 
-    /// What becomes of a keyword; none if it is left out.
+    /// Rebuilds the value of a keyword; `None` if the keyword is dropped.
     fn keyword(&mut self, keyword: &str, value: &'a JsonNode) -> Option<(String, JsonNode)> {
         self.inlined += keyword.len();
         if self.taste == SchemaDialect::Gemini {
@@ -157,7 +157,7 @@ impl<'a> SchemaRebuilder<'a> {
     fn gemini_keyword(&mut self, keyword: &str, value: &'a JsonNode) -> Option<(String, JsonNode)> {
         let (keyword, value) = match (keyword, value) {
             ("const", _) if ExpectedSchemaNode::Choice.takes(value) => ("enum", JsonNode::List(vec![self.copy(value)])),
-            // The older way to say what each place of a list holds.
+            // The older keyword for the item schemas by position.
             ("items", JsonNode::List(list)) if !list.is_empty() => ("prefixItems", self.each(list)),
             _ => {
                 let value = match (ExpectedSchemaNode::of_gemini(keyword)?, value) {
@@ -169,7 +169,7 @@ impl<'a> SchemaRebuilder<'a> {
                     (ExpectedSchemaNode::Choices, JsonNode::List(list)) => {
                         let choices = list.iter().filter(|choice| ExpectedSchemaNode::Choice.takes(choice));
                         let choices: Vec<_> = choices.map(|choice| self.copy(choice)).collect();
-                        // Nothing to choose from is refused.
+                        // An empty list of choices is refused.
                         (!choices.is_empty()).then_some(JsonNode::List(choices))?
                     }
                     (place, value) if place.takes(value) => self.copy(value),
@@ -198,13 +198,14 @@ impl<'a> SchemaRebuilder<'a> {
         node.clone()
     }
 
-    /// Whether a reference must not stay one. Those to definitions still lead there when the top is merged.
+    /// Returns `true` if a reference must be replaced by its target. References to definitions stay valid when the top level
+    /// is merged.
     fn is_inlined(&self, target: &str) -> bool {
         self.taste == SchemaDialect::Gemini || !(target.starts_with("#/$defs/") || target.starts_with("#/definitions/"))
     }
 
-    /// Makes something of what a reference leads to; of nothing if it leads nowhere. None if it leads back to where it
-    /// came from, or too much has been made of references already.
+    /// Applies `make` to the target of a reference; returns the default if there is no target. Returns `None` for a circular
+    /// reference, and once the limits for references or written bytes are reached.
     fn follow<T: Default>(&mut self, target: &'a str, make: impl FnOnce(&mut Self, &'a JsonNode) -> T) -> Option<T> {
         self.inlined += target.len();
         let is_too_much = self.inlined > limits::SCHEMA_INLINED_BYTES || self.following.len() == limits::SCHEMA_REFS;
@@ -218,7 +219,7 @@ impl<'a> SchemaRebuilder<'a> {
         Some(made)
     }
 
-    /// Each name once; Gemini refuses those of properties that are not there.
+    /// Removes duplicate names, and for Gemini names of properties that do not exist, which it refuses.
     fn tidy_required(&self, schema: &mut JsonMap) {
         let Some(JsonNode::List(names)) = schema.get_mut("required") else { return };
         let mut names = mem::take(names);
@@ -237,13 +238,13 @@ impl<'a> SchemaRebuilder<'a> {
     }
 }
 
-/// What is left of a schema that cannot be told in full: of which type it is.
+/// Reduces a schema that cannot be written in full to its type.
 fn cut(node: &JsonNode) -> JsonNode {
     let kind = node.map().and_then(|map| map.get("type")).filter(|kind| ExpectedSchemaNode::Type.takes(kind));
     JsonNode::Object(kind.map(|kind| ("type".to_owned(), kind.clone())).into_iter().collect())
 }
 
-/// Makes of two schemas one that wants what both want; where that is no schema, what the first wants.
+/// Merges `from` into `to`, so that both apply. If a keyword cannot be merged, that of `to` wins.
 fn add(to: &mut JsonMap, from: JsonMap) {
     for (keyword, value) in from {
         match (keyword.as_str(), to.get_mut(&keyword), value) {
@@ -267,7 +268,8 @@ fn add(to: &mut JsonMap, from: JsonMap) {
     }
 }
 
-/// The properties that an object may have if it fits one of these, and those that it has in any case.
+/// Returns the properties that an object may have if it fits one of these schemas, and requires those that all of them
+/// require.
 fn any_of(ways: Vec<JsonMap>) -> JsonMap {
     let count = ways.len();
     let mut properties: IndexMap<String, Vec<JsonNode>> = IndexMap::new();

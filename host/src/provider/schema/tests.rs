@@ -13,7 +13,7 @@ fn raw(json: &str) -> Box<RawValue> {
 
 type Acceptable = fn(&RawValue) -> Cow<'_, RawValue>;
 
-/// Each schema, and what becomes of it; nothing if it goes out as it is.
+/// Checks what each schema becomes; an empty expectation means that it stays unchanged.
 fn check(acceptable: Acceptable, cases: &[(&str, &str)]) {
     for (schema, expected) in cases {
         let schema = raw(schema);
@@ -33,7 +33,7 @@ fn the_common_taste_is_for_objects_at_the_top() {
     check(
         object,
         &[
-            // Whatever is inside is the vendor's to follow, and goes out as it is written.
+            // Inner references are for the vendor to resolve, and stay unchanged.
             (r##"{"type": "object", "properties": {"z": {"$ref": "#/$defs/x"}, "a": true}, "$defs": {"x": {}}}"##, ""),
             (r#"{"properties":{},"required":[],"type":"object","additionalProperties":false}"#, ""),
             ("true", r#"{"type":"object","properties":{}}"#),
@@ -49,7 +49,7 @@ fn the_common_taste_is_for_objects_at_the_top() {
                 r#"{"properties":{"a":{"type":"string"}},"required":["a"],"allOf":[{"properties":{"b":{},"a":{"minLength":1}},"required":["b","a"]},{"type":"string"}]}"#,
                 r#"{"type":"object","properties":{"a":{"type":"string","minLength":1},"b":{}},"required":["a","b"]}"#,
             ),
-            // Either way: all properties of both, and what both insist on.
+            // Alternatives: all properties of both, and the requirements that both share.
             (
                 r#"{"type":"object","oneOf":[{"properties":{"kind":{"const":"a"},"x":{"type":"string"}},"required":["kind","x"]},{"properties":{"kind":{"const":"b"},"x":{"type":"string"}},"required":["kind"]},{"type":"null"}]}"#,
                 r#"{"type":"object","properties":{"kind":{"anyOf":[{"const":"a"},{"const":"b"}]},"x":{"type":"string"}},"required":["kind"]}"#,
@@ -58,7 +58,7 @@ fn the_common_taste_is_for_objects_at_the_top() {
                 r#"{"type":"object","properties":{"a":{},"b":{}},"anyOf":[{"required":["a"]},{"required":["b"]}]}"#,
                 r#"{"type":"object","properties":{"a":{},"b":{}}}"#,
             ),
-            // What only leads to another place at the top is written out, since that place is gone.
+            // A reference into the top level is replaced by its target, because that position no longer exists.
             (
                 r##"{"anyOf":[{"properties":{"a":{"type":"string"},"b":{"$ref":"#/anyOf/0/properties/a"}}}]}"##,
                 r#"{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"}}}"#,
@@ -101,7 +101,7 @@ fn gemini_is_told_what_its_documentation_names() {
             r##"{"$ref":"#/properties/p/properties/a","properties":{"a":{"type":"string"}}}"##,
             r#"{"properties":{"a":{"type":"string"}},"type":"string"}"#,
         ),
-        // A list of lists of itself: of the inner one only the type is told.
+        // A recursive list: only the type of the innermost one remains.
         (
             r##"{"type":"array","items":{"$ref":"#/properties/p"}}"##,
             r#"{"type":"array","items":{"type":"array","items":{"type":"array"}}}"#,
@@ -120,7 +120,7 @@ fn gemini_is_told_what_its_documentation_names() {
     );
 }
 
-/// Schemas within each other, as deep as they go.
+/// Returns the nesting depth of a value.
 fn depth(value: &Value) -> usize {
     let inside = match value {
         Value::Object(map) => map.values().map(depth).max(),
@@ -133,7 +133,7 @@ fn depth(value: &Value) -> usize {
 #[test]
 fn references_that_name_each_other_end() {
     for acceptable in [object as Acceptable, gemini_object] {
-        // Each definition names the next twice, and the last the first.
+        // Each definition refers to the next one twice, and the last one to the first.
         let count = 60;
         let mut definitions = serde_json::Map::new();
         for at in 0..count {
@@ -185,7 +185,7 @@ fn what_is_too_deep_is_left_open() {
     assert!(nested(limits::SCHEMA_DEPTH - 2).contains("enum"));
     let cut = nested(limits::SCHEMA_DEPTH);
     assert!(!cut.contains("enum") && cut.contains(r#""items":{"type":"array"}"#), "{cut}");
-    // JSON that is deeper than anyone reads.
+    // JSON beyond the parser's depth limit.
     assert_eq!(nested(200), r#"{"type":"object","properties":{}}"#);
 }
 
@@ -199,7 +199,7 @@ fn many_ways_and_names_take_no_time() {
 }
 
 proptest! {
-    /// Whatever is said another way for a vendor is still JSON Schema.
+    /// Rebuilt schemas are still valid JSON Schema.
     #[test]
     fn what_vendors_are_sent_fits_the_meta_schema(odd in odd_json()) {
         let schema = raw(&bring(serde_json::from_value(odd).unwrap()).to_json());

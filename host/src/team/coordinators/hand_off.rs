@@ -19,8 +19,9 @@ use crate::{
     tool::TaskHandoff,
 };
 
-/// The active member works until it has replied, which is the team's answer, or hands over to another one that goes on.
-/// The active one of an earlier run of the team on the same conversation begins, else the first one.
+/// A coordinator that lets the active member work until it has replied, which is the team's answer, or hands over to
+/// another member, which becomes active. The active member of an earlier run on the same conversation begins, otherwise the
+/// first one.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -29,15 +30,15 @@ use crate::{
 ///     chat::{Chat, Message},
 ///     event::RunCx,
 ///     model::ScriptedCompleter,
-///     team::{HandOff, Meeting, Member, Team},
+///     team::{HandOffCoordinator, Member, Team, TeamChatMode},
 /// };
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let says = |name: &str, reply| Agent::new(name, "", Arc::new(ScriptedCompleter::new([reply])));
 /// let transfer = ScriptedCompleter::calls(&[("1", "transfer_to_flights", r#"{"reason":"it is about a flight"}"#)]);
-/// let support = Team::new("support", HandOff::new(10))
+/// let support = Team::new("support", HandOffCoordinator::new(10))
 ///     // Each member has a tool for each other one.
-///     .with_meeting(Meeting::SharedHandOver)
+///     .with_meeting(TeamChatMode::SharedHandOver)
 ///     .with_member(Member::new(says("triage", transfer)))
 ///     .with_member(Member::new(says("flights", ScriptedCompleter::text("Your flight is changed."))))
 ///     .with_member(Member::new(says("hotels", ScriptedCompleter::text("Your room is changed."))));
@@ -48,13 +49,12 @@ use crate::{
 /// ```
 #[derive(Debug, Clone, Copy, Default)]
 pub struct HandOffCoordinator {
-    /// Times that members may hand over in one run; 0: [`limits::HAND_OVERS`]. One more fails with
-    /// [`Fault::Exhausted`].
+    /// The number of handoffs allowed in one run; 0: [`limits::HAND_OVERS`]. One more fails with [`Fault::Exhausted`].
     pub max_hand_offs: u32,
 }
 
 impl HandOffCoordinator {
-    /// At most so many times in one run; 0: [`limits::HAND_OVERS`].
+    /// Allows this many handoffs in one run; 0: [`limits::HAND_OVERS`].
     pub fn new(max_hand_offs: u32) -> Self {
         Self { max_hand_offs }
     }
@@ -78,7 +78,7 @@ impl Coordinator for HandOffCoordinator {
             Some(MemberReport { fared: MemberOutcome::Replied, .. }) => {
                 return Ok(CoordinatorStep::new(state, CoordinatorAction::Done(None)));
             }
-            // Nobody else has been asked to work, and its reply would be the answer.
+            // No other member worked in this step, and its reply would be the answer.
             Some(MemberReport { fared: MemberOutcome::Failed(fault), .. }) => return Err(fault.clone()),
             Some(MemberReport { member, fared: MemberOutcome::HandedOver(to) }) => {
                 check(moment)?;
@@ -100,7 +100,7 @@ impl Coordinator for HandOffCoordinator {
     }
 }
 
-/// The one that goes on, told what the other one has told it.
+/// Returns the assignment of the next member, with the message of the one that hands over.
 fn target(moment: &CoordinatorInput<'_>, from: &str, to: &TaskHandoff) -> Result<MemberAssignment, Fault> {
     let agent = &to.agent;
     let found = moment.members.iter().find(|member| *member.name == **agent).ok_or_else(|| Fault::NotFound {
@@ -114,9 +114,9 @@ fn target(moment: &CoordinatorInput<'_>, from: &str, to: &TaskHandoff) -> Result
     Ok(MemberAssignment { member: Arc::clone(&found.name), task: Some(cut(&task, limits::ASSIGNMENT_CHARS - 1)) })
 }
 
-/// What a member says that hands over, marked as its words: a paragraph each, or nothing.
+/// Returns the message of a member that hands over, quoted: a paragraph for each part, or nothing.
 pub fn words_of(TaskHandoff { agent: _, reason, context }: &TaskHandoff) -> String {
-    // Both of them, their marks and what is around them are a task that may be given.
+    // Both parts, their quotation marks and the text around them must fit into one task.
     let chars = limits::ASSIGNMENT_CHARS / 4;
     let said =
         [("Why", reason), ("What you must know", context)].into_iter().filter(|(_, said)| !said.trim().is_empty());

@@ -1,4 +1,4 @@
-//! The coordinators that are no plugins. Like those that are, each is a pure step: what it must remember is in its
+//! The built-in coordinators. Like those of plugins, each is a pure step that keeps everything it must remember in its
 //! state.
 
 mod hand_off;
@@ -24,17 +24,17 @@ pub use role_round_robin::RoleRoundRobin;
 pub use round_robin_until::{RoundRobinUntil, StopCondition};
 pub use rounds::{LoopCoordinator, SequenceCoordinator};
 
-/// What it means that all rounds are over.
+/// The meaning of the end of all rounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnRoundsEnd {
     /// The team is done; its answer is the last message.
     Done,
-    /// It should have been done before: [`Fault::Exhausted`].
+    /// The team should have been done before: [`Fault::Exhausted`].
     Fail,
 }
 
-/// What a coordinator wrote in its last call; the beginning in the first call of a run.
+/// Reads the state that a coordinator returned in its last call; the default in the first call of a run.
 fn read<T: Default + DeserializeOwned>(state: &[u8]) -> Result<T, Fault> {
     if state.is_empty() {
         return Ok(T::default());
@@ -63,13 +63,13 @@ fn bounded(state: Vec<u8>) -> Result<Vec<u8>, Fault> {
     }
 }
 
-/// Whether anybody can be chosen, and the team may take another step.
+/// Checks that there are members, and that the team may take another step.
 fn check(moment: &CoordinatorInput<'_>) -> Result<(), Fault> {
     check_members(moment)?;
     check_steps(moment)
 }
 
-/// Whether anybody can be chosen.
+/// Checks that there are members.
 fn check_members(moment: &CoordinatorInput<'_>) -> Result<(), Fault> {
     match moment.members.is_empty() {
         true => Err(Fault::NotFound { message: "the team has no members".into() }),
@@ -77,7 +77,7 @@ fn check_members(moment: &CoordinatorInput<'_>) -> Result<(), Fault> {
     }
 }
 
-/// Whether the team may take another step: for who is not done.
+/// Checks that the team may take another step; only called if it is not done.
 fn check_steps(moment: &CoordinatorInput<'_>) -> Result<(), Fault> {
     match moment.step < limits::TEAM_STEPS {
         true => Ok(()),
@@ -89,7 +89,7 @@ fn exhausted(message: String) -> Fault {
     Fault::Exhausted { message }
 }
 
-/// Who there is, for an error: not more names than anybody reads.
+/// Lists the members for an error message, at most [`limits::NAMES_SHOWN`] of them.
 fn names(members: &[MemberProfile]) -> String {
     let shown: Vec<_> = members.iter().take(limits::NAMES_SHOWN).map(|member| format!("`{}`", member.name)).collect();
     match members.len() - shown.len() {

@@ -1,4 +1,4 @@
-//! No coordinator panics, asks or runs without end, or names a stranger, whatever it is told.
+//! Property tests: no coordinator panics, asks or runs without end, or names an unknown member, on any input.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -15,7 +15,7 @@ use crate::{
     tool::TaskHandoff,
 };
 
-/// All of them. None takes more than 100 steps with ten members.
+/// Returns all coordinators. None takes more than 100 steps with ten members, but for the one without a maximum.
 fn coordinators() -> Vec<Arc<dyn Coordinator>> {
     let model = |summary, tools| {
         let options =
@@ -50,13 +50,13 @@ fn members() -> impl Strategy<Value = Vec<MemberProfile>> {
 fn messages() -> impl Strategy<Value = Vec<Message>> {
     let text = prop_oneof![any::<String>(), Just("done".to_owned()), "[a-z\n>\\[\\]]{1,40}"];
     let one = (text, "m[0-9]|user|", any::<bool>()).prop_map(|(text, sender, is_reply)| {
-        // None says nothing.
+        // No message is empty.
         Message::text(if is_reply { Role::Assistant } else { Role::User }, sender, format!("{text}."))
     });
     vec(one, 0..10)
 }
 
-/// What a model may say: much of it nearly right.
+/// Generates replies of a model, many of them nearly valid.
 fn reply() -> impl Strategy<Value = Result<Completion, Fault>> {
     let named = prop_oneof![(0..12_u8).prop_map(|at| format!("\"m{at}\"")), (-1..12_i8).prop_map(|at| at.to_string())];
     let members = vec(named, 0..4).prop_map(|all| all.join(","));
@@ -95,7 +95,7 @@ fn fared() -> impl Strategy<Value = MemberOutcome> {
     prop_oneof![2 => Just(MemberOutcome::Replied), 6 => over, 1 => Just(MemberOutcome::Failed(Fault::other("broken")))]
 }
 
-/// What happens between two calls.
+/// The events between two calls.
 #[derive(Debug, Clone)]
 struct Between {
     members: Option<Vec<MemberProfile>>,
@@ -122,7 +122,7 @@ proptest! {
         let coordinator = &coordinators()[which];
         let (mut members, mut shared) = (first, vec![Message::user("task")]);
         let (mut state, mut step, mut asks, mut reply, mut reports) = (vec![], 0_u32, 0, None, vec![]);
-        // It goes on as the script says, again and again.
+        // The script is repeated without end.
         for between in script.iter().cycle() {
             let snapshot = ChatSnapshot::from_messages(shared.clone()).unwrap();
             let active = reports.last().map(|report: &MemberReport| Arc::clone(&report.member));
@@ -144,7 +144,7 @@ proptest! {
                     prop_assert!(chosen.iter().all(|name| members.iter().any(|member| member.name == **name)));
                     reports = run.iter().map(|one| MemberReport { member: Arc::clone(&one.member), fared: between.fared.clone() }).collect();
                     (asks, step) = (0, step + 1);
-                    // One without a maximum of its own ends where every team does.
+                    // A coordinator without a maximum ends where every team does.
                     prop_assert!(step <= 100 || which == 6);
                     if which == 6 && step == 100 {
                         step = limits::TEAM_STEPS;

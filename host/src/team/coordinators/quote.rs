@@ -1,9 +1,8 @@
-//! Words of others among our own: nobody who is quoted ends the quotation.
+//! Quotes text of others in a prompt, so that no quoted text can end the quotation.
 
 use crate::error::cut;
 
-/// The text with a mark before each of its lines, and without characters that nobody sees; at most so many characters
-/// of it.
+/// Returns at most this many characters of a text, with a mark before each line and without invisible control characters.
 pub fn quoted(text: &str, chars: usize) -> String {
     let text = cut(text.trim(), chars).replace("\r\n", "\n");
     let mut quoted = String::with_capacity(text.len() + 2);
@@ -14,7 +13,7 @@ pub fn quoted(text: &str, chars: usize) -> String {
     quoted
 }
 
-/// The text on one line, without what closes the brackets and quotes that it may stand in.
+/// Returns a text on one line, without characters that close the brackets and quotes around it.
 pub fn on_one_line(text: &str, chars: usize) -> String {
     let tame = |c| match c {
         c if breaks_line(c) || c.is_control() => ' ',

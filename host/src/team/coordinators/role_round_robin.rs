@@ -9,8 +9,9 @@ use super::{
 };
 use crate::{error::Fault, event::RunCx, limits};
 
-/// One role after the other, again and again; all members of a role work side by side. A role that nobody has is passed
-/// over, and takes no step. That nobody has any of the roles is an error: silence would look like an answer.
+/// A coordinator that runs one role after the other, in cycles; all members of a role work side by side. A role without
+/// members is skipped and takes no step. If no member has any of the roles, the run fails, since silence would look like an
+/// answer.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -19,43 +20,43 @@ use crate::{error::Fault, event::RunCx, limits};
 ///     chat::{Chat, Message},
 ///     event::RunCx,
 ///     model::ScriptedCompleter,
-///     team::{Member, RoleRoundRobin, Sequence, Team},
+///     team::{Member, RoleRoundRobin, SequenceCoordinator, Team},
 /// };
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let says = |name: &str, text: &str| {
 ///     Agent::new(name, "", Arc::new(ScriptedCompleter::new([ScriptedCompleter::text(text)])))
 /// };
-/// // Two work at once, then one has what both said.
+/// // Two members work at once, then one has the replies of both.
 /// let research = Team::new("research", RoleRoundRobin::new(1, ["find", "sum up"]))
 ///     .with_member(Member::new(says("us", "A law on chips.")).with_role("find"))
 ///     .with_member(Member::new(says("eu", "A law on AI.")).with_role("find"))
 ///     .with_member(Member::new(says("editor", "Two laws.")).with_role("sum up"));
-/// // A team can be a member of another one.
-/// let report = Team::new("report", Sequence)
+/// // A team can be a member of another team.
+/// let report = Team::new("report", SequenceCoordinator)
 ///     .with_member(Member::new(research))
 ///     .with_member(Member::new(says("writer", "There are two new laws.")));
 /// let chat = Chat::new();
 /// let answer = report.run(&RunCx::new("report"), &chat, vec![Message::user("What is new?")]).await?;
 /// assert_eq!(answer.message.text_content(), "There are two new laws.");
-/// // Of the inner team the others hear its answer.
+/// // The outer team sees only the answer of the inner team.
 /// let said: Vec<_> = chat.snapshot().iter().map(|entry| entry.message.text_content()).collect();
 /// assert_eq!(said, ["What is new?", "Two laws.", "There are two new laws."]);
 /// # Ok(()) }
 /// ```
 #[derive(Debug, Clone)]
 pub struct RoleRoundRobin {
-    /// The roles in order; one may come several times.
+    /// The roles in order; a role may occur several times.
     pub roles: Vec<Arc<str>>,
-    /// How often all of them come; 0: as often as [`limits::TEAM_STEPS`] allow.
+    /// The number of cycles; 0: as many as [`limits::TEAM_STEPS`] allow.
     pub max_cycles: u32,
-    /// What it means that this is over. Beyond [`limits::TEAM_STEPS`] the run fails anyway.
+    /// The meaning of the end of the last cycle. Beyond [`limits::TEAM_STEPS`] the run fails in any case.
     pub at_end: OnRoundsEnd,
 }
 
 impl RoleRoundRobin {
-    /// So many cycles through these roles; then the team is done. Nothing else ends it: were the end an error, no run
-    /// would ever have an answer.
+    /// Creates a coordinator that ends the team after this many cycles through these roles. The end is no error, since
+    /// nothing else ends the team.
     pub fn new(max_cycles: u32, roles: impl IntoIterator<Item = impl Into<Arc<str>>>) -> Self {
         Self { roles: roles.into_iter().map(Into::into).collect(), max_cycles, at_end: OnRoundsEnd::Done }
     }
@@ -82,9 +83,9 @@ impl RoleRoundRobin {
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct RolePosition {
-    /// Whole cycles before this one.
+    /// The number of complete cycles before this one.
     cycle: u32,
-    /// The next role.
+    /// The index of the next role.
     at: usize,
 }
 
@@ -97,7 +98,7 @@ impl Coordinator for RoleRoundRobin {
     async fn next(&self, _: &RunCx, moment: &CoordinatorInput<'_>, state: Vec<u8>) -> Result<CoordinatorStep, Fault> {
         let mut place: RolePosition = read(&state)?;
         check_members(moment)?;
-        // Once past every role, wherever that begins.
+        // Visits each role once, from any start.
         for _ in &self.roles {
             if place.at >= self.roles.len() {
                 place = RolePosition { cycle: place.cycle.saturating_add(1), at: 0 };
@@ -114,7 +115,7 @@ impl Coordinator for RoleRoundRobin {
                 return Ok(CoordinatorStep::new(write(&place)?, CoordinatorAction::Run(chosen)));
             }
         }
-        // All cycles are over, or nobody is there for the rest of them.
+        // All cycles are over, or no member has one of the remaining roles.
         match self.at_end {
             _ if moment.step == 0 || self.max_cycles == 0 => Err(self.nobody(moment)),
             OnRoundsEnd::Done => Ok(CoordinatorStep::new(write(&place)?, CoordinatorAction::Done(None))),

@@ -17,43 +17,44 @@ use crate::{
     limits,
 };
 
-/// One member after the other, as in a [`Loop`](super::LoopCoordinator), until something says that it is enough. That is looked at
-/// before each step, also before the first one and after the last: a team may be done without anybody having worked.
+/// A coordinator that runs one member after the other, as [`LoopCoordinator`](super::LoopCoordinator) does, until a
+/// condition holds. The condition is checked before each step, also before the first one and after the last: a team may be
+/// done although no member has worked.
 #[derive(Clone)]
 pub struct RoundRobinUntil {
-    /// Rounds of one run; 0: as many as [`limits::TEAM_STEPS`] allow. After them the run fails with
+    /// The number of rounds of one run; 0: as many as [`limits::TEAM_STEPS`] allow. After them the run fails with
     /// [`Fault::Exhausted`].
     pub max_rounds: u32,
-    /// When it is enough.
+    /// The condition that ends the run.
     pub until: StopCondition,
 }
 
 impl RoundRobinUntil {
-    /// At most so many rounds, until then.
+    /// Creates a coordinator that ends after at most this many rounds, or when the condition holds.
     pub fn new(max_rounds: u32, until: StopCondition) -> Self {
         Self { max_rounds, until }
     }
 }
 
-/// When a team is done.
+/// The condition under which a team is done.
 #[derive(Clone)]
 pub enum StopCondition {
-    /// When this is found in the text of the newest message, and a member wrote it. What a person says is no answer of
-    /// the team: an old answer before it ends no new run. Notes are looked past.
+    /// The regular expression matches the text of the newest message, and a member wrote that. A person's message never
+    /// matches, so an older answer before it does not end a new run. Notes are skipped.
     Text(Regex),
-    /// When this coordinator says [`CoordinatorAction::Done`], with the answer that it names. Its [`CoordinatorAction::Run`] means to go on,
-    /// whoever it names. Its questions are asked, and its models are those of the whole. What it remembers has to fit
-    /// beside the rounds into [`limits::STATE_BYTES`].
+    /// This coordinator returns [`CoordinatorAction::Done`], with the answer that it gives. Its [`CoordinatorAction::Run`]
+    /// means that the team continues, whichever members it names. Its questions are asked, and its models are those of the
+    /// whole coordinator. Its state and the rounds together must fit into [`limits::STATE_BYTES`].
     Coordinator(Arc<dyn Coordinator>),
 }
 
 impl StopCondition {
-    /// When this regular expression is found in the text of the newest message, see [`StopCondition::Text`]. It is looked for
-    /// in time that grows with the text alone.
+    /// Returns the condition that this regular expression matches the text of the newest message, see
+    /// [`StopCondition::Text`]. Matching takes time linear in the text.
     ///
     /// # Errors
     ///
-    /// [`Fault::Invalid`] if it is none, or takes more than [`limits::UNTIL_PATTERN_BYTES`] of memory.
+    /// [`Fault::Invalid`] if the pattern is not valid, or takes more than [`limits::UNTIL_PATTERN_BYTES`] of memory.
     pub fn text(pattern: &str) -> Result<Self, Fault> {
         let regex = RegexBuilder::new(pattern).size_limit(limits::UNTIL_PATTERN_BYTES).build();
         let shown = cut(pattern, limits::NAME_SHOWN_CHARS);
@@ -108,13 +109,13 @@ impl Coordinator for RoundRobinUntil {
     }
 }
 
-/// The newest message that is no note, if a member wrote it, one who has left as well.
+/// Returns the newest message that is no note, if a member wrote it; the member may have left since.
 fn newest_of_members<'a>(moment: &CoordinatorInput<'a>) -> Option<&'a ChatEntry> {
     let newest = moment.shared.iter().rev().find(|entry| !entry.note)?;
     (newest.message.role == Role::Assistant).then_some(newest)
 }
 
-/// Both memories in one: four bytes with the length of the first, the first, the second.
+/// Both states in one: four bytes (little-endian) with the length of the first, the first, the second.
 struct RoundRobinUntilState<'a> {
     rounds: &'a [u8],
     until: &'a [u8],
@@ -211,7 +212,7 @@ mod tests {
         assert_eq!(error(large), format!("the regular expression `{large}` takes more than {most} bytes of memory"));
     }
 
-    /// Asks a model first and then does what it says: `stop`, or anything else; remembers how often it was called.
+    /// A coordinator that asks a model and obeys its answer: `stop`, or anything else; its state counts the calls.
     struct Judge;
 
     #[async_trait]

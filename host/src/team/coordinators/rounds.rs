@@ -10,11 +10,12 @@ use super::{
 };
 use crate::{error::Fault, event::RunCx};
 
-/// Each member once, in order; then the team is done. Who joins later comes at its place among those whose turn is
-/// still to come, who has left is passed over, and nobody comes twice. A member that failed has had its turn.
+/// A coordinator that runs each member once, in order; then the team is done. A member that joins later takes its position
+/// among those whose turn is still to come, a member that has left is skipped, and no member runs twice. A failed member
+/// has had its turn.
 ///
-/// Some 3,000 different members in one run are remembered, three times as many as can be there at once; with more of
-/// them, come and gone, the run fails.
+/// The state holds some 3,000 different members of one run, three times the maximum team size; with more members that come
+/// and go, the run fails.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SequenceCoordinator;
 
@@ -37,23 +38,24 @@ impl Coordinator for SequenceCoordinator {
     }
 }
 
-/// One member after the other, round after round. In each round every member has one turn, as in a [`SequenceCoordinator`]: rounds
-/// follow members that come and go.
+/// A coordinator that runs one member after the other, in rounds. In each round every member has one turn, as in a
+/// [`SequenceCoordinator`]: rounds follow members that come and go.
 #[derive(Debug, Clone, Copy)]
 pub struct LoopCoordinator {
-    /// Rounds of one run; 0: as many as [`limits::TEAM_STEPS`](crate::limits::TEAM_STEPS) allow.
+    /// The number of rounds of one run; 0: as many as [`limits::TEAM_STEPS`](crate::limits::TEAM_STEPS) allow.
     pub max_rounds: u32,
-    /// What it means that they are over. Beyond [`limits::TEAM_STEPS`](crate::limits::TEAM_STEPS) the run fails anyway.
+    /// The meaning of the end of the last round. Beyond [`limits::TEAM_STEPS`](crate::limits::TEAM_STEPS) the run fails in
+    /// any case.
     pub at_end: OnRoundsEnd,
 }
 
 impl LoopCoordinator {
-    /// Fails with [`Fault::Exhausted`] after so many rounds.
+    /// Creates a coordinator that fails with [`Fault::Exhausted`] after this many rounds.
     pub fn new(max_rounds: u32) -> Self {
         Self { max_rounds, at_end: OnRoundsEnd::Fail }
     }
 
-    /// Is done after so many rounds.
+    /// Creates a coordinator that is done after this many rounds.
     pub fn times(rounds: u32) -> Self {
         Self { max_rounds: rounds, at_end: OnRoundsEnd::Done }
     }
@@ -84,25 +86,25 @@ pub(super) fn too_many_rounds(max: u32) -> Fault {
     exhausted(format!("the team has gone round as often as it may (`max_rounds`: {max}) and is not done"))
 }
 
-/// Who has had its turn.
+/// The members that have had their turn.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct RoundState {
-    /// Whole rounds before this one.
+    /// The number of complete rounds before this one.
     round: u32,
-    /// Who has had its turn in this one: not by name, since a thousand long names are more than is kept.
+    /// Hashes of the members that have had their turn in this round: a thousand long names would exceed the state limit.
     had: BTreeSet<u64>,
 }
 
 impl RoundState {
-    /// The first one whose turn in this round is still to come.
+    /// Returns the first member whose turn in this round is still to come.
     fn next(&mut self, members: &[MemberProfile]) -> Option<Arc<str>> {
         let next = members.iter().find(|member| !self.had.contains(&mark(&member.name)))?;
         self.had.insert(mark(&next.name));
         Some(Arc::clone(&next.name))
     }
 
-    /// The next one in this round or, if there may be one (0: always), in another.
+    /// Returns the next member of this round or, if `max` allows another round (0: always), of the next.
     pub fn next_of(&mut self, members: &[MemberProfile], max: u32) -> Option<Arc<str>> {
         let is_over = |round| max > 0 && round >= max;
         if is_over(self.round) {
@@ -115,7 +117,7 @@ impl RoundState {
     }
 }
 
-/// Stands for a name, the same in every process.
+/// Returns a hash of a name that is the same in every process.
 fn mark(name: &str) -> u64 {
     let digest = Sha256::digest(name);
     u64::from_be_bytes(*digest.first_chunk().expect("a digest has 32 bytes"))
@@ -226,7 +228,7 @@ mod tests {
         assert!(LoopCoordinator::new(0).next(&cx(), &last, vec![]).await.is_ok());
         let beyond = CoordinatorInput { step: limits::TEAM_STEPS, ..last };
         assert!(matches!(LoopCoordinator::new(0).next(&cx(), &beyond, vec![]).await, Err(Fault::Exhausted { .. })));
-        // One whose rounds are over then is done.
+        // A coordinator whose rounds are over is done then.
         let over = write(&RoundState { round: 7, had: [mark("a")].into() }).unwrap();
         let step = LoopCoordinator::times(8).next(&cx(), &beyond, over).await.unwrap();
         assert!(matches!(step.action, CoordinatorAction::Done(None)));

@@ -1,4 +1,4 @@
-//! What the tests of all coordinators share.
+//! Helpers shared by the tests of all coordinators.
 
 use std::sync::LazyLock;
 
@@ -9,13 +9,13 @@ use crate::{
     event::RunCx,
 };
 
-/// The first call of a run in which nobody has said anything.
+/// Returns the input of the first call of a run with an empty conversation.
 pub fn moment(members: &[MemberProfile]) -> CoordinatorInput<'_> {
     static NOTHING: LazyLock<ChatSnapshot> = LazyLock::new(ChatSnapshot::default);
     CoordinatorInput { step: 0, shared: &NOTHING, members, reports: &[], active: None, reply: None }
 }
 
-/// `name:role` each, or a name alone, whose role is `member`.
+/// Returns members from `name:role` pairs; a name alone has the role `member`.
 pub fn profiles(all: &str) -> Vec<MemberProfile> {
     let profile = |one: &str| {
         let (name, role) = one.split_once(':').unwrap_or((one, "member"));
@@ -28,7 +28,7 @@ pub fn cx() -> RunCx {
     RunCx::new("team")
 }
 
-/// What a coordinator does, in a word.
+/// Returns the action of a coordinator in a word.
 pub fn shown(action: Result<&CoordinatorAction, &Fault>) -> String {
     match action {
         Ok(CoordinatorAction::Run(run)) => run.iter().map(|one| one.member.to_string()).collect::<Vec<_>>().join("+"),
@@ -43,7 +43,7 @@ pub fn shown(action: Result<&CoordinatorAction, &Fault>) -> String {
     }
 }
 
-/// What it does with these members, one step after the other, until it is done or fails.
+/// Returns the actions of a coordinator with these members, step by step, until it is done or fails.
 pub async fn play(coordinator: &dyn Coordinator, members: &[&str]) -> String {
     let (mut state, mut told) = (Vec::new(), Vec::new());
     for (step, members) in (0..).zip(members) {

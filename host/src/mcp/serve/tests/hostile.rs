@@ -1,4 +1,4 @@
-//! Clients that say what they like, and as much as they like.
+//! Clients that send anything, and any amount.
 
 use super::*;
 
@@ -60,7 +60,7 @@ async fn many_clients_share_the_places_of_all() {
     }
     until(|| bench.hands.now.load(Ordering::SeqCst) == limits::MCP_SERVE_CALLS_OF_ALL).await;
     assert_eq!(bench.hands.most.load(Ordering::SeqCst), limits::MCP_SERVE_CALLS_OF_ALL);
-    // One goes, and others get its places.
+    // One client goes, and others get its permits.
     drop(clients.remove(0));
     until(|| bench.hands.begun.load(Ordering::SeqCst) == limits::MCP_SERVE_CALLS_OF_ALL + limits::MCP_SERVE_CALLS)
         .await;
@@ -115,7 +115,7 @@ async fn what_is_no_message_is_answered_and_borne_for_a_while() {
     client.say_raw(b"\xff\xfe\n").await;
     assert_eq!(client.next().await.unwrap()["error"]["code"], -32700);
     assert_eq!(client.call("slow", json!({})).await["isError"], false);
-    // Answers to what nobody asked are nothing.
+    // Answers to no request are ignored.
     client.say(json!({"jsonrpc": "2.0", "id": 99, "result": {}})).await;
     client.say(json!({"jsonrpc": "2.0", "id": 99, "error": {"code": 1, "message": "x"}})).await;
     client.say(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 99}})).await;
@@ -128,7 +128,7 @@ async fn what_is_no_message_is_answered_and_borne_for_a_while() {
     until(|| bench.hands.now.load(Ordering::SeqCst) == 1).await;
     for _ in 0..=limits::MCP_GARBAGE_LINES {
         client.say_raw(b"no\n").await;
-        // It is told of each, and reads it.
+        // The client reads the error for each line.
         while let Some(told) = futures_util::FutureExt::now_or_never(client.lines.next_line()) {
             if matches!(told, Ok(None) | Err(_)) {
                 break;

@@ -1,4 +1,4 @@
-//! Servers against clients: our own over every way there is, and hand-written ones that say what they like.
+//! The MCP server against clients: our own over all transports, and hand-written ones that send anything.
 
 mod hostile;
 mod pipes;
@@ -34,17 +34,17 @@ use crate::{
     mcp::{ElicitationRequest, ElicitationResult, Elicitor, ServerRequestOrigin},
 };
 
-/// Makes the calls of tests.
+/// Makes the calls of the tests.
 #[derive(Default)]
 struct Hands {
-    /// Calls that were begun, that were at work at once, and that were given up before their end.
+    /// The numbers of calls begun, of calls running at once, and of calls dropped before their end.
     begun: AtomicUsize,
     now: AtomicUsize,
     most: AtomicUsize,
     dropped: AtomicUsize,
 }
 
-/// A call that is under way: one that goes away before its end was given up.
+/// A running call; a drop before its end counts as dropped.
 struct AtWork<'a>(&'a Hands, bool);
 
 impl Drop for AtWork<'_> {
@@ -77,7 +77,7 @@ impl McpToolCaller for Hands {
             }
             "ask" => (text(&ask(&making).await), false),
             "hang" => std::future::pending().await,
-            // Not so long that anybody loses patience, and long enough for others to come.
+            // Short enough for every timeout, and long enough for other calls to arrive.
             _ => {
                 tokio::time::sleep(Duration::from_millis(1)).await;
                 (text("so"), false)
@@ -101,7 +101,7 @@ async fn report(making: &ServedCallContext, call: &ToolCall) {
     }
 }
 
-/// Has the person say something: what came of it.
+/// Asks the person; returns the answer as text.
 async fn ask(making: &ServedCallContext) -> String {
     let Some(person) = &making.person else { return "nobody is there".into() };
     let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]});
@@ -114,7 +114,7 @@ async fn ask(making: &ServedCallContext) -> String {
     }
 }
 
-/// Two texts.
+/// Provides two resources.
 struct Texts;
 
 #[async_trait]
@@ -150,7 +150,7 @@ impl McpResourceProvider for Texts {
     }
 }
 
-/// A server, and what can be seen and changed of it from behind.
+/// A server, with access to its state.
 struct Bench {
     server: McpServer,
     hands: Arc<Hands>,
@@ -193,7 +193,7 @@ impl Bench {
         Self { server, hands, shelf, untold, stop: CancellationToken::new() }
     }
 
-    /// Serves one end of a pipe as long as the handle is there. The other end.
+    /// Serves one end of a pipe as long as the handle lives. Returns the other end.
     fn pipe(&self) -> (DuplexStream, AbortOnDropHandle<()>) {
         let (here, there) = tokio::io::duplex(limits::MCP_PIPE_BYTES);
         let (read, write) = tokio::io::split(here);
@@ -212,7 +212,7 @@ impl Bench {
     }
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 async fn until(is_so: impl Fn() -> bool) {
     for _ in 0..10_000 {
         if is_so() {
@@ -227,14 +227,14 @@ async fn until(is_so: impl Fn() -> bool) {
 struct Client {
     lines: Lines<BufReader<ReadHalf<DuplexStream>>>,
     write: WriteHalf<DuplexStream>,
-    /// What came that nobody waited for.
+    /// Received messages that were not awaited.
     told: Vec<Value>,
     served: Option<AbortOnDropHandle<()>>,
     last: u64,
 }
 
 impl Client {
-    /// Says this, whatever it is. A server that has hung up does not hear it.
+    /// Sends these bytes; errors are ignored, since the server may have hung up.
     async fn say_raw(&mut self, bytes: &[u8]) {
         let _ = self.write.write_all(bytes).await;
     }
@@ -243,20 +243,20 @@ impl Client {
         self.say_raw(format!("{message}\n").as_bytes()).await;
     }
 
-    /// Asks, and does not wait. The id.
+    /// Sends a request without waiting for the answer. Returns its id.
     async fn begin(&mut self, method: &str, params: Value) -> u64 {
         self.last += 1;
         self.say(json!({"jsonrpc": "2.0", "id": self.last, "method": method, "params": params})).await;
         self.last
     }
 
-    /// The next message; none when the server has hung up.
+    /// Returns the next message; `None` when the server has hung up.
     async fn next(&mut self) -> Option<Value> {
         let line = self.lines.next_line().await.ok()??;
         Some(serde_json::from_str(&line).unwrap_or_else(|_| panic!("no message: {line}")))
     }
 
-    /// The answer to a request.
+    /// Returns the answer to a request.
     async fn answer(&mut self, id: u64) -> Value {
         loop {
             let message = self.next().await.expect("it has hung up");
@@ -272,7 +272,7 @@ impl Client {
         self.answer(id).await
     }
 
-    /// The same of one that names the newest revision in each request.
+    /// Sends a request that names the newest revision, and waits for the answer.
     async fn ask_stateless(&mut self, method: &str, params: Value, capabilities: &Value) -> Value {
         self.ask(method, stateless(params, capabilities)).await
     }
@@ -290,7 +290,7 @@ impl Client {
         answer["result"].clone()
     }
 
-    /// Reads on to the next message with this method.
+    /// Reads to the next message with this method.
     async fn told_of(&mut self, method: &str) -> Value {
         if let Some(at) = self.told.iter().position(|told| told["method"] == method) {
             return self.told.remove(at);

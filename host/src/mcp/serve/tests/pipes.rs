@@ -1,4 +1,4 @@
-//! What is said over pipes, message by message.
+//! The server over pipes, message by message.
 
 use super::*;
 
@@ -80,7 +80,7 @@ async fn the_newest_revision_goes_without_what_it_goes_without() {
 async fn what_cannot_be_done_says_why() {
     let bench = Bench::new();
     let mut client = bench.client();
-    // Before any greeting.
+    // Before the handshake.
     assert_eq!(client.ask("tools/list", json!({})).await["error"]["code"], -32602);
     client.shake_hands(json!({})).await;
     let long = "x".repeat(limits::MCP_SERVE_NAME_BYTES + 1);
@@ -165,7 +165,7 @@ async fn progress_and_the_log_go_to_who_wants_them() {
     let progresses = [0.0, 1.0, 2.0].map(progress);
     let expected = progresses.iter().map(|progress| ("notifications/progress", progress));
     assert_eq!(told, expected.chain([("notifications/message", &log)]).collect::<Vec<_>>());
-    // What was told is not told twice.
+    // Log entries that were sent to the client are not emitted again.
     for event in ["at 0", "at 1", "at 2"] {
         let next = bench.untold.next().await.unwrap();
         assert!(matches!(&next, Event::ToolProgress { message: Some(message), .. } if message == event), "{next:?}");
@@ -183,14 +183,14 @@ async fn a_call_that_is_taken_back_ends() {
     until(|| bench.hands.now.load(Ordering::SeqCst) == 1).await;
     client.say(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}})).await;
     bench.until_dropped(1).await;
-    // Others go on, and nothing is said of the one that is gone.
+    // Other calls go on, and nothing is sent about the cancelled one.
     assert_eq!(client.call("slow", json!({})).await["isError"], false);
     assert!(client.told.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn whoever_goes_takes_their_calls_along() {
-    // Goes after having said all: what ends soon is still answered.
+    // A client closes its input: calls that end soon are still answered.
     let bench = Bench::new();
     let mut client = bench.client();
     client.shake_hands(json!({})).await;
@@ -206,7 +206,7 @@ async fn whoever_goes_takes_their_calls_along() {
         assert!(message.get("error").is_some());
     }
     client.served.take().unwrap().await.unwrap();
-    // And when the server itself is stopped.
+    // The server is stopped.
     let mut client = bench.client();
     client.shake_hands(json!({})).await;
     client.begin("tools/call", json!({"name": "hang"})).await;
@@ -228,7 +228,7 @@ async fn what_changes_is_told() {
     assert_eq!(list["result"]["tools"].as_array().unwrap().len(), 2);
     assert_eq!(client.call("new", json!({})).await["isError"], false);
     assert_eq!(client.ask("tools/call", json!({"name": "fail"})).await["error"]["code"], -32602, "it is gone");
-    // The same once more is no change.
+    // The same catalog again is no change.
     bench.shelf.send_replace(shelf(&["echo", "new"]));
     bench.shelf.send_replace(Arc::new(McpCatalog { prompts: [].into(), ..(*shelf(&["echo", "new"])).clone() }));
     client.told_of("notifications/prompts/list_changed").await;
@@ -255,11 +255,11 @@ async fn the_person_behind_a_client_is_asked_during_a_call() {
             assert_eq!(client.answer(id).await["result"]["content"][0]["text"], said);
         }
     }
-    // One that has only pages has no forms.
+    // A client that supports only URLs has no forms.
     let mut client = bench.client();
     client.shake_hands(json!({"elicitation": {"url": {}}})).await;
     assert_eq!(client.call("ask", json!({})).await["content"][0]["text"], "nobody is there");
-    // One that takes the call back is not asked any more.
+    // A client that cancels the call is not asked any more.
     let mut client = bench.client();
     client.shake_hands(json!({"elicitation": {}})).await;
     let id = client.begin("tools/call", json!({"name": "ask"})).await;
@@ -284,7 +284,7 @@ async fn the_newest_revision_asks_between_two_requests() {
     );
     let state = &waits["requestState"];
     let answer = json!({"question": {"action": "accept", "content": {"name": "Ada"}}});
-    // Another call cannot take the answer, and none is no answer.
+    // Another call cannot use the answer, and a missing answer is refused.
     let other = json!({"name": "ask", "arguments": {"a": 2}, "requestState": state, "inputResponses": answer});
     assert_eq!(client.ask_stateless("tools/call", other, &can).await["error"]["code"], -32602);
     let none = call(json!({"requestState": state}));
@@ -297,7 +297,7 @@ async fn the_newest_revision_asks_between_two_requests() {
     let nobody = client.ask_stateless("tools/call", json!({"name": "ask"}), &json!({})).await;
     assert_eq!(nobody["result"]["content"][0]["text"], "nobody is there");
 
-    // So many wait, and no longer than they may.
+    // Only so many calls are parked, and only for so long.
     for _ in 0..limits::MCP_SERVE_PARKED {
         assert_eq!(
             client.ask_stateless("tools/call", call(json!({})), &can).await["result"]["resultType"],

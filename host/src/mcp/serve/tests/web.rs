@@ -1,4 +1,4 @@
-//! What comes in over HTTP, byte for byte.
+//! The server over HTTP, byte for byte.
 
 use std::net::SocketAddr;
 
@@ -29,17 +29,17 @@ impl Web {
         Self { bench, address, _served: AbortOnDropHandle::new(served) }
     }
 
-    /// Says this, and hears all that comes until the connection ends.
+    /// Sends this, and returns all that comes until the connection ends.
     async fn say(&self, request: &str) -> String {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut answer = Vec::new();
-        // One that is cut off has said what it has said.
+        // A reset connection may still have sent an answer.
         let _ = stream.read_to_end(&mut answer).await;
         String::from_utf8(answer).unwrap()
     }
 
-    /// A request of a method with headers and a body, after which the connection ends.
+    /// Sends a request with headers and a body, after which the connection ends.
     async fn send(&self, method: &str, headers: &str, body: &str) -> String {
         let host = if headers.starts_with("host:") || headers.contains("\nhost:") { "" } else { "host: localhost\r\n" };
         let head = format!("{method} /mcp HTTP/1.1\r\n{host}connection: close\r\ncontent-length: {}\r\n", body.len());
@@ -86,7 +86,7 @@ async fn only_those_come_in_who_may() {
         let shares = headers.contains("origin") && expected == "200";
         assert_eq!(answer.contains("access-control-allow-origin"), shares, "{answer}");
     }
-    // Browsers ask first, and show no token.
+    // A preflight request of a browser has no token.
     let preflight = web.send("OPTIONS", "origin: https://app.example\r\n", "").await;
     assert!(
         status(&preflight) == "204" && preflight.contains("access-control-allow-headers: authorization"),
@@ -114,7 +114,7 @@ async fn what_is_too_much_is_refused() {
         assert!(status(&answer).starts_with(expected) && answer.contains(says), "{answer}");
         assert!(status(&answer).starts_with('4'), "{answer}");
     }
-    // It is refused before it is there, if it says how long it is, and else once it is too long.
+    // The body is refused before it arrives if it declares its length, and otherwise once it is too long.
     let head = format!("POST /mcp HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{JSON}");
     let long = limits::MCP_SERVE_BODY_BYTES + 1;
     let answer = web.say(&format!("{head}content-length: {long}\r\n\r\n")).await;
@@ -144,7 +144,7 @@ fn session_of(answer: &str) -> String {
     format!("mcp-session-id: {}\r\n", id.unwrap_or_else(|| panic!("{answer}")))
 }
 
-/// Begins a session, as clients do. Returns its header.
+/// Begins a session. Returns its header.
 async fn begin_session(web: &Web) -> String {
     let session = session_of(&web.send("POST", JSON, &initialize()).await);
     let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"}).to_string();
@@ -177,7 +177,7 @@ async fn oldest_idle_session_ends_for_a_new_one() {
     for (at, expected) in [(0, "200"), (1, "200"), (2, "404"), (3, "200")] {
         assert_eq!(used(&sessions[at]).await, expected, "{at}");
     }
-    // One that is ended by its client makes room, too.
+    // A session that its client ends makes room, too.
     assert_eq!(status(&web.send("DELETE", &sessions[4], "").await), "202");
     assert_eq!(status(&web.send("POST", JSON, &initialize()).await), "200");
     assert_eq!(used(&sessions[5]).await, "200");

@@ -1,4 +1,4 @@
-//! Our own client, over all ways and in all revisions.
+//! Our own client, over all transports and in all revisions.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +37,7 @@ async fn call(tools: &ToolBox, run: &RunCx, name: &str) -> ToolResult {
     tools.dispatch(&cx, &call).await.result
 }
 
-/// A client does all that there is to do.
+/// Uses all features of the server with one client.
 async fn goes_through(bench: Bench, config: ServerConfig) {
     let asking = McpClientFeatures { elicitor: Some(Arc::new(Ada)), ..McpClientFeatures::default() };
     let client = McpClient::connect(config, asking).await.unwrap();

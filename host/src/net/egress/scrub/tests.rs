@@ -7,7 +7,7 @@ fn scrubber(keys: &[&str]) -> Scrubber {
     Scrubber::new(&secrets).unwrap()
 }
 
-/// In pieces that end at these places, with what was handed on after each piece.
+/// Redacts pieces that end at these positions and returns the output after each piece.
 fn in_pieces(scrubber: &Scrubber, bytes: &[u8], ends: &[usize]) -> Vec<Vec<u8>> {
     let mut ends: Vec<_> = ends.iter().map(|end| end % (bytes.len() + 1)).collect();
     ends.sort_unstable();
@@ -21,7 +21,7 @@ fn in_pieces(scrubber: &Scrubber, bytes: &[u8], ends: &[usize]) -> Vec<Vec<u8>> 
     clean
 }
 
-/// What is part of a form is blotted out; places that overlap are one.
+/// Computes the expected result: every byte of a form is redacted, and overlapping matches are one.
 fn expected(keys: &[&str], bytes: &[u8]) -> Vec<u8> {
     let mut blots = Vec::new();
     for form in keys.iter().flat_map(|key| Secret::new(key).forms()) {
@@ -134,7 +134,7 @@ proptest! {
         ends in proptest::collection::vec(any::<usize>(), 0..9),
     ) {
         let keys: Vec<_> = keys.iter().map(String::as_str).collect();
-        // Between other texts, every form of a key.
+        // Every form of a key, between other texts.
         let text: String = parts.iter().map(|(part, form)| {
             let forms = Secret::new(keys[part.len() % keys.len()]).forms();
             format!("{part}{}", forms[form % forms.len()])
@@ -158,7 +158,7 @@ proptest! {
         prop_assert_eq!(String::from_utf8(clean).unwrap(), secret.blot(&text));
     }
 
-    /// Whoever has a server say guesses sees nothing by which one credential differs from another.
+    /// The output for data without a credential does not depend on the credential, even if a server echoes guesses.
     #[test]
     fn what_is_seen_says_nothing_of_a_credential_that_does_not_come(
         one in "[ -~]{4,60}",
@@ -168,7 +168,7 @@ proptest! {
     ) {
         let text: String = guesses.iter().map(|(of_one, length, more)| {
             let guessed = if *of_one { one.trim() } else { other.trim() };
-            // Never the whole of it.
+            // Never the complete key.
             format!("{}{more}", &guessed[..*length.min(&guessed.len().saturating_sub(1))])
         }).collect();
         let (one, other) = (scrubber(&[&one]), scrubber(&[&other]));

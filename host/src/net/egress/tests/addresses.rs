@@ -20,7 +20,7 @@ async fn a_name_that_moves_is_not_followed() {
     let url = format!("http://re.example:{}", port(&server));
     let asked = Arc::new(AtomicUsize::new(0));
     let count = asked.clone();
-    // At first where it may be, then where it may not.
+    // The first lookup returns a granted address, the next ones do not.
     let egress = with_names(in_network(&url, "127.0.0.1/32"), move |name| {
         assert_eq!(name, "re.example");
         vec![loopback(1 + u8::try_from(count.fetch_add(1, Ordering::SeqCst)).unwrap())]
@@ -103,7 +103,7 @@ async fn a_name_that_leads_nowhere_is_unavailable() {
     assert!(matches!(fault, Fault::Unavailable { .. }), "{fault:?}");
 }
 
-/// Answers every request on every connection, and says how many connections there were.
+/// Starts a server that answers every request on every connection, and counts the connections.
 async fn patient_server() -> (u16, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let (port, connections) = (listener.local_addr().unwrap().port(), Arc::new(AtomicUsize::new(0)));

@@ -99,7 +99,7 @@ async fn nothing_shows_a_credential() {
     let credential = key("one", bearer(), &[&server.url]);
     let egress = with(granted(&[&server.url]), vec![credential.clone()]);
     let response = egress.send(named("one", get(&server.url))).await.unwrap();
-    // A plugin that has it has it: what is told to others does not show it.
+    // The plugin may know the credential from elsewhere; the facts and the debug output hide it all the same.
     let failure = egress.send(named("one", get(format!("http://{KEY}.example/{KEY}")))).await.unwrap_err();
     let shown = format!("{credential:?} {egress:?} {response:?} {:?}", failure.facts);
     assert!(!shown.contains(KEY) && shown.contains("***.example/***"), "{shown}");
@@ -113,7 +113,7 @@ async fn what_comes_back_is_clean() {
     for status in ["200 OK", "302 There", "401 No", "500 Oh sk-very-secret"] {
         let server = TestServer::start(vec![answer(status, &headers, &body)]).await;
         let egress = with(granted(&[&server.url]), vec![key("one", bearer(), &[&server.url])]);
-        // Also of a request that it was not sent with.
+        // Also in the response to a request without the credential.
         let response = egress.send(EgressRequest { follow: false, ..get(&server.url) }).await.unwrap();
         let shown: Vec<_> = response
             .headers
@@ -129,7 +129,7 @@ async fn what_comes_back_is_clean() {
     }
 }
 
-/// A plugin and a server that works for it: the host of a credential is another one.
+/// A plugin with an accomplice server, which is not the host of the credential.
 #[tokio::test]
 async fn what_a_server_says_that_never_had_a_credential_is_handed_on_as_it_comes() {
     for text in ["sk-very", KEY, "c2stdmVyeS1zZWNyZXQ"] {

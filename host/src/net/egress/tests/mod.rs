@@ -1,4 +1,4 @@
-//! Against servers on loopback: what is sent, and what is not.
+//! Tests against servers on loopback: requests that are sent, and requests that are not.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -21,7 +21,7 @@ mod redirects;
 mod replies;
 mod uploads;
 
-/// What these URLs grant, each with all below it.
+/// Returns a grant for these URLs and everything below them.
 fn granted(urls: &[&str]) -> HttpGrant {
     urls.iter().fold(HttpGrant::default(), |all, url| all.join(&HttpGrant::entry(url, &["*".to_owned()], &[]).unwrap()))
 }
@@ -30,7 +30,7 @@ fn egress(urls: &[&str]) -> Egress {
     Egress::new(granted(urls), Vec::new(), EgressLimits::default())
 }
 
-/// A way out whose names lead where `lookup` says.
+/// Returns an `Egress` whose names are resolved by `lookup`.
 fn with_names(http: HttpGrant, lookup: impl Fn(&str) -> Vec<IpAddr> + Send + Sync + 'static) -> Egress {
     with_names_and(http, Vec::new(), lookup)
 }
@@ -79,7 +79,7 @@ async fn denied(egress: &Egress, request: EgressRequest) -> String {
     }
 }
 
-/// One connection, in the hands of `serve`.
+/// Runs `serve` on one connection.
 async fn serve<F: Future<Output = ()> + Send>(
     serve: impl FnOnce(TcpStream) -> F + Send + 'static,
 ) -> (String, tokio::task::JoinHandle<()>) {
@@ -89,7 +89,7 @@ async fn serve<F: Future<Output = ()> + Send>(
     (url, task)
 }
 
-/// What comes until this was among it, or the end.
+/// Reads until `end` has arrived, or to the end of the connection.
 async fn until(connection: &mut TcpStream, end: &str) -> String {
     let mut heard = Vec::new();
     let is_among = |heard: &[u8]| heard.windows(end.len()).any(|part| part == end.as_bytes());
@@ -165,7 +165,7 @@ async fn what_cannot_be_sent_is_invalid() {
         ("HEAD", "https://a.example", "body", "no body"),
     ] {
         let request = EgressRequest { method: method.into(), ..post(url, body) };
-        // Of these one may be sent as far as the grant goes: nobody is there.
+        // An empty `why` marks a valid URL; the timeout of zero keeps its request from being sent.
         if why.is_empty() {
             let facts =
                 egress.send(EgressRequest { timeout: Some(Duration::ZERO), ..request }).await.unwrap_err().facts;
@@ -236,7 +236,7 @@ async fn requests_are_counted_and_so_are_redirects() {
     let most = EgressLimits { requests_per_minute: 3, ..EgressLimits::default() };
     let egress = Egress::new(granted(&[&server.url]), Vec::new(), most);
     assert_eq!(text(&egress, get(&server.url)).await.unwrap(), "fine");
-    // Those that are refused, too.
+    // Refused requests count, too.
     denied(&egress, get("https://a.example")).await;
     let fault = egress.send(get(&server.url)).await.unwrap_err().fault;
     assert!(matches!(fault, Fault::RateLimited { after: Some(_), .. }), "{fault:?}");

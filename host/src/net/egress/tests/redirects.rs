@@ -38,7 +38,7 @@ async fn a_redirect_leads_only_where_it_is_granted() {
         let said = failure.fault.to_string();
         assert!(matches!(failure.fault, Fault::Denied { .. }) && said.contains(why), "{location}: {said}");
         assert_eq!(server.requests().len(), 1, "{location}");
-        // As a response it can be had.
+        // Without following, the redirect is returned as a response.
         let server = TestServer::start(vec![to(302, &location)]).await;
         let egress = super::egress(&[&server.url]);
         let response = egress.send(EgressRequest { follow: false, ..get(&server.url) }).await.unwrap();
@@ -119,7 +119,7 @@ async fn who_asks_is_not_told_to_another_origin() {
     let server = TestServer::start(vec![to(302, "/b"), to(307, &format!("{}/x", other.url))]).await;
     let headers = ["authorization", "cookie", "x-own", "x-api-key"];
     let headers = headers.map(|name| (name.to_owned(), b"mine".to_vec())).into();
-    // A header that some credential goes in says who asks, wherever that credential is for.
+    // A header that any credential uses identifies the sender, whatever that credential is for.
     let credential = key("one", AuthHeader::header("x-api-key", Secret::new(KEY)), &["https://a.example"]);
     let egress = Egress::new(granted(&[&server.url, &other.url]), vec![credential], EgressLimits::default());
     assert_eq!(text(&egress, EgressRequest { headers, ..get(&server.url) }).await.unwrap(), "fine");

@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::*;
 
 const KEY: &str = "sk-very-secret";
-/// Long enough for a loopback, short enough for a test.
+/// Long enough for loopback, short enough for a test.
 const SOON: Duration = Duration::from_millis(50);
 
 fn bytes(head: &str, body: &[u8]) -> CannedResponse {
@@ -14,7 +14,7 @@ fn bounded(url: &str, response_bytes: u64) -> Egress {
     Egress::new(granted(&[url]), Vec::new(), EgressLimits { response_bytes, ..EgressLimits::default() })
 }
 
-/// The bytes as gzip holds them without making them fewer.
+/// Encodes bytes as gzip without compression.
 fn gzip(bytes: &[u8]) -> Vec<u8> {
     let length = u16::try_from(bytes.len()).unwrap();
     let mut zipped = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255, 1];
@@ -26,7 +26,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     zipped
 }
 
-/// Many zeros as gzip: 13 bits for each 258 of them, without an end.
+/// Encodes many zeros as gzip: 13 bits for each 258 of them, without an end.
 fn bomb(runs: usize) -> Vec<u8> {
     let mut zipped = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255];
     let (mut bits, mut count) = (0_u32, 0);
@@ -38,7 +38,7 @@ fn bomb(runs: usize) -> Vec<u8> {
             (bits, count) = (bits >> 8, count - 8);
         }
     };
-    // The last block, of fixed codes; a zero; then "the last byte again, 258 times". Codes stand with their bits reversed.
+    // The last block, with fixed codes; a zero; then "the last byte again, 258 times". The bits of codes are reversed.
     put(0b011, 3);
     put(0b0000_1100, 8);
     for _ in 0..runs {
@@ -133,7 +133,7 @@ async fn a_bomb_goes_off_at_its_bound() {
     assert!((MOST / 2..=MOST).contains(&came), "{came}");
 }
 
-/// Sends a body that never ends, and counts what went out.
+/// Sends a body that never ends, and counts the bytes sent.
 async fn endless() -> (String, Arc<AtomicUsize>, tokio::sync::oneshot::Receiver<()>) {
     let (sent, (stalled, stalls)) = (Arc::new(AtomicUsize::new(0)), tokio::sync::oneshot::channel());
     let count = sent.clone();
@@ -165,7 +165,7 @@ async fn a_server_that_never_ends_is_read_to_the_bound() {
 
 #[tokio::test]
 async fn a_reader_that_stops_stops_the_server() {
-    // What the kernel keeps for both ends of a connection, and a little.
+    // The kernel's buffers for both ends of a connection, and a margin.
     const MOST: usize = 24 << 20;
     let (url, sent, stalls) = endless().await;
     let mut body = egress(&[&url]).send(get(&url)).await.unwrap().body;
@@ -173,7 +173,7 @@ async fn a_reader_that_stops_stops_the_server() {
     stalls.await.unwrap();
     let until_here = sent.load(Ordering::SeqCst);
     assert!((1..MOST).contains(&until_here), "{until_here} bytes went out with nobody to read them");
-    // Then it goes on where it was.
+    // The body continues where it stopped.
     let mut came = 0;
     while came < until_here + (1 << 20) {
         came += body.chunk().await.unwrap().unwrap().len();
@@ -225,7 +225,7 @@ async fn silence_in_the_middle_is_bounded_by_itself() {
     assert_eq!(body.chunk().await.unwrap().unwrap(), "fi");
     let fault = body.chunk().await.unwrap_err();
     assert!(matches!(&fault, Fault::Unavailable { message, .. } if message.contains("fell silent")), "{fault:?}");
-    // Where the request's time ends before, that is what is told.
+    // If the request's time ends first, that is reported.
     let request = EgressRequest { idle: Some(2 * SOON), timeout: Some(SOON), ..request() };
     let mut body = egress.send(request).await.unwrap().body;
     while body.chunk().await.is_ok() {}
@@ -238,7 +238,7 @@ async fn where_nobody_listens_on_this_machine_is_told() {
     let url = format!("http://{closed}");
     let failure = egress(&[&url]).send(get(&url)).await.unwrap_err();
     assert!(failure.facts.nobody_listens && matches!(failure.fault, Fault::Unavailable { .. }), "{failure:?}");
-    // One that hangs up has been there.
+    // A server that closes the connection has been listening.
     let server = TestServer::start(vec![CannedResponse { bytes: String::new().into(), stays: false }]).await;
     let failure = egress(&[&server.url]).send(get(&server.url)).await.unwrap_err();
     assert!(!failure.facts.nobody_listens, "{failure:?}");
@@ -276,7 +276,7 @@ async fn a_cut_is_an_error_however_the_length_was_told() {
 #[tokio::test]
 async fn heads_are_bounded() {
     let (most, most_bytes) = (limits::EGRESS_RESPONSE_HEADERS, limits::EGRESS_RESPONSE_HEADER_BYTES);
-    // `connection` and `content-length` are two of them.
+    // `connection` and `content-length` count as two of them.
     for (headers, is_fine) in [
         ("a: 1\r\n".repeat(most - 2), true),
         ("a: 1\r\n".repeat(most - 1), false),
@@ -345,14 +345,14 @@ async fn interim_responses_without_end_are_cut() {
     let fault = egress(&[&url]).send(get(&url)).await.unwrap_err().fault;
     assert!(matches!(&fault, Fault::Other { message } if message.contains("interim responses (1xx)")), "{fault:?}");
     tokio::time::timeout(limits::CONNECT_TIME, task).await.expect("the connection is still open").unwrap();
-    // What the kernel keeps for both ends of a connection comes on top.
+    // The kernel's buffers for both ends of a connection are added.
     let most = limits::EGRESS_IDLE_BYTES as usize + (24 << 20);
     assert!((1..most).contains(&sent.load(Ordering::SeqCst)), "{sent:?}");
 }
 
 #[tokio::test]
 async fn body_in_smallest_pieces_comes_whole() {
-    // Their framing alone is more than may come without a response.
+    // The framing alone exceeds the limit for bytes without a response.
     let pieces = limits::EGRESS_IDLE_BYTES as usize / 5 + 1_000;
     let body = ["1\r\nx\r\n".repeat(pieces).as_bytes(), b"0\r\n\r\n"].concat();
     let server = TestServer::start(vec![bytes("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked", &body)]).await;

@@ -9,7 +9,7 @@ fn begin(url: &str) -> EgressUpload {
     egress(&[url]).begin(post(url, "")).unwrap()
 }
 
-/// A server that sends back what it heard after the head, once this was among it.
+/// A server that echoes the body of a request, once it contains `end`.
 async fn echo(end: &'static str) -> String {
     let (url, _task) = serve(move |mut connection| async move {
         let heard = until(&mut connection, end).await;
@@ -50,7 +50,7 @@ async fn who_drops_an_upload_cuts_the_request() {
     .await;
     let mut upload = begin(&url);
     upload.write("one".into()).await.unwrap();
-    // There is no place for a third before the first is on its way.
+    // The third piece has to wait until the first is on its way.
     upload.write("two".into()).await.unwrap();
     upload.write("three".into()).await.unwrap();
     drop(upload);
@@ -123,7 +123,7 @@ async fn a_request_has_its_bound() {
 
 #[tokio::test]
 async fn who_writes_waits_for_the_network() {
-    // What the kernel keeps for both ends of a connection, and a little.
+    // The kernel's buffers for both ends of a connection, and a margin.
     const MOST: usize = 24 << 20;
     let (goes_on, may_go_on) = tokio::sync::oneshot::channel();
     let (url, task) = serve(|mut connection| async move {
@@ -153,7 +153,7 @@ async fn a_server_may_answer_before_it_has_heard_all() {
     let (url, task) = serve(|mut connection| async move {
         until(&mut connection, "\r\n\r\n").await;
         connection.write_all(b"HTTP/1.1 413 Enough\r\ncontent-length: 9\r\n\r\ntoo ").await.unwrap();
-        // The rest of the answer comes when the rest of the request does not.
+        // The rest of the response is sent only if the rest of the request does not arrive.
         let heard = tokio::time::timeout(SOON, until(&mut connection, "0\r\n\r\n")).await;
         assert!(heard.is_err(), "an upload without its end was ended: {heard:?}");
         connection.write_all(b"large").await.unwrap();

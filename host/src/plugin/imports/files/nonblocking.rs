@@ -1,11 +1,11 @@
-//! What is done at once, on the thread that drives the guest: all that the system has in memory. Elsewhere it would be a way to
-//! another thread and back, which takes ten times as long as most of it.
+//! File operations that complete without waiting, on the thread that drives the guest. The alternative is a trip to
+//! another thread and back, which takes ten times as long as most of these operations.
 //!
-//! The system itself is asked not to wait: a path is only looked up in memory (`RESOLVE_CACHED`), nothing is waited for when a
-//! file is opened (`O_NONBLOCK`), bytes are only read from memory (`RWF_NOWAIT`). Where it would have to wait, and wherever
-//! else anything is not as usual, there is no answer here, and wasmtime-wasi does it on a thread that may wait, and says what
-//! is wrong. So no poll of a guest waits for a disk, for a server or for whoever writes to a pipe. What is done here is time
-//! on the processor of the call.
+//! The kernel is asked not to wait: paths are looked up in its cache alone (`RESOLVE_CACHED`), files are opened with
+//! `O_NONBLOCK`, and bytes are read from memory alone (`RWF_NOWAIT`). If an operation would wait, or anything else is
+//! unusual, the functions here return `None`; wasmtime-wasi then does it on a thread that may wait, and reports errors.
+//! So no poll of a guest waits for a disk, for a server or for the writer of a pipe. Operations done here count as
+//! processor time of the call.
 
 use std::path::Path;
 
@@ -14,8 +14,8 @@ use wasmtime_wasi::{
     p2::bindings::filesystem::types::{DescriptorFlags, DescriptorStat, OpenFlags, PathFlags},
 };
 
-/// File systems of granted folders of which files are opened at once: those on disks of this machine, and in its memory. To open
-/// a file on another one may be to ask a server, or another process.
+/// The file systems of the granted folders on which files are opened without waiting: those on local disks and in
+/// memory. Opening a file on any other may mean asking a server, or another process.
 #[derive(Clone, Default)]
 pub struct NonblockingFiles {
     #[cfg(target_os = "linux")]
@@ -46,13 +46,13 @@ mod linux {
     use super::*;
     use crate::plugin::imports::files::kind;
 
-    /// What the system calls a file system: its major and its minor number.
+    /// The number of a file system's device: major and minor.
     pub type DeviceNumber = (u32, u32);
 
-    /// Kinds of local file systems, as `statfs` numbers them: ext2 to ext4, XFS, Btrfs, F2FS, tmpfs.
+    /// The magic numbers of local file systems, as `statfs` returns them: ext2 to ext4, XFS, Btrfs, F2FS, tmpfs.
     const LOCAL: [u32; 5] = [0xEF53, 0x5846_5342, 0x9123_683E, 0xF2F5_2010, 0x0102_1994];
 
-    /// Below the folder, on its file system, in memory.
+    /// Lookups stay below the folder, on its file system, and in the kernel's cache.
     const WITHIN: ResolveFlags = ResolveFlags::BENEATH
         .union(ResolveFlags::NO_MAGICLINKS)
         .union(ResolveFlags::NO_XDEV)
@@ -67,7 +67,7 @@ mod linux {
             }
         }
 
-        /// Opens a file or a folder for reading.
+        /// Opens a file or a folder for reading; `None` if that could wait or is not possible.
         pub fn open(
             &self,
             folder: &Dir,
@@ -79,7 +79,7 @@ mod linux {
             if !(OpenFlags::DIRECTORY.contains(open_flags) && flags == DescriptorFlags::READ) {
                 return None;
             }
-            // To open a device may do something, so that is looked at first.
+            // Opening a device may have effects, so check the kind first.
             let is_meant = |kind| match kind {
                 DescriptorType::Directory => true,
                 DescriptorType::RegularFile => !open_flags.contains(OpenFlags::DIRECTORY),
@@ -96,12 +96,12 @@ mod linux {
             })
         }
 
-        /// What is known of what lies at a path.
+        /// Returns the attributes of the file at a path; `None` if they are not known without waiting.
         pub fn stat_at(&self, folder: &Dir, path_flags: PathFlags, path: &str) -> Option<DescriptorStat> {
             self.stat_of(&open(folder, path_flags, path, OFlags::PATH)?)
         }
 
-        /// What is known of what is open.
+        /// Returns the attributes of an open file or folder; `None` if they are not known without waiting.
         pub fn stat(&self, opened: &Descriptor) -> Option<DescriptorStat> {
             match opened {
                 Descriptor::File(file) => self.stat_of(&file.file),
@@ -110,7 +110,7 @@ mod linux {
         }
 
         fn stat_of(&self, opened: impl std::os::fd::AsFd) -> Option<DescriptorStat> {
-            // Of a server's files what is in memory may not be so any more.
+            // Cached attributes of files on a server may be stale, so only local file systems are answered.
             let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
             let found = statx(opened, c"", flags, StatxFlags::BASIC_STATS | StatxFlags::BTIME).ok()?;
             self.local.contains(&device(&found)).then(|| told(&found))
@@ -123,17 +123,18 @@ mod linux {
         openat2(&folder.dir, path, flags, Mode::empty(), WITHIN).ok()
     }
 
-    /// What a file has from `offset` on, as much as there is room for, and at least something but at its end.
+    /// Reads from `offset` as much as fits and is in memory: at least one byte, except at the end of the file. Returns
+    /// `None` if there is nothing to read without waiting.
     pub fn read(file: &File, offset: u64, room: &mut [u8]) -> Option<usize> {
-        // Beyond that it would mean the place where the file was read last.
+        // A negative offset would mean the current position of the file.
         i64::try_from(offset).ok()?;
         let read = preadv2(&*file.file, &mut [IoSliceMut::new(room)], offset, ReadWriteFlags::NOWAIT).ok()?;
-        // Linux 5.9 and 5.10 say so of what is not in memory, too.
+        // Linux 5.9 and 5.10 also return 0 for bytes that are not in memory.
         let is_end = || rustix::fs::fstat(&*file.file).is_ok_and(|found| found.st_size.cast_unsigned() <= offset);
         (read > 0 || room.is_empty() || is_end()).then_some(read)
     }
 
-    /// The file system that a folder lies on.
+    /// Returns the device of the file system that contains a folder.
     pub fn device_of(folder: &Path) -> Option<DeviceNumber> {
         statx(CWD, folder, AtFlags::empty(), StatxFlags::BASIC_STATS).ok().map(|found| device(&found))
     }
@@ -142,7 +143,7 @@ mod linux {
         (found.stx_dev_major, found.stx_dev_minor)
     }
 
-    /// The same in WASI's words, as wasmtime-wasi has them.
+    /// Converts attributes to WASI's, as wasmtime-wasi does.
     fn told(found: &Statx) -> DescriptorStat {
         let time = |is_there: StatxFlags, time: StatxTimestamp| {
             let is_there = found.stx_mask & is_there.bits() != 0;
@@ -160,7 +161,7 @@ mod linux {
     }
 }
 
-/// Elsewhere nothing tells whether it would have to wait.
+/// The implementation for other systems, which cannot tell whether an operation would wait.
 #[cfg(not(target_os = "linux"))]
 mod elsewhere {
     use super::*;
@@ -201,7 +202,7 @@ mod tests {
     use super::*;
     use crate::limits;
 
-    /// A folder `in` with one of each kind.
+    /// A folder `in` with one entry of each kind.
     struct Ground {
         _place: tempfile::TempDir,
         context: WasiFilesystemCtx,
@@ -219,7 +220,8 @@ mod tests {
             fs::write(place.path().join("secret"), "secret").unwrap();
             for (target, name) in [("file", "link"), ("../secret", "out"), ("deep", "deep-link")] {
                 symlink(target, folder.join(name)).unwrap();
-                // Whoever follows one for the first time has to write down when.
+                // With an access time in the future, following the link need not update it, which the cached lookup
+                // could not do.
                 let at = |tv_sec| Timespec { tv_sec, tv_nsec: 0 };
                 let times = Timestamps { last_access: at(4_000_000_000), last_modification: at(0) };
                 utimensat(CWD, folder.join(name), &times, AtFlags::SYMLINK_NOFOLLOW).unwrap();
@@ -227,7 +229,7 @@ mod tests {
             mkfifoat(CWD, folder.join("pipe"), Mode::RUSR).unwrap();
             let mut wasi = WasiCtx::builder();
             wasi.preopened_dir(&folder, ".", FsPerms::ReadWrite).unwrap();
-            // Whatever kind of file system the tests have.
+            // Whatever kind of file system the tests run on.
             let at_once = NonblockingFiles { local: vec![linux::device_of(&folder).unwrap()] };
             let (mut context, mut table) = (wasi.build().filesystem().clone(), ResourceTable::new());
             let mut view = WasiFilesystemCtxView { ctx: &mut context, table: &mut table };
@@ -255,7 +257,7 @@ mod tests {
         let mut ground = Ground::new();
         let (keep, follow) = (PathFlags::empty(), PathFlags::SYMLINK_FOLLOW);
         for path in [".", "file", "deep", "deep/..", "link", "out", "pipe", "deep-link"] {
-            // What leads out is there, and nobody follows it.
+            // The link that leads out exists, but cannot be followed.
             for flags in [keep, follow].into_iter().take(if path == "out" { 1 } else { 2 }) {
                 let known = ground.at_once.stat_at(ground.folder(), flags, path).expect(path);
                 let (mut view, folder) = ground.view();
@@ -324,7 +326,7 @@ mod tests {
         let opened = ground.table.push(opened).unwrap();
         let mut room = vec![0; limits::READ_BYTES];
         for offset in [0, 1, 65_536, 99_999, 100_000, 200_000] {
-            // There are file systems that never say.
+            // Some file systems never read without waiting.
             let Some(read) = read(&file, offset, &mut room) else { continue };
             let again = Resource::new_borrow(opened.rep());
             let (theirs, is_end) = ground.view().0.read(again, u64::MAX, offset).await.unwrap();

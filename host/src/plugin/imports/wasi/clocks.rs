@@ -1,4 +1,4 @@
-//! WASI's clocks: those of the machine where `clock` is granted, else ones that tell nothing.
+//! WASI's clocks: the machine's if `clock` is granted, otherwise ones that reveal nothing.
 
 use std::{
     sync::{
@@ -21,11 +21,12 @@ use wasmtime_wasi::p2::{
 
 use crate::{limits, plugin::runtime::PluginState};
 
-/// Milliseconds in a second, and nanoseconds in a millisecond.
+/// The number of milliseconds in a second.
 const THOUSAND: u64 = 1_000;
+/// The number of nanoseconds in a millisecond.
 const NANOS: u32 = 1_000_000;
 
-/// Links the clocks of the machine, or those that stand still.
+/// Links the clocks of the machine, or frozen ones.
 pub fn link(linker: &mut Linker<PluginState>, is_granted: bool) -> wasmtime::Result<()> {
     if is_granted {
         type Own = HasSelf<PluginState>;
@@ -37,9 +38,8 @@ pub fn link(linker: &mut Linker<PluginState>, is_granted: bool) -> wasmtime::Res
     }
 }
 
-/// Nanoseconds that the clock of one call shows which stands still but for its readers: it goes on by
-/// [`limits::FROZEN_STEP`] with each reading, so that who waits for a time by looking comes to an end, and by what was
-/// waited for.
+/// The nanoseconds that the frozen clock of one instance shows. It advances by [`limits::FROZEN_STEP`] with each reading,
+/// so that a loop that waits for a time ends, and by the duration of each completed wait.
 #[derive(Default)]
 pub struct FrozenClock(Arc<AtomicU64>);
 
@@ -47,7 +47,7 @@ impl HasData for FrozenClock {
     type Data<'a> = FrozenClockView<'a>;
 }
 
-/// The clocks that stand still, of one call.
+/// A view of the frozen clocks of one instance.
 pub struct FrozenClockView<'a>(&'a mut PluginState);
 
 impl FrozenClockView<'_> {
@@ -56,7 +56,7 @@ impl FrozenClockView<'_> {
     }
 }
 
-/// A step of the clock that stands still.
+/// Returns the step of the frozen clock.
 fn step() -> u64 {
     nanos(limits::FROZEN_STEP)
 }
@@ -126,7 +126,7 @@ impl monotonic_clock::Host for PluginState {
     }
 }
 
-/// Something to wait for, for so many nanoseconds. It takes two handles.
+/// Creates a pollable that is ready after `nanos` nanoseconds. It takes two handles.
 fn timer(
     table: &mut ResourceTable,
     nanos: u64,
@@ -134,7 +134,7 @@ fn timer(
 ) -> wasmtime::Result<Resource<DynPollable>> {
     let wait = match nanos {
         0 => GuestTimerWait::GiveWay,
-        // No call lasts as long as what cannot be counted.
+        // No call lasts until a time that cannot be represented.
         nanos => {
             Instant::now().checked_add(Duration::from_nanos(nanos)).map_or(GuestTimerWait::Never, GuestTimerWait::Until)
         }
@@ -143,17 +143,16 @@ fn timer(
     subscribe(table, timer)
 }
 
-/// A wait, and what the clock that stands still shows after it.
+/// A wait, and the value that the frozen clock shows after it.
 struct GuestTimer {
     wait: GuestTimerWait,
     shows: Option<(Arc<AtomicU64>, u64)>,
 }
 
 enum GuestTimerWait {
-    /// Not at all. Once it lets others go first, so that who asks again and again whether something is ready lets it become
-    /// so.
+    /// Ready after one yield to other tasks, so that a guest that polls something in a loop lets it become ready.
     GiveWay,
-    /// It has let others go first.
+    /// Ready: the yield has happened.
     Over,
     Until(Instant),
     Never,

@@ -1,23 +1,23 @@
-//! The base of WASI without any power in it, for plugins whose manifest says `wasi = "powerless"`: runtimes of other languages
-//! import all of it whatever they do.
+//! The base of WASI without any power in it, for plugins whose manifest says `wasi = "powerless"`: runtimes of other
+//! languages import all of it, whatever the program does.
 //!
-//! | interface | what a plugin finds there | with a grant |
+//! | interface | content for a plugin | with a grant |
 //! |---|---|---|
 //! | `wasi:cli/environment` | no variables, no arguments, no working directory | |
 //! | `wasi:cli/exit` | ends the call, which is an error | |
 //! | `wasi:cli/stdin` | is at its end | |
-//! | `wasi:cli/stdout`, `stderr` | each line is an entry of the plugin's log, within its bounds | |
+//! | `wasi:cli/stdout`, `stderr` | each line is an entry of the plugin's log, within its limits | |
 //! | `wasi:cli/terminal-*` | there is none | |
 //! | `wasi:clocks/wall-clock` | stands still at the beginning of 1970 | `clock`: the time, in milliseconds |
-//! | `wasi:clocks/monotonic-clock` | goes on by a step with each reading; waits are real, within the call's time | `clock`: the nanoseconds of the call |
-//! | `wasi:random/*` | the same numbers in each instance | `random`: chance |
+//! | `wasi:clocks/monotonic-clock` | a step per reading; waits are real, within the call's time | `clock`: nanoseconds |
+//! | `wasi:random/*` | the same numbers in each instance | `random`: random numbers |
 //! | `wasi:filesystem/*` | no folder | `files`: the granted ones |
 //! | `wasi:sockets/*` | every socket and every name is refused | |
-//! | `wasi:io/*` | works on what the others hand out | |
+//! | `wasi:io/*` | works on the resources of the other interfaces | |
 //!
-//! Nothing of this process is among it: no stream, variable, argument, folder or address. What wasmtime-wasi does without
-//! reaching anything it does; clocks, chance and output are ours, because its own are those of the process. Every version
-//! 0.2 of WASI is taken, as the engine's linker takes it.
+//! Nothing of this process is exposed: no stream, variable, argument, folder or address. wasmtime-wasi implements the
+//! parts that reach nothing; clocks, random numbers and output are implemented here, because wasmtime-wasi's are those
+//! of the process. Every version 0.2 of WASI is accepted, as the engine's linker accepts it.
 
 mod clocks;
 mod random;
@@ -40,49 +40,50 @@ use crate::{
     plugin::runtime::{CallMeter, PluginState},
 };
 
-/// What one call has of it.
+/// The state of the WASI base in one instance.
 #[derive(Default)]
 pub struct WasiBaseState {
-    /// No variable, no argument, no folder; standard input at its end.
+    /// No variables, arguments or folders; standard input at its end.
     cli: WasiCliCtx,
-    /// No address; made for who asks.
+    /// Allows no address; created on first use.
     sockets: Option<WasiSocketsCtx>,
-    /// Lines of its standard output and of its standard error.
+    /// Standard output, once the guest has asked for it.
     stdout: Option<GuestOutputStream>,
+    /// Standard error, once the guest has asked for it.
     stderr: Option<GuestOutputStream>,
-    /// What the clock that stands still says.
+    /// The value of the frozen clock.
     frozen: clocks::FrozenClock,
-    /// Where the numbers that are the same in each call have come to.
+    /// The state of the deterministic random numbers.
     fixed: random::DeterministicRandom,
 }
 
 impl WasiBaseState {
-    /// The next call of an instance that is kept: what it writes from now on is logged there.
+    /// Begins the next call of a kept instance: further output is logged for that call.
     pub fn begin(&self, cx: &RunCx, logged: &PluginLogQuota, meter: &Arc<CallMeter>) {
         for output in [&self.stdout, &self.stderr].into_iter().flatten() {
             output.begin(cx, logged, meter);
         }
     }
 
-    /// Tells what a call has left in its standard output and error: lines that it did not wait for, and a last one that it
-    /// did not end.
+    /// Logs the rest of a call's standard output and error: lines that it did not wait for, and a last line without an
+    /// end.
     pub async fn flush(&mut self) {
-        // Not through `&self`: what stands for the process's own streams cannot be shared between threads.
+        // Takes `&mut self`, since wasmtime-wasi's context cannot be shared between threads.
         for output in [&mut self.stdout, &mut self.stderr].into_iter().flatten() {
             output.flush().await;
         }
     }
 }
 
-/// What it ends with when a guest calls `exit`.
+/// The error that ends a call when its guest calls `exit`.
 #[derive(Debug, thiserror::Error)]
 #[error("it ended itself with exit code {code}")]
 pub struct GuestExit {
     pub code: u8,
 }
 
-/// Links all of it but files, HTTP and streams, which are linked with what is granted of them. Of clocks and chance those
-/// that were not granted are not there: there is no code path to them.
+/// Links the WASI base except for files, HTTP and streams, which are linked with their grants. Without a grant the real
+/// clocks and random numbers are not linked at all, so there is no code path to them.
 pub fn link(linker: &mut Linker<PluginState>, grant: &Grant) -> wasmtime::Result<()> {
     type Own = HasSelf<PluginState>;
     cli::environment::add_to_linker::<_, WasiCli>(linker, |state| state.called().cli())?;
@@ -100,7 +101,7 @@ pub fn link(linker: &mut Linker<PluginState>, grant: &Grant) -> wasmtime::Result
     link_sockets(linker)
 }
 
-/// There is no address that a guest may reach through them: it gets no socket and no name looked up.
+/// Links sockets that allow no address: every socket and every name lookup is refused.
 fn link_sockets(linker: &mut Linker<PluginState>) -> wasmtime::Result<()> {
     let options = sockets::network::LinkOptions::default();
     sockets::network::add_to_linker::<_, WasiSockets>(linker, &options, |state| state.called().sockets())?;
@@ -118,7 +119,7 @@ impl PluginState {
     }
 
     fn sockets(&mut self) -> WasiSocketsCtxView<'_> {
-        // By default nothing is allowed.
+        // The default context allows nothing.
         WasiSocketsCtxView { ctx: self.base.sockets.get_or_insert_default(), table: &mut self.table }
     }
 }

@@ -1,11 +1,11 @@
-//! WASI's chance: the system's where `random` is granted, else numbers that are the same in each call.
+//! WASI's random numbers: the system's if `random` is granted, otherwise a fixed sequence.
 
 use wasmtime::component::{HasData, HasSelf, Linker};
 use wasmtime_wasi::p2::bindings::random::{insecure, insecure_seed, random};
 
 use crate::plugin::runtime::PluginState;
 
-/// Links chance, or what stands in for it.
+/// Links the system's random numbers, or the fixed sequence.
 pub fn link(linker: &mut Linker<PluginState>, is_granted: bool) -> wasmtime::Result<()> {
     if is_granted {
         type Own = HasSelf<PluginState>;
@@ -19,8 +19,8 @@ pub fn link(linker: &mut Linker<PluginState>, is_granted: bool) -> wasmtime::Res
     }
 }
 
-/// Numbers that look like chance and are the same in each call: SplitMix64 from zero on. A runtime that seeds its tables
-/// with them works; a secret made of them is none.
+/// A fixed pseudorandom sequence that starts anew in each instance: SplitMix64 with seed 0. A runtime that seeds its
+/// hash tables with it works; a secret derived from it is not secret.
 #[derive(Default)]
 pub struct DeterministicRandom(u64);
 
@@ -37,7 +37,7 @@ impl DeterministicRandom {
     }
 }
 
-/// One call that is given them.
+/// A view of the fixed sequence of one instance.
 pub struct DeterministicRandomView<'a>(&'a mut PluginState);
 
 impl DeterministicRandomView<'_> {
@@ -107,7 +107,7 @@ impl insecure_seed::Host for PluginState {
 }
 
 impl PluginState {
-    /// A random number of eight bytes.
+    /// Returns a random number of eight bytes.
     fn number(&mut self) -> wasmtime::Result<u64> {
         let bytes = self.chance(size_of::<u64>() as u64)?;
         Ok(bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)))

@@ -1,4 +1,4 @@
-//! A guest's standard output and standard error: lines of its log. The streams of this process are not among them.
+//! A guest's standard output and standard error, logged line by line. The streams of this process are not involved.
 
 use std::{
     collections::VecDeque,
@@ -41,7 +41,7 @@ impl stderr::Host for PluginState {
     }
 }
 
-/// One of the two. Handles of it are clones, which write to one and the same.
+/// A guest's standard output or standard error. Handles are clones that write to the same buffer.
 #[derive(Clone)]
 pub struct GuestOutputStream(Arc<Mutex<GuestLineBuffer>>);
 
@@ -61,7 +61,7 @@ impl GuestOutputStream {
         Self(Arc::new(Mutex::new(lines)))
     }
 
-    /// What is written from now on is of this call.
+    /// Attributes further output to this call.
     pub fn begin(&self, cx: &RunCx, logged: &PluginLogQuota, meter: &Arc<CallMeter>) {
         let mut lines = self.lines();
         lines.cx = cx.clone();
@@ -69,7 +69,7 @@ impl GuestOutputStream {
         lines.meter = Arc::clone(meter);
     }
 
-    /// Tells all that was written, a last line without an end too.
+    /// Logs everything that was written, including a last line without an end.
     pub async fn flush(&self) {
         self.lines().end_line();
         self.told().await;
@@ -79,7 +79,7 @@ impl GuestOutputStream {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until all lines are told. While the reader is behind the guest's time stands still.
+    /// Waits until all lines are logged. The time that a slow reader takes is not counted as the guest's.
     async fn told(&self) {
         let meter = Arc::clone(&self.lines().meter);
         let _waiting = meter.waits.begin();
@@ -107,14 +107,14 @@ impl OutputStream for GuestOutputStream {
         Ok(())
     }
 
-    /// Nothing while there are lines to be told: so few of them are in memory.
+    /// Returns 0 while there are lines to log, so that few of them are in memory.
     fn check_write(&mut self) -> StreamResult<usize> {
         let is_told = self.lines().is_told();
         Ok(if is_told { limits::STDOUT_WRITE_BYTES } else { 0 })
     }
 }
 
-/// What was written, cut into lines.
+/// The output of a guest, split into lines.
 struct GuestLineBuffer {
     cx: RunCx,
     plugin: Arc<str>,
@@ -122,11 +122,11 @@ struct GuestLineBuffer {
     logged: PluginLogQuota,
     meter: Arc<CallMeter>,
     limits: Arc<Limits>,
-    /// The line that is not at its end; no more of it than is told.
+    /// The unfinished line, at most one byte longer than a log entry.
     line: Vec<u8>,
-    /// Lines that are not told yet: no more than a call may log.
+    /// The lines to log, at most as many as a call may log.
     waiting: VecDeque<String>,
-    /// The one that is being told.
+    /// The line that is being logged.
     telling: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
@@ -134,7 +134,7 @@ impl GuestLineBuffer {
     fn write(&mut self, bytes: &[u8]) {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             let (text, is_end) = piece.strip_suffix(b"\n").map_or((piece, false), |text| (text, true));
-            // One byte more than an entry has shows that there was more.
+            // Keep one byte more than an entry has: it shows that the line was cut.
             let room = (limits::LOG_ENTRY_BYTES + 1).saturating_sub(self.line.len());
             self.line.extend_from_slice(&text[..text.len().min(room)]);
             if is_end {
@@ -143,7 +143,7 @@ impl GuestLineBuffer {
         }
     }
 
-    /// Makes an entry of the line, unless it is blank or over the bounds of the log.
+    /// Makes a log entry of the line, unless it is blank or exceeds the log quota.
     fn end_line(&mut self) {
         let line = std::mem::take(&mut self.line);
         let line = String::from_utf8_lossy(&line);
@@ -157,7 +157,7 @@ impl GuestLineBuffer {
         self.waiting.is_empty() && self.telling.is_none()
     }
 
-    /// Tells one line after the other. Who stops asking in the middle of one loses nothing: it goes on there.
+    /// Logs one line after the other. A caller that stops polling loses nothing: the next poll continues there.
     fn poll_told(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             if let Some(telling) = &mut self.telling {

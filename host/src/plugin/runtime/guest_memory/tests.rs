@@ -7,12 +7,12 @@ use super::*;
 
 const PAGE: usize = limits::WASM_PAGE_BYTES;
 
-/// A budget of so many pages.
+/// A budget of `pages` pages.
 fn budget(pages: usize) -> Arc<GuestMemoryBudget> {
     Arc::new(GuestMemoryBudget::new(pages * PAGE))
 }
 
-/// Accounts of a component and of an agent.
+/// A share of a component and an agent.
 fn share(
     budget: &Arc<GuestMemoryBudget>,
     component: &Arc<MemoryAccount>,
@@ -21,12 +21,12 @@ fn share(
     Arc::new(MemoryShare::new(Arc::clone(budget), Arc::clone(component), Arc::clone(agent)))
 }
 
-/// A plugin of an agent that has no other, and in no other agent.
+/// A share of a plugin that only one agent has, and of an agent with no other plugin.
 fn alone(budget: &Arc<GuestMemoryBudget>) -> Arc<MemoryShare> {
     share(budget, &Arc::default(), &Arc::default())
 }
 
-/// A running call that holds so many pages.
+/// A running call that holds `pages` pages.
 fn running(share: &Arc<MemoryShare>, pages: usize) -> MemoryReservation {
     let mut reservation = MemoryReservation::new(Arc::clone(share));
     reservation.try_reserve(pages * PAGE, false).unwrap();
@@ -77,7 +77,7 @@ fn no_component_and_no_agent_holds_more_than_its_share() {
     let _first = running(&first, most);
     let mut other = MemoryReservation::new(second);
     assert_eq!(other.try_reserve(1, false).unwrap_err().shortage, MemoryShortage::Agent);
-    // Another agent with another plugin finds the rest.
+    // Another agent with another plugin gets the rest.
     drop(running(&alone(&budget), 16 - most));
     assert_eq!(held(&budget), most);
 }
@@ -119,7 +119,7 @@ async fn wait_ends_and_says_of_what_there_was_too_little() {
         (refused.shortage, refused.reason, refused.bytes / PAGE, start.elapsed())
     };
     let too_long = MemoryRefusalReason::WaitedTooLong;
-    // Two of them, neither of which waits itself.
+    // Two of them, neither of which waits.
     let (component, agent) = (Arc::default(), Arc::default());
     let of_agent = share(&budget, &Arc::default(), &agent);
     let _held = [running(&share(&budget, &component, &Arc::default()), 6), running(&of_agent, 6)];
@@ -132,7 +132,7 @@ async fn wait_ends_and_says_of_what_there_was_too_little() {
     assert_eq!(waits(more, 7, false).await, (MemoryShortage::Component, too_long, 7, limits::GUEST_MEMORY_WAIT));
     let more = MemoryReservation::new(share(&budget, &Arc::default(), &agent));
     assert_eq!(waits(more, 7, true).await, (MemoryShortage::Agent, too_long, 7, limits::PLUGIN_PLACE_WAIT));
-    // More than any share: nobody need wait.
+    // More than any share, so there is no wait.
     let more = MemoryReservation::new(alone(&budget));
     let expected = (MemoryShortage::Component, MemoryRefusalReason::BeyondShare, 13, Duration::ZERO);
     assert_eq!(waits(more, 13, false).await, expected);
@@ -144,7 +144,7 @@ async fn calls_that_wait_for_each_other_lose_the_smallest() {
     let budget = budget(16);
     let (component, start) = (Arc::default(), Instant::now());
     let deadlock = Err(MemoryRefusalReason::Deadlock);
-    // Of the plugin that holds most of all; and of one that has come to its share.
+    // First the call of the component that holds most is refused; then, in a component at its share, the smallest call.
     for (accounts, pages, expected) in [
         ([alone(&budget), alone(&budget), alone(&budget)], [4, 6, 5], [Ok(()), deadlock, Ok(())]),
         ([0, 1, 2].map(|_| share(&budget, &component, &Arc::default())), [3, 5, 4], [deadlock, Ok(()), Ok(())]),
@@ -198,7 +198,7 @@ async fn call_that_is_dropped_while_it_waits_leaves_the_queue() {
     let mut second = running(&alone(&budget), 4);
     let mut third = MemoryReservation::new(alone(&budget));
     assert!(timeout(Duration::from_secs(1), second.wait(8 * PAGE, false, async |_| {})).await.is_err());
-    // In the middle of being told, and given what it asked for meanwhile.
+    // Dropped during `begin`, after its request was granted.
     let telling = third.wait(2 * PAGE, true, async |_| std::future::pending().await);
     let ending = async {
         sleep(Duration::from_secs(1)).await;
@@ -215,8 +215,7 @@ async fn call_that_is_dropped_while_it_waits_leaves_the_queue() {
     assert_eq!(held(&budget), 0);
 }
 
-/// A call of one of a few plugins and agents: when it begins, what it grows to, how long it works in between, and when it is
-/// dropped whatever it does.
+/// A call: component, agent, start time, growth steps with the work after each, and the time at which it is dropped.
 type RandomCall = (u8, u8, u64, Vec<(usize, u64)>, Option<u64>);
 
 proptest! {

@@ -8,7 +8,7 @@ use crate::{
     provider::delta_recorder::heard,
 };
 
-/// What a reply becomes that comes in these pieces.
+/// Reads a reply that arrives in these pieces.
 async fn read(pieces: Vec<Vec<u8>>) -> (Result<Completion, Fault>, Vec<ReplyDelta>) {
     heard(&Anthropic::default(), &ToolNames::default(), pieces.into_iter().map(Ok).collect()).await
 }
@@ -17,7 +17,7 @@ async fn read_text(text: &str) -> Result<Completion, Fault> {
     read(vec![text.as_bytes().to_vec()]).await.0
 }
 
-/// These events as a stream.
+/// Formats these events as a stream.
 fn events(events: &[Value]) -> String {
     let event = |event: &Value| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or_default());
     events.iter().map(event).collect()
@@ -40,12 +40,12 @@ fn end(reason: &str) -> [Value; 2] {
     [delta, json!({"type": "message_stop"})]
 }
 
-/// These events and the end of a reply as a stream.
+/// Formats these events and the end of a reply as a stream.
 fn ended(middle: &[Value], reason: &str) -> String {
     events(middle) + &events(&end(reason))
 }
 
-/// The reply that these events make, which ends well.
+/// Reads the reply of these events, which ends normally.
 async fn reply_of(middle: &[Value]) -> Completion {
     read_text(&ended(middle, "end_turn")).await.unwrap()
 }
@@ -150,7 +150,7 @@ async fn a_cut_never_passes_for_a_reply() {
     }
 }
 
-/// The reply of [`STREAM`] in one piece; only ASCII, so that it can be cut anywhere.
+/// The reply of [`STREAM`] as one document; only ASCII, so that it can be cut anywhere.
 fn plain() -> Value {
     let usage = json!({
         "input_tokens": 9, "cache_creation_input_tokens": 30, "cache_read_input_tokens": 200, "output_tokens": 41,
@@ -194,7 +194,7 @@ async fn several_calls_and_their_broken_arguments_are_kept_as_they_are() {
     let reply = reply_of(&pieces).await;
     assert_eq!(reply.parts, [call("a", "f", "{\"n\":1}"), call("b", "f", "{\"n\":]"), call("c", "f", "{}")]);
     assert_eq!(reply.stop, StopReason::ToolCalls);
-    // Whole with the block's beginning, whatever comes after.
+    // The arguments came whole with the start of the block; later deltas are ignored.
     let whole = start(0, json!({"type": "tool_use", "id": "a", "name": "f", "input": {"n": 1}}));
     let reply = reply_of(&[whole, delta(0, "input_json_delta", "{\"n\":1}")]).await;
     assert_eq!(reply.parts, [call("a", "f", "{\"n\":1}")]);
@@ -256,7 +256,7 @@ async fn what_nobody_knows_here_is_passed_over() {
 
 #[tokio::test]
 async fn servers_with_habits_of_their_own_are_understood() {
-    // No beginning of a block, no index, a new block under the index of the one before, no names of events.
+    // Covers: no start of a block, no index, a new block under an earlier index, no event names.
     let pieces = [
         delta(0, "thinking_delta", "Hm."),
         json!({"type": "content_block_delta", "delta": {"type": "text_delta", "text": "lost: it belongs to no text"}}),
@@ -309,7 +309,7 @@ async fn the_reason_to_stop_is_translated() {
         let stream = ended(&[delta(0, "text_delta", "x")], word);
         assert_eq!(read_text(&stream).await.unwrap().stop, expected, "{word}");
     }
-    // Cut in the middle of its arguments: not to be run.
+    // Cut off in the middle of its arguments: must not be run.
     let cut = start(0, json!({"type": "tool_use", "id": "a", "name": "f", "input": {}}));
     assert_eq!(read_text(&ended(&[cut], "max_tokens")).await.unwrap().stop, StopReason::MaxTokens);
 }

@@ -14,7 +14,7 @@ pub(super) fn tool(name: &str, schema: &str) -> Arc<ToolSpec> {
     Arc::new(ToolSpec {
         name: name.into(),
         description: "Reads.".into(),
-        // Order and spelling of a schema are the tool's own, and reach the model as they are.
+        // The order and spelling of a schema are the tool's own, and reach the model unchanged.
         input_schema: RawValue::from_string(schema.into()).unwrap().into(),
         hints: ToolHints::default(),
         property_names: PropertyNames::default(),
@@ -43,7 +43,7 @@ fn adapter(fields: Value) -> ModelAdapter {
         .unwrap()
 }
 
-/// The body of a request without marks, as it goes out.
+/// Returns the body of a request without cache marks.
 fn sent(fields: Value, request: &CompletionRequest) -> Value {
     let body = Anthropic { cache: false, ..Anthropic::default() }.body(&adapter(fields), request).unwrap();
     serde_json::from_slice(&body).unwrap()
@@ -53,7 +53,7 @@ fn request(messages: Vec<Message>) -> CompletionRequest {
     CompletionRequest::new(ChatSnapshot::from_messages(messages).unwrap(), Arc::new([]))
 }
 
-/// A chat with everything that a conversation may have.
+/// A chat with every kind of message and part.
 fn long_chat() -> Chat {
     let chat = Chat::new();
     chat.append(Message::text(Role::System, "", "Be brief.")).unwrap();
@@ -160,7 +160,7 @@ async fn a_chat_with_everything_goes_out_as_documented() {
     assert_eq!(requests[1].split_once("\r\n\r\n").unwrap().1, body);
 }
 
-/// The content of each turn, its speaker first.
+/// Returns the content of each turn, its role first.
 fn turns(messages: Vec<Message>) -> Vec<Vec<String>> {
     let body = sent(json!({}), &request(messages));
     let word = |value: &Value| value.as_str().unwrap().to_owned();
@@ -188,7 +188,7 @@ fn turns_alternate_and_the_user_has_the_first_and_the_last() {
             vec![model(vec![text("a")]), model(vec![text("b")]), user("c")],
             &[&["user", begin], &["assistant", "a", "b"], &["user", "c"]],
         ),
-        // What has nothing for this vendor in it leaves no turn.
+        // A message without anything for this vendor leaves no turn.
         (vec![user("a"), model(vec![foreign(), other()]), user("b")], &[&["user", "a", "b"]]),
         (vec![user("a"), model(vec![other()])], &[&["user", "a"]]),
         (vec![said(Role::User, vec![other(), Part::Text("\t".into())])], &[&["user", "{\"z\":1}"]]),

@@ -1,4 +1,4 @@
-//! Habits of local servers and small models: calls and thoughts in the text.
+//! Peculiarities of local servers and small models: calls and thoughts in the text.
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ use crate::model::StopReason;
 const LOCAL: ChatCompletions = ChatCompletions { max_tokens_field: None, printed_calls: true, think_tags: true };
 const PRINTED: &str = r#"{"name":"fs.read","arguments":{"path":"a"}}"#;
 
-/// What a local server's reply comes to that says `text` in pieces, and the same in one.
+/// Reads the reply of a local server that sends `text` in pieces, and the same reply in one piece.
 async fn said(
     options: &ChatCompletions,
     names: fn() -> ToolNames,
@@ -61,7 +61,7 @@ async fn a_printed_call_is_a_call_where_a_tool_is_offered() {
         (ChatCompletions { printed_calls: false, ..LOCAL }, offered as fn() -> ToolNames, "stop"),
         (LOCAL, ToolNames::default, "stop"),
         (LOCAL, || offered().not_offered(), "stop"),
-        // Cut, or refused: not to be run.
+        // Cut off, or refused: must not be run.
         (LOCAL, offered, "length"),
         (LOCAL, offered, "content_filter"),
     ] {

@@ -19,7 +19,7 @@ use crate::{
     provider::{AdapterConfig, HttpModel, delta_recorder::heard},
 };
 
-/// What a reply becomes that comes in these pieces.
+/// Reads a reply that arrives in these pieces.
 async fn read(pieces: Vec<Vec<u8>>) -> (Result<Completion, Fault>, Vec<ReplyDelta>) {
     read_with(&ChatCompletions::default(), ToolNames::default(), pieces).await
 }
@@ -36,7 +36,7 @@ async fn read_text(text: &str) -> Result<Completion, Fault> {
     read(vec![text.as_bytes().to_vec()]).await.0
 }
 
-/// A stream of chunks with these deltas, ended by a reason.
+/// Formats a stream of chunks with these deltas, ended by a reason.
 fn stream_of(deltas: &[serde_json::Value], reason: &str) -> String {
     let mut text = String::new();
     for delta in deltas {
@@ -158,7 +158,7 @@ async fn servers_with_habits_of_their_own_are_understood() {
     let (one, two) = (json!("{\"n\":1}"), json!("{\"n\":2}"));
     let expected = |id: &str, other: &str| [call(id, "f", "{\"n\":1}"), call(other, "f", "{\"n\":2}")];
 
-    // Whole calls: always index 0, no index, neither index nor id, an id that is used again.
+    // Whole calls: always index 0, no index, neither index nor id, a repeated id.
     let calls = [whole(Some(0), Some("a"), "f", one.clone()), whole(Some(0), Some("b"), "f", two.clone())];
     assert_eq!(calls_of(&calls).await, expected("a", "b"));
     let calls = [whole(None, Some("a"), "f", one.clone()), whole(None, Some("b"), "f", two.clone())];
@@ -168,16 +168,16 @@ async fn servers_with_habits_of_their_own_are_understood() {
         let id = id.unwrap_or_default();
         assert_eq!(calls_of(&calls).await, expected(id, id), "{index:?} {id}");
     }
-    // Without arguments only the names tell them apart.
+    // Without arguments only the names tell the calls apart.
     let calls = [whole(Some(0), None, "f", json!("")), whole(Some(0), None, "g", json!(null))];
     assert_eq!(calls_of(&calls).await, [call("", "f", "{}"), call("", "g", "{}")]);
-    // The object itself in place of its text.
+    // The arguments as an object instead of a string.
     let calls = [whole(None, Some("a"), "f", json!({"n": 1})), whole(None, Some("b"), "f", json!({}))];
     assert_eq!(calls_of(&calls).await, [call("a", "f", "{\"n\":1}"), call("b", "f", "{}")]);
-    // Id and name with every piece, braces inside a string.
+    // Id and name in every delta, braces inside a string.
     let pieces = ["{\"n\":\"}", "\\\"{\"", "}"].map(|piece| whole(Some(0), Some("a"), "f", json!(piece)));
     assert_eq!(calls_of(&pieces).await, [call("a", "f", "{\"n\":\"}\\\"{\"}")]);
-    // A new id with every piece, and no index.
+    // A new id in every delta, and no index.
     let rest = json!({"tool_calls": [{"id": "b", "function": {"arguments": "1}"}}]});
     assert_eq!(calls_of(&[whole(None, Some("a"), "f", json!("{\"n\":")), rest]).await, [call("a", "f", "{\"n\":1}")]);
 }
@@ -202,7 +202,7 @@ async fn the_reason_to_stop_is_translated() {
     }
     let refusal = read_text(&stream_of(&[json!({"refusal": "No."})], "stop")).await.unwrap();
     assert_eq!((refusal.stop, refusal.parts), (StopReason::Refusal, vec![Part::Text("No.".into())]));
-    // Cut in the middle of its arguments: not to be run.
+    // Cut off in the middle of its arguments: must not be run.
     let cut = json!({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "f", "arguments": "{\"n\""}}]});
     assert_eq!(read_text(&stream_of(&[cut], "length")).await.unwrap().stop, StopReason::MaxTokens);
 }
@@ -225,7 +225,7 @@ async fn counts_of_tokens_do_not_overlap() {
         (json!({"prompt_tokens": 9, "completion_tokens": 4, "prompt_tokens_details": null}), (9, 4, 0)),
         (json!({"prompt_tokens": 9, "completion_tokens": 4, "prompt_tokens_details": {"cached_tokens": 8}}), (1, 4, 8)),
         (json!({"prompt_tokens": 9, "completion_tokens": 4, "prompt_cache_hit_tokens": 5}), (4, 4, 5)),
-        // More cached than sent: nothing below zero. Thinking only in the total: it is of the reply.
+        // More cached tokens than prompt tokens: no count may be negative. Thinking only in the total: it counts as output.
         (json!({"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 10}}), (0, 0, 9)),
         (json!({"prompt_tokens": 9, "completion_tokens": 4, "total_tokens": 33}), (9, 24, 0)),
     ] {
@@ -295,7 +295,7 @@ fn tool(name: &str) -> Arc<ToolSpec> {
     Arc::new(ToolSpec {
         name: name.into(),
         description: "Reads a file.".into(),
-        // Order and spelling of a schema are the tool's own, and reach the model as they are.
+        // The order and spelling of a schema are the tool's own, and reach the model unchanged.
         input_schema: RawValue::from_string(r#"{"type":"object", "properties":{"z":{},"a":{"maximum":1.0}}}"#.into())
             .unwrap()
             .into(),

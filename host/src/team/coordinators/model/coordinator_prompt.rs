@@ -1,4 +1,4 @@
-//! What a model that coordinates is shown. Lines of others are marked, see [`quoted`]: all that is not marked is ours.
+//! The prompts of a model that coordinates. Lines of others are quoted, see [`quoted`]: all other lines are the host's.
 
 use super::{
     super::{
@@ -14,24 +14,24 @@ use crate::{
     limits,
 };
 
-/// Both messages of a request.
+/// The system and user message of a request.
 pub struct CoordinatorPrompt {
     pub system: String,
     pub user: String,
 }
 
-/// The shared conversation as one request shows it.
+/// The part of the shared conversation that one request shows.
 pub struct ConversationView<'a> {
     moment: &'a CoordinatorInput<'a>,
     memory: &'a ModelCoordinatorState,
     options: &'a ModelCoordinatorOptions,
-    /// Whether the team may take no further step.
+    /// Set if the team may take no further step.
     is_over: bool,
-    /// Messages before those that are shown and not in the summary: oldest first.
+    /// Messages before the window that are not in the summary, oldest first.
     pub overdue: Vec<&'a ChatEntry>,
-    /// Those that are shown, with their places.
+    /// The messages in the window, with their positions.
     window: Vec<(usize, &'a ChatEntry)>,
-    /// Characters of each of them.
+    /// The maximum number of characters of each message.
     chars: usize,
 }
 
@@ -45,7 +45,7 @@ impl<'a> ConversationView<'a> {
         let start = memory.summary.as_ref().map_or(0, |summary| behind(moment.shared, summary.through));
         let entries = (start..).zip(moment.shared.since(start));
         let mut all: Vec<_> = entries.filter(|(_, entry)| is_shown(entry)).collect();
-        // A summary comes to half of the window at once: else it would be asked for with every new message.
+        // A summary fills half of the window at once; otherwise it would be requested with every new message.
         let shown = if options.summary && all.len() > window { (window / 2).max(1) } else { window };
         let newest = all.split_off(all.len().saturating_sub(shown));
         let overdue = all.into_iter().map(|(_, entry)| entry).collect();
@@ -53,12 +53,12 @@ impl<'a> ConversationView<'a> {
         Self { moment, memory, options, is_over, overdue, window: newest, chars }
     }
 
-    /// Who works next?
+    /// Returns the prompt that asks which members work next.
     pub fn decision_prompt(&self, asking: &PendingDecision) -> CoordinatorPrompt {
         CoordinatorPrompt { system: self.system(), user: self.user(asking) }
     }
 
-    /// What was said before?
+    /// Returns the prompt that asks for a summary of the older messages.
     pub fn summary_prompt(&self) -> CoordinatorPrompt {
         let most = limits::COORDINATOR_SUMMARY_CHARS;
         let system = format!(
@@ -67,7 +67,7 @@ impl<'a> ConversationView<'a> {
              member has found, done and decided, and what is still open. Short, plain text, at most {most} characters.\n\n\
              {MARKED}"
         );
-        // More at once than a model takes: the newest of them.
+        // The older messages may exceed what a model takes; only the newest of them are shown.
         let window = usize::try_from(limits::COORDINATOR_WINDOW_CEILING).expect("it is bounded");
         let (left_out, shown) = self.overdue.split_at(self.overdue.len().saturating_sub(window));
         let chars = limits::COORDINATOR_MESSAGE_CHARS.min(limits::COORDINATOR_CHARS / shown.len().max(1));
@@ -143,7 +143,7 @@ impl<'a> ConversationView<'a> {
         Some(format!("Minutes of what came before:\n{text}\n\n"))
     }
 
-    /// The messages, and between them what was decided when they were the newest.
+    /// Appends the messages, with each past decision after the message that was the newest then.
     fn conversation(&self, text: &mut String) {
         if self.window.is_empty() {
             text.push_str("(Nobody has said anything yet.)\n");
@@ -175,7 +175,7 @@ const WITH_TOOLS: &str = "Decide by calling a tool: assign_task names those who 
                           one; finish ends the work once the task is done. get_team_status and get_shared_summary show you \
                           more before you decide, where you need it.";
 
-/// Whether a message says something that can be shown: results of tools do not.
+/// Returns `true` if a message has content that can be shown; tool results have none.
 pub fn is_shown(entry: &ChatEntry) -> bool {
     let says = |part: &Part| match part {
         Part::Text(text) => !text.trim().is_empty(),
@@ -185,7 +185,7 @@ pub fn is_shown(entry: &ChatEntry) -> bool {
     !matches!(entry.message.role, Role::System | Role::Tool) && entry.message.parts.iter().any(says)
 }
 
-/// The text of a message, and the kinds of what else is in it.
+/// Returns the text of a message, with the types of its media.
 pub fn words(entry: &ChatEntry) -> String {
     let word = |part: &Part| match part {
         Part::Text(text) => Some(text.clone()),
@@ -198,7 +198,7 @@ pub fn words(entry: &ChatEntry) -> String {
     entry.message.parts.iter().filter_map(word).collect::<Vec<_>>().join("\n")
 }
 
-/// A message after its sender, with so many characters of its words.
+/// Returns a message after its sender, with at most `chars` characters of its text.
 pub fn shown(moment: &CoordinatorInput<'_>, entry: &ChatEntry, chars: usize) -> String {
     let message = &entry.message;
     let is_namesake = message.member().is_none() && moment.members.iter().any(|member| *member.name == *message.sender);
@@ -211,7 +211,7 @@ pub fn shown(moment: &CoordinatorInput<'_>, entry: &ChatEntry, chars: usize) -> 
     format!("[{sender}]\n{}", quoted(&words(entry), chars))
 }
 
-/// How those fared in the last step whose reply is not in the conversation.
+/// Returns the outcome of each member of the last step whose reply is not in the conversation.
 pub fn reports(moment: &CoordinatorInput<'_>) -> String {
     let chars =
         limits::COORDINATOR_DESCRIPTION_CHARS.min(limits::COORDINATOR_LOOKUP_CHARS / moment.reports.len().max(1));

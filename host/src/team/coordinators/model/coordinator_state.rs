@@ -5,33 +5,33 @@ use serde::{Deserialize, Serialize};
 use super::coordinator_tools::CoordinatorLookup;
 use crate::{chat::ChatSnapshot, error::cut, limits};
 
-/// What is remembered between two calls.
+/// The state of a model coordinator between two calls.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ModelCoordinatorState {
-    /// What was decided in this run, oldest first.
+    /// The decisions of this run, oldest first.
     pub said: VecDeque<PastDecision>,
-    /// What came before the messages that are shown.
+    /// The summary of the messages before those that are shown.
     pub summary: Option<ConversationSummary>,
-    /// The vendor has refused a schema for the reply, or being forced to call a tool.
+    /// Set after the vendor refused a schema for the reply, or being forced to call a tool.
     pub plain: bool,
-    /// The decision that is being made.
+    /// The decision in progress.
     pub asking: Option<PendingDecision>,
 }
 
-/// A decision.
+/// A past decision.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct PastDecision {
     /// The newest message of the shared conversation at that time.
     pub after: Option<u64>,
-    /// As JSON.
+    /// The decision as JSON.
     pub said: String,
 }
 
-/// What a model wrote of the older messages.
+/// A model's summary of the older messages.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ConversationSummary {
-    /// The last message that is in it.
+    /// The last message that the summary covers.
     pub through: u64,
     pub text: String,
 }
@@ -40,19 +40,19 @@ pub struct ConversationSummary {
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PendingDecision {
-    /// What the model was asked, if it was.
+    /// The question that the model was asked last, if any.
     pub asked: Option<CoordinatorQuestion>,
-    /// How often it was asked.
+    /// The number of questions asked.
     pub times: u32,
-    /// It was asked once more because it could not be reached.
+    /// Set after a question was repeated because of a transient failure.
     pub retried: bool,
-    /// What was wrong with the first answer that could not be used.
+    /// The first answer that could not be used.
     pub wrong: Option<RejectedReply>,
-    /// What it looks at.
+    /// The lookups that it has requested.
     pub looks: Vec<CoordinatorLookup>,
 }
 
-/// What a model is asked for.
+/// The question that a model is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CoordinatorQuestion {
@@ -68,7 +68,7 @@ pub struct RejectedReply {
 }
 
 impl ModelCoordinatorState {
-    /// Remembers a decision, and forgets the oldest ones that are too much.
+    /// Adds a decision, and drops the oldest ones beyond the limits.
     pub fn keep(&mut self, said: PastDecision) {
         self.said.push_back(said);
         while self.said.iter().map(|one| one.said.len()).sum::<usize>() > limits::COORDINATOR_SAID_BYTES
@@ -78,10 +78,10 @@ impl ModelCoordinatorState {
         }
     }
 
-    /// Everything up to this message is in the summary now. Where nothing was written, the one before stands.
+    /// Sets the summary, which covers everything up to this message. An empty text keeps the previous text.
     pub fn sum_up(&mut self, through: Option<u64>, text: &str) {
         let Some(through) = through else { return };
-        // In JSON each of them takes six bytes, and nobody sees one.
+        // In JSON each control character takes six bytes, and none is visible.
         let text: String = text.trim().chars().filter(|&c| c == '\n' || !c.is_control()).collect();
         let text = match (text.is_empty(), self.summary.take()) {
             (true, before) => before.map(|before| before.text).unwrap_or_default(),
@@ -92,7 +92,7 @@ impl ModelCoordinatorState {
 }
 
 impl PendingDecision {
-    /// Notes what it wants to see, each once and no more than it may.
+    /// Adds the requested lookups, each once and within the limit.
     pub fn look(&mut self, looks: Vec<CoordinatorLookup>) {
         for look in looks {
             if self.may_look() && !self.looks.contains(&look) {
@@ -101,13 +101,14 @@ impl PendingDecision {
         }
     }
 
-    /// Whether there is room for more.
+    /// Returns `true` if another lookup is allowed.
     pub fn may_look(&self) -> bool {
         self.looks.len() < limits::ASKS_IN_A_ROW as usize
     }
 }
 
-/// The position behind the message with this id, also if it was replaced meanwhile: what replaces it has a larger one.
+/// Returns the position after the message with this id. The message may have been replaced, since a replacement has a
+/// larger id.
 pub fn behind(shared: &ChatSnapshot, id: u64) -> usize {
     let newer = shared.iter().rev().take_while(|entry| entry.id > id).count();
     shared.len() - newer

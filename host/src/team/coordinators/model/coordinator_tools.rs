@@ -1,4 +1,5 @@
-//! What a model that coordinates can look at and do. Its calls are answered from the moment: it stands still meanwhile.
+//! The tools of a model that coordinates. Calls are answered from the [`CoordinatorInput`], which does not change
+//! meanwhile.
 
 use std::{
     collections::HashMap,
@@ -27,13 +28,13 @@ pub const OLDER: &str = "get_shared_summary";
 pub const ASSIGN: &str = "assign_task";
 pub const FINISH: &str = "finish";
 
-/// Something that a model looks at before it decides.
+/// Information that a model requests before it decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CoordinatorLookup {
-    /// How the members are.
+    /// The status of the members.
     Status,
-    /// Messages before those that it is shown, this page of them; the first has the newest ones.
+    /// A page of the messages before those that are shown; the first page has the newest ones.
     Older(u32),
 }
 
@@ -77,7 +78,7 @@ pub struct FinishArgs {
     pub reasoning: Option<String>,
 }
 
-/// The tools; without those that only look if it may look at nothing more.
+/// Returns the tools; without the lookup tools if no further lookup is allowed.
 pub fn specs(members: &[MemberProfile], may_look: bool) -> Arc<[Arc<ToolSpec>]> {
     static OTHERS: LazyLock<[Arc<ToolSpec>; 3]> = LazyLock::new(|| {
         [
@@ -94,7 +95,7 @@ pub fn specs(members: &[MemberProfile], may_look: bool) -> Arc<[Arc<ToolSpec>]> 
     std::iter::once(Arc::new(assign(members))).chain(others.iter().cloned()).collect()
 }
 
-/// The tool that says who works, with the names of those who can.
+/// Returns the tool that chooses the members, with the names of the current members in its schema.
 fn assign(members: &[MemberProfile]) -> ToolSpec {
     let mut spec = tool::spec::<AssignArgs>(ASSIGN, "Decides who works next, and on what.");
     let mut schema: Value = serde_json::from_str(spec.input_schema.get()).expect("a schema is JSON");
@@ -103,7 +104,7 @@ fn assign(members: &[MemberProfile]) -> ToolSpec {
     spec
 }
 
-/// Puts what is known of names beside what is said of the property `member`, wherever it stands.
+/// Adds the schema of the names to each property `member` in a schema.
 fn list_names(schema: &mut Value, names: &Value) {
     let Value::Object(keys) = schema else { return };
     for (key, value) in keys {
@@ -117,7 +118,7 @@ fn list_names(schema: &mut Value, names: &Value) {
 }
 
 impl CoordinatorLookup {
-    /// The call that it was.
+    /// Returns the call in words.
     pub fn call(self) -> String {
         match self {
             Self::Status => STATUS.into(),
@@ -125,7 +126,7 @@ impl CoordinatorLookup {
         }
     }
 
-    /// What is to be seen. `older` are the messages before those that are shown.
+    /// Returns the requested information. `older` are the messages before those that are shown.
     pub fn at(self, moment: &CoordinatorInput<'_>, older: &[&ChatEntry]) -> String {
         match self {
             Self::Status => status(moment),

@@ -1,9 +1,8 @@
-//! A model decides who works next.
+//! A coordinator that asks a model which members work next.
 //!
-//! Each decision is one request that is built anew from the shared conversation and a small state, and asked without
-//! anything of the requests before: what it shows is never shown twice, and no vendor's demands on replies that are
-//! handed back (thoughts, signatures, ids of calls) have to be met or kept. So what the model looks up with its tools
-//! stands in the next request as text.
+//! Each decision is one request. It is built anew from the shared conversation and a small state, and contains no earlier
+//! requests: nothing is shown twice, and no vendor's rules for replies that are sent back (thoughts, signatures, ids of
+//! calls) apply. Results of the model's lookup tools are therefore in the next request as text.
 
 mod coordinator_prompt;
 mod coordinator_state;
@@ -33,25 +32,25 @@ use crate::{
     model::{Completion, CompletionRequest, ToolChoice},
 };
 
-/// How a model coordinates.
+/// Options of a model coordinator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelCoordinatorOptions {
-    /// A model's name in the config; none: the team's own.
+    /// The name of a model in the config; `None`: the team's own model.
     pub model: Option<String>,
-    /// The team may take so many steps times its members; 0: as many as [`limits::TEAM_STEPS`]. After the last one the
-    /// model is asked once more whether the task is done; if it is not, the run fails with [`Fault::Exhausted`].
+    /// The number of steps that the team may take for each member; 0: [`limits::TEAM_STEPS`] in all. After the last step
+    /// the model is asked once more whether the task is done; if it is not, the run fails with [`Fault::Exhausted`].
     pub max_rounds: u32,
-    /// Messages of the shared conversation that it is shown, the newest ones; 0: [`limits::COORDINATOR_WINDOW`], and at
-    /// most [`limits::COORDINATOR_WINDOW_CEILING`]. Of each as much as [`limits::COORDINATOR_MESSAGE_CHARS`], and less
-    /// if together they would be more than [`limits::COORDINATOR_CHARS`].
+    /// The number of newest messages of the shared conversation that the model sees; 0: [`limits::COORDINATOR_WINDOW`], and
+    /// at most [`limits::COORDINATOR_WINDOW_CEILING`]. Each message is cut to [`limits::COORDINATOR_MESSAGE_CHARS`], and
+    /// further if together they would exceed [`limits::COORDINATOR_CHARS`].
     pub window: u32,
-    /// What else it is to know and to follow.
+    /// Further instructions for the model.
     pub instructions: String,
-    /// Whether it sums up what falls out of its window. It is asked for that when more messages are new to the summary
-    /// than the window holds, and sums up the older half of them, so that it is asked seldom.
+    /// Lets the model summarize the messages that leave its window. It is asked to when more messages are new to the
+    /// summary than the window holds, and then summarizes the older half of them, so that it is asked seldom.
     pub summary: bool,
-    /// Whether it has tools: it can look at the team and at older messages, gives each member a task of its own, and
-    /// can write the team's answer.
+    /// Gives the model tools: it can look at the team and at older messages, give each member its own task, and write the
+    /// team's answer.
     pub tools: bool,
 }
 
@@ -68,13 +67,12 @@ impl Default for ModelCoordinatorOptions {
     }
 }
 
-/// A model decides who works next, and when the team is done.
+/// A coordinator that asks a model which members work next, and when the team is done.
 ///
-/// Its answer is a JSON object; where it stands among words, the last one that decides anything. An answer that cannot be
-/// used (no JSON, nobody of the team, somebody twice, nobody at all) is sent back to it once with what is wrong; the next one
-/// ends the run. So does a failure to ask it, unless trying again may help, which is
-/// done once. A vendor that takes no schema for the reply, or none of the ways to force a call, is asked without from
-/// then on.
+/// The answer is a JSON object. In a longer text, the last object that contains a decision counts. An answer that cannot be
+/// used (no JSON, an unknown member, a member named twice, no member at all) is sent back to the model once with the
+/// reason; the next one ends the run. A failed request also ends the run, unless a retry may help, which is done once. If a
+/// vendor refuses a schema for the reply, or a forced call, later requests go without.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -83,7 +81,7 @@ impl Default for ModelCoordinatorOptions {
 ///     chat::{Chat, Message},
 ///     event::RunCx,
 ///     model::ScriptedCompleter,
-///     team::{Member, ModelCoordinator, ModelOptions, Team},
+///     team::{Member, ModelCoordinator, ModelCoordinatorOptions, Team},
 /// };
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -94,7 +92,8 @@ impl Default for ModelCoordinatorOptions {
 ///     ScriptedCompleter::text(r#"{"members":["writer"],"done":false,"reasoning":"Nothing is written yet."}"#),
 ///     ScriptedCompleter::text(r#"{"members":[],"done":true,"reasoning":"It is written."}"#),
 /// ]);
-/// let team = Team::new("desk", ModelCoordinator::new(ModelOptions { max_rounds: 10, ..ModelOptions::default() }))
+/// let options = ModelCoordinatorOptions { max_rounds: 10, ..ModelCoordinatorOptions::default() };
+/// let team = Team::new("desk", ModelCoordinator::new(options))
 ///     .with_completer(Arc::new(decides))
 ///     .with_member(Member::new(says("researcher", "Two million people.").with_description("finds facts")))
 ///     .with_member(Member::new(says("writer", "Paris is large.").with_description("writes articles")));
@@ -109,12 +108,12 @@ pub struct ModelCoordinator {
 }
 
 impl ModelCoordinator {
-    /// A model that coordinates like this.
+    /// Creates a coordinator with these options.
     pub fn new(options: ModelCoordinatorOptions) -> Self {
         Self { models: options.model.iter().cloned().collect(), options }
     }
 
-    /// The messages that it is shown at most.
+    /// Returns the maximum number of messages that the model sees.
     fn window(&self) -> usize {
         let window = match self.options.window {
             0 => limits::COORDINATOR_WINDOW,
@@ -123,7 +122,7 @@ impl ModelCoordinator {
         usize::try_from(window).expect("it is bounded")
     }
 
-    /// Whether the team may take no further step.
+    /// Returns `true` if the team may take no further step.
     fn is_over(&self, moment: &CoordinatorInput<'_>) -> bool {
         let members = u32::try_from(moment.members.len()).unwrap_or(u32::MAX);
         self.options.max_rounds > 0 && moment.step >= self.options.max_rounds.saturating_mul(members)
@@ -141,7 +140,7 @@ impl ModelCoordinator {
         self.ask(moment, memory, asking)
     }
 
-    /// What the model has said; none: it has to be asked again.
+    /// Handles the reply of the model. Returns `None` if it has to be asked again.
     fn hear(
         &self,
         moment: &CoordinatorInput<'_>,

@@ -1,4 +1,4 @@
-//! What a model that coordinates says, read.
+//! Parses the replies of a model that coordinates.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -22,7 +22,7 @@ use crate::{
     model::Completion,
 };
 
-/// JSON Schema of a reply.
+/// Returns the JSON Schema of a reply.
 pub fn schema(members: &[MemberProfile]) -> String {
     json!({
         "type": "object",
@@ -37,7 +37,7 @@ pub fn schema(members: &[MemberProfile]) -> String {
     .to_string()
 }
 
-/// JSON Schema of a member's name: one of those that are there, unless they are more than vendors take.
+/// Returns the JSON Schema of a member's name: an enumeration of the current names, unless they exceed what vendors accept.
 pub fn name_schema(members: &[MemberProfile]) -> Value {
     let chars: usize = members.iter().map(|member| member.name.chars().count()).sum();
     match members.len() <= limits::COORDINATOR_ENUM_NAMES && chars <= limits::COORDINATOR_ENUM_CHARS {
@@ -46,15 +46,15 @@ pub fn name_schema(members: &[MemberProfile]) -> Value {
     }
 }
 
-/// What a reply comes to.
+/// A parsed reply.
 #[derive(Debug)]
 pub enum CoordinatorReply {
     Decided(ModelDecision),
-    /// It wants to see something first.
+    /// The model requests information first.
     Look(Vec<CoordinatorLookup>),
 }
 
-/// Who works next, or nobody.
+/// A decision: the members that work next, or the end.
 #[derive(Debug)]
 pub struct ModelDecision {
     pub what: ModelDecisionKind,
@@ -67,11 +67,11 @@ pub enum ModelDecisionKind {
     Done(Option<Vec<Part>>),
 }
 
-/// Reads a reply.
+/// Parses a reply.
 ///
 /// # Errors
 ///
-/// What is wrong with it, for the model.
+/// Returns the reason why it cannot be used, for the model.
 pub fn heard<'a>(
     completion: &'a Completion,
     members: &[MemberProfile],
@@ -81,7 +81,7 @@ pub fn heard<'a>(
     let calls: Vec<_> = completion.parts.iter().filter_map(call).collect();
     match has_tools && !calls.is_empty() {
         true => called(&calls, members),
-        // A model that does not call may have said it in words.
+        // A model that makes no call may have written its decision as text.
         false => said(without_thought(&super::text(completion)), members, has_tools).map(CoordinatorReply::Decided),
     }
 }
@@ -106,8 +106,8 @@ fn said(text: &str, members: &[MemberProfile], has_tools: bool) -> Result<ModelD
     Ok(ModelDecision { what: ModelDecisionKind::Run(assignments(run, members)?), reasoning })
 }
 
-/// The object that the text is, or the last one among its words that decides anything: models explain before they decide,
-/// and what they quote on the way is not the last that they say.
+/// Parses the text as an object, or else the last object in it that contains a decision: models explain before they decide,
+/// and may quote earlier decisions on the way.
 fn object(text: &str) -> Result<DecisionJson, String> {
     let whole = match serde_json::from_str(text.trim()) {
         Ok(said) => return Ok(said),
@@ -119,12 +119,12 @@ fn object(text: &str) -> Result<DecisionJson, String> {
     said.next().ok_or_else(|| cut(&whole.to_string(), limits::COORDINATOR_SAID_CHARS))
 }
 
-/// The JSON objects in a text, in order, but those within another one. Of a long text only the end is looked at.
+/// Returns the outermost JSON objects in a text, in order. Only the end of a long text is searched.
 fn objects(text: &str) -> Vec<&str> {
     let text = &text[text.ceil_char_boundary(text.len().saturating_sub(limits::COORDINATOR_REPLY_BYTES))..];
     let (mut objects, mut at) = (Vec::new(), 0);
     while let Some(start) = text[at..].find('{').map(|found| at + found) {
-        // Made, and not only passed over: that is bounded in its depth, and so is the work for a text of nothing but braces.
+        // Parsed into values, not just skipped: that bounds the depth, and so the work for a text of nothing but braces.
         let mut values = serde_json::Deserializer::from_str(&text[start..]).into_iter::<Value>();
         at = match values.next() {
             Some(Ok(_)) => {
@@ -138,8 +138,8 @@ fn objects(text: &str) -> Vec<&str> {
     objects
 }
 
-/// What a model says, without the thought before it: servers that do not tell the two apart send it at the beginning, some
-/// without the tag that opens it. What is never closed is all thought.
+/// Returns a reply without the thought before it. Servers that do not separate the two put the thought first, some without
+/// the opening tag. A thought that is never closed takes the whole text.
 pub fn without_thought(text: &str) -> &str {
     let text = text.trim();
     match text.split_once("</think>") {
@@ -222,7 +222,7 @@ fn assignments(
     }
 }
 
-/// The one with this name or, if nobody has it, with that name in other letters or at this place.
+/// Returns the member with this name; otherwise the one whose name differs only in case, or the one at this index.
 fn member<'a>(named: &Value, members: &'a [MemberProfile]) -> Result<&'a MemberProfile, String> {
     let place = |at: u64| usize::try_from(at).ok().and_then(|at| members.get(at));
     let found = match named {
@@ -242,20 +242,20 @@ fn member<'a>(named: &Value, members: &'a [MemberProfile]) -> Result<&'a MemberP
     })
 }
 
-/// The only one whose name is this but for case and the space around it.
+/// Returns the only member whose name equals this one apart from case and surrounding space.
 fn like<'a>(name: &str, members: &'a [MemberProfile]) -> Option<&'a MemberProfile> {
     let folded = name.trim().to_lowercase();
     let mut alike = members.iter().filter(|member| member.name.trim().to_lowercase() == folded);
     alike.next().filter(|_| alike.next().is_none())
 }
 
-/// The text, if there is any.
+/// Returns the trimmed text, if it is not empty.
 fn given(text: &str) -> Option<String> {
     Some(text.trim()).filter(|text| !text.is_empty()).map(str::to_owned)
 }
 
 impl ModelDecision {
-    /// As it is told the model again.
+    /// Returns the decision as later requests show it to the model.
     pub fn said(&self) -> String {
         let short = |text: &str| on_one_line(text, limits::COORDINATOR_SAID_CHARS);
         let mut said = match &self.what {

@@ -16,12 +16,12 @@ mod shown;
 
 type Reply = Result<Completion, Fault>;
 
-/// A team whose model is told what to say.
+/// A team whose model gives scripted replies.
 struct Team {
     coordinator: ModelCoordinator,
     members: Vec<MemberProfile>,
     shared: Vec<Message>,
-    /// Whether whoever works says so in the shared conversation.
+    /// Lets the members that work reply in the shared conversation.
     talks: bool,
     requests: Vec<CompletionRequest>,
     runs: Vec<Vec<MemberAssignment>>,
@@ -44,7 +44,7 @@ impl Team {
         }
     }
 
-    /// What is done with these replies, in words; ends with the question that has none.
+    /// Returns the actions after these replies, in words; ends with the question that has no reply.
     async fn play(&mut self, replies: impl IntoIterator<Item = Reply>) -> String {
         let (mut state, mut step, mut told) = (Vec::new(), 0, Vec::new());
         let (mut replies, mut reply) = (replies.into_iter(), None);
@@ -82,7 +82,7 @@ impl Team {
         told.join(", ")
     }
 
-    /// What the last request shows.
+    /// Returns the user message of the last request.
     fn user(&self) -> String {
         user(self.requests.last().unwrap())
     }

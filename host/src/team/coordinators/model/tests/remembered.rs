@@ -1,10 +1,10 @@
-//! What is remembered.
+//! Tests of the coordinator's state.
 
 use super::*;
 
 #[tokio::test]
 async fn its_memory_is_bounded() {
-    // Quotes take two bytes in JSON, and two more as JSON in JSON; the others take four.
+    // Quotes take two bytes in JSON, and two more as JSON in JSON; the other characters take four.
     for bad in ["\"", "\\", "\u{1}", "\u{10ffff}", "\n"] {
         let mut team = Team::new(ModelCoordinatorOptions { window: 50, summary: true, ..with_tools() });
         team.shared = vec![Message::user("m"); 60];
@@ -49,7 +49,7 @@ async fn an_answer_that_got_lost_is_asked_for_again() {
     let first = coordinator.next(&cx(), &moment(&members), vec![]).await.unwrap();
     let again = coordinator.next(&cx(), &moment(&members), first.state).await.unwrap();
     assert!(matches!(again.action, CoordinatorAction::Ask(_)));
-    // One to which there was no question is not listened to.
+    // An answer without a question is ignored.
     let unasked = CoordinatorInput { reply: Some(says(BOB)), ..moment(&members) };
     assert!(matches!(coordinator.next(&cx(), &unasked, vec![]).await.unwrap().action, CoordinatorAction::Ask(_)));
 }

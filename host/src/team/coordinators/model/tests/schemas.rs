@@ -1,4 +1,4 @@
-//! The schemas of what a model that coordinates says.
+//! Tests of the schemas for replies of a coordinating model.
 
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ async fn schemas(options: ModelCoordinatorOptions, names: &[&str]) -> (Option<Va
     (reply, request.tools.iter().map(|tool| read(tool.input_schema.get())).collect())
 }
 
-/// Where a property `member` or `members` stands, what its values are.
+/// Returns the schemas of the values of each property `member` or `members`.
 fn names(schema: &Value) -> Vec<Value> {
     match schema {
         Value::Object(keys) => {

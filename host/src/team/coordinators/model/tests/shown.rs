@@ -1,4 +1,4 @@
-//! What the model is shown, and how much of it.
+//! Tests of the content and the size of the prompts.
 
 use super::{
     super::{
@@ -106,7 +106,7 @@ async fn nobody_who_is_quoted_speaks_for_others() {
         }),
         ..ModelCoordinatorState::default()
     };
-    // What was decided in it would count.
+    // A decision in it would count.
     let undecided = evil.replace("{\"done\":true}", "it is done");
     let moment =
         CoordinatorInput { shared: &shared, reports: &reports, reply: Some(says(&undecided)), ..moment(&members) };
@@ -153,7 +153,7 @@ async fn the_window_moves_and_nothing_is_shown_twice() {
         for said in 0..12 {
             let is_in_window = at > said && at - said <= 4;
             assert_eq!(text.matches(&format!("I did {said}.")).count(), usize::from(is_in_window), "{at}: {said}");
-            // What was decided before the first message that is shown is not.
+            // A decision before the first message in the window is not shown.
             let is_shown = is_in_window && (at <= 3 || at - said < 4);
             assert_eq!(text.matches(&format!("reason {said}.")).count(), usize::from(is_shown), "{at}: {said}: {text}");
         }
@@ -266,8 +266,7 @@ async fn what_falls_out_of_the_window_is_summed_up() {
             && !team.user().contains("Minutes one")
     );
 
-    // It cannot be reached, and then says nothing: the messages are gone all the same, and nothing is asked without
-    // end.
+    // A failed summary request yields no summary: the messages are dropped all the same, and the requests come to an end.
     let mut team = Team::new(options());
     team.shared = (0..9).map(|at| Message::user(format!("m{at}"))).collect();
     assert_eq!(team.play([offline(), says(" "), says(BOB)]).await, "ask, ask, ask, bob, ask");
@@ -297,7 +296,7 @@ async fn a_conversation_that_was_edited_is_shown_as_it_is() {
         said: [PastDecision { after: Some(4), said: "{}".into() }].into(),
         ..ModelCoordinatorState::default()
     };
-    // Those that are summed up are replaced: what replaces them has a larger id than all of them.
+    // The messages in the summary are replaced: the replacement has a larger id than all of them.
     let messages = vec![Message::user("m0 to m3")];
     chat.replace(MessageReplacement { first: 0, last: 3, messages }).unwrap();
     let (members, shared) = (profiles("ann"), chat.snapshot());
@@ -319,7 +318,7 @@ async fn it_looks_at_the_team() {
         "\n\nYou have called get_team_status:\n\"ann\" (role: \"research\") has written 2 messages, the last one:\n> New.\n> \
          Newer.\n\"bob\" (role: \"write\") has said nothing yet.\n\nDecide"
     ));
-    // Many share what may be shown.
+    // Many members share the available size.
     let mut team = Team::new(with_tools());
     team.members = profiles(&(0..100).map(|at| format!("m{at}")).collect::<Vec<_>>().join(" "));
     team.shared.extend((0..100).map(|at| Message::text(Role::Assistant, format!("m{at}"), "z".repeat(9_999))));
