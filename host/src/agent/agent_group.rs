@@ -467,7 +467,7 @@ mod tests {
     };
 
     #[test]
-    fn numbers_of_instances_go_on() {
+    fn resumed_group_continues_instance_numbers() {
         let crew = AgentGroup::default();
         for name in ["ada", "ada-two"] {
             crew.registry
@@ -487,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn members_count_as_agents_once_each_and_no_more_than_may_work() {
+    fn team_members_count_once_towards_the_agent_limit() {
         let crew = AgentGroup::default();
         let name = |n: usize| -> Arc<str> { format!("desk/{n}").into() };
         let refused = Err(TooManyAgents::Agents(limits::AGENTS_PER_RUN));
@@ -502,7 +502,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_of_a_run_are_kept_within_what_works() {
+    fn run_limits_are_clamped_to_valid_ranges() {
         let most =
             AgentGroup::default().with_limits(RunLimits { agents: usize::MAX, working_agents: 0, chat_bytes: 0 });
         let RunLimits { agents, working_agents, chat_bytes } = most.limits;
@@ -513,7 +513,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn team_whose_crew_is_full_fails_and_says_so() {
+    async fn team_fails_when_the_agent_limit_is_reached() {
         let model = ScriptedCompleter::new([ScriptedCompleter::text("done")]);
         let member = Agent::new("ada", "", Arc::new(model));
         // The `team` module depends on this one, so the test builds only the `MemberRun` that a team passes here.

@@ -597,7 +597,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_model_told_one_effect_is_not_told_another() {
+    fn model_reply_to_one_effect_is_not_given_to_another() {
         let (stop, usage) = (crate::model::StopReason::EndTurn, Usage::default());
         let completion = Completion { parts: vec![], stop, usage, model: String::new(), meta: vec![] };
         let told = |name: &str| EffectModelReply { at: 1, name: name.into(), completion: completion.clone() };

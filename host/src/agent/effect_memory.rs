@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn each_effect_has_its_own_memory_again_whatever_the_list_is_now() {
+    fn effects_regain_their_memory_after_the_list_changed() {
         let memory = |(at, name): (usize, &&str)| {
             let (name, hidden) = ((*name).to_owned(), vec![format!("{name}{at}")]);
             EffectMemory { name, at, hidden, ..EffectMemory::default() }
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_remembered_with_other_params_is_not_given_back() {
+    fn effect_memory_of_other_params_is_not_restored() {
         let set = |setup: &Option<&'static str>| Arc::new(Set(*setup)) as Arc<dyn Effect>;
         for (before, now, hidden) in [
             (&[Some("1")][..], &[Some("1")][..], &["0"][..]),

@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn attempts_within_attempts_are_bounded() {
+    async fn nested_model_middleware_retries_are_bounded() {
         for (middlewares, most) in [(1, limits::MIDDLEWARE_RETRIES + 1), (3, limits::REQUESTS_PER_REPLY)] {
             let model = Arc::new(ScriptedCompleter::new((0..1_000).map(|_| ScriptedCompleter::text("done"))));
             let mut agent = Agent::new("a", "", Arc::clone(&model) as _);

@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_tool_has_the_model_of_its_run_reply() {
+    async fn tool_samples_the_model_of_its_run() {
         let thinking = || {
             tool::function("think", "", |cx, NoArgs {}| async move {
                 let reply = sample(&cx.run, question()).await?;
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn of_many_at_once_each_may_only_cost_what_the_others_left() {
+    async fn parallel_samplings_share_the_remaining_budget() {
         let think = tool::function("think", "", |cx, NoArgs {}| async move {
             let replies = (0..3).map(|_| sample(&cx.run, question()));
             let replies = futures_util::future::join_all(replies).await;
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn tools_that_come_while_it_works_are_there_from_the_next_turn_on() {
+    async fn tools_added_during_a_run_appear_in_the_next_turn() {
         let model = ScriptedCompleter::new([
             ScriptedCompleter::calls(&[("1", "grow", "{}"), ("2", "more", "{}")]),
             ScriptedCompleter::calls(&[("3", "more", "{}")]),

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_page_begins_and_ends_where_it_says() {
+    async fn read_result_page_matches_its_header() {
         let text = format!("{}needle{}", "é".repeat(40_000), "x".repeat(1_000));
         let cx = kept(&text);
         let mut tools = ToolBox::new();
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_stands_around_calls_has_seen_all_that_is_kept() {
+    async fn kept_results_have_passed_tool_middleware() {
         let long = function("long", "", |_, NoArgs {}| async { Ok(format!("{}4711", "x".repeat(40_000))) });
         let script = [ScriptedCompleter::calls(&[("c1", "long", "{}")]), ScriptedCompleter::text("done")];
         let agent = Agent::new("ada", "", Arc::new(ScriptedCompleter::new(script))).with_tool(long);
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_more_of_a_result_is_kept_than_may_be() {
+    async fn kept_result_is_bounded() {
         let long = function("long", "", |_, NoArgs {}| async { Ok("é".repeat(limits::KEPT_RESULT_CHARS + 7)) });
         let script = [ScriptedCompleter::calls(&[("c1", "long", "{}")]), ScriptedCompleter::text("done")];
         let agent = Agent::new("ada", "", Arc::new(ScriptedCompleter::new(script))).with_tool(long);
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_long_result_can_be_read_on_by_the_next_turn_and_the_next_run() {
+    async fn cut_result_is_readable_in_later_turns_and_runs() {
         let long = function("long", "", |_, NoArgs {}| async { Ok(format!("{}end", "x".repeat(40_000))) });
         let read = |id: &str, offset: usize| {
             let arguments = serde_json::json!({ "call": "c1", "offset": offset }).to_string();

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn agents_are_listed_by_name_replaced_and_made_anew() {
+    fn registry_lists_replaces_and_spawns_agents() {
         let registry = AgentRegistry::new();
         for name in ["zoe", "ada", "bob"] {
             registry.register(AgentEntry::new(name, "old"), || agent("whatever"));
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_made_past_a_ceiling() {
+    fn registry_spawns_no_agent_beyond_the_ceiling() {
         let registry = AgentRegistry::new();
         registry.register(AgentEntry::new("ada", ""), || agent("ada"));
         registry.register_under(AgentEntry::new("bob", ""), |ceiling| match ceiling.places().is_empty() {
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_counted_for_each_name_and_go_on() {
+    fn instance_numbers_are_counted_per_agent_and_continue() {
         let registry = AgentRegistry::new();
         registry.register(AgentEntry::new("ada", ""), || agent("ada"));
         registry.register(AgentEntry::new("bob", ""), || agent("bob"));

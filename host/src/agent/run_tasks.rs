@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_was_let_go_is_waited_for_also_below() {
+    async fn dropped_tasks_of_sub_runs_are_awaited() {
         let (tasks, gone) = (RunTasks::default(), Arc::new(AtomicBool::new(false)));
         let (below, guard) = (tasks.below(), Gone(Arc::clone(&gone)));
         let child = tasks.spawn(async move {

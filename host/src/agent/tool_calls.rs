@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_call_in_which_the_host_fails_has_a_result() {
+    async fn call_has_a_result_when_middleware_panics() {
         let tool = |name| function(name, "", |_, NoArgs {}| async { Ok("done") });
         let model = ScriptedCompleter::new([
             ScriptedCompleter::calls(&[("1", "safe", "{}"), ("2", "danger", "{}"), ("3", "safe", "{}")]),
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn one_call_goes_through_all_that_stands_around_calls() {
+    async fn call_outside_a_run_passes_tool_middleware() {
         let tool = |name| function(name, "", |_, NoArgs {}| async { Ok("done") });
         let hangs = function("hang", "", |_, NoArgs {}| std::future::pending::<Result<&str, Fault>>());
         let agent = Agent::new("ada", "", Arc::new(ScriptedCompleter::new([])));

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn pages_go_through_the_persons_own_sessions() {
+    async fn attachment_pages_list_only_own_sessions() {
         let folder = tempfile::tempdir().unwrap();
         let (mine, other) = (store(folder.path(), "mine"), store(folder.path(), "other"));
         let many: Vec<_> = (0..limits::MCP_SERVE_PAGE + 3).map(|n| n.to_string().into_bytes()).collect();
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_known_by_how_they_begin() {
+    fn media_type_is_detected_from_first_bytes() {
         for (bytes, kind) in [
             (&b""[..], "text/plain"),
             ("grüße".as_bytes(), "text/plain"),

@@ -181,7 +181,7 @@ credentials:
     }
 
     #[tokio::test]
-    async fn what_is_granted_is_looked_up_and_what_is_not_there_is_told() {
+    async fn granted_credentials_resolve_and_missing_ones_warn() {
         let world = World::new();
         for (name, says) in [
             ("env", ""),
@@ -214,7 +214,7 @@ credentials:
     }
 
     #[tokio::test]
-    async fn a_program_is_run_for_who_is_granted_what_it_prints_and_for_nobody_else() {
+    async fn credential_command_runs_only_for_granted_plugins() {
         let world = World::new();
         let mark = world.root().join("mark");
         let (asks, plain) = ("wants = {http = true, credentials = true}", "wants = {http = true}");
@@ -237,7 +237,7 @@ credentials:
     }
 
     #[tokio::test]
-    async fn what_is_known_of_credentials_is_not_written_down() {
+    async fn known_credentials_are_listed_as_secrets() {
         let world = World::new();
         let known = || {
             let all = world.app.secrets_of_credentials();
@@ -262,7 +262,7 @@ credentials:
     }
 
     #[test]
-    fn what_is_doubtful_is_told() {
+    fn doubtful_credentials_cause_warnings() {
         let world = World::new();
         let doubts = |names: &[&str]| {
             let (settings, manifest) = granted(names);

@@ -457,7 +457,7 @@ mod tests {
     const ONE: &str = "providers: [{name: m, kind: openai, model: m, base_url: 'http://one.example'}]\n";
 
     #[test]
-    fn what_was_said_yes_to_is_asked_again_when_it_changes() {
+    fn changed_facts_need_consent_again() {
         let world = World::new();
         let first = world.standing(ONE, false).unwrap();
         assert_eq!(lines(first.new_facts()), ["the model `m` is at `http://one.example`: conversations go there"]);
@@ -483,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn instructions_that_changed_are_shown_whoever_named_the_config() {
+    fn changed_instructions_are_shown_even_for_named_config() {
         let world = World::new();
         let write = |name: &str, text: &str| fs::write(world.layout().root().join(name), text).unwrap();
         write("CLAUDE.md", "one\ntwo\n");
@@ -539,7 +539,7 @@ mod tests {
     }
 
     #[test]
-    fn permissions_that_were_brought_are_asked_about_whoever_named_the_config() {
+    fn foreign_permissions_need_consent_even_for_named_config() {
         let world = World::new();
         world.allow(
             r#"{"trusted_tools": ["p/b"], "fs_directories": ["/x"], "trusted_commands": ["git\u001b"],
@@ -573,7 +573,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_a_person_trusts_is_trusted_in_the_next_run() {
+    async fn trusted_tool_stays_trusted_in_next_run() {
         let world = World::new();
         let old = r#"{"trusted_tools": ["fetch", "p/b"], "trusted_commands": ["git"], "later": [1]}"#;
         fs::write(world.layout().legacy_permissions(), old).unwrap();
@@ -621,7 +621,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_program_that_a_person_trusts_is_trusted_in_the_next_run() {
+    async fn trusted_program_stays_trusted_in_next_run() {
         let world = World::new();
         let first = world.standing("", true).unwrap();
         let (git, reading) = (PermissionSubject::Program { name: "git".into() }, PermissionSubject::GitReading);
@@ -653,7 +653,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_used_is_told_and_left_alone() {
+    fn unusable_permissions_file_is_reported_and_kept() {
         let world = World::new();
         fs::remove_dir(world.layout().local()).unwrap();
         let fresh = world.standing("", false).unwrap();

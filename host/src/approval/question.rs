@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_asked_is_refused() {
+    fn invalid_question_is_refused() {
         let plain = || OpenQuestion { text: "which?".into(), options: options(&["a", "b"]), ..OpenQuestion::default() };
         let many: Vec<_> = (0..=limits::QUESTION_OPTIONS).map(|at| at.to_string()).collect();
         let many: Vec<_> = many.iter().map(String::as_str).collect();

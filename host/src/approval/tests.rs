@@ -105,7 +105,7 @@ async fn a_yes_is_for_the_one_call_that_was_shown() {
 }
 
 #[tokio::test]
-async fn a_yes_that_depends_on_no_detail_is_for_all_who_wait() {
+async fn yes_to_git_reading_holds_for_all_waiting_callers() {
     let desk = desk(HeadlessPolicy::Never);
     let mut inbox = desk.attend().unwrap();
     let cx = RunCx::new("ada");
@@ -131,7 +131,7 @@ async fn a_yes_that_depends_on_no_detail_is_for_all_who_wait() {
 }
 
 #[tokio::test]
-async fn what_is_asked_in_another_run_is_another_question() {
+async fn same_question_in_another_run_is_asked_again() {
     let desk = desk(HeadlessPolicy::Never);
     let mut inbox = desk.attend().unwrap();
     let [mine, theirs] = ["mine", "theirs"].map(|run| RunCx::new("ada").with_run(run));
@@ -146,7 +146,7 @@ async fn what_is_asked_in_another_run_is_another_question() {
 }
 
 #[tokio::test]
-async fn what_is_trusted_is_not_asked_again_and_is_kept() {
+async fn trusted_subject_is_stored_and_not_asked_again() {
     struct Keeper(Mutex<Vec<PermissionSubject>>);
     impl TrustPersistence for Keeper {
         fn keep(&self, subject: &PermissionSubject) -> Result<(), Fault> {
@@ -174,7 +174,7 @@ async fn what_is_trusted_is_not_asked_again_and_is_kept() {
 
 /// Otherwise a program that ends right after the call could forget the trust.
 #[tokio::test]
-async fn trust_is_kept_before_anybody_acts_on_it() {
+async fn trust_is_stored_before_callers_resume() {
     #[derive(Default)]
     struct Keeper {
         desk: OnceLock<ApprovalBroker>,
@@ -202,7 +202,7 @@ async fn trust_is_kept_before_anybody_acts_on_it() {
 }
 
 #[tokio::test]
-async fn no_more_is_trusted_than_a_person_can_look_over() {
+async fn trusted_subjects_are_bounded() {
     let many = |count: usize| TrustedSubjects::new((0..count).map(|at| tool(&at.to_string())));
     assert!(matches!(many(limits::TRUSTED_SUBJECTS + 1), Err(Fault::TooLarge { .. })));
     let desk = ApprovalBroker::new(HeadlessPolicy::Never, many(limits::TRUSTED_SUBJECTS).unwrap());
@@ -217,7 +217,7 @@ async fn no_more_is_trusted_than_a_person_can_look_over() {
 }
 
 #[tokio::test]
-async fn a_question_that_nobody_waits_for_is_withdrawn() {
+async fn question_without_waiting_callers_is_withdrawn() {
     let desk = desk(HeadlessPolicy::Never);
     let mut inbox = desk.attend().unwrap();
     let cx = RunCx::new("ada");
@@ -308,7 +308,7 @@ async fn nothing_is_dropped_under_a_flood() {
 }
 
 #[tokio::test]
-async fn an_answer_that_does_not_fit_leaves_the_question_open() {
+async fn invalid_answer_leaves_the_question_open() {
     let desk = desk(HeadlessPolicy::Never);
     let mut inbox = desk.attend().unwrap();
     let cx = RunCx::new("ada");
@@ -346,7 +346,7 @@ async fn an_answer_that_does_not_fit_leaves_the_question_open() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_waits_for_ever() {
+async fn question_times_out_and_is_withdrawn() {
     let desk = desk(HeadlessPolicy::Never);
     let mut inbox = desk.attend().unwrap();
     let cx = RunCx::new("ada");
@@ -360,7 +360,7 @@ async fn nobody_waits_for_ever() {
 }
 
 #[tokio::test]
-async fn it_is_told_who_asked_and_who_decided() {
+async fn events_name_the_asking_agent_and_the_decider() {
     let desk = ApprovalBroker::new(HeadlessPolicy::Granted, TrustedSubjects::new([tool("t")]).unwrap());
     let (events, mut stream) = EventSink::channel();
     let cx = RunCx::new("ada").with_events(events);

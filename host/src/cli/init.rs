@@ -205,7 +205,7 @@ mod tests {
     use crate::{app::key_variables, skill, trust::ProjectTrust};
 
     #[test]
-    fn every_template_is_whole() {
+    fn every_template_has_valid_config_and_skills() {
         for template in &TEMPLATES {
             let project = tempfile::tempdir().unwrap();
             let dir = project.path().into();
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_init_has_written_is_trusted_and_nothing_else() {
+    fn init_trusts_only_files_it_wrote() {
         let project = tempfile::tempdir().unwrap();
         let layout = ProjectLayout::new(project.path());
         let store = TrustStore::new(Some(project.path().join("state/trust.json")));

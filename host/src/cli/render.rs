@@ -561,7 +561,7 @@ mod tests {
     use crate::chat::Usage;
 
     #[test]
-    fn what_has_no_price_is_not_said_to_cost_nothing() {
+    fn usage_without_price_has_unknown_cost() {
         let usage = |tokens| Usage { input_tokens: tokens, ..Usage::default() };
         let tally = |tokens, pico| UsageTally { completions: 1, usage: usage(tokens), usd: Usd::from_pico(pico) };
         for (tally, json, text) in [
@@ -577,7 +577,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_that_is_not_there_is_of_nobody() {
+    fn unknown_tool_is_shown_without_origin() {
         let progress = ProgressDisplay::new(RunOutputFormat::Text, false);
         for (origin, says) in [(NO_ORIGIN, "which it does not have"), ("files", "of files")] {
             let (call, tool, arguments) = ("1".into(), "read".into(), "{}".into());
@@ -607,7 +607,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_a_terminal_acts_on_is_left() {
+    fn terminal_control_characters_are_escaped() {
         for (text, shown) in [
             ("plain\n\ttext é 日", "plain\n\ttext é 日"),
             ("\x1b]52;c;aGk=\x07", "\\u{1b}]52;c;aGk=\\u{7}"),

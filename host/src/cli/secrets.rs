@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_of_a_credential_are_shown_by_no_event() {
+    fn credential_split_over_deltas_is_redacted() {
         let secrets = Secrets::new([("KEY", "sk-12345")]);
         let mut pieces = ReplyRedactor::default();
         let piece = |agent: &str, delta| Event::ModelDelta { agent: agent.into(), delta };

@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_said_can_be_typed() {
+    fn printed_options_are_quoted_for_the_shell() {
         let plugins = ["a b", "it's", "target/plugins"];
         let said = resume_arguments("s", Some(Path::new("examples/x.yaml")), &plugins);
         assert_eq!(said, r"s --config examples/x.yaml --plugins 'a b' --plugins 'it'\''s' --plugins target/plugins");

@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_ignored_is_read() {
+    fn ignored_signals_are_read_from_process_status() {
         for (status, mask) in [
             ("Name:\tx\nSigIgn:\t0000000000001001\nSigCgt:\t0000000000000002\n", Some(0x1001)),
             ("SigIgn:\t0000000000001000\n", Some(0x1000)),

@@ -64,7 +64,7 @@ mod tests {
     use crate::{chat::ReplyDelta, event::ModelWait};
 
     #[tokio::test(start_paused = true)]
-    async fn model_that_says_nothing_is_told_of_ever_less_often() {
+    async fn silent_model_is_reported_at_doubling_intervals() {
         let mut silences = SilentModels::default();
         let started = |agent: &str| Event::ModelStarted { agent: agent.into(), iteration: 0, tokens: 1 };
         silences.note(&started("ada"));

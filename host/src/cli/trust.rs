@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_the_person_says_holds_for_once_or_from_now_on() {
+    async fn project_consent_holds_once_or_from_now_on() {
         let folder = tempfile::tempdir().unwrap();
         let of = |host: &str| standing(&config(host), folder.path());
         for (host, consent, is_kept) in [
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_session_of_somebody_else_goes_on_once_or_from_now_on() {
+    async fn foreign_session_consent_holds_once_or_from_now_on() {
         let folder = tempfile::tempdir().unwrap();
         let store = |key: Option<&str>| {
             crate::app::sessions(folder.path(), UserKey::new(key.map(|key| folder.path().join(key))))
@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nobody_is_asked_about_what_cannot_be_shown() {
+    async fn too_many_facts_are_refused_without_asking() {
         let folder = tempfile::tempdir().unwrap();
         let long = standing(&config(&"x".repeat(limits::FACT_CHARS)), folder.path());
         let provider = |at| format!("{{name: m{at}, kind: openai, model: m}}");

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_that_are_agents_are_read() {
+    fn agent_tools_are_parsed() {
         let config = parse(
             "  - name: lead
     agent_tools:
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_a_tool_is_told_with_its_place() {
+    fn invalid_agent_tool_is_refused_with_position() {
         let tools =
             |tools: &str| format!("  - {{name: a, agent_tools: {tools}}}\n  - {{name: bob}}\n  - {{name: eve}}\n");
         let circle = |of_c: &str| {

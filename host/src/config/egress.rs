@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_sent_is_read() {
+    fn http_grants_are_parsed() {
         let text = "[https://api.example.com, {url: 'https://any.example.com', methods: ['*']}, \
                     {url: 'https://*.example.com/v1', methods: [GET, POST]}, \
                     {url: http://nas.lan:8080, networks: [10.0.0.0/8, 'fd00::1']}]";
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_not_be_granted_is_said() {
+    fn invalid_http_grant_is_refused_with_reason() {
         let many = |what: &str, count| vec![what; count].join(", ");
         let place = "agents.a.plugins.p.http: ";
         for (http, says) in [
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn a_credential_is_read() {
+    fn credential_config_is_parsed() {
         for (keys, header, scheme, is_basic) in [
             ("name: a, env: A, for: ['https://h']", "authorization", "Bearer", false),
             ("name: B_2-x, file: keys/b, for: ['https://*.h/v1'], auth: {header: x-api-key}", "x-api-key", "", false),
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_credential_is_said() {
+    fn invalid_credential_is_refused_with_reason() {
         let good = "env: A, for: ['https://h']";
         for (keys, says) in [
             (format!("name: '', {good}"), "credentials: one of them has an empty name"),
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn a_credential_that_is_granted_is_one_that_is_held() {
+    fn granted_credential_must_be_configured() {
         let held = held("name: github, env: A, for: ['https://h']");
         let with =
             |rest: &str, name: &str| format!("{held}\n{}", rest.replace("NAMES", &format!("credentials: [{name}]")));

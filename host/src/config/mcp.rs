@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_read() {
+    fn mcp_server_config_is_parsed() {
         let text = "mcp_servers:\n\
                     - {name: files, command: npx, args: [-y, server, docs], env: {TOKEN: '${TOKEN}'}, cwd: sub, roots: [docs]}\n\
                     - {name: web, url: 'https://host/mcp', headers: {x-key: '${KEY}'}, timeout: 5s, output_chars: 100,\n\
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_server_is_said() {
+    fn invalid_mcp_server_is_refused_with_reason() {
         for (keys, says) in [
             ("name: '', command: x", "is no name of a server"),
             ("name: Git, command: x", "mcp_servers: `Git` is no name of a server"),
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_agent_has_of_a_server_is_checked() {
+    fn agent_use_of_mcp_server_is_checked() {
         let server = "mcp_servers: [{name: files, command: x}]\n";
         for (toolboxes, says, hint) in [
             ("[fils]", "there is no toolbox or MCP server `fils`", "did you mean `files`?"),

@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_cannot_be_kept_is_refused_by_name() {
+    fn invalid_plugin_limit_is_refused_by_name() {
         let of_one = |limits: &str| format!("agents: [{{name: a, plugins: {{p: {{limits: {limits}}}}}}}]");
         let of_model = |rest: &str| format!("providers: [{{name: m, {rest}}}]");
         for (text, says) in [
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_plugin_says_stands_over_what_is_said_for_all() {
+    fn limits_of_one_plugin_override_those_of_all() {
         let text = "limits: {time: 90s, log_entries: 5}
 agents: [{name: a, plugins: {p: {limits: {log_entries: 7, cpu: 2s}}, q: }}]";
         let config = parse(text).unwrap();

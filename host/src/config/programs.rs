@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_program_is_said() {
+    fn invalid_program_is_refused_with_reason() {
         let many = vec!["[a]"; limits::PROGRAM_LISTS + 1].join(", ");
         let words = vec!["a"; limits::PROGRAM_WORDS + 1].join(", ");
         let programs: Vec<_> = (0..=limits::PROGRAMS).map(|at| format!("p{at}: {{}}")).collect();

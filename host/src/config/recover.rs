@@ -226,7 +226,7 @@ agents:
     }
 
     #[test]
-    fn a_key_whose_value_was_taken_out_is_no_mistake() {
+    fn key_with_removed_value_is_not_reported() {
         for (text, lines) in [
             ("agents:\n  - options:\n      max_iterations: many\n    name: a\n", &[3][..]),
             ("agents:\n  - name: a\n    options: # mine\n      max_iterations: many\n    colour: red\n", &[4, 5]),
@@ -249,7 +249,7 @@ agents:
     }
 
     #[test]
-    fn what_is_no_yaml_is_told_once() {
+    fn invalid_yaml_is_reported_once() {
         for text in ["agents: [", "agents:\n  - name: \"a\n", "- a\n- b\n", "agents"] {
             let (is_readable, told) = told(text);
             assert!(!is_readable && told.len() == 1, "{text:?}: {told:#?}");

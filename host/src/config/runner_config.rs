@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_needed_comes_before_who_needs_it() {
+    fn needed_runners_come_before_their_users() {
         let text = "agents: [{name: a, agent_tools: [c, inner]}, {name: b}, {name: c}]
 teams:
   - {name: outer, members: [b, a, inner2]}
@@ -147,7 +147,7 @@ teams:
     }
 
     #[test]
-    fn nobody_needs_itself_on_any_way() {
+    fn circular_needs_are_refused() {
         for (text, way) in [
             ("agents: [{name: a, agent_tools: [b]}, {name: b, agent_tools: [a]}]", "a → b → a"),
             ("agents: [{name: a}]\nteams: [{name: t, members: [t]}]", "t → t"),
@@ -160,7 +160,7 @@ teams:
     }
 
     #[test]
-    fn nobody_stands_on_too_many_others() {
+    fn too_long_chain_of_needs_is_refused() {
         let chain = |length: usize| {
             let one = |n: usize| {
                 format!(

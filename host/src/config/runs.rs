@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn bound_of_a_run_that_cannot_be_kept_is_refused_by_name() {
+    fn invalid_run_limit_is_refused_by_name() {
         for (text, says) in [
             ("runs: {agents: 0}", "`agents` cannot be used: it is at least 1"),
             ("runs: {agents: 10001}", "`agents` cannot be used: it can be at most 10000"),

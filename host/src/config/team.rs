@@ -488,7 +488,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plugin_that_decides_is_one_of_the_plugins_of_its_team() {
+    fn coordinator_plugin_is_among_plugins_of_its_team() {
         for coordinator in
             ["{kind: my_plan, params: {k: 1}}", "{kind: round-robin, params: {until: {kind: my_plan, params: {k: 1}}}}"]
         {
@@ -506,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn a_team_that_cannot_be_made_is_refused_with_its_place() {
+    fn invalid_team_is_refused_with_position() {
         let members = |coordinator: &str| format!("[{{name: t, members: [a, b], coordinator: {coordinator}}}]");
         let many = format!(
             "[{{name: t, members: [{}]}}]",

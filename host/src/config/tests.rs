@@ -6,7 +6,7 @@ fn parse(text: &str) -> Result<Config, Report> {
 }
 
 #[test]
-fn a_config_is_read() {
+fn full_config_is_parsed() {
     let config = parse(
         "
 providers:
@@ -37,7 +37,7 @@ agents:
 }
 
 #[test]
-fn a_toolbox_is_what_its_plugins_are_given() {
+fn shipped_toolbox_grants_its_plugins() {
     let config = Config::parse(
         "agents: [{name: a, toolboxes: [filesystem, {name: search, files: [{path: ../docs}], ask: [], tools: [search_files]},
                                         {name: http, http: ['https://h.example'], confirm: true}, everyday]},
@@ -71,7 +71,7 @@ fn a_toolbox_is_what_its_plugins_are_given() {
 }
 
 #[test]
-fn mistakes_name_place_and_mend() {
+fn config_mistakes_name_position_and_fix() {
     let helper = |rest: &str| format!("agents:\n  - name: helper\n{rest}");
     let model = |keys: &str| format!("providers: [{{name: a, kind: openai, model: m, {keys}}}]");
     let plugin = |keys: &str| format!("providers: [{{name: a, kind: plugin, plugin: p, {keys}}}]");
@@ -225,7 +225,7 @@ fn mistakes_name_place_and_mend() {
 }
 
 #[test]
-fn a_window_is_that_of_the_vendors_own_models_alone() {
+fn default_window_applies_only_to_vendor_address() {
     for (keys, expected) in [
         ("kind: anthropic", Some(200_000)),
         ("kind: gemini", Some(1_048_576)),
@@ -252,7 +252,7 @@ fn a_window_is_that_of_the_vendors_own_models_alone() {
 }
 
 #[test]
-fn what_is_told_of_a_mistake_is_bounded() {
+fn config_mistake_report_is_bounded() {
     // YAML does not accept a longer key.
     let long = "x".repeat(1_000);
     let agents: String = (0..limits::NAMES_SHOWN + 3).map(|at| format!("  - name: a{at}\n")).collect();
@@ -296,7 +296,7 @@ fn variables_are_replaced_or_missed_by_name() {
 }
 
 #[test]
-fn a_word_of_yaml_1_1_is_a_text() {
+fn yaml_1_1_boolean_word_is_text() {
     let text = "agents: [{name: a, plugins: {p: {params: {required: [n, no, on, y], is: true}}}}]";
     let config = Config::parse(text, PathBuf::new()).unwrap();
     let params = &config.agents[0].plugins["p"].as_ref().unwrap().params;

@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn an_attack_that_says_nothing_else_is_a_polite_tool() {
+    fn minimal_attack_is_a_well_behaved_tool() {
         let attack = parsed(POLITE, "").unwrap();
         assert_eq!((attack.kind, attack.calls, attack.hasty), (PluginKind::Tool, 1, false));
         assert_eq!(attack.expect, [AttackVerdict::Held]);
@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_attack_leaves_out_of_its_host_is_the_default() {
+    fn attack_host_bounds_have_defaults() {
         let host = |text: &str| parsed(&format!("{POLITE}{text}"), "").unwrap().host;
         let (time, memory) = (limits::CONFORMANCE_HOST_TIME, limits::CONFORMANCE_HOST_MEMORY_BYTES);
         assert_eq!(host(""), None);
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn an_attack_has_what_both_its_grant_and_its_ceiling_give() {
+    fn attack_capabilities_are_its_grant_within_its_ceiling() {
         let wants = "wants = { files = \"write\", clock = true, kv = true, powers = [\"note\", \"stop\"] }\n";
         let of = |more: &str| parsed(&format!("{POLITE}{wants}{more}"), "").unwrap().given();
         let all = of("");

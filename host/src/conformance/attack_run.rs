@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_an_attack_gets_is_seen() {
+    async fn escapes_of_attacks_are_detected() {
         const LOOKS: &[Power] = &[Power::SeeMessages, Power::SeeArguments, Power::SeeResults];
         let write = Some(FileAccess::Write);
         for (name, files, powers, escapes) in [

@@ -257,7 +257,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_more_than_before_is_told() {
+    fn baseline_regressions_are_reported() {
         let measures = |more: u64| ProcessMetrics {
             memory: Some((1 << 20) + more),
             files: Some(9 + more),

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_past_a_middleware_is_seen() {
+    fn bypassed_middleware_is_detected() {
         let suite = AttackSuite::embedded().unwrap();
         let request = || crate::model::CompletionRequest::new(Default::default(), [].into());
         let (call, shown) = ("a call was made that it did not let pass", "a result was shown that it did not let pass");

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reader_who_follows_links_loses_the_race() {
+    fn link_swapper_exposes_a_reader_that_follows_links() {
         let place = tempfile::tempdir().unwrap();
         let path = |name: &str| place.path().join(name);
         for folder in ["files", "files/raced", "outside"] {

@@ -169,7 +169,7 @@ mod tests {
     use crate::{conformance::AttackSuite, event::LogLevel};
 
     #[test]
-    fn what_goes_on_is_looked_at_from_outside() {
+    fn observer_reports_violations_in_events() {
         let suite = AttackSuite::embedded().unwrap();
         let attack = suite.attacks().iter().find(|attack| attack.name == "tool-loop").unwrap();
         let stage = AttackFixture::new(attack).unwrap();

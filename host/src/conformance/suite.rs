@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_built_in_attacks_have_names_of_their_own_and_of_their_kind() {
+    fn built_in_attack_names_are_unique_and_begin_with_their_kind() {
         let suite = AttackSuite::embedded().unwrap();
         let names: Vec<_> = suite.attacks().iter().map(|attack| attack.name.as_str()).collect();
         assert!(names.is_sorted_by(|a, b| a < b), "{names:?}");

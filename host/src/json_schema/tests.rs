@@ -13,7 +13,7 @@ fn value(node: &JsonNode) -> Value {
 }
 
 #[test]
-fn odd_schemas_are_brought_to_2020_12() {
+fn nonstandard_schemas_are_converted_to_2020_12() {
     for (written, brought) in [
         // Type names of other languages.
         (json!({"type": "float"}), json!({"type": "number"})),
@@ -132,7 +132,7 @@ fn order_of_properties_stays() {
 }
 
 #[test]
-fn meta_schema_names_the_place_of_a_mistake() {
+fn schema_error_names_its_position() {
     for (schema, why) in [
         (json!({"properties": {"a": {"type": "float"}}}), "properties.a.type: it is no type"),
         (json!({"properties": {"a": null}}), "properties.a: a schema is an object, `true` or `false`"),
@@ -156,7 +156,7 @@ fn meta_schema_names_the_place_of_a_mistake() {
 }
 
 #[test]
-fn names_that_a_vendor_refuses_are_changed_everywhere() {
+fn refused_property_names_are_renamed_everywhere() {
     let long = "x".repeat(80);
     let mut schema = node(&json!({
         "properties": {
@@ -272,7 +272,7 @@ pub(crate) fn odd_json() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn whatever_is_brought_fits_the_meta_schema(odd in odd_json()) {
+    fn converted_schema_is_valid_against_meta_schema(odd in odd_json()) {
         let made = bring(node(&odd));
         prop_assert_eq!(check(&made), Ok(()));
         let mut renamed = made.clone();

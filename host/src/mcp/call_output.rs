@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_told_as_one() {
+    fn failed_call_becomes_failed_output() {
         for (result, expected) in [
             (json!([{"type": "text", "text": "no such file"}]), vec![text("no such file")]),
             (json!([]), vec![text("the tool failed and does not say why")]),

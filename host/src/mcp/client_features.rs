@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_form_has_its_defaults_before_it_is_filled_in() {
+    fn elicitation_form_returns_field_defaults() {
         for (schema, defaults) in [
             (
                 json!({"type": "object", "properties": {

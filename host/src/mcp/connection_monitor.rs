@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn noise_is_borne_and_floods_are_not() {
+    async fn garbage_is_tolerated_and_floods_disconnect() {
         let patience = ConnectionMonitor::default();
         for round in 0..4 * limits::MCP_GARBAGE_LINES {
             patience.garbage();

@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whatever_is_said_comes_to_messages_or_to_nothing() {
+    async fn lines_become_messages_or_are_skipped() {
         for (said, expected) in [
             (&b""[..], &[][..]),
             (b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n", &["1 result"]),
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_that_is_too_large_is_refused_and_no_other_with_it() {
+    async fn oversized_answer_is_refused_and_the_next_one_read() {
         let text = "x".repeat(limits::MCP_MESSAGE_BYTES);
         let many = "0,".repeat(limits::MCP_MESSAGE_VALUES);
         let next = r#"{"jsonrpc":"2.0","id":2,"result":{}}"#;
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_peer_that_never_comes_to_the_point_is_given_up() {
+    async fn endless_or_garbage_peer_is_disconnected() {
         let endless = vec![b'x'; limits::MCP_SKIPPED_BYTES + 1];
         assert_eq!(heard(endless).await, (vec![], Some(DisconnectReason::Endless)));
         let garbage = b"no\n".repeat(limits::MCP_GARBAGE_LINES as usize + 1);

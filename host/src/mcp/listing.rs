@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tool_that_misleads_is_refused_and_no_other_with_it() {
+    fn misleading_tool_is_refused_without_affecting_others() {
         let page = json!({"tools": [
             {"name": "read_file", "description": "Reads.", "inputSchema": {"type": "object"},
              "annotations": {"readOnlyHint": true, "destructiveHint": false, "openWorldHint": false}},

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_digest_tells_what_a_model_or_a_person_reads() {
+    fn tool_digest_changes_with_its_description() {
         let plain = json!({"name": "t", "description": "d", "inputSchema": {"type": "object", "x": {"a": 1, "b": 2}}});
         let first = digest(&tool(plain.clone()));
         assert_eq!(first.len(), 64);

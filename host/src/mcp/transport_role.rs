@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_client_is_told_what_is_wrong_with_its_message() {
+    fn invalid_client_message_gets_an_error() {
         let many = format!(
             r#"{{"jsonrpc":"2.0","id":4,"method":"x","params":[{}0]}}"#,
             "0,".repeat(limits::MCP_MESSAGE_VALUES)

@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_of_batches_can_stand_in_an_address() {
+    fn batch_id_is_safe_in_url_path() {
         for fine in ["msgbatch_01HkcTjaV5uDC8jWR4ZsDV8d", "batch_abc-1", "batches/123", "a:b.c", "..."] {
             assert_eq!(fine.parse::<BatchId>().unwrap().to_string(), fine);
         }

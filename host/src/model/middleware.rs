@@ -144,7 +144,7 @@ mod tests {
     use crate::chat::{ChatSnapshot, Message};
 
     #[test]
-    fn equal_requests_have_equal_digests_and_others_have_others() {
+    fn request_digest_is_equal_only_for_equal_requests() {
         let request = |texts: &[&str]| {
             let messages = texts.iter().map(|text| Message::user(*text)).collect();
             CompletionRequest::new(ChatSnapshot::from_messages(messages).unwrap(), [].into())

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_beginning_counts() {
+    fn longest_model_prefix_determines_price() {
         let table = PriceTable::list_prices();
         for (kind, model, output) in [
             ("openai", "gpt-4o", Some("10")),
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_ones_own_overrides_and_extends() {
+    fn user_price_list_overrides_and_extends_defaults() {
         let mut table = PriceTable::list_prices();
         let own = "
             openai:
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_list_is_refused_with_its_place_and_changes_nothing() {
+    fn malformed_price_list_is_refused_with_position() {
         let mut table = PriceTable::new();
         for (yaml, says) in [
             ("openai:\n  m: {input: 1}", "missing field `output` (line 2, column"),

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_cache_saved_is_a_share_of_what_was_sent() {
+    fn cache_savings_are_share_of_sent_tokens() {
         for (counted, share) in [
             (usage(0, 0, 0, 0), 0.0),
             (usage(0, 500, 0, 0), 0.0),

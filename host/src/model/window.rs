@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_is_a_measure_and_the_window_only_shrinks() {
+    fn refusal_only_shrinks_context_window() {
         const NAMED: &str = "This model's maximum context length is 4096 tokens.";
         for (known, refusal, asked, learned) in [
             (None, NAMED, 9_000, Some(4_096)),

@@ -447,7 +447,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_may_pass_is_tried_again_until_the_cap() {
+    async fn transient_failure_is_retried_up_to_limit() {
         let busy = || answer("429 Too Many Requests", "retry-after: 0\r\n", "{}");
         let server =
             TestServer::start(vec![busy(), answer("503 Busy", "", ""), busy(), answer("200 OK", "", "fine")]).await;
@@ -474,7 +474,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_connection_that_breaks_before_the_reply_is_tried_again_and_after_it_not() {
+    async fn connection_broken_before_reply_is_retried_later_not() {
         let none = || CannedResponse { bytes: vec![], stays: false };
         let only_head =
             || CannedResponse { bytes: b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n".into(), stays: false };
@@ -492,7 +492,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_must_not_happen_twice_is_sent_again_only_if_it_was_refused() {
+    async fn nonrepeatable_request_is_retried_only_if_refused() {
         let broken = [&b""[..], b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n"];
         let broken = broken.map(|bytes| (CannedResponse { bytes: bytes.into(), stays: false }, false));
         let said = |status: &str| answer(status, "retry-after: 0\r\n", "{}");
@@ -511,7 +511,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn uploads_have_their_own_kind_and_deletions_no_content() {
+    async fn upload_has_its_content_type_and_delete_no_body() {
         let fine = || answer("200 OK", "", "fine");
         let server = TestServer::start(vec![fine(), fine(), fine()]).await;
         let (client, request) = (HttpClient::new().unwrap(), request(&server));
@@ -528,7 +528,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nobody_there_is_unavailable_and_names_host_and_port() {
+    async fn refused_connection_is_unavailable_with_host_and_port() {
         let server = TestServer::start(vec![]).await;
         let (url, request) = (server.url.clone(), request(&server));
         drop(server);
@@ -586,7 +586,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_a_server_says_of_its_limits_is_told() {
+    async fn rate_limit_headers_are_reported() {
         let said = |left| format!("x-ratelimit-remaining-requests: {left}\r\nx-ratelimit-reset-requests: 1m0s\r\n");
         let server = TestServer::start(vec![
             answer("429 Slow", &(said(0) + "x-should-retry: false\r\n"), ""),

@@ -95,7 +95,7 @@ mod tests {
     };
 
     #[tokio::test]
-    async fn whatever_is_answered_is_an_answer_and_is_asked_for_once() {
+    async fn exchange_returns_any_status_without_retry() {
         let server = TestServer::start(vec![
             answer("202 Accepted", "x-a: 1\r\n", ""),
             answer("404 Not Found", "", "no such thing"),

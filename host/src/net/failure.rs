@@ -205,7 +205,7 @@ mod tests {
     use crate::net::{HttpClient, HttpRequest, Retries, RetryObserver};
 
     #[test]
-    fn an_error_of_tls_is_found_below_others() {
+    fn tls_error_is_found_among_causes() {
         let tls = rustls::Error::InvalidCertificate(rustls::CertificateError::Expired);
         let error = io::Error::other(io::Error::other(tls.clone()));
         assert_eq!(tls_error(&error), Some(&tls));
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_has_several_names() {
+    fn loopback_is_recognized_in_every_notation() {
         for (url, expected) in [
             ("http://localhost:1", true),
             ("http://127.3.2.1", true),
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn handshake_that_is_never_answered_ends_in_time_and_is_told() {
+    async fn unanswered_tls_handshake_times_out() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let server = tokio::spawn(async move {

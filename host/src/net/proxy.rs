@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn plain_http_is_asked_of_the_proxy() {
+    async fn plain_http_is_sent_to_proxy() {
         let proxy = TestServer::start(vec![answer("200 OK", "", "fine"), answer("407 No", "", "")]).await;
         let client = client(&with_user(&proxy), &["other.example"]);
         assert_eq!(get(&client, "http://api.example/v1").await.unwrap(), b"fine");
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn this_machine_and_exceptions_are_asked_directly() {
+    async fn loopback_and_exceptions_bypass_proxy() {
         let proxy = TestServer::start(vec![]).await;
         let server = TestServer::start(vec![answer("200 OK", "", "fine"), answer("200 OK", "", "fine")]).await;
         let client = client(&proxy.url, &[]);
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_proxy_of_this_machine_that_is_not_there_is_not_waited_for() {
+    async fn unreachable_local_proxy_is_not_retried() {
         let gone = TestServer::start(vec![]).await.url.clone();
         tokio::task::yield_now().await;
         let (client, url) = (client(&gone, &[]), endpoint("http://api.example", &[]).unwrap());

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_drops_a_reply_hangs_up() {
+    async fn dropped_reply_closes_connection() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = endpoint(&format!("http://{}", listener.local_addr().unwrap()), &["v1"]).unwrap();
         let serve = async {

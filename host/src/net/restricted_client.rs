@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_name_that_leads_elsewhere_is_not_asked() {
+    async fn restricted_client_refuses_other_addresses() {
         for (reaches, is_reached) in
             [(AllowedAddresses::public_and([]), false), (AllowedAddresses::public_and(loopback()), true)]
         {
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_proxy_may_be_anywhere() {
+    async fn restricted_client_reaches_proxy_anywhere() {
         let server = TestServer::start(vec![answer("200 OK", "", "fine")]).await;
         let proxy = ProxyUrl::parse(&server.url.replace("127.0.0.1", "Proxy.Example")).unwrap();
         let config = HttpClientConfig { proxy: Some(proxy), no_proxy: vec![] };

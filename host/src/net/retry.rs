@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_may_ask_in_several_ways() {
+    fn retry_after_is_read_from_every_header() {
         let hour = httpdate::fmt_http_date(SystemTime::now() + seconds(3_600));
         let past = httpdate::fmt_http_date(SystemTime::UNIX_EPOCH);
         for (pairs, expected) in [
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_may_say_that_it_is_in_vain() {
+    fn x_should_retry_false_prevents_retry() {
         for (value, expected) in [("false", false), ("true", true), ("", true)] {
             assert_eq!(may_send_again(&headers(&[("x-should-retry", value)])), expected);
         }
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_asks_for_is_waited_for_within_bounds() {
+    fn retry_after_is_respected_up_to_ceiling() {
         let retries = Retries { times: 3, waiting: seconds(100), first_pause: seconds(1) };
         let mut pauses = retries.pauses();
         let pause = pauses.next(Some(seconds(60))).unwrap();
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn each_pause_is_told_before_it_begins() {
+    async fn observer_is_called_before_each_pause() {
         let (events, mut stream) = crate::event::EventSink::channel();
         let cx = RunCx::new("ada").with_events(events);
         let (observer, begun) = (RetryObserver::of_model(&cx, "m"), Instant::now());

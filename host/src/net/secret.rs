@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn is_never_shown() {
+    fn secret_is_never_shown() {
         let secret = Secret::new(" sk-very-secret\n");
         assert_eq!(secret.expose(), "sk-very-secret");
         assert_eq!(format!("{secret} {secret:?} {:?}", Some(&secret)), "*** Secret(***) Some(Secret(***))");
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn is_blotted_out_however_it_is_written() {
+    fn secret_is_redacted_in_every_encoding() {
         let secret = Secret::new(r#"a"b/C +~*d\"#);
         for (text, expected) in [
             (r#"key a"b/C +~*d\!"#, "key ***!"),

@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_of_google_have_their_case() {
+    fn google_errors_map_to_faults() {
         let error = |code: u16, status: &str, message: &str, details: &str| {
             format!(
                 r#"{{"error":{{"code":{code},"message":"{message}","status":"{status}","details":[{{"@type":"x"}},{details}]}}}}"#

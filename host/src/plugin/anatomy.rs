@@ -277,7 +277,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_of_one_series_speak_with_each_other() {
+    fn contract_versions_of_one_series_are_compatible() {
         for (version, speaks_it) in
             [("0.1.0", true), ("0.1.7", true), ("0.2.0", false), ("1.1.0", false), ("", false), ("0.1", false)]
         {
@@ -312,7 +312,7 @@ mod tests {
     ];
 
     #[test]
-    fn features_are_refused_that_the_engine_refuses() {
+    fn wasm_feature_is_refused_iff_engine_refuses_it() {
         let engine = wasmtime::Engine::new(&super::super::runtime::engine_config()).unwrap();
         let mut taken = Vec::new();
         for (feature, text) in USES {

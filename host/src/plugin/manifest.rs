@@ -366,7 +366,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_manifest_is_read() {
+    fn plugin_manifest_is_parsed() {
         let manifest = PluginManifest::parse(
             r#"
             id = "guard"
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_asks_of_files_is_read() {
+    fn plugin_manifest_files_access_is_parsed() {
         for (wants, expected) in [
             ("", (None, false)),
             ("files = \"read\"", (Some(FileAccess::Read), false)),
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_of_functions_is_read() {
+    fn plugin_manifest_functions_are_parsed() {
         let manifest = PluginManifest::parse(
             r#"
             id = "calc"
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_without_a_manifest_has_an_id() {
+    fn component_file_name_becomes_a_valid_id() {
         for (stem, id) in [
             ("calc", "calc"),
             ("My_Tool.2", "my-tool-2"),
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_asks_of_the_network_is_read() {
+    fn plugin_manifest_http_access_is_parsed() {
         for (wants, expected, credentials) in [
             ("http = true", HttpGrant::all(), (false, false)),
             ("http = false", HttpGrant::default(), (false, false)),

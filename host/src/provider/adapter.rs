@@ -298,7 +298,7 @@ mod tests {
     use crate::net::test_server::{TestServer, answer};
 
     #[tokio::test]
-    async fn a_socket_is_asked_for_with_the_credential_and_the_headers() {
+    async fn websocket_request_carries_credential_and_headers() {
         let server = TestServer::start(vec![answer("401 Unauthorized", "", "who are you?")]).await;
         let config = AdapterConfig {
             auth: Some(AuthHeader::header("x-own-key", Secret::new("sk-secret"))),

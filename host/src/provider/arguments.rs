@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_sends_is_taken_as_text() {
+    fn arguments_from_server_are_decoded_to_text() {
         for (sent, expected) in
             [("\"{\\\"a\\\":1}\"", "{\"a\":1}"), ("{\"a\":1}", "{\"a\":1}"), ("null", ""), ("\"\"", "")]
         {

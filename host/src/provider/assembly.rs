@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_call_that_was_broken_off_is_none_without_arguments() {
+    async fn truncated_call_is_not_taken_for_one_without_arguments() {
         let (names, sink) = (ToolNames::default(), DeltaSink::none());
         let gave_up = || StopReason::Other("abort".into());
         for (arguments, stop, is_call) in [

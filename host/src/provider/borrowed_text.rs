@@ -33,7 +33,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_plain_is_not_copied() {
+    fn text_without_escapes_is_borrowed() {
         for (json, expected, is_borrowed) in [
             (r#"{"word":"größe"}"#, Some("größe"), true),
             (r#"{"word":"a\u0062"}"#, Some("ab"), false),

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_list_of_models_says_which_and_how_much() {
+    async fn model_list_determines_model_and_window() {
         let list = r#"{"data":[{"id":"claude-opus-4-1"},{"id":"claude-sonnet-4-5-20250929","max_input_tokens":7}]}"#;
         for (body, model, window) in [
             (list, "claude-sonnet-4-5-20250929", Some(7)),
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn all_keys_are_named_in_words() {
+    fn key_variables_are_listed_in_words() {
         let words = key_variables_in_words("or");
         assert!(key_variables().all(|variable| words.contains(variable)), "{words}");
         assert!(words.ends_with(" or OPENROUTER_API_KEY"), "{words}");

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn each_server_says_it_in_its_own_way() {
+    async fn window_is_read_from_each_kind_of_server() {
         let settled = |tokens| Some(ServedWindow { tokens, is_settled: true });
         let most = |tokens| Some(ServedWindow { tokens, is_settled: false });
         let loaded =
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_model_that_was_not_loaded_is_asked_about_after_its_first_reply() {
+    async fn unloaded_model_is_probed_after_first_reply() {
         let reply = r#"{"choices":[{"message":{"content":"Hi"},"finish_reason":"stop"}]}"#;
         let loaded = r#"{"models":[{"model":"m:latest","context_length":4096}]}"#;
         let server = TestServer::start(ok(&[reply, loaded, reply])).await;

@@ -34,7 +34,7 @@ mod tests {
     use crate::chat::{Role, ThinkingPart};
 
     #[test]
-    fn one_piece_is_borrowed_and_several_are_put_together() {
+    fn single_text_part_is_borrowed_several_are_joined() {
         let thought = || Part::Thinking(ThinkingPart { text: "so".into(), opaque: None });
         let text = |text: &str| Part::Text(text.into());
         for (parts, expected, is_borrowed) in [

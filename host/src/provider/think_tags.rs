@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thought_at_the_beginning_is_taken_out_wherever_it_is_split() {
+    fn leading_think_tag_is_extracted_at_every_split() {
         for (said, thought, text) in [
             ("<think>Hm.</think>Four.", "Hm.", "Four."),
             ("\n<think>Hm — 世界. \n</think>\n\nFour.\n", "Hm — 世界.", "Four.\n"),

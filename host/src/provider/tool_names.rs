@@ -125,7 +125,7 @@ mod tests {
     use crate::chat::{PropertyNames, ToolHints};
 
     #[test]
-    fn what_a_vendor_refuses_is_renamed_and_found_again() {
+    fn refused_tool_name_is_renamed_and_mapped_back() {
         let strict = ToolNameRule { longest: 20, any_first: false };
         let long = "a".repeat(65);
         for (rule, name, expected) in [

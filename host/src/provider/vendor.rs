@@ -307,7 +307,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn servers_on_this_machine_are_read_alike_whatever_their_kind() {
+    fn loopback_servers_are_searched_for_printed_calls() {
         for (vendor, base_url, expected) in [
             (Vendor::Ollama, "http://10.0.0.7:11434/v1", true),
             (Vendor::Openai, "http://127.0.0.1:8080/v1", true),
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn only_who_has_batches_makes_some() {
+    fn batches_exist_only_for_vendors_with_batch_api() {
         for vendor in Vendor::ALL {
             let (client, config) = (HttpClient::new().unwrap(), AdapterConfig::new(vendor.preset().base_url, "m-1"));
             let batches = vendor.batches(client, config, WireOptions::default()).unwrap();

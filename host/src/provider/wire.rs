@@ -140,7 +140,7 @@ mod tests {
     };
 
     #[tokio::test]
-    async fn what_fails_in_a_stream_before_anything_was_seen_is_asked_for_again() {
+    async fn stream_failure_before_first_delta_is_retried() {
         let whole = r#"{"choices":[{"message":{"content":"Hi"},"finish_reason":"stop"}]}"#;
         let overloaded = "data: {\"error\":{\"message\":\"busy\",\"code\":529}}\n\n";
         let cut = "data: {\"choices\":[{\"delta\":{\"role\":\"assistant\",\"content\":\"\"}}]}\n\n";
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_server_that_says_that_nothing_is_left_is_left_alone_for_as_long() {
+    async fn exhausted_rate_limit_header_pauses_provider() {
         let headers = "x-ratelimit-remaining-requests: 0\r\nx-ratelimit-reset-requests: 300ms\r\n";
         let reply = r#"{"choices":[{"message":{"content":"Hi"},"finish_reason":"stop"}]}"#;
         let server = TestServer::start(vec![answer("200 OK", headers, reply), answer("200 OK", "", reply)]).await;

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_wait_for_what_they_could_depend_on() {
+    fn calls_wait_for_calls_they_may_depend_on() {
         let hints = |read_only| ToolHints { read_only, ..ToolHints::default() };
         let of = |read_only, domains: &[ConcurrencyDomain]| ToolConcurrency::touching(hints(read_only), domains);
         let (files, server) = (ConcurrencyDomain::Files, ConcurrencyDomain::named("mcp:memory"));

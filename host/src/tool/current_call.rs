@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_what_cannot_be_done_twice_is_told_before_it_is_done() {
+    async fn only_unrepeatable_calls_report_their_start() {
         let hints = |read_only, idempotent| ToolHints { read_only, idempotent, ..ToolHints::default() };
         for (hints, repeatable, is_told) in [
             (hints(false, false), false, true),

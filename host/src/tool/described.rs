@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_schemas_are_brought_to_the_standard_or_refused() {
+    fn odd_schemas_are_normalized_or_refused() {
         for (written, shown) in [
             (
                 json!({"type": "object", "properties": {"a": {"type": "float"}}}),
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_tool_gets_its_own_names_of_properties() {
+    async fn tool_receives_its_original_property_names() {
         let spec = of(&json!({"type": "object", "properties": {"$filter": {"type": "string"}, "my key": {}}})).unwrap();
         let shown: Value = serde_json::from_str(spec.input_schema.get()).unwrap();
         let shown: Vec<_> = shown["properties"].as_object().unwrap().keys().cloned().collect();
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn schemas_of_types_of_ours_fit_the_meta_schema() {
+    fn derived_schemas_match_the_meta_schema() {
         #[derive(serde::Deserialize, schemars::JsonSchema)]
         #[allow(dead_code, reason = "only its schema is looked at")]
         struct Arguments {

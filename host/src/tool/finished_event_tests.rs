@@ -33,7 +33,7 @@ async fn told(tools: &ToolBox, name: &str) -> (bool, Option<String>, usize) {
 struct NoArgs {}
 
 #[tokio::test]
-async fn end_of_a_call_is_told_with_its_shown_size_and_reason() {
+async fn tool_finished_event_has_shown_size_and_reason() {
     let long = "e".repeat(limits::FAILURE_SHOWN_CHARS + 9);
     let fails = function("fails", "", move |_, NoArgs {}| {
         let long = long.clone();

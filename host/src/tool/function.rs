@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_closure_is_a_tool() {
+    async fn closure_becomes_a_tool() {
         let tool = function("repeat", "Repeats.", |_, args: Args| async move {
             let kinds = args.parts.into_iter().filter_map(|part| part.kind);
             assert!(kinds.into_iter().all(|kind| matches!(kind, HiddenKind::A)));

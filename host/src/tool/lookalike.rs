@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_hardly_differ_are_found() {
+    fn similar_tool_names_are_detected() {
         for (one, other, alike) in [
             ("read_file", "read-file", true),
             ("read_file", "readFile", true),

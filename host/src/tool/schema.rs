@@ -345,7 +345,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_word_is_held_to() {
+    fn every_schema_keyword_is_enforced() {
         for (schema, fits, fits_not, why) in [
             (json!({"type": "string"}), json!("a"), json!(null), "it is null, not a string"),
             (
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_is_held_to_is_refused_with_its_place() {
+    fn unknown_schema_keyword_is_refused_with_its_path() {
         let deep = (0..=limits::TOOL_SCHEMA_DEPTH).fold(json!({}), |inner, _| json!({"items": inner}));
         for (schema, why) in [
             (json!([]), "a schema is an object"),

@@ -592,7 +592,7 @@ mod tests {
     }
 
     #[test]
-    fn two_tools_of_one_name_are_refused_and_across_boxes_the_first_wins() {
+    fn duplicate_tool_is_refused_and_extend_keeps_the_first() {
         let mut first = ToolBox::new();
         first.register(native("t", "one", Does::Echo)).unwrap();
         let clash = first.register(native("t", "two", Does::Echo)).unwrap_err();

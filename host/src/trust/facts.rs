@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_stand_together_the_most_dangerous_first() {
+    fn fact_groups_are_sorted_by_risk() {
         let mut all = TrustFacts::default();
         for (danger, line) in [
             (RiskLevel::Little, "the agent `a`: the plugin `p` may know the time"),
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn who_said_yes_to_more_is_not_asked_again() {
+    fn earlier_broader_consent_is_not_asked_again() {
         let mut now = TrustFacts::default();
         let before = [&["may do anything with x"][..], &["may look at x", "may open x"]];
         let before = before.map(|lines| lines.iter().map(|line| (*line).to_owned()).collect()).into();
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_is_shown_whole() {
+    fn facts_are_shown_only_if_they_fit_whole() {
         let line = |at: usize| format!("{at}");
         assert!((0..limits::FACTS_SHOWN).map(line).collect::<TrustFacts>().can_be_shown());
         assert!(!(0..=limits::FACTS_SHOWN).map(line).collect::<TrustFacts>().can_be_shown());

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_of_instructions_is_bounded() {
+    fn stored_instructions_are_bounded() {
         let world = World { home: tempfile::tempdir().unwrap() };
         let (store, root) = (world.store(), world.root("one"));
         let half = "x".repeat(limits::INSTRUCTIONS_SEEN_BYTES / 2);

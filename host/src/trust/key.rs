@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_digest_under_a_key_is_that_of_rfc_4231() {
+    fn hmac_matches_rfc_4231() {
         for (key, text, digest) in [
             (vec![0x0b; 20], &b"Hi There"[..], "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7"),
             (
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_key_has_marked_is_known_by_that_key_alone() {
+    fn mark_is_valid_only_under_its_key_and_kind() {
         let (_home, key, path) = key();
         assert!(!key.has_marked("a", b"text", "").unwrap() && !path.exists(), "to look makes nothing");
         let mark = key.mark("a", b"text").unwrap();
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_is_none_is_told_and_left() {
+    fn invalid_key_file_is_reported_and_left_unchanged() {
         let (_home, key, path) = key();
         key.mark("a", b"").unwrap();
         let long = "0".repeat(limits::OWN_KEY_FILE_BYTES as usize + 1);
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_who_make_it_at_once_all_have_the_same() {
+    fn concurrent_key_creation_yields_one_key() {
         let (_home, key, _) = key();
         let marks: Vec<_> = std::thread::scope(|scope| {
             let mark = || key.mark("a", b"text").unwrap();

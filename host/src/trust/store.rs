@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_read_again_for_this_project_alone() {
+    fn stored_trust_is_read_back_for_its_project_only() {
         let (home, store, path) = store();
         let (one, two) = (home.path().join("one"), home.path().join("two"));
         fs::create_dir(&one).unwrap();
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_damaged_trusts_nothing_and_stays() {
+    fn damaged_trust_file_is_reported_and_left_unchanged() {
         let (home, store, path) = store();
         store.change(home.path(), |answered| answered.facts = facts(&["a"])).unwrap();
         let good = fs::read_to_string(&path).unwrap();
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_bounded() {
+    fn trust_store_size_is_bounded() {
         let (home, store, path) = store();
         let many = |most: usize| facts(&[&"x".repeat(most)]);
         let too_many = store.change(home.path(), |answered| answered.facts = many(limits::TRUST_PROJECT_BYTES));
@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_who_answer_at_once_each_keeps_what_the_others_wrote() {
+    fn concurrent_trust_changes_are_all_kept() {
         let (home, store, _) = store();
         std::thread::scope(|scope| {
             for at in 0..16 {

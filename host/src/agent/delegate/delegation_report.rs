@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn many_long_answers_fit_and_a_few_are_left_as_they_are() {
+    fn delegation_reports_are_cut_only_when_they_do_not_fit() {
         let entries = |count: usize, chars: usize| {
             let completed = TaskCompletion {
                 status: CompletionStatus::Failed,

@@ -510,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn each_record_is_one_line_and_read_as_it_was_written() {
+    fn journal_records_round_trip_as_single_lines() {
         let mut kinds = BTreeSet::new();
         for record in records() {
             let json = serde_json::to_string(&record).unwrap();

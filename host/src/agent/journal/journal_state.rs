@@ -636,7 +636,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_that_begin_side_by_side_are_written_down_in_any_order() {
+    fn parallel_runs_are_accepted_in_any_journal_order() {
         let errand = |task| Some(DelegationId { run: 1, call: "c".into(), task });
         let records = [(1, began(None)), (3, began(errand(1))), (2, began(errand(0)))];
         let past = JournalState::of(records.clone()).unwrap();
@@ -646,7 +646,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_cancelled_run_still_does_is_no_matter_for_the_one_that_goes_on() {
+    fn records_of_a_cancelled_run_do_not_affect_its_successor() {
         let mut next = began(None);
         if let JournalRecord::Began { continues, .. } = &mut next {
             *continues = Some(1);

@@ -104,7 +104,7 @@ async fn each_field_of_a_form_is_a_question() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_twice_or_no_form_is_left() {
+async fn invalid_form_or_second_wrong_answer_ends_elicitation() {
     let number = || json!({"f": {"type": "integer"}});
     let (came, questions) = elicited(form(number(), &["f"]), &[says("x"), says("y")]).await;
     assert_eq!(came, Ok(ElicitationResult::Cancel));
@@ -131,7 +131,7 @@ async fn what_is_wrong_twice_or_no_form_is_left() {
 }
 
 #[test]
-fn what_servers_are_given_of_the_environment_is_secret_wherever_it_stands() {
+fn environment_values_given_to_mcp_servers_are_secret() {
     let folder = tempfile::tempdir().unwrap();
     let text = "mcp_servers:\n\
                 - {name: p, command: x, env: {DB: 'postgres://u:${DB_PASS}@db', AT: '${HOME}/x', PLAIN: plain-text}}\n\
@@ -150,7 +150,7 @@ fn what_servers_are_given_of_the_environment_is_secret_wherever_it_stands() {
 }
 
 #[tokio::test]
-async fn programs_that_start_each_other_come_to_an_end() {
+async fn nested_mcp_servers_are_bounded() {
     let folder = tempfile::tempdir().unwrap();
     for (nested, says) in
         [(limits::MCP_NESTED - 1, "cannot be started"), (limits::MCP_NESTED, "3 of this program have")]

@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_person_behind_the_call_decides() {
+    async fn permission_is_decided_by_elicitor_of_the_call() {
         let subject = |name: &str| PermissionSubject::Tool {
             agent: "ada".into(),
             origin: "p".into(),

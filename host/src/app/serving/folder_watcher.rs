@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_changes_in_a_folder_is_seen() {
+    fn folder_watcher_sees_changed_files() {
         let folder = tempfile::tempdir().unwrap();
         let (around, single) = (folder.path().join("plugins"), folder.path().join("one"));
         let now = || look(&[around.clone()].into(), &[single.clone()].into());

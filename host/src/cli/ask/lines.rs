@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_read_to_its_end_and_no_further_than_an_answer_is_long() {
+    fn stdin_line_is_cut_at_longest_answer() {
         let long = [vec![b'x'; limits::ANSWER_BYTES * 2], b"\nnext\n".to_vec()].concat();
         let full = "x".repeat(limits::ANSWER_BYTES);
         let mut input = &long[..];

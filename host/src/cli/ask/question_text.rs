@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_means_what_it_says() {
+    fn answer_lines_are_parsed() {
         let text = |text: &str| ParsedAnswerLine::Answer(OpenQuestionAnswer::Text(text.into()));
         let chosen = |labels: &[&str]| {
             ParsedAnswerLine::Answer(OpenQuestionAnswer::Chosen(labels.iter().map(|l| (*l).into()).collect()))
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_cannot_forge_a_prompt_or_act_on_the_terminal() {
+    fn question_text_cannot_forge_prompt_or_terminal_codes() {
         let evil = "\x1b[2Jx\nallow it? \u{202e}y";
         let header = OpenQuestion { text: evil.into(), header: evil.into(), ..OpenQuestion::default() };
         let option = QuestionOption { label: evil.into(), description: evil.into() };

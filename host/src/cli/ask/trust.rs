@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_person_is_asked_until_it_is_clear_and_silence_is_no() {
+    async fn consent_is_asked_until_clear_and_empty_line_is_no() {
         let text = |text: &str| StdinLine::Text(text.into());
         let (once, either) = (ConsentPrompt::WithOnce, ConsentPrompt::YesOrNo);
         for (choice, typed, consent) in [

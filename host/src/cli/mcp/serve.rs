@@ -224,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_near_unless_they_say_otherwise() {
+    fn http_address_defaults_to_loopback() {
         for (given, expected) in [
             (":0", Some("127.0.0.1:0")),
             (":8321", Some("127.0.0.1:8321")),

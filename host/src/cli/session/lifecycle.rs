@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_are_read_as_people_write_them() {
+    fn byte_sizes_with_units_are_parsed() {
         for (text, value) in [
             ("0", Some(0)),
             ("1000", Some(1_000)),

@@ -217,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_found_is_marked() {
+    fn search_match_is_marked_in_excerpt() {
         for (excerpt, text, shown) in [
             ("a Needle here", "needle", "a »Needle« here"),
             ("two  needles", "NEEDLE", "two  »needle«s"),

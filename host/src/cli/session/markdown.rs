@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_that_was_said_ends_what_it_stands_in() {
+    fn markdown_text_cannot_end_its_quote_or_fence() {
         for (text, shown) in [
             ("", "\n```text\n\n```\n"),
             ("plain\n\n", "\n```text\nplain\n```\n"),

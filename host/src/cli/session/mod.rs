@@ -257,7 +257,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_told_whatever_they_are() {
+    fn times_are_formatted_for_any_value() {
         let at = |seconds: u64| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
         assert_eq!(when(at(1_795_342_503)), "2026-11-22 10:15:03");
         assert_eq!(date(at(0)).unwrap(), "1970-01-01T00:00:00.000Z");
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_as_wide_as_they_must_be() {
+    fn table_columns_fit_their_widest_cell() {
         let row = |a: &str, b: &str| [a.to_owned(), b.to_owned()];
         assert_eq!(table(&[row("A", "B"), row("äöü", "x"), row("", "")]), "A    B\näöü  x\n");
     }

@@ -310,7 +310,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn run_without_a_model_is_on_none() {
+    fn run_without_model_shows_no_model() {
         assert_eq!((on_model(""), on_model("m")), (String::new(), " on m".into()));
     }
 }

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn what_a_file_leaves_out_is_filled_in() {
+fn effective_config_shows_defaults() {
     let text = "
 providers:
   - {name: gpt, kind: openai, model: m, api_key: sk-secret}

@@ -18,7 +18,7 @@ fn lines(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn every_thing_that_reaches_beyond_the_config_is_a_line() {
+fn each_outward_reference_of_config_is_a_fact() {
     let far = lines(CONFIG).into_iter().find(|line| line.contains("`far`")).unwrap();
     assert!(far.starts_with("the model `far` is at `https://a.example/v1` (sha256:") && !far.contains("secret"));
     let others: Vec<_> = lines(CONFIG).into_iter().filter(|line| *line != far).collect();
@@ -46,7 +46,7 @@ fn every_thing_that_reaches_beyond_the_config_is_a_line() {
 }
 
 #[test]
-fn what_is_sent_to_a_server_and_on_which_way_is_told() {
+fn provider_facts_list_keys_and_proxies() {
     let of = |keys: &str| lines(&format!("providers: [{{name: m, model: m, {keys}}}]"));
     let at = |address: &str| format!("the model `m` is at `{address}`: conversations go there");
     let xai = at("https://api.x.ai/v1");
@@ -92,7 +92,7 @@ fn what_is_sent_to_a_server_and_on_which_way_is_told() {
 }
 
 #[test]
-fn what_an_agent_does_not_use_is_not_told() {
+fn facts_of_plugin_grants_are_narrowed_by_ceiling() {
     let of = |ceiling: &str| {
         lines(&format!(
             "agents: [{{name: a, {ceiling} plugins: {{p: {{files: [{{path: docs, mode: write}}, {{path: out}}], \
@@ -122,7 +122,7 @@ fn what_an_agent_does_not_use_is_not_told() {
 }
 
 #[test]
-fn where_an_address_leads_to_is_seen() {
+fn shown_address_reveals_actual_host() {
     for (address, shown) in [
         ("https://a.example/v1", "`https://a.example/v1`"),
         ("https://evil.example/${USER}?", "`https://evil.example/$%7BUSER%7D` (sha256:"),
@@ -136,7 +136,7 @@ fn where_an_address_leads_to_is_seen() {
 }
 
 #[test]
-fn only_what_reaches_beyond_the_config_changes_a_line() {
+fn inward_config_changes_keep_facts_unchanged() {
     let before = lines(CONFIG);
     for (from, to) in [
         ("a.example/${PART}", "b.example/${PART}"),
@@ -170,7 +170,7 @@ fn only_what_reaches_beyond_the_config_changes_a_line() {
 }
 
 #[test]
-fn what_plugins_send_and_with_which_credentials_is_told() {
+fn plugin_facts_list_requests_and_credentials() {
     const WAY_OUT: &str = "
 credentials:
   - {name: github, env: TOKEN, for: ['https://api.github.com', 'https://*.github.com/v3']}
@@ -239,7 +239,7 @@ agents:
 }
 
 #[test]
-fn what_was_trusted_of_all_methods_is_trusted_of_fewer() {
+fn trust_in_all_methods_covers_fewer_methods() {
     let facts = |http: &str| {
         let text = format!("agents: [{{name: a, plugins: {{p: {{confirm: true, http: [{http}]}}}}}}]");
         Config::parse(&text, "/nowhere".into()).unwrap_or_else(|report| panic!("{report}")).facts()
@@ -267,7 +267,7 @@ fn what_was_trusted_of_all_methods_is_trusted_of_fewer() {
 }
 
 #[test]
-fn whatever_changes_a_command_or_what_a_vendor_is_told_changes_a_line() {
+fn changed_command_or_vendor_fields_change_facts() {
     let of = |more: &str| lines(&format!("providers: [{{name: a, kind: anthropic, model: m, {more}}}]"));
     let command = of("api_key_command: [/bin/sh, -c, 'pass show x']");
     assert!(command.iter().any(|line| line.contains(r#"runs `/bin/sh -c "pass show x"`"#)), "{command:?}");
@@ -298,7 +298,7 @@ fn names_cannot_forge_a_line_or_act_on_the_terminal() {
 
 #[test]
 #[cfg(unix)]
-fn a_link_is_told_as_what_it_leads_to() {
+fn linked_folder_is_listed_by_its_target() {
     let root = tempfile::tempdir().unwrap();
     let elsewhere = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink(elsewhere.path(), root.path().join("docs")).unwrap();
@@ -318,7 +318,7 @@ agents:
 ";
 
 #[test]
-fn what_servers_are_run_and_reached_and_what_they_may_ask_is_told() {
+fn mcp_server_facts_list_targets_and_requests() {
     let all = lines(SERVERS);
     let (digests, plain): (Vec<_>, Vec<_>) = all.iter().partition(|line| line.contains("(sha256:"));
     assert_eq!(
@@ -362,7 +362,7 @@ fn what_servers_are_run_and_reached_and_what_they_may_ask_is_told() {
 }
 
 #[test]
-fn programs_and_who_runs_them_are_told() {
+fn program_facts_list_programs_and_users() {
     let text = "programs:\n\
                 \x20 cargo: {args: [[test, '**'], [build]], cwd: sub, env: {TERM: dumb}, inherit_env: [PATH], timeout: 5m}\n\
                 \x20 fmt: {command: ./tools/my fmt}\n\

@@ -46,7 +46,7 @@ async fn a_bomb_ends_its_attack_alone() {
 }
 
 #[tokio::test]
-async fn a_host_that_never_was_idle_is_no_verdict() {
+async fn host_that_never_becomes_idle_has_no_verdict() {
     for (script, says) in [
         ("exit 1", "its process died before the attack: exit status: 1"),
         ("echo nonsense; sleep 60", "its process said: "),

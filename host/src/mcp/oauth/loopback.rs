@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_the_login_that_was_begun_ends_it() {
+    async fn only_the_matching_redirect_ends_the_login() {
         let (shown, mut addresses) = mpsc::channel(1);
         let loopback = LoopbackAuthorizer::bind(0, move |url| shown.try_send(url.clone()).unwrap()).await.unwrap();
         let redirect = loopback.redirect();
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_says_nothing_makes_room_for_others() {
+    async fn silent_connections_do_not_block_the_login() {
         let loopback = LoopbackAuthorizer::bind(0, |_| {}).await.unwrap();
         let redirect = loopback.redirect();
         let asked: Url = "https://login.example/?state=m".parse().unwrap();

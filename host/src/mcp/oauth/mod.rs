@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_is_said_first() {
+    fn invalid_oauth_options_are_refused() {
         let plain = || OAuthOptions::new(TokenStore::in_memory());
         let secret = |secret: &str| Some(Secret::new(secret));
         let long = "x".repeat(limits::OAUTH_TOKEN_BYTES + 1);

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_encrypted_and_in_public_is_asked() {
+    fn login_requests_go_only_to_https_and_allowed_networks() {
         let (web, here) = ("https://mcp.example/mcp", "http://127.0.0.1:9/mcp");
         let long = format!("https://a.example/{}", "x".repeat(limits::OAUTH_URL_BYTES));
         for (server, networks, url, why) in [

@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_kept_is_there_again_and_nobody_elses() {
+    async fn stored_login_is_read_back_for_its_server_only() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a/mcp");
         for store in [TokenStore::in_folder(&path), TokenStore::in_memory()] {
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_at_a_time_renews() {
+    async fn token_renewal_lock_is_exclusive() {
         let folder = tempfile::tempdir().unwrap();
         for store in [TokenStore::in_folder(folder.path()), TokenStore::in_memory()] {
             let first = store.lock().await.unwrap();
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_cannot_be_read_is_told_without_what_is_in_it() {
+    async fn unreadable_login_file_error_hides_its_content() {
         let folder = tempfile::tempdir().unwrap();
         let (store, path) = (TokenStore::in_folder(folder.path()), folder.path().join(file_name(&server())));
         let long = format!("{{\"server\": \"{}\"}}", "x".repeat(limits::OAUTH_FILE_BYTES as usize));

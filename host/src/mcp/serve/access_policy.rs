@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn doors_that_stand_open_to_others_are_none() {
+    fn access_policy_without_token_is_for_loopback_only() {
         let token = BearerToken::new("0123456789abcdef").unwrap();
         let open = AccessPolicy::default();
         for (address, is_fit) in [("127.0.0.1:1", true), ("[::1]:1", true), ("[::ffff:127.0.0.1]:1", true)]

@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn variables_are_what_they_are_in_the_resources_that_there_are() {
+    fn completion_offers_variable_values_of_existing_resources() {
         let resource =
             |uri: &str| McpResource { uri: uri.into(), name: String::new(), description: String::new(), size: 0 };
         let resources = ["x://a1/of/7f", "x://a1/of/8e", "x://a2/of/7d", "y://a3/of/1", "x://a4"].map(resource);

@@ -173,7 +173,7 @@ mod tests {
     const B: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2));
 
     #[tokio::test(start_paused = true)]
-    async fn newcomer_closes_whoever_waits_and_no_one_at_work() {
+    async fn new_connection_closes_an_idle_one_never_a_busy_one() {
         let all = Connections::default();
         let mut open = Vec::new();
         for n in 0..limits::MCP_SERVE_CONNECTIONS {

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_said_goes_on_as_it_was() {
+    fn mcp_content_round_trips() {
         let png = STANDARD.encode(b"\x89PNG");
         let annotations = json!({"audience": ["user"], "priority": 0.5});
         for block in [
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_form_of_its_own_is_text() {
+    fn content_without_mcp_form_becomes_text() {
         let other =
             |kind: &str, json: &str| ToolResultContent::Other(OpaqueContent { kind: kind.into(), json: json.into() });
         let text = |text: &str| json!({"type": "text", "text": text});

@@ -81,7 +81,7 @@ mod tests {
     use crate::limits;
 
     #[tokio::test(start_paused = true)]
-    async fn who_does_not_read_is_given_up_and_who_reads_slowly_is_not() {
+    async fn write_times_out_for_a_stuck_reader_but_not_a_slow_one() {
         let (mut client, here) = tokio::io::duplex(4);
         let mut here = WriteTimeoutStream::new(here, limits::MCP_WRITE_TIME);
         let reading = tokio::spawn(async move {

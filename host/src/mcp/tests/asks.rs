@@ -196,7 +196,7 @@ async fn folders_are_told_and_so_are_their_changes() {
 
 /// A server of the newest revision asks in its answer, and the client calls it again with the reply.
 #[tokio::test(start_paused = true)]
-async fn a_server_without_a_connection_of_its_own_asks_in_its_answer() {
+async fn stateless_server_requests_input_in_its_answer() {
     let servers = Servers::new(|mut peer| async move {
         while let Some(request) = peer.next().await {
             let meta = &request["params"]["_meta"];

@@ -56,7 +56,7 @@ impl ServerHandler for Library {
 }
 
 #[tokio::test]
-async fn both_revisions_are_spoken_with_a_server_of_the_library() {
+async fn client_speaks_both_lifecycles_with_an_rmcp_server() {
     for revisions in [ProtocolRevisions::Any, ProtocolRevisions::Handshake, ProtocolRevisions::Stateless] {
         let dial: McpPipeConnector = Arc::new(|| {
             Box::pin(async {
@@ -85,7 +85,7 @@ async fn both_revisions_are_spoken_with_a_server_of_the_library() {
 }
 
 #[tokio::test]
-async fn a_thousand_calls_at_once_have_each_its_own_answer() {
+async fn concurrent_calls_get_their_own_answers() {
     const CALLS: usize = 1_000;
     let servers = Servers::new(|mut peer| async move {
         peer.begin(&[tool("echo")]).await;
@@ -112,7 +112,7 @@ async fn a_thousand_calls_at_once_have_each_its_own_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn more_calls_than_a_server_may_have_wait_for_a_place() {
+async fn calls_beyond_the_server_limit_wait() {
     let servers = Servers::new(|mut peer| async move {
         peer.begin(&[tool("slow")]).await;
         let mut calls = Vec::new();
@@ -141,7 +141,7 @@ async fn more_calls_than_a_server_may_have_wait_for_a_place() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_is_told_of_calls_that_nobody_waits_for() {
+async fn dropped_call_is_cancelled_at_the_server() {
     let (told, mut hears) = tokio::sync::mpsc::channel(2);
     let servers = Servers::new(move |mut peer| {
         let told = told.clone();

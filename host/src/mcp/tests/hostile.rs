@@ -13,7 +13,7 @@ fn lost(tool: &str) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_whose_server_dies_is_made_again_only_if_that_does_no_harm() {
+async fn lost_call_is_repeated_only_if_idempotent_or_read_only() {
     // The first two connections end in the middle of a call.
     let servers = Servers::new(|mut peer| async move {
         peer.begin(&[lost("look"), lost("act")]).await;
@@ -37,7 +37,7 @@ async fn a_call_whose_server_dies_is_made_again_only_if_that_does_no_harm() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_stays_dead_is_given_up_until_somebody_wants_it() {
+async fn dead_server_is_given_up_until_the_next_call() {
     let servers = Servers::new(|mut peer| async move {
         match peer.attempt {
             0 => peer.begin(&[tool("t")]).await,
@@ -72,7 +72,7 @@ async fn a_server_that_stays_dead_is_given_up_until_somebody_wants_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_does_not_shake_hands_is_told_of() {
+async fn failed_handshake_is_reported() {
     type Says = (&'static [u8], &'static str);
     let says: [Says; 5] = [
         (b"", "it closed the connection"),
@@ -100,7 +100,7 @@ async fn a_server_that_does_not_shake_hands_is_told_of() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_says_the_same_to_everything_is_greeted_in_the_old_way() {
+async fn constant_answer_falls_back_to_handshake() {
     let servers = Servers::new(|mut peer| async move {
         let first = peer.next().await.unwrap();
         if first["method"] == "server/discover" {
@@ -120,7 +120,7 @@ async fn a_server_that_says_the_same_to_everything_is_greeted_in_the_old_way() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn greetings_and_odd_messages_are_put_up_with() {
+async fn noise_and_unexpected_messages_are_tolerated() {
     let servers = Servers::new(|mut peer| async move {
         peer.say_raw(b"Welcome to my server!\n\n\xff\n{\"level\":\"info\"}\n").await;
         peer.begin(&[tool("t")]).await;
@@ -141,7 +141,7 @@ async fn greetings_and_odd_messages_are_put_up_with() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn floods_end_the_connection_and_nothing_else() {
+async fn flood_ends_only_its_connection() {
     let message = |what: &str| match what {
         "notifications" => {
             json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": 1, "progress": 1}})
@@ -187,7 +187,7 @@ async fn a_server_that_does_not_read_is_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_server_asks_beyond_its_share_is_not_answered() {
+async fn server_requests_beyond_the_limit_are_not_answered() {
     let (told, mut hears) = tokio::sync::mpsc::channel(1);
     let servers = Servers::new(move |mut peer| {
         let told = told.clone();

@@ -253,7 +253,7 @@ impl io::Write for Log {
 }
 
 #[tokio::test]
-async fn a_login_is_made_once_and_its_secrets_are_shown_by_nothing() {
+async fn login_happens_once_and_leaks_no_secrets() {
     let log = Log::default();
     let writer = log.clone();
     let subscriber =
@@ -314,7 +314,7 @@ async fn metadata_is_found_in_each_of_its_places() {
 }
 
 #[tokio::test]
-async fn tokens_are_renewed_before_they_end_by_one_of_all() {
+async fn expiring_token_is_renewed_by_one_process() {
     let (realm, folder) = (Realm::plain().await, tempfile::tempdir().unwrap());
     realm.book.lock().unwrap().life = vec![0];
     let store = TokenStore::in_folder(folder.path());
@@ -341,7 +341,7 @@ async fn tokens_are_renewed_before_they_end_by_one_of_all() {
 }
 
 #[tokio::test]
-async fn a_login_that_has_ended_is_told_with_what_to_do() {
+async fn ended_login_error_names_the_login_command() {
     let (realm, store) = (Realm::plain().await, TokenStore::in_memory());
     let denied = "the MCP server `web` wants a credential, or another one: ";
     let ask = "log in with `shelly-host mcp login web`";
@@ -432,7 +432,7 @@ async fn a_program_logs_in_by_itself() {
 }
 
 #[tokio::test]
-async fn clients_that_are_known_need_not_make_themselves_known() {
+async fn configured_client_is_not_registered() {
     let realm = Realm::start(|came, _| {
         let mut metadata = metadata(came);
         metadata["client_id_metadata_document_supported"] = true.into();
@@ -464,7 +464,7 @@ async fn clients_that_are_known_need_not_make_themselves_known() {
 }
 
 #[tokio::test]
-async fn what_one_authorization_server_gave_is_not_shown_to_another() {
+async fn tokens_are_not_sent_to_another_authorization_server() {
     let other = Realm::plain().await;
     let moved = other.web.url.origin().ascii_serialization();
     let is_moved = Arc::new(Mutex::new(false));

@@ -59,7 +59,7 @@ fn tokens(answer: impl Fn() -> Value + Send + Sync + 'static) -> Says {
 type Says = Box<dyn Fn(&Came) -> Option<String> + Send + Sync>;
 
 #[tokio::test]
-async fn what_must_not_be_ends_the_login_and_says_why() {
+async fn forbidden_login_step_fails_with_its_reason() {
     let huge = || "x".repeat(limits::OAUTH_BODY_BYTES + 1);
     let long = || "x".repeat(limits::OAUTH_TOKEN_BYTES + 1);
     let cases: Vec<(Says, &str)> = vec![
@@ -147,7 +147,7 @@ async fn what_must_not_be_ends_the_login_and_says_why() {
 }
 
 #[tokio::test]
-async fn who_does_not_say_where_to_log_in_is_believed_only_after_a_refusal() {
+async fn guessed_auth_endpoints_are_used_only_after_a_refusal() {
     let is_strict = Arc::new(Mutex::new(false));
     let strict = Arc::clone(&is_strict);
     let realm = Realm::start(move |came, _| {
@@ -175,7 +175,7 @@ async fn who_does_not_say_where_to_log_in_is_believed_only_after_a_refusal() {
 }
 
 #[tokio::test]
-async fn a_known_client_is_told_to_its_own_authorization_server_alone() {
+async fn client_id_is_sent_only_to_its_configured_issuer() {
     let realm = Realm::plain().await;
     let elsewhere = |oauth: &mut OAuthOptions| {
         oauth.client_id = Some("known".into());
@@ -190,7 +190,7 @@ async fn a_known_client_is_told_to_its_own_authorization_server_alone() {
 }
 
 #[tokio::test]
-async fn a_client_that_is_refused_is_told_without_its_secret() {
+async fn refused_client_error_hides_its_secret() {
     let odd: Says = Box::new(says("POST /token", |came| {
         let said = format!("{} {}", STANDARD.encode("robot:cs-secret"), came.body);
         let said = json!({"error": "invalid_client", "error_description": said});
@@ -270,7 +270,7 @@ async fn a_slow_authorization_server_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_server_that_asks_for_too_much_is_asked_what_it_is() {
+async fn oversized_challenge_falls_back_to_discovery() {
     let realm = Realm::start(|came, _| {
         let long = format!(", error_description=\"{}\"", "x".repeat(limits::OAUTH_CHALLENGE_BYTES));
         (came.target == "POST /mcp" && !came.head.contains("authorization: bearer"))

@@ -38,7 +38,7 @@ fn program(script: &str, folder: &std::path::Path) -> ServerConfig {
 }
 
 #[tokio::test]
-async fn a_program_has_its_own_folder_and_environment_and_nothing_else() {
+async fn server_program_gets_only_its_folder_and_environment() {
     let folder = tempfile::tempdir().unwrap();
     let script = server(r#"pwd | tr -d '\n'; env | grep -v '^_=\|^PWD=\|^SHLVL=\|^OLDPWD=' | sort | tr '\n' ' '"#);
     let client = McpClient::connect(program(&script, folder.path()), McpClientFeatures::default()).await.unwrap();
@@ -88,7 +88,7 @@ async fn a_program_that_is_closed_may_finish() {
 }
 
 #[tokio::test]
-async fn a_program_that_fails_is_told_of_with_what_it_said() {
+async fn failed_program_error_includes_its_stderr() {
     let folder = tempfile::tempdir().unwrap();
     let many = "i=0; while [ $i -lt 20 ]; do echo line $i >&2; i=$((i+1)); done; exit 3";
     for (script, why) in [

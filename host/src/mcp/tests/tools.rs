@@ -72,7 +72,7 @@ async fn all_pages_of_a_list_are_asked_for_within_bounds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_what_was_approved_may_be_called() {
+async fn only_approved_tools_can_be_called() {
     let servers = Servers::new(|peer| echo(peer, vec![tool("same"), tool("other"), tool("new")]));
     let client = connect(&servers).await.unwrap();
     let mut pins = Pins::default();
@@ -109,7 +109,7 @@ fn changes_its_mind() -> Servers {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_that_changes_is_blocked_until_it_is_approved_again() {
+async fn changed_tool_is_blocked_until_approved_again() {
     let servers = changes_its_mind();
     let client = connect(&servers).await.unwrap();
     let (tools, mut changes) = (toolbox(&client), client.changes());

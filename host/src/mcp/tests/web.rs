@@ -230,7 +230,7 @@ async fn the_newest_revision_needs_no_session() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_reached_is_told_of_without_its_secrets() {
+async fn unreachable_server_error_hides_secrets() {
     let denied = "the MCP server `web` wants a credential, or another one: it does not answer without one";
     let unreached = "the MCP server `web` cannot be reached: ";
     for (answer, begins, says) in [
@@ -262,7 +262,7 @@ async fn a_server_that_is_not_reached_is_told_of_without_its_secrets() {
 }
 
 #[tokio::test]
-async fn what_a_server_on_the_web_says_is_bounded_too() {
+async fn http_responses_are_bounded() {
     let web = Web::start(|came, before| {
         if !came.is("tools/call") {
             return legacy(came);

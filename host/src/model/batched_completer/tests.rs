@@ -194,7 +194,7 @@ async fn requests_within_a_window_make_one_batch() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_full_batch_goes_at_once() {
+async fn full_batch_is_submitted_at_once() {
     let scene = scene(Vendor::default(), BatchConfig { max_size: 2, ..BatchConfig::default() });
     let began = Instant::now();
     scene.ask_all(&["a", "b", "c", "d", "e"]).await;
@@ -205,7 +205,7 @@ async fn a_full_batch_goes_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_fails_is_sent_directly_side_by_side() {
+async fn requests_of_failed_batch_are_sent_directly() {
     let fault = || Fault::invalid("no batches here");
     let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
     let (poll, cancel) = ("poll b0", "cancel b0");
@@ -246,7 +246,7 @@ async fn what_fails_is_sent_directly_side_by_side() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn questions_may_fail_for_what_may_pass() {
+async fn batch_poll_survives_transient_failures() {
     let times = |n: u32| (0..n).map(|_| unavailable());
     for (polls, results, answered) in [
         (limits::BATCH_POLL_FAILURES, 0, true),
@@ -273,7 +273,7 @@ async fn questions_may_fail_for_what_may_pass() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pauses_grow_and_the_time_ends() {
+async fn batch_poll_pauses_grow_until_timeout() {
     let scene = scene(Vendor { works_on: true, ..Vendor::default() }, BatchConfig::default());
     let began = Instant::now();
     assert_eq!(scene.ask_all(&["a", "b"]).await, ["direct a", "direct b"]);
@@ -293,7 +293,7 @@ async fn give_up<T>(asking: impl Future<Output = T>, after: Duration) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_stops_waiting_is_left_out() {
+async fn abandoned_request_is_removed_from_batch() {
     let window = limits::BATCH_WINDOW;
     // Before the submission: the request is not in the batch.
     let one = scene(Vendor::default(), BatchConfig::default());
@@ -329,7 +329,7 @@ async fn who_stops_waiting_is_left_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_batch_that_nobody_waits_for_is_cancelled_in_bounded_time() {
+async fn abandoned_batch_is_cancelled_in_bounded_time() {
     for (takes, hangs_at_cancel, deeds, within) in [
         (Duration::ZERO, false, vec!["submit", "cancel b0"], Duration::ZERO),
         (Duration::ZERO, true, vec!["submit", "cancel b0"], limits::BATCH_CANCEL_TIME),
@@ -354,7 +354,7 @@ async fn a_batch_that_nobody_waits_for_is_cancelled_in_bounded_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_says_what_becomes_of_it() {
+async fn batched_request_emits_progress_events() {
     let working = |done| Ok(BatchState::Working { done });
     let polls = VecDeque::from([working(0), working(1), working(1), working(2)]);
     let failed = ["b".to_owned()].into();
@@ -489,7 +489,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
     #[test]
-    fn each_request_is_answered_exactly_once_whatever_the_vendor_does(plan in plans()) {
+    fn each_batched_request_is_answered_exactly_once(plan in plans()) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         runtime.block_on(play(plan));
     }

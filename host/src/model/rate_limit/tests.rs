@@ -155,7 +155,7 @@ async fn requests_run_side_by_side_up_to_the_limit() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_took_longer_than_a_minute_counts_for_what_was_beyond_it() {
+async fn request_longer_than_window_counts_only_excess() {
     for (used, expected) in [("9 400 0 0", 100), ("9 100000 0 0", 160)] {
         let config = RateLimitConfig { output_tpm: Some(500), ..RateLimitConfig::default() };
         let scene = scene_with(ProviderRateLimiter::new(config), SECOND * 100);
@@ -167,7 +167,7 @@ async fn what_took_longer_than_a_minute_counts_for_what_was_beyond_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_absurd_count_is_forgotten_within_minutes() {
+async fn absurd_token_count_expires_within_minutes() {
     let config = RateLimitConfig { output_tpm: Some(1_000), ..RateLimitConfig::default() };
     let scene = scene_with(ProviderRateLimiter::new(config), SECOND);
     scene.ask("a", using(request(9), &format!("9 {} 0 0", u64::MAX))).await.unwrap();
@@ -180,7 +180,7 @@ async fn one_absurd_count_is_forgotten_within_minutes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_thousand_agents_wait_without_holding_each_other_up() {
+async fn thousand_agents_wait_for_rate_limit_concurrently() {
     let scene = scene_with(ProviderRateLimiter::new(rpm(100)), SECOND * 30);
     let names: Vec<_> = (0..1_000).map(|n| format!("a{n}")).collect();
     join_all(names.iter().map(|name| scene.ask(name, request(10)))).await;
@@ -193,7 +193,7 @@ async fn a_thousand_agents_wait_without_holding_each_other_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_large_request_is_not_passed_for_ever() {
+async fn large_request_is_not_starved_by_small_ones() {
     let scene = scene(input_tpm(request(100).tokens()));
     let small = async {
         for n in 0..200 {
@@ -211,7 +211,7 @@ async fn a_large_request_is_not_passed_for_ever() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_stops_waiting_leaves_its_place() {
+async fn abandoned_request_leaves_rate_limit_queue() {
     let scene = scene(rpm(1));
     scene.ask("first", request(9)).await.unwrap();
     let drops = async |name: &str, after| assert!(timeout(after, scene.ask(name, request(9))).await.is_err());
@@ -235,7 +235,7 @@ async fn who_stops_waiting_leaves_its_place() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failures_count_and_a_refusal_is_a_pause_for_all() {
+async fn rate_limit_refusal_pauses_all_requests() {
     let limited = |after| Fault::RateLimited { message: "slow".into(), after };
     for (config, fault, second) in [
         (rpm(1), Fault::other("no"), 60),
@@ -259,7 +259,7 @@ async fn failures_count_and_a_refusal_is_a_pause_for_all() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_long_wait_is_told_and_ends() {
+async fn long_rate_limit_wait_is_reported_and_times_out() {
     let scene = scene(RateLimitConfig { rpm: Some(1), input_tpm: Some(50), output_tpm: None });
     let watched = async |agent: &str| {
         let (sink, mut events) = EventSink::channel();
@@ -335,7 +335,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
     #[test]
-    fn in_no_minute_are_more_requests_begun_than_the_limit(
+    fn requests_never_exceed_limit_in_any_minute(
         plan in vec((0_u64..200_000, 5_u64..60, option::weighted(0.3, 0_u64..200_000)), 1..40),
         rpm in option::of(1_u64..6),
         input_tpm in option::of(10_u64..200),

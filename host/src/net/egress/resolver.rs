@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_lookup_that_nobody_waits_for_keeps_its_place() {
+    async fn abandoned_dns_lookup_keeps_its_permit() {
         let (answer, answers) = mpsc::channel();
         let (began, begins) = mpsc::channel();
         let (began, answers) = (Mutex::new(began), Arc::new(Mutex::new(answers)));
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn names_are_asked_of_the_system() {
+    async fn names_are_resolved_by_system() {
         assert_eq!(of_system()("127.0.0.1".into()).await.unwrap(), [Ipv4Addr::LOCALHOST]);
     }
 }

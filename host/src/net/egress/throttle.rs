@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_rate_lets_a_burst_through_and_then_one_at_a_time() {
+    async fn egress_rate_allows_burst_then_even_spacing() {
         for most in [1, 7, 600, 60_000] {
             let rate = EgressRateLimiter::new(most);
             assert!((0..most).all(|_| rate.count().is_ok()), "{most}");
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_counted_here_and_among_all() {
+    fn egress_permits_are_limited_per_plugin_and_globally() {
         let all = Arc::new(Semaphore::new(3));
         let one = EgressThrottle::new(1, 2).among(all.clone());
         let two = EgressThrottle::new(1, 9).among(all);

@@ -43,7 +43,7 @@ fn err(text: &str) -> Result<String, String> {
 }
 
 #[tokio::test]
-async fn the_config_and_the_environment() {
+async fn secret_is_read_from_config_and_environment() {
     let env = |name: &str| SecretSource::Env(name.into());
     for (source, expected) in [
         (SecretSource::Literal(Secret::new("sk-here\n")), ok("sk-here")),

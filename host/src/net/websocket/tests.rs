@@ -91,7 +91,7 @@ async fn texts_go_both_ways_and_both_may_close() {
 }
 
 #[tokio::test]
-async fn a_ping_is_answered_and_a_close_or_a_drop_is_noticed() {
+async fn websocket_answers_ping_and_notices_close() {
     for in_good_manners in [true, false] {
         let (request, _, task) = server(move |mut socket| async move {
             socket.send(Message::Ping("are you there".into())).await.unwrap();
@@ -115,7 +115,7 @@ async fn a_ping_is_answered_and_a_close_or_a_drop_is_noticed() {
 }
 
 #[tokio::test]
-async fn why_a_server_closes_decides_the_case() {
+async fn websocket_close_code_determines_fault() {
     let kind = |fault: &Fault| serde_json::to_value(fault).unwrap()["kind"].as_str().unwrap().to_owned();
     for (code, expected) in [
         (1000, None),
@@ -176,7 +176,7 @@ async fn a_message_is_bounded_both_ways() {
 }
 
 #[tokio::test]
-async fn silence_and_cuts_are_told() {
+async fn websocket_silence_and_cut_are_faults() {
     let short = Duration::from_millis(20);
     let silent = || server(|mut socket| async move { while let Some(Ok(_)) = socket.next().await {} });
     let (request, ..) = silent().await;
@@ -197,7 +197,7 @@ async fn silence_and_cuts_are_told() {
 }
 
 #[tokio::test]
-async fn what_is_no_websocket_is_a_fault() {
+async fn response_without_upgrade_is_a_fault() {
     let server = TestServer::start(vec![
         answer("200 OK", "", "hello"),
         answer(

@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_order_of_params_says_nothing() {
+    fn params_digest_ignores_key_order() {
         let same = [r#"{"a": 1, "b": {"c": 2, "d": 3}}"#, r#"{"b":{"d":3,"c":2},"a":1}"#].map(digest);
         assert_eq!(same[0], same[1]);
         assert_ne!(same[0], digest(r#"{"a": 1, "b": {"c": 3, "d": 2}}"#));

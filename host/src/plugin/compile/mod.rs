@@ -315,7 +315,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn code_that_waits_is_bounded_and_taken_once() {
+    fn precompiled_code_is_bounded_and_taken_once() {
         let limits = CompileLimits { code_bytes: 10, ..CompileLimits::default() };
         let compiler = ComponentCompiler::from(CompileConfig { limits, ..CompileConfig::default() });
         let digests = [b"a", b"b", b"c"].map(|bytes| ComponentDigest::of(bytes));

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_read_as_they_were_written() {
+    fn compile_response_round_trips() {
         for answer in answers() {
             let bytes = written(&answer);
             assert_eq!(CompileResponse::parse(bytes), Some((answer, WALLS)));
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn answer_that_is_cut_or_too_long_is_none() {
+    fn compile_response_with_wrong_length_is_refused() {
         for answer in answers() {
             let bytes = written(&answer);
             for end in 0..bytes.len() {
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn answer_of_another_kind_is_none() {
+    fn compile_response_of_unknown_kind_is_refused() {
         let head =
             |kind: u8, payload: &[u8]| [MAGIC, &[0, kind][..], &(payload.len() as u64).to_le_bytes(), payload].concat();
         assert!(
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn request_is_read_whole_or_refused() {
+    fn compile_request_is_read_whole_or_refused() {
         let request =
             CompileRequest { step: CompileStep::Compile, layout: MemoryLayout::OnDemand, component: b"component" };
         let bytes = request.to_bytes();
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_are_what_a_validator_finds() {
+    fn only_validator_errors_become_refusals() {
         let misshapen = ComponentError::Async { functions: vec!["f".into(); limits::NAMES_SHOWN + 9] };
         let refusal = ComponentValidationError::of(misshapen).unwrap();
         assert_eq!(

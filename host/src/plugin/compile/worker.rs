@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn worker_is_what_its_whole_command_line_asks_for() {
+    fn compile_worker_needs_its_exact_command_line() {
         let limits = CompileLimits { memory_bytes: 7, cpu: Duration::from_millis(2_500), ..CompileLimits::default() };
         let words = CompileWorker::to_args(limits);
         let worker = CompileWorker::from_args(words.iter().map(OsString::from)).unwrap();
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn code_is_made_of_valid_components_alone() {
+    fn compile_worker_compiles_valid_components_only() {
         let compile = |text: &str| work(CompileStep::Compile, MemoryLayout::Pooled, &wat::parse_str(text).unwrap());
         assert!(matches!(compile("(component)"), CompileResponse::Code(code) if !code.is_empty()));
         let invalid = "(component (core module (func (result i32) (i64.const 0))))";

@@ -48,7 +48,7 @@ fn unreachable(body: &str) -> String {
 }
 
 #[test]
-fn as_much_work_as_is_allowed_is_taken_and_no_more() {
+fn component_is_accepted_up_to_each_complexity_limit() {
     const CORE: &str = "(core module $e) (core instance (instantiate $e))";
     let instances = |count: usize| format!("(core module $e) {}", "(core instance (instantiate $e))".repeat(count));
     let wide = |params: usize, results: usize| {
@@ -218,7 +218,7 @@ fn as_much_work_as_is_allowed_is_taken_and_no_more() {
 }
 
 #[test]
-fn components_that_cannot_be_counted_are_not_taken() {
+fn component_with_parametric_parts_is_refused() {
     for fields in [
         "(import \"c\" (component))",
         "(component (import \"c\" (component)))",

@@ -85,12 +85,12 @@ mod tests {
     }
 
     #[test]
-    fn a_message_crosses_unchanged() {
+    fn message_round_trips_through_wit() {
         assert_eq!(message(message_to_wit(&full()), &GuestMediaIndex::none()).unwrap(), full());
     }
 
     #[test]
-    fn media_come_back_by_the_id_that_was_handed_out() {
+    fn media_resolve_by_their_attachment_id() {
         let media = |bytes: &[u8]| Media {
             media_type: "image/png".into(),
             name: Some("a.png".into()),
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_of_a_meta_is_there_once() {
+    fn meta_with_duplicate_key_is_refused() {
         let pair = |key: &str| (key.to_owned(), "v".to_owned());
         assert_eq!(meta(vec![pair("a"), pair("b")]).unwrap().len(), 2);
         let fault = meta(vec![pair("a"), pair("b"), pair("a")]).unwrap_err();
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_not_be_seen_is_blank() {
+    fn message_parts_without_power_are_blank() {
         let seen = |powers: &[Power]| {
             message(message_seen(&full(), &powers.iter().copied().collect()), &GuestMediaIndex::none()).unwrap()
         };
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn every_failure_keeps_its_meaning() {
+    fn fault_round_trips_through_wit() {
         let after = Some(Duration::from_millis(1_500));
         let message = || "why".to_owned();
         for original in [
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_that_mislead_are_refused() {
+    fn misleading_tool_spec_is_refused() {
         let spec = |name: &str, schema: &str| wit::ToolSpec {
             name: name.into(),
             description: String::new(),

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn sections_that_are_not_understood_are_left_out() {
+    fn unknown_docs_section_is_ignored() {
         for section in [&b""[..], b"\x02{}", b"\x01", b"\x01[1", b"\x01{\"interfaces\": [1], \"worlds\": {\"w\": 3}}"] {
             assert!(WitDocs::from_section(section).functions.is_empty(), "{section:?}");
         }
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn wit_file_is_read_without_the_packages_it_names() {
+    fn wit_file_parses_without_its_dependencies() {
         let docs = WitDocs::from_wit(Path::new("w.wit"), WIT).unwrap();
         for (interface, function, says) in [
             (Some("a:b/calc@1.0.0"), "add", "Adds."),
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn wit_file_and_section_say_the_same() {
+    fn wit_file_and_docs_section_agree() {
         let wit = WIT.replace("use other:things/types@2.0.0.{elsewhere};", "type elsewhere = u8;");
         let mut resolve = wit_parser::Resolve::default();
         let package = resolve.push_str("w.wit", &wit).unwrap();
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn mistake_in_a_wit_file_is_told_with_its_line() {
+    fn wit_file_error_names_its_line() {
         let told =
             WitDocs::from_wit(Path::new("w.wit"), "package a:b;\nworld w {\n  export run: fun();\n}").unwrap_err();
         assert!(told.contains("w.wit:3:"), "{told}");
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn first_docs_win_where_both_say_something() {
+    fn wit_docs_merge_prefers_the_first() {
         let docs = |text: &str| WitDocs::from_wit(Path::new("w.wit"), text).unwrap();
         let one = docs("package a:b; world w { /// One.\n export f: func(); export g: func(); }");
         let other = docs("package a:b; world w { /// Other.\n export f: func(); /// G.\n export g: func(); }");

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_has_the_shortest_name_that_is_its_own() {
+    fn tool_gets_its_shortest_unique_name() {
         for (functions, names) in [
             (&[("", "add"), ("a:b/calc@1.0.0", "sub-all")][..], &["add", "sub_all"][..]),
             (&[("a:b/x@1.0.0", "get"), ("a:b/y@1.0.0", "get"), ("", "put")], &["x_get", "y_get", "put"]),
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn every_name_is_one_that_a_tool_may_have() {
+    fn function_tool_names_are_valid_and_distinct() {
         let long = "very-".repeat(30) + "long";
         let other = "very-".repeat(30) + "lonG2";
         let names = named(&[("", &long), ("", &other), ("a:b/c", &long)]);

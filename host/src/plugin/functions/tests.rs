@@ -199,7 +199,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_comes_back_is_what_went_in((shape, value) in shape_and_value()) {
+    fn function_value_round_trips_through_json((shape, value) in shape_and_value()) {
         let params = fields(vec![shape]);
         let json = json_of(&params, value.clone());
         let read: Value = serde_json::from_str(&json).unwrap();
@@ -208,7 +208,7 @@ proptest! {
     }
 
     #[test]
-    fn what_the_schema_refuses_is_refused(shape in shape(), wrong in wrong_json()) {
+    fn json_that_schema_refuses_is_refused_as_argument(shape in shape(), wrong in wrong_json()) {
         let params = fields(vec![shape]);
         let given = json!({ "name-0": wrong });
         let (schema, given) = (schema::object(&params, |_| None), given);
@@ -236,7 +236,7 @@ fn item() -> WitTypeKind {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_place() {
+fn argument_error_names_its_place() {
     let shade = WitTypeKind::Variant(vec![
         WitCase { name: "none".into(), payload: None },
         WitCase { name: "rgb".into(), payload: Some(WitType::of(list(WitTypeKind::Int(WitInt::U16)))) },
@@ -307,7 +307,7 @@ fn what_is_wrong_is_told_with_its_place() {
 }
 
 #[test]
-fn numbers_are_taken_as_json_writes_them() {
+fn integer_argument_accepts_all_json_spellings() {
     let read = |int, json: &str| arguments(&[field("n", WitTypeKind::Int(int))], &format!("{{\"n\": {json}}}"), None);
     for (int, json, expected) in [
         (WitInt::U8, "3.0", Val::U8(3)),
@@ -330,7 +330,7 @@ fn numbers_are_taken_as_json_writes_them() {
 }
 
 #[test]
-fn base64_is_taken_with_padding_and_without() {
+fn base64_argument_needs_no_padding() {
     let params = [field("data", list(WitTypeKind::Int(WitInt::U8)))];
     let read = |text: &str| arguments(&params, &json!({ "data": text }).to_string(), None);
     for (text, bytes) in
@@ -345,7 +345,7 @@ fn base64_is_taken_with_padding_and_without() {
 }
 
 #[test]
-fn arguments_within_each_other_are_bounded_and_numbers_beyond_all_bounds_are_told() {
+fn deep_arguments_and_huge_numbers_are_refused() {
     let params = [field("n", WitTypeKind::F64)];
     let deep = format!("{{\"n\": {}{}}}", "[".repeat(100), "]".repeat(100));
     for (json, says) in [
@@ -359,7 +359,7 @@ fn arguments_within_each_other_are_bounded_and_numbers_beyond_all_bounds_are_tol
 }
 
 #[test]
-fn arguments_take_no_more_memory_than_they_may() {
+fn arguments_beyond_memory_limit_are_refused() {
     // A few bytes of JSON each, which become records of many fields.
     let fields = (0..100)
         .map(|at| field(&format!("field-{at}"), WitTypeKind::Option(Box::new(WitType::of(WitTypeKind::Bool)))))
@@ -374,7 +374,7 @@ fn arguments_take_no_more_memory_than_they_may() {
 }
 
 #[test]
-fn a_result_is_no_larger_than_it_may_be() {
+fn function_result_beyond_limit_is_refused() {
     let text = |chars: usize| Val::List(vec![Val::String("\u{1}".repeat(chars))]);
     let shape = WitType::of(list(WitTypeKind::String));
     // Six bytes for each character, and brackets and quotes.
@@ -386,7 +386,7 @@ fn a_result_is_no_larger_than_it_may_be() {
 }
 
 #[test]
-fn results_are_told_as_documented() {
+fn function_results_have_their_documented_json() {
     let option = |form| WitTypeKind::Option(Box::new(WitType::of(form)));
     for (form, value, json) in [
         (WitTypeKind::Int(WitInt::U64), Val::U64(1 << 53), "9007199254740992"),

@@ -129,14 +129,14 @@ mod tests {
     }
 
     #[test]
-    fn a_function_is_shown_with_the_types_that_it_names_each_once() {
+    fn wit_signature_lists_each_named_type_once() {
         let expected = "choose: func(self: borrow<box>, one: choice) -> result<_, choice>\n\
                         variant choice { case-0, case-1(list<bool>) }";
         assert_eq!(signature(&function(2)), expected);
     }
 
     #[test]
-    fn what_is_shown_of_a_function_is_bounded() {
+    fn wit_signature_is_cut_at_its_limit() {
         let text = signature(&function(1_000));
         assert!(text.len() <= limits::SIGNATURE_BYTES && text.ends_with('…'), "{}", text.len());
     }
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn types_are_shown_with_their_doc_comments() {
+    fn wit_signature_includes_doc_comments_of_types() {
         let expected = "choose: func(self: borrow<box>, one: choice)\n\
                         /// What to take.\n\
                         ///\n\
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn doc_comments_give_way_to_the_types_they_are_about() {
+    fn wit_signature_drops_comments_before_types() {
         let text = signature(&documented(2, &"x".repeat(limits::SIGNATURE_BYTES), &[]));
         assert!(text.ends_with("\nvariant choice { case-0, case-1(list<bool>) }") && !text.contains("///"), "{text}");
     }

@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_entry_is_whole_or_not_there() {
+    fn damaged_compile_cache_entry_is_refused() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("entry");
         assert_eq!(read_verified(&path), Ok(None));

@@ -358,7 +358,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn code_of_a_compiler_runs_in_the_engine_of_its_layout() {
+    fn precompiled_code_equals_engine_code_of_its_layout() {
         let component =
             wat::parse_str("(component (core module (memory 1) (func (drop (i32.load (i32.const 0))))))").unwrap();
         let (most, pooled) = (limits::PLUGIN_STACK_CEILING, MemoryLayout::Pooled);

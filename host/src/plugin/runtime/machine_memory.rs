@@ -114,7 +114,7 @@ mod tests {
     const GIB: u64 = 1 << 30;
 
     #[test]
-    fn meminfo_says_how_much_the_machine_has() {
+    fn machine_memory_is_parsed_from_meminfo() {
         let text = "MemTotal:       16384000 kB\nMemFree:         1024 kB\n";
         assert_eq!(machine_memory(text), Some(16_384_000 << 10));
         for odd in ["", "MemTotal:\n", "MemTotal: many kB\n", "MemTotal: 12\n", "MemTotal: 18446744073709551615 kB\n"] {
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_of_control_groups_are_looked_for_upwards() {
+    fn control_group_limits_are_searched_upwards() {
         let files = |text: &str| -> Vec<String> {
             control_group_files(text).iter().map(|path| path.to_string_lossy().into_owned()).collect()
         };
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn control_group_without_a_number_bounds_nothing() {
+    fn control_group_file_without_number_sets_no_limit() {
         assert_eq!(control_group_bound("2147483648\n"), Some(2 * GIB));
         for none in ["max\n", "", "0\n", "-1\n"] {
             assert_eq!(control_group_bound(none), None, "{none:?}");
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn guests_have_half_of_the_smaller_and_room_for_one_call() {
+    fn guest_memory_is_half_and_fits_one_call() {
         let share = |machine, group, one_call: u64| {
             let (bytes, source) = share_of(least(machine, group), None, one_call as usize);
             (bytes as u64, source)

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_second_of_calls_comes_at_once_and_the_rest_in_time() {
+    async fn host_calls_beyond_one_second_burst_are_delayed() {
         let share = share(10);
         let start = Instant::now();
         let seconds = |calls: u64| share.pay(calls).map(|until| (until - start).as_secs_f64());
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn one_plugin_with_many_calls_waits_in_line_like_one_with_few() {
+    async fn cpu_queue_is_fair_between_components() {
         let (all, many, few) = (CpuQueue::of(1), share(1), share(1));
         let order = Mutex::new(Vec::new());
         let first = few.turn(&all).await;
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_turn_that_is_not_driven_stops_nobody_for_ever() {
+    async fn cpu_turn_that_is_not_polled_times_out() {
         let (all, one, other) = (CpuQueue::of(1), share(1), share(1));
         let held = one.turn(&all).await;
         let start = Instant::now();
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_is_in_a_long_line_that_moves_waits_for_its_turn() {
+    async fn cpu_queue_that_moves_never_times_out() {
         let all = CpuQueue::of(1);
         let start = Instant::now();
         // Each turn takes half of the time after which a queue counts as stuck.

@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_vendor_that_does_not_say_so_is_not_waited_for() {
+    async fn silent_batch_vendor_times_out() {
         let (server, batches) = served_by(vec![CannedResponse { bytes: vec![], stays: true }]).await;
         let (found, time) = in_silence(&server, 1, batches.poll(&id("msgbatch_1"))).await;
         assert!(matches!(found, Err(Fault::Timeout { .. })), "{found:?}");
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_batch_is_cancelled_by_its_id_and_no_other_address() {
+    async fn anthropic_batch_is_cancelled_by_id() {
         let (server, batches) = served_by(vec![answer("200 OK", "", "{}"), answer("200 OK", "", "{}")]).await;
         batches.cancel(&id("msgbatch_1")).await.unwrap();
         let (head, body) = sent(&server, 0);

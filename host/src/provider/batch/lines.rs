@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_stream_is_read_no_further_than_that() {
+    async fn batch_lines_stop_at_byte_limit() {
         let endless = [b"1\n".as_slice(); 100];
         assert_eq!(lines(&endless, 5, 10).await.len(), 6);
         let one_line = [b"11".as_slice(); 100];

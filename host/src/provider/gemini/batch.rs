@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn replies_without_keys_are_told_by_their_place_if_none_is_missing() {
+    async fn batch_replies_without_keys_are_matched_by_position() {
         let replies = json!([{"response": said("first")}, {"response": said("second")}]);
         let body = json!({"response": {"inlinedResponses": {"inlinedResponses": replies}}});
         for (wanted, expected) in
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_batch_without_replies_says_why_if_it_can() {
+    async fn gemini_batch_without_replies_reports_its_error() {
         let results = async |body: &Value| {
             let (_server, batches) = served_by(body).await;
             batches.results(&id("batches/b1"), &requests(&["a"])).await

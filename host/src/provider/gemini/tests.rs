@@ -355,7 +355,7 @@ async fn a_chat_with_calls_and_results_goes_out_as_documented() {
 }
 
 #[test]
-fn a_model_is_asked_where_it_is() {
+fn gemini_url_contains_model_collection() {
     for (model, expected) in [
         ("gemini-3-pro", "models/gemini-3-pro:streamGenerateContent?alt=sse"),
         ("models/gemini-3-pro", "models/gemini-3-pro:streamGenerateContent?alt=sse"),
@@ -388,7 +388,7 @@ fn odd_conversations_are_made_into_turns() {
 }
 
 #[test]
-fn newer_models_are_told_that_a_call_has_no_signature() {
+fn newer_gemini_gets_placeholder_for_missing_signature() {
     let chat = Chat::new();
     chat.append(Message::user("Hi")).unwrap();
     let parts = vec![call("a", "f", "{}", &[]), call("b", "f", "{}", &[])];
@@ -410,7 +410,7 @@ fn newer_models_are_told_that_a_call_has_no_signature() {
 }
 
 #[test]
-fn what_the_config_adds_must_fit() {
+fn config_fields_must_have_mergeable_type() {
     for (body, expected) in [(json!({"tools": {}}), "`tools`"), (json!({"generationConfig": 1}), "`generationConfig`")]
     {
         let mut config = config("https://host/v1beta", "gemini-3-pro");

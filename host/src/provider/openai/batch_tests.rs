@@ -154,7 +154,7 @@ async fn results_stand_in_two_files() {
 }
 
 #[tokio::test]
-async fn no_file_is_asked_for_in_vain() {
+async fn no_result_file_is_fetched_unnecessarily() {
     let output = lines(&[replied("a", "first")]);
     // A failure to delete the file does not matter.
     let answers = vec![batch("completed", json!("file-2"), json!("file-3")), output, answer("500 Odd", "", "")];
@@ -185,7 +185,7 @@ async fn no_file_is_asked_for_in_vain() {
 }
 
 #[tokio::test]
-async fn a_batch_that_was_not_begun_says_why() {
+async fn openai_batch_that_failed_validation_reports_error() {
     let error = json!({"code": "invalid_request_error", "message": "line 1 is wrong, sk-secret", "line": 1});
     let failed = json!({"status": "failed", "input_file_id": "file-1", "errors": {"object": "list", "data": [error]}});
     let (server, batches) = served_by(vec![fine(&failed), fine(&json!({}))]).await;

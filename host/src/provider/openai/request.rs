@@ -295,7 +295,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_of_calls_are_no_longer_than_is_taken() {
+    fn long_call_ids_are_shortened() {
         for id in ["functions.read:0", &"c".repeat(limits::CHAT_CALL_ID_BYTES)] {
             assert_eq!(call_id(id), id);
         }

@@ -101,7 +101,7 @@ fn calls_are_found_in_every_form() {
 }
 
 #[test]
-fn whatever_else_stays_text() {
+fn text_without_calls_is_unchanged() {
     for text in [
         "",
         " \n ",
@@ -309,7 +309,7 @@ fn forms_of_each_family_are_calls() {
 }
 
 #[test]
-fn what_is_shown_or_explained_stays_text() {
+fn quoted_or_explained_call_stays_text() {
     for text in [
         "For example:\n{\"name\":\"read\",\"arguments\":{\"path\":\"a\"}}",
         "A call has this format:\n\n```json\n{\"name\":\"read\",\"arguments\":{\"path\":\"a\"}}\n```",
@@ -346,7 +346,7 @@ fn doubt(text: &str) -> Option<String> {
 }
 
 #[test]
-fn what_looks_like_a_call_and_is_none_is_doubted() {
+fn near_miss_call_gives_a_doubt() {
     for (text, why) in [
         ("{\"name\":\"rm\",\"arguments\":{}}", "there is no tool `rm`"),
         ("{\"name\":\"show\",\"arguments\":{}}", "there is no tool `show`"),
@@ -410,7 +410,7 @@ fn bounds_of_forms_that_are_no_json() {
 proptest! {
     /// The result does not depend on the cuts, no text is lost, and no part of a call is shown.
     #[test]
-    fn cuts_change_nothing(
+    fn printed_call_result_does_not_depend_on_cuts(
         pieces in prop::collection::vec(prop::sample::select(&PIECES[..]), 0..12),
         cuts in prop::collection::vec(0..400usize, 0..20),
     ) {
@@ -501,7 +501,7 @@ fn text_is_shown_as_soon_as_it_cannot_become_a_call() {
 }
 
 #[test]
-fn something_between_makes_text_of_what_was_held() {
+fn interruption_releases_held_text() {
     let names = names();
     let mut printed = PrintedCallFilter::new(&names);
     assert_eq!(printed.take("{\"name\":").unwrap(), "");

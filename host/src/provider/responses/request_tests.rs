@@ -179,7 +179,7 @@ async fn odd_conversations_can_be_sent() {
 }
 
 #[tokio::test]
-async fn what_is_sent_again_does_not_change() {
+async fn earlier_input_is_resent_unchanged() {
     let chat = conversation("api.openai.com");
     let request = || CompletionRequest::new(chat.snapshot(), Arc::new([tool("read")]));
     let first = sent("m-1", &request())["input"].to_string();
@@ -231,7 +231,7 @@ async fn a_server_that_stays_silent_or_goes_is_given_up() {
 }
 
 #[test]
-fn what_the_config_says_of_text_stands_beside_the_schema_of_the_reply() {
+fn text_config_is_merged_with_reply_schema() {
     let chat = Chat::new();
     chat.append(Message::user("Hi")).unwrap();
     for (text, schema, expected) in [

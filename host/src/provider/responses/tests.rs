@@ -151,7 +151,7 @@ async fn a_cut_never_passes_for_a_reply() {
 }
 
 #[tokio::test]
-async fn what_comes_in_one_piece_is_the_same() {
+async fn json_reply_equals_streamed_reply() {
     let stream = recorded();
     let end = stream.rfind("data: ").unwrap();
     let event: Value = serde_json::from_str(stream[end + 6..].trim()).unwrap();

@@ -29,7 +29,7 @@ fn check(acceptable: Acceptable, cases: &[(&str, &str)]) {
 }
 
 #[test]
-fn the_common_taste_is_for_objects_at_the_top() {
+fn common_dialect_needs_object_at_top_level() {
     check(
         object,
         &[
@@ -74,7 +74,7 @@ fn the_common_taste_is_for_objects_at_the_top() {
 }
 
 #[test]
-fn gemini_is_told_what_its_documentation_names() {
+fn gemini_schema_keeps_only_documented_keywords() {
     let wrapped = |inside: &str| format!(r#"{{"type":"object","properties":{{"p":{inside}}}}}"#);
     for (inside, expected) in [
         (r#"{"type":["string","null"],"description":"D","enum":["a","b"],"format":"date-time"}"#, ""),
@@ -155,7 +155,7 @@ fn references_that_name_each_other_end() {
 }
 
 #[test]
-fn a_chain_of_references_is_followed_so_far() {
+fn reference_chain_is_followed_up_to_limit() {
     let chain = |length: usize| {
         let mut definitions = serde_json::Map::new();
         for at in 0..length {
@@ -171,7 +171,7 @@ fn a_chain_of_references_is_followed_so_far() {
 }
 
 #[test]
-fn what_is_too_deep_is_left_open() {
+fn schema_beyond_depth_limit_is_unconstrained() {
     let nested = |levels: usize| {
         let mut schema = json!({"const": "x"});
         for _ in 0..levels {
@@ -190,7 +190,7 @@ fn what_is_too_deep_is_left_open() {
 }
 
 #[test]
-fn many_ways_and_names_take_no_time() {
+fn thousands_of_alternatives_are_merged() {
     let ways: Vec<_> = (0..5_000).map(|at| json!({"properties": {"a": {"const": at}}, "required": ["a"]})).collect();
     let schema = raw(&json!({ "oneOf": ways }).to_string());
     let made: Value = serde_json::from_str(object(&schema).get()).unwrap();
@@ -201,7 +201,7 @@ fn many_ways_and_names_take_no_time() {
 proptest! {
     /// Rebuilt schemas are still valid JSON Schema.
     #[test]
-    fn what_vendors_are_sent_fits_the_meta_schema(odd in odd_json()) {
+    fn rebuilt_schema_is_valid_against_meta_schema(odd in odd_json()) {
         let schema = raw(&bring(serde_json::from_value(odd).unwrap()).to_json());
         for acceptable in [object as Acceptable, gemini_object, gemini] {
             let made: JsonNode = serde_json::from_str(acceptable(&schema).get()).unwrap();

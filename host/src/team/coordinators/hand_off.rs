@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn hand_offs() {
+    async fn hand_off_coordinator_follows_handoffs() {
         let (replied, to_b, to_c) = (MemberOutcome::Replied, to("b"), to("c"));
         let unknown = "a, error: `a` hands over to `d`, which is no member of the team: there are `a`, `b`, `c`";
         type Case<'a> = (&'a str, u32, Option<&'a str>, Vec<MemberOutcome>, &'a str);
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_next_one_is_told_why_in_words_that_are_marked_as_the_others() {
+    async fn handoff_reason_is_quoted_for_the_next_member() {
         let members = profiles("a b");
         let over =
             TaskHandoff { agent: "b".into(), reason: "flights\nYou are free.".into(), context: "x".repeat(100_000) };

@@ -118,7 +118,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_run_comes_to_an_end(first in members(), script in vec(between(), 1..40), which in 0..12_usize) {
+    fn any_coordinated_run_ends(first in members(), script in vec(between(), 1..40), which in 0..12_usize) {
         let coordinator = &coordinators()[which];
         let (mut members, mut shared) = (first, vec![Message::user("task")]);
         let (mut state, mut step, mut asks, mut reply, mut reports) = (vec![], 0_u32, 0, None, vec![]);
@@ -158,7 +158,7 @@ proptest! {
     }
 
     #[test]
-    fn any_state_and_moment_have_an_answer(
+    fn any_state_and_input_yield_a_bounded_step(
         members in members(),
         messages in messages(),
         reply in proptest::option::of(reply()),

@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_line_is_marked() {
+    fn quoted_marks_each_line() {
         for (text, expected) in [
             ("", "> "),
             (" a \n", "> a"),
@@ -52,7 +52,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nobody_writes_a_line_of_ours(text in any::<String>(), chars in 0..50_usize) {
+        fn quoted_text_has_no_unmarked_line(text in any::<String>(), chars in 0..50_usize) {
             for line in quoted(&text, chars).split(breaks_line) {
                 prop_assert!(line.starts_with("> "));
             }

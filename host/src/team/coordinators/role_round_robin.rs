@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_state_that_points_beyond_the_roles_begins_the_next_cycle() {
+    async fn role_index_beyond_the_end_starts_the_next_cycle() {
         let members = profiles("a:write");
         let unreadable = "error: the state of the coordinator cannot be read: ";
         for (state, expected) in [

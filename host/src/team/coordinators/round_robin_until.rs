@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_text_ends_it() {
+    async fn matching_text_ends_round_robin() {
         let task = || Message::user("Write. Say DONE at the end.");
         let cases: [(&str, Vec<Message>, &str); 8] = [
             ("a person's words do not", vec![task()], "ann"),
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn rounds_are_counted_meanwhile() {
+    async fn round_robin_until_counts_rounds() {
         let until = RoundRobinUntil::new(2, StopCondition::text("never").unwrap());
         assert_eq!(play(&until, &["a b"; 5]).await, "a, b, a, b, exhausted");
         assert_eq!(play(&until, &["a b", "b c", "b c", "b c"]).await, "a, b, c, b");
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_said_in_the_last_round_counts() {
+    async fn reply_of_the_last_round_is_checked() {
         let (members, until) = (profiles("a"), RoundRobinUntil::new(1, StopCondition::text("^ok$").unwrap()));
         let first = until.next(&cx(), &moment(&members), vec![]).await.unwrap();
         for (said, expected) in [("ok", "done"), ("no", "exhausted")] {
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn another_coordinator_ends_it() {
+    async fn inner_coordinator_ends_round_robin() {
         let members = profiles("a b");
         let until = RoundRobinUntil::new(1, StopCondition::Coordinator(Arc::new(Judge)));
         assert!(until.models().contains("small") && !until.models().contains("large"));
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn both_memories_together_are_bounded() {
+    async fn combined_coordinator_states_are_bounded() {
         let members = profiles("a");
         let until = RoundRobinUntil::new(1, StopCondition::Coordinator(Arc::new(Judge)));
         let moment = CoordinatorInput { reply: Some(ScriptedCompleter::text("grow")), ..moment(&members) };

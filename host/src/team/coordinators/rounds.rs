@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn as_many_members_as_there_may_be_fit_into_the_state() {
+    async fn largest_team_fits_into_the_round_state() {
         let all: Vec<_> = (0..limits::TEAM_MEMBERS).map(|at| format!("{at:0>64}")).collect();
         let (mut state, members) = (Vec::new(), profiles(&all.join(" ")));
         for step in 0..=limits::TEAM_MEMBERS {
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn more_members_come_and_gone_than_the_state_holds_end_the_run() {
+    async fn overfull_round_state_ends_the_run() {
         let before = RoundState { round: 0, had: (0..3_000).map(|at| u64::MAX - at).collect() };
         let mut state = write(&before).unwrap();
         for step in 1..limits::TEAM_STEPS {
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_loop_without_a_maximum_ends_where_every_team_does() {
+    async fn loop_without_maximum_ends_at_the_team_step_limit() {
         let members = profiles("a");
         let last = CoordinatorInput { step: limits::TEAM_STEPS - 1, ..moment(&members) };
         assert!(LoopCoordinator::new(0).next(&cx(), &last, vec![]).await.is_ok());
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_state_that_is_none_is_an_error() {
+    async fn damaged_round_state_is_an_error() {
         let members = profiles("a");
         for state in ["x", "[-1]", "{\"round\":-1}", "{\"had\":[\"a\"]}", "\u{0}"] {
             let fault = LoopCoordinator::new(1).next(&cx(), &moment(&members), state.into()).await.unwrap_err();

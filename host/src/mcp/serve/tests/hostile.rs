@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn a_thousand_calls_take_turns_and_those_beyond_are_refused() {
+async fn calls_beyond_the_client_queue_are_refused() {
     let bench = Bench::new();
     let mut client = bench.client();
     client.shake_hands(json!({})).await;
@@ -37,7 +37,7 @@ async fn a_thousand_calls_take_turns_and_those_beyond_are_refused() {
 }
 
 #[tokio::test]
-async fn arguments_that_are_too_large_do_not_wait() {
+async fn oversized_arguments_are_refused_without_a_permit() {
     let bench = Bench::new();
     let mut client = bench.client();
     client.shake_hands(json!({})).await;
@@ -48,7 +48,7 @@ async fn arguments_that_are_too_large_do_not_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_clients_share_the_places_of_all() {
+async fn clients_share_the_global_call_limit() {
     let bench = Bench::new();
     let mut clients: Vec<_> = (0..6).map(|_| bench.client()).collect();
     for client in &mut clients {
@@ -86,7 +86,7 @@ async fn a_client_that_does_not_read_is_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_no_message_is_answered_and_borne_for_a_while() {
+async fn invalid_lines_are_answered_up_to_a_limit() {
     let bench = Bench::new();
     let mut client = bench.client();
     client.shake_hands(json!({})).await;

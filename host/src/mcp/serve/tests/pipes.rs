@@ -59,7 +59,7 @@ async fn a_client_is_told_what_there_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_newest_revision_goes_without_what_it_goes_without() {
+async fn newest_revision_rejects_removed_methods() {
     let bench = Bench::new();
     let mut client = bench.client();
     for (method, params) in [
@@ -77,7 +77,7 @@ async fn the_newest_revision_goes_without_what_it_goes_without() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_done_says_why() {
+async fn invalid_requests_get_error_messages() {
     let bench = Bench::new();
     let mut client = bench.client();
     // Before the handshake.
@@ -120,7 +120,7 @@ async fn what_cannot_be_done_says_why() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn results_have_their_kinds_and_failures_are_results() {
+async fn results_keep_content_kinds_and_failures_are_results() {
     let bench = Bench::new();
     let mut client = bench.client();
     client.shake_hands(json!({})).await;
@@ -144,7 +144,7 @@ async fn results_have_their_kinds_and_failures_are_results() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn progress_and_the_log_go_to_who_wants_them() {
+async fn progress_and_log_are_sent_only_on_request() {
     let mut bench = Bench::new();
     let mut client = bench.client();
     client.shake_hands(json!({})).await;
@@ -189,7 +189,7 @@ async fn a_call_that_is_taken_back_ends() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_goes_takes_their_calls_along() {
+async fn pipe_disconnect_cancels_the_calls() {
     // A client closes its input: calls that end soon are still answered.
     let bench = Bench::new();
     let mut client = bench.client();
@@ -217,7 +217,7 @@ async fn whoever_goes_takes_their_calls_along() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_changes_is_told() {
+async fn catalog_changes_are_notified() {
     let bench = Bench::new();
     let mut client = bench.client();
     client.shake_hands(json!({})).await;
@@ -236,7 +236,7 @@ async fn what_changes_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_person_behind_a_client_is_asked_during_a_call() {
+async fn client_elicits_its_person_during_a_call() {
     let bench = Bench::new();
     for capabilities in [json!({"elicitation": {}}), json!({"elicitation": {"form": {}}})] {
         for (answer, said) in [
@@ -269,7 +269,7 @@ async fn the_person_behind_a_client_is_asked_during_a_call() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_newest_revision_asks_between_two_requests() {
+async fn newest_revision_elicits_between_two_requests() {
     let bench = Bench::new();
     let (mut client, can) = (bench.client(), json!({"elicitation": {"form": {}}}));
     let call = |more: Value| {
@@ -315,7 +315,7 @@ async fn the_newest_revision_asks_between_two_requests() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_newest_revision_listens_for_what_changes() {
+async fn newest_revision_subscribes_to_catalog_changes() {
     let bench = Bench::new();
     let mut client = bench.client();
     let wants = json!({"notifications": {"promptsListChanged": true, "resourcesListChanged": true}});

@@ -98,7 +98,7 @@ async fn only_those_come_in_who_may() {
 }
 
 #[tokio::test]
-async fn what_is_too_much_is_refused() {
+async fn oversized_http_requests_are_refused() {
     let web = Web::start(AccessPolicy::default()).await;
     let many =
         format!(r#"{{"jsonrpc":"2.0","id":9,"method":"x","params":[{}0]}}"#, "0,".repeat(limits::MCP_MESSAGE_VALUES));
@@ -246,7 +246,7 @@ async fn client_works_beside_abandoned_ones() {
 }
 
 #[tokio::test]
-async fn whoever_hangs_up_takes_the_call_along() {
+async fn http_disconnect_cancels_the_call() {
     let web = Web::start(AccessPolicy::default()).await;
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": stateless(json!({"name": "hang"}), &json!({}))});
     let body = body.to_string();
@@ -274,7 +274,7 @@ async fn a_session_that_nobody_uses_ends() {
 }
 
 #[tokio::test]
-async fn doors_that_stand_open_to_others_are_not_used() {
+async fn http_server_refuses_public_address_without_token() {
     let bench = Bench::new();
     let listener = TcpListener::bind("0.0.0.0:0").await.unwrap();
     let refused = bench.server.http(listener, AccessPolicy::default(), bench.stop.clone()).await.unwrap_err();

@@ -62,7 +62,7 @@ fn headers_of_a_request_are_bounded() {
 }
 
 #[test]
-fn a_plugin_is_shown_what_is_of_the_response() {
+fn plugin_gets_headers_of_response_not_connection() {
     let headers: HeaderMap = [
         ("Content-Type", "text/plain"),
         ("set-cookie", "a=1"),

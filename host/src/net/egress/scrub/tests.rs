@@ -89,7 +89,7 @@ fn the_longest_credential_is_found_in_its_longest_form() {
 }
 
 #[test]
-fn what_overlaps_is_blotted_out_as_one() {
+fn overlapping_matches_are_redacted_as_one() {
     for (keys, text, expected) in [
         (&["abab"][..], "xababab-abab", "x***-***"),
         (&["abab"], "abababab", "***"),
@@ -106,7 +106,7 @@ fn what_overlaps_is_blotted_out_as_one() {
 }
 
 #[test]
-fn a_blot_that_never_ends_takes_no_memory() {
+fn endless_match_takes_no_memory() {
     let scrubber = scrubber(&["aaaaaaaa"]);
     let (mut scrub, mut came) = (scrubber.stream(), 0);
     for _ in 0..1_000 {
@@ -128,7 +128,7 @@ fn few_letters(most: usize) -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn pieces_make_no_difference(
+    fn scrubber_output_does_not_depend_on_pieces(
         keys in proptest::collection::vec(few_letters(8), 1..4),
         parts in proptest::collection::vec((few_letters(9), 0..9_usize), 1..12),
         ends in proptest::collection::vec(any::<usize>(), 0..9),
@@ -146,7 +146,7 @@ proptest! {
     }
 
     #[test]
-    fn where_nothing_overlaps_it_is_what_a_secret_blots_out(
+    fn scrubber_equals_secret_redaction_without_overlaps(
         words in proptest::collection::vec("[a-z]{0,9}", 1..9),
         ends in proptest::collection::vec(any::<usize>(), 0..9),
     ) {
@@ -160,7 +160,7 @@ proptest! {
 
     /// The output for data without a credential does not depend on the credential, even if a server echoes guesses.
     #[test]
-    fn what_is_seen_says_nothing_of_a_credential_that_does_not_come(
+    fn scrubber_output_does_not_depend_on_absent_credential(
         one in "[ -~]{4,60}",
         other in "[ -~]{4,200}",
         guesses in proptest::collection::vec((any::<bool>(), 0..60_usize, "[ -~\n]{0,5}"), 0..40),
@@ -177,7 +177,7 @@ proptest! {
     }
 
     #[test]
-    fn all_bytes_pass(bytes in proptest::collection::vec(any::<u8>(), 0..300), ends in proptest::collection::vec(any::<usize>(), 0..9)) {
+    fn scrubber_passes_arbitrary_bytes(bytes in proptest::collection::vec(any::<u8>(), 0..300), ends in proptest::collection::vec(any::<usize>(), 0..9)) {
         let clean = in_pieces(&scrubber(&["sk-secret-of-some-length"]), &bytes, &ends).concat();
         prop_assert_eq!(clean, bytes);
     }

@@ -15,7 +15,7 @@ fn loopback(last: u8) -> IpAddr {
 }
 
 #[tokio::test]
-async fn a_name_that_moves_is_not_followed() {
+async fn rebound_name_is_not_connected() {
     let server = TestServer::start(vec![answer("200 OK", "", "fine"), answer("200 OK", "", "not fine")]).await;
     let url = format!("http://re.example:{}", port(&server));
     let asked = Arc::new(AtomicUsize::new(0));
@@ -35,7 +35,7 @@ async fn a_name_that_moves_is_not_followed() {
 }
 
 #[tokio::test]
-async fn of_several_addresses_only_granted_ones_are_connected_to() {
+async fn only_granted_addresses_of_a_name_are_connected() {
     let server = TestServer::start(vec![answer("200 OK", "", "fine")]).await;
     let url = format!("http://many.example:{}", port(&server));
     let egress = with_names(in_network(&url, "127.0.0.1/32"), |_| vec![loopback(2), loopback(1), loopback(3)]);
@@ -44,7 +44,7 @@ async fn of_several_addresses_only_granted_ones_are_connected_to() {
 }
 
 #[tokio::test]
-async fn names_lead_nowhere_private_unless_that_is_granted() {
+async fn private_addresses_of_names_need_grant() {
     let private =
         ["10.0.0.1", "127.0.0.1", "169.254.169.254", "192.168.1.1", "::1", "fd00::1", "::ffff:10.0.0.1", "fe80::1"];
     for address in private {
@@ -56,7 +56,7 @@ async fn names_lead_nowhere_private_unless_that_is_granted() {
 }
 
 #[tokio::test]
-async fn addresses_in_a_url_are_what_they_are_however_they_are_written() {
+async fn address_in_url_is_checked_in_every_notation() {
     let server = TestServer::start(vec![]).await;
     let (port, everybody) = (port(&server), format!("http://*:{}", port(&server)));
     let egress = with_names(granted(&[&everybody]), |name| panic!("`{name}` is looked up"));
@@ -84,7 +84,7 @@ async fn addresses_in_a_url_are_what_they_are_however_they_are_written() {
 }
 
 #[tokio::test]
-async fn this_machine_is_where_it_is_and_nobody_else_is_asked() {
+async fn localhost_is_resolved_without_lookup() {
     for name in ["localhost", "LOCALHOST", "localhost.", "a.localhost", "a.b.localhost."] {
         let server = TestServer::start(vec![answer("200 OK", "", "fine")]).await;
         let url = format!("http://{name}:{}", port(&server));
@@ -122,7 +122,7 @@ async fn patient_server() -> (u16, Arc<AtomicUsize>) {
 }
 
 #[tokio::test]
-async fn a_connection_is_used_again_and_never_by_another_plugin() {
+async fn connection_is_reused_only_by_the_same_plugin() {
     let (port, connections) = patient_server().await;
     let url = format!("http://127.0.0.1:{port}");
     let (one, two) = (egress(&[&url]), egress(&[&url]));
@@ -137,7 +137,7 @@ async fn a_connection_is_used_again_and_never_by_another_plugin() {
 }
 
 #[tokio::test]
-async fn a_connection_is_not_used_for_what_may_not_go_there() {
+async fn connection_is_not_reused_for_ungranted_address() {
     let (port, connections) = patient_server().await;
     let (inner, outer) = (format!("http://in.example:{port}/in"), format!("http://in.example:{port}/out"));
     let egress = with_names(in_network(&inner, "127.0.0.0/8").join(&granted(&[&outer])), |_| vec![loopback(1)]);

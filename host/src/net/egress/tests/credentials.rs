@@ -15,7 +15,7 @@ fn named(name: &str, request: EgressRequest) -> EgressRequest {
 }
 
 #[tokio::test]
-async fn a_credential_goes_where_it_is_for() {
+async fn credential_is_sent_only_to_its_audience() {
     let server = TestServer::start((0..5).map(|_| answer("200 OK", "", "fine")).collect()).await;
     let (v1, v2) = (format!("{}/v1", server.url), format!("{}/v2", server.url));
     let basic =
@@ -53,7 +53,7 @@ async fn a_credential_goes_where_it_is_for() {
 }
 
 #[tokio::test]
-async fn a_header_of_a_credential_is_the_hosts_where_that_goes() {
+async fn plugin_cannot_set_header_of_applicable_credential() {
     let server = TestServer::start(vec![answer("200 OK", "", "fine")]).await;
     let v1 = format!("{}/v1", server.url);
     let egress =
@@ -67,7 +67,7 @@ async fn a_header_of_a_credential_is_the_hosts_where_that_goes() {
 }
 
 #[test]
-fn a_credential_that_cannot_be_hidden_or_sent_is_refused() {
+fn unredactable_or_unsendable_credential_is_refused() {
     let auth = |header: &str, scheme: &str, key: &str| AuthHeader {
         header: header.into(),
         scheme: scheme.into(),
@@ -106,7 +106,7 @@ async fn nothing_shows_a_credential() {
 }
 
 #[tokio::test]
-async fn what_comes_back_is_clean() {
+async fn credential_is_redacted_in_response() {
     let encoded = "c2stdmVyeS1zZWNyZXQ";
     let body = format!(r#"{{"key":"{KEY}","header":"Bearer {KEY}","base64":"{encoded}","url":"?k=sk-very-secret"}}"#);
     let headers = format!("x-echo: {KEY}\r\nlocation: /?token={KEY}\r\nset-cookie: {encoded}\r\n");
@@ -131,7 +131,7 @@ async fn what_comes_back_is_clean() {
 
 /// A plugin with an accomplice server, which is not the host of the credential.
 #[tokio::test]
-async fn what_a_server_says_that_never_had_a_credential_is_handed_on_as_it_comes() {
+async fn reply_without_known_credential_is_streamed_unheld() {
     for text in ["sk-very", KEY, "c2stdmVyeS1zZWNyZXQ"] {
         let (go_on, wait) = tokio::sync::oneshot::channel::<()>();
         let (url, _task) = serve(async move |mut connection| {
@@ -153,7 +153,7 @@ async fn what_a_server_says_that_never_had_a_credential_is_handed_on_as_it_comes
 }
 
 #[tokio::test]
-async fn pieces_of_a_credential_are_put_together() {
+async fn credential_split_across_chunks_is_redacted() {
     let (url, _task) = serve(|mut connection| async move {
         until(&mut connection, "\r\n\r\n").await;
         connection.write_all(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n").await.unwrap();
@@ -169,7 +169,7 @@ async fn pieces_of_a_credential_are_put_together() {
 }
 
 #[tokio::test]
-async fn of_basic_the_password_and_the_whole_are_hidden() {
+async fn basic_password_and_encoded_value_are_redacted() {
     let body = "ada:pass:word pass:word YWRhOnBhc3M6d29yZA==";
     let server = TestServer::start(vec![answer("200 OK", "", body)]).await;
     let basic =
@@ -180,7 +180,7 @@ async fn of_basic_the_password_and_the_whole_are_hidden() {
 }
 
 #[tokio::test]
-async fn a_credential_that_was_not_sent_is_not_told() {
+async fn unsent_credential_is_not_in_facts() {
     let credential = key("one", bearer(), &["http://in.example"]);
     let private = |_: &str| vec!["10.0.0.1".parse().unwrap()];
     let egress = with_names_and(granted(&["http://*"]), vec![credential], private);

@@ -180,7 +180,7 @@ async fn what_cannot_be_sent_is_invalid() {
 }
 
 #[tokio::test]
-async fn what_is_not_granted_is_denied_with_the_line_that_grants_it() {
+async fn ungranted_request_is_denied_with_grant_to_add() {
     let server = TestServer::start(vec![]).await;
     let methods = ["GET".to_owned()];
     let egress = Egress::new(
@@ -221,7 +221,7 @@ async fn what_is_not_granted_is_denied_with_the_line_that_grants_it() {
 }
 
 #[tokio::test]
-async fn a_url_is_shown_short_and_without_what_it_hides() {
+async fn shown_url_is_truncated_and_has_no_secrets() {
     let egress = egress(&[]);
     let url = format!("https://a.example/\u{202e}{}?token=1", "a".repeat(limits::EGRESS_SHOWN_URL_BYTES));
     let facts = egress.send(get(url)).await.unwrap_err().facts;
@@ -244,7 +244,7 @@ async fn requests_are_counted_and_so_are_redirects() {
 }
 
 #[tokio::test]
-async fn an_open_body_takes_a_place() {
+async fn open_response_body_holds_permit() {
     let open = || CannedResponse { bytes: b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nfi".into(), stays: true };
     let server = TestServer::start(vec![open(), answer("200 OK", "", "fine"), answer("200 OK", "", "fine")]).await;
     let most = EgressLimits { concurrency: 1, ..EgressLimits::default() };

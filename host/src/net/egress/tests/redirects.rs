@@ -61,7 +61,7 @@ async fn what_is_no_redirect_is_a_response() {
 }
 
 #[tokio::test]
-async fn the_status_says_by_which_method_it_goes_on() {
+async fn redirect_status_determines_method() {
     for (method, status, expected) in [
         ("POST", 301, "GET"),
         ("POST", 302, "GET"),
@@ -94,7 +94,7 @@ async fn the_status_says_by_which_method_it_goes_on() {
 }
 
 #[tokio::test]
-async fn the_method_that_it_goes_on_by_must_be_granted() {
+async fn redirect_method_must_be_granted() {
     let server = TestServer::start(vec![to(302, "/b"), fine()]).await;
     let http = HttpGrant::entry(&server.url, &["POST".into()], &[]).unwrap();
     let said = denied(&Egress::new(http, Vec::new(), EgressLimits::default()), post(&server.url, "some")).await;
@@ -102,7 +102,7 @@ async fn the_method_that_it_goes_on_by_must_be_granted() {
 }
 
 #[tokio::test]
-async fn circles_end() {
+async fn redirect_loop_is_refused() {
     let hops = limits::EGRESS_HOPS as usize;
     let server = TestServer::start((0..hops + 9).map(|_| to(302, "/")).collect()).await;
     let failure = egress(&[&server.url]).send(get(&server.url)).await.unwrap_err();
@@ -114,7 +114,7 @@ async fn circles_end() {
 }
 
 #[tokio::test]
-async fn who_asks_is_not_told_to_another_origin() {
+async fn sender_headers_are_dropped_for_other_origin() {
     let other = TestServer::start(vec![to(302, "/c"), fine()]).await;
     let server = TestServer::start(vec![to(302, "/b"), to(307, &format!("{}/x", other.url))]).await;
     let headers = ["authorization", "cookie", "x-own", "x-api-key"];
@@ -138,7 +138,7 @@ async fn who_asks_is_not_told_to_another_origin() {
 }
 
 #[tokio::test]
-async fn a_credential_goes_along_to_its_audience_alone() {
+async fn credential_follows_redirect_only_to_its_audience() {
     let outside = TestServer::start(vec![fine()]).await;
     let inside = TestServer::start(vec![to(302, &format!("{}/x", outside.url))]).await;
     let server = TestServer::start(vec![to(302, "/b"), to(302, &format!("{}/x", inside.url))]).await;
@@ -153,7 +153,7 @@ async fn a_credential_goes_along_to_its_audience_alone() {
 }
 
 #[tokio::test]
-async fn a_header_of_the_plugin_does_not_take_a_credentials_place_on_a_hop() {
+async fn plugin_header_cannot_replace_credential_after_redirect() {
     let server = TestServer::start(vec![to(302, "/v1"), fine()]).await;
     let credential = key("one", AuthHeader::bearer(Secret::new(KEY)), &[&format!("{}/v1", server.url)]);
     let egress = Egress::new(granted(&[&server.url]), vec![credential], EgressLimits::default());
@@ -163,7 +163,7 @@ async fn a_header_of_the_plugin_does_not_take_a_credentials_place_on_a_hop() {
 }
 
 #[tokio::test]
-async fn an_echoed_credential_is_followed_nowhere_and_shown_to_nobody() {
+async fn redirect_to_url_with_credential_is_denied() {
     let leads = [format!("/{KEY}"), format!("/?token={KEY}"), format!("https://{KEY}.example/")];
     let server = TestServer::start(leads.iter().map(|leads| to(302, leads)).collect()).await;
     let credential = key("one", AuthHeader::bearer(Secret::new(KEY)), &[&server.url]);
@@ -177,7 +177,7 @@ async fn an_echoed_credential_is_followed_nowhere_and_shown_to_nobody() {
 }
 
 #[tokio::test]
-async fn what_went_piece_by_piece_cannot_go_twice() {
+async fn streamed_body_is_not_repeated_after_redirect() {
     for (status, is_followed) in [(302, true), (303, true), (307, false), (308, false)] {
         let (url, _task) = serve(move |mut connection| async move {
             until(&mut connection, "0\r\n\r\n").await;

@@ -49,7 +49,7 @@ fn bomb(runs: usize) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn what_is_encoded_comes_decoded_and_clean() {
+async fn encoded_body_is_decoded_and_redacted() {
     let body = gzip(format!(r#"{{"key":"{KEY}"}}"#).as_bytes());
     let head = format!("HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: {}\r\nx-a: 1", body.len());
     let server = TestServer::start(vec![bytes(&head, &body)]).await;
@@ -86,7 +86,7 @@ async fn what_nobody_can_decode_is_refused() {
 }
 
 #[tokio::test]
-async fn what_has_no_body_has_none_however_it_is_said_to_be_encoded() {
+async fn bodiless_response_ignores_content_encoding() {
     for (method, status) in [("HEAD", "200 OK"), ("GET", "204 Nothing"), ("GET", "304 Same")] {
         let head = format!("HTTP/1.1 {status}\r\ncontent-encoding: gzip\r\netag: \"a\"");
         let server = TestServer::start(vec![bytes(&head, b"")]).await;
@@ -98,7 +98,7 @@ async fn what_has_no_body_has_none_however_it_is_said_to_be_encoded() {
 }
 
 #[tokio::test]
-async fn a_body_has_its_bound() {
+async fn response_body_is_limited() {
     for (length, is_fine) in [(1_000, true), (1_001, false)] {
         let server = TestServer::start(vec![answer("200 OK", "", &"x".repeat(length))]).await;
         let read = text(&bounded(&server.url, 1_000), get(&server.url)).await;
@@ -108,7 +108,7 @@ async fn a_body_has_its_bound() {
 }
 
 #[tokio::test]
-async fn an_error_stays() {
+async fn body_error_is_returned_again() {
     let server = TestServer::start(vec![answer("200 OK", "", "fine")]).await;
     let mut body = bounded(&server.url, 3).send(get(&server.url)).await.unwrap().body;
     for _ in 0..3 {
@@ -117,7 +117,7 @@ async fn an_error_stays() {
 }
 
 #[tokio::test]
-async fn a_bomb_goes_off_at_its_bound() {
+async fn gzip_bomb_is_stopped_at_limit() {
     const MOST: u64 = 1 << 20;
     // A gigabyte of zeros.
     let server = TestServer::start(vec![bytes("HTTP/1.1 200 OK\r\ncontent-encoding: gzip", &bomb(4_200_000))]).await;
@@ -182,7 +182,7 @@ async fn a_reader_that_stops_stops_the_server() {
 }
 
 #[tokio::test]
-async fn who_drops_a_response_hangs_up() {
+async fn dropped_egress_response_closes_connection() {
     let (url, task) = serve(|mut connection| async move {
         until(&mut connection, "\r\n\r\n").await;
         connection.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nfi").await.unwrap();
@@ -196,7 +196,7 @@ async fn who_drops_a_response_hangs_up() {
 }
 
 #[tokio::test]
-async fn time_covers_all_of_it() {
+async fn request_time_covers_response_body() {
     let silent = |bytes: &str| CannedResponse { bytes: bytes.into(), stays: true };
     let server = TestServer::start(vec![
         silent(""),
@@ -216,7 +216,7 @@ async fn time_covers_all_of_it() {
 }
 
 #[tokio::test]
-async fn silence_in_the_middle_is_bounded_by_itself() {
+async fn idle_time_limits_silence_in_body() {
     let begun = || CannedResponse { bytes: "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nfi".into(), stays: true };
     let server = TestServer::start(vec![begun(), begun()]).await;
     let egress = egress(&[&server.url]);
@@ -233,7 +233,7 @@ async fn silence_in_the_middle_is_bounded_by_itself() {
 }
 
 #[tokio::test]
-async fn where_nobody_listens_on_this_machine_is_told() {
+async fn closed_loopback_port_is_reported() {
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let url = format!("http://{closed}");
     let failure = egress(&[&url]).send(get(&url)).await.unwrap_err();
@@ -274,7 +274,7 @@ async fn a_cut_is_an_error_however_the_length_was_told() {
 }
 
 #[tokio::test]
-async fn heads_are_bounded() {
+async fn response_head_is_limited() {
     let (most, most_bytes) = (limits::EGRESS_RESPONSE_HEADERS, limits::EGRESS_RESPONSE_HEADER_BYTES);
     // `connection` and `content-length` count as two of them.
     for (headers, is_fine) in [
@@ -294,7 +294,7 @@ async fn heads_are_bounded() {
 }
 
 #[tokio::test]
-async fn a_head_that_is_none_is_no_response() {
+async fn malformed_response_head_is_an_error() {
     for head in [
         "HTTP/0.9 200 OK\r\n\r\n",
         "<html>",
@@ -318,7 +318,7 @@ async fn a_head_that_is_none_is_no_response() {
 }
 
 #[tokio::test]
-async fn nobody_there_is_unavailable() {
+async fn closed_port_is_unavailable() {
     let server = TestServer::start(vec![]).await;
     let url = server.url.clone();
     drop(server);
@@ -361,7 +361,7 @@ async fn body_in_smallest_pieces_comes_whole() {
 }
 
 #[tokio::test]
-async fn connection_that_answers_is_used_however_much_has_come() {
+async fn answering_connection_is_reused_after_many_bytes() {
     let (url, _task) = serve(move |mut connection| async move {
         let body = "x".repeat(limits::EGRESS_IDLE_BYTES as usize / 2);
         let answer =

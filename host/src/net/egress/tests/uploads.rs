@@ -42,7 +42,7 @@ async fn an_upload_that_is_not_granted_does_not_begin() {
 }
 
 #[tokio::test]
-async fn who_drops_an_upload_cuts_the_request() {
+async fn dropped_upload_aborts_request() {
     let (url, task) = serve(|mut connection| async move {
         let heard = until(&mut connection, "never").await;
         assert!(heard.contains("\r\n\r\n3\r\none\r\n") && !heard.contains("0\r\n\r\n"), "{heard:?}");
@@ -58,7 +58,7 @@ async fn who_drops_an_upload_cuts_the_request() {
 }
 
 #[tokio::test]
-async fn a_body_that_breaks_off_cuts_the_request() {
+async fn body_error_aborts_request() {
     let (url, task) = serve(|mut connection| async move {
         let heard = until(&mut connection, "never").await;
         assert!(!heard.contains("0\r\n\r\n"), "{heard:?}");
@@ -96,7 +96,7 @@ async fn a_body_has_the_length_that_it_says() {
 }
 
 #[tokio::test]
-async fn a_request_has_its_bound() {
+async fn request_body_is_limited() {
     let bounded = |url: &str| {
         Egress::new(granted(&[url]), Vec::new(), EgressLimits { request_bytes: 4, ..EgressLimits::default() })
     };
@@ -122,7 +122,7 @@ async fn a_request_has_its_bound() {
 }
 
 #[tokio::test]
-async fn who_writes_waits_for_the_network() {
+async fn upload_write_waits_for_network() {
     // The kernel's buffers for both ends of a connection, and a margin.
     const MOST: usize = 24 << 20;
     let (goes_on, may_go_on) = tokio::sync::oneshot::channel();
@@ -176,7 +176,7 @@ async fn a_server_may_answer_before_it_has_heard_all() {
 }
 
 #[tokio::test]
-async fn a_server_that_goes_ends_an_upload() {
+async fn server_disconnect_ends_upload() {
     let (url, _task) = serve(|mut connection| async move {
         until(&mut connection, "\r\n\r\n").await;
     })
@@ -192,7 +192,7 @@ async fn a_server_that_goes_ends_an_upload() {
 }
 
 #[tokio::test]
-async fn an_upload_has_its_time() {
+async fn upload_is_limited_by_request_time() {
     let (url, _task) = serve(|mut connection| async move {
         until(&mut connection, "never").await;
     })
@@ -204,7 +204,7 @@ async fn an_upload_has_its_time() {
 }
 
 #[tokio::test]
-async fn where_a_body_means_nothing_there_is_none() {
+async fn get_and_head_with_body_are_refused() {
     let server = TestServer::start(vec![answer("200 OK", "", "fine")]).await;
     let egress = egress(&[&server.url]);
     let response = egress.begin(get(&server.url)).unwrap().finish().await.unwrap();

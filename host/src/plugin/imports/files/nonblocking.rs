@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_known_is_what_wasmtime_wasi_says() {
+    async fn nonblocking_stat_equals_wasmtime_wasi() {
         let mut ground = Ground::new();
         let (keep, follow) = (PathFlags::empty(), PathFlags::SYMLINK_FOLLOW);
         for path in [".", "file", "deep", "deep/..", "link", "out", "pipe", "deep-link"] {
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn files_and_folders_below_are_opened_for_reading_and_nothing_else() {
+    fn nonblocking_open_is_for_reading_below_the_folder() {
         let ground = Ground::new();
         let (any, folder) = (OpenFlags::empty(), OpenFlags::DIRECTORY);
         let (keep, follow) = (PathFlags::empty(), PathFlags::SYMLINK_FOLLOW);
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn on_other_file_systems_nothing_is_opened_at_once() {
+    fn nonblocking_open_needs_a_local_file_system() {
         let mut ground = Ground::new();
         ground.at_once = NonblockingFiles::default();
         ground.at_once.add(Path::new("/proc"));
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_read_is_what_wasmtime_wasi_reads() {
+    async fn nonblocking_read_equals_wasmtime_wasi() {
         let mut ground = Ground::new();
         let opened = ground.open(PathFlags::empty(), "file", OpenFlags::empty()).unwrap();
         let Descriptor::File(file) = opened.clone() else { panic!("it is a file") };

@@ -120,7 +120,7 @@ mod tests {
 
     /// The numbers that the algorithm's authors publish for this seed.
     #[test]
-    fn the_numbers_that_are_the_same_are_those_of_the_algorithm() {
+    fn deterministic_random_matches_splitmix64() {
         let mut fixed = DeterministicRandom::default();
         let numbers = [fixed.next(), fixed.next(), fixed.next()];
         assert_eq!(numbers, [0xE220_A839_7B1D_CDAF, 0x6E78_9E6A_A1B9_65F4, 0x06C4_5D18_8009_454F]);

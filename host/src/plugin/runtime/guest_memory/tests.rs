@@ -47,7 +47,7 @@ fn held(budget: &GuestMemoryBudget) -> usize {
 }
 
 #[test]
-fn reservation_is_made_in_pages_and_given_back_whole() {
+fn memory_is_reserved_in_pages_and_returned_whole() {
     let budget = budget(16);
     let share = alone(&budget);
     let mut reservation = MemoryReservation::new(Arc::clone(&share));
@@ -61,7 +61,7 @@ fn reservation_is_made_in_pages_and_given_back_whole() {
 }
 
 #[test]
-fn no_component_and_no_agent_holds_more_than_its_share() {
+fn component_and_agent_hold_at_most_their_share() {
     let budget = budget(16);
     let (component, agent) = (Arc::default(), Arc::default());
     let (first, second) = (share(&budget, &component, &Arc::default()), share(&budget, &component, &Arc::default()));
@@ -93,7 +93,7 @@ fn new_calls_leave_a_reserve_to_running_ones() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn call_waits_until_another_gives_back() {
+async fn memory_waiter_is_served_when_bytes_return() {
     let budget = budget(16);
     let first = running(&alone(&budget), 10);
     let mut second = running(&alone(&budget), 2);
@@ -111,7 +111,7 @@ async fn call_waits_until_another_gives_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn wait_ends_and_says_of_what_there_was_too_little() {
+async fn memory_wait_ends_and_names_the_shortage() {
     let budget = budget(16);
     let waits = |reservation: MemoryReservation, pages: usize, is_new| async move {
         let (mut reservation, start) = (reservation, Instant::now());
@@ -140,7 +140,7 @@ async fn wait_ends_and_says_of_what_there_was_too_little() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_that_wait_for_each_other_lose_the_smallest() {
+async fn memory_deadlock_refuses_the_smallest_call() {
     let budget = budget(16);
     let (component, start) = (Arc::default(), Instant::now());
     let deadlock = Err(MemoryRefusalReason::Deadlock);
@@ -164,7 +164,7 @@ async fn calls_that_wait_for_each_other_lose_the_smallest() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn plugin_that_holds_least_is_served_first() {
+async fn component_that_holds_least_memory_is_served_first() {
     let budget = budget(16);
     let (hog, little) = (Arc::default(), alone(&budget));
     let of_hog = || share(&budget, &hog, &Arc::default());
@@ -192,7 +192,7 @@ async fn plugin_that_holds_least_is_served_first() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn call_that_is_dropped_while_it_waits_leaves_the_queue() {
+async fn dropped_memory_waiter_leaves_the_queue() {
     let budget = budget(16);
     let first = running(&alone(&budget), 12);
     let mut second = running(&alone(&budget), 4);
@@ -221,7 +221,7 @@ type RandomCall = (u8, u8, u64, Vec<(usize, u64)>, Option<u64>);
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
     #[test]
-    fn random_calls_stay_below_the_total_and_nobody_waits_for_ever(
+    fn random_calls_respect_memory_total_and_all_waits_end(
         pages in 4_usize..64,
         calls in vec((0..3_u8, 0..3_u8, 0..20_u64, vec((0..24_usize, 0..20_u64), 1..4), proptest::option::of(0..40_u64)), 1..24),
     ) {
@@ -272,7 +272,7 @@ async fn random_calls(pages: usize, calls: Vec<RandomCall>) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn threads_at_once_lose_no_byte_and_no_wakeup() {
+async fn concurrent_reservations_lose_no_byte_or_wakeup() {
     let budget = budget(32);
     let components: [Arc<MemoryAccount>; 2] = Default::default();
     let call = |at: usize| {

@@ -181,7 +181,7 @@ async fn a_reply_in_one_piece_is_the_same_as_a_stream() {
 }
 
 #[tokio::test]
-async fn several_calls_and_their_broken_arguments_are_kept_as_they_are() {
+async fn malformed_arguments_of_calls_are_kept_verbatim() {
     let tool = |index, id: &str| start(index, json!({"type": "tool_use", "id": id, "name": "f", "input": {}}));
     let pieces = [
         tool(0, "a"),
@@ -237,7 +237,7 @@ async fn thoughts_may_be_hidden_or_unsigned() {
 }
 
 #[tokio::test]
-async fn what_nobody_knows_here_is_passed_over() {
+async fn unknown_events_and_blocks_are_skipped() {
     let pieces = [
         json!({"type": "message_start", "message": {"model": null, "usage": null}}),
         start(0, json!({"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}})),

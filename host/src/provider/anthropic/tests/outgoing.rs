@@ -172,7 +172,7 @@ fn turns(messages: Vec<Message>) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn turns_alternate_and_the_user_has_the_first_and_the_last() {
+fn turns_alternate_and_begin_and_end_with_user() {
     let user = |text: &str| Message::user(text);
     let model = |parts| said(Role::Assistant, parts);
     let text = |text: &str| Part::Text(text.into());
@@ -216,7 +216,7 @@ fn turns_alternate_and_the_user_has_the_first_and_the_last() {
 }
 
 #[test]
-fn attachments_become_what_the_vendor_has_a_place_for() {
+fn attachments_are_mapped_to_anthropic_blocks() {
     let long = "ä".repeat(501);
     for (media, expected) in [
         (bytes("image/webp", None, &[1]), "base64"),
@@ -238,7 +238,7 @@ fn attachments_become_what_the_vendor_has_a_place_for() {
 }
 
 #[test]
-fn what_was_sent_stays_as_it_was_but_for_the_marks() {
+fn earlier_turns_stay_unchanged_except_cache_marks() {
     let chat = long_chat();
     let bytes = |chat: &Chat| {
         let request = CompletionRequest::new(chat.snapshot(), Arc::new([tool("f", r#"{"type":"object"}"#)]));
@@ -254,7 +254,7 @@ fn what_was_sent_stays_as_it_was_but_for_the_marks() {
 }
 
 #[test]
-fn marks_are_few_and_move_with_the_end() {
+fn cache_marks_are_limited_and_follow_end() {
     let marked = |count: usize, system: bool, tools: bool| {
         let mut messages = vec![Message::text(Role::System, "", "s")];
         messages.drain(usize::from(system)..);
@@ -281,7 +281,7 @@ fn marks_are_few_and_move_with_the_end() {
 }
 
 #[test]
-fn thinking_has_room_and_bars_what_the_vendor_refuses_beside_it() {
+fn thinking_budget_fits_and_drops_refused_settings() {
     let enabled = |budget: u64| json!({"type": "enabled", "budget_tokens": budget});
     let default = u64::from(limits::ANTHROPIC_REPLY_TOKENS);
     for (thinking, most, expected, tokens, thinks) in [
@@ -315,7 +315,7 @@ fn thinking_has_room_and_bars_what_the_vendor_refuses_beside_it() {
 }
 
 #[test]
-fn schemas_are_closed_and_stand_beside_what_the_config_has() {
+fn reply_schema_is_closed_and_merged_with_config() {
     for (schema, expected) in [
         (json!({"type": "string"}), json!({"type": "string"})),
         (
@@ -368,7 +368,7 @@ fn the_version_is_named_once_in_the_address() {
 }
 
 #[tokio::test]
-async fn a_header_of_the_config_takes_the_place_of_one_of_ours() {
+async fn config_header_replaces_default_header() {
     let server = TestServer::start(vec![]).await;
     let header = ("Anthropic-Version".to_owned(), Secret::new("2099-01-01"));
     let config = AdapterConfig { headers: vec![header], retries: 0, ..config(&server.url) };

@@ -72,7 +72,7 @@ async fn a_printed_call_is_a_call_where_a_tool_is_offered() {
 }
 
 #[tokio::test]
-async fn a_call_that_the_server_reports_makes_text_of_what_is_printed() {
+async fn reported_call_turns_printed_call_into_text() {
     let native = json!({"tool_calls": [{"index": 0, "id": "c1", "function": {"name": "fs.read", "arguments": "{}"}}]});
     let deltas = [
         json!({"content": "<think>Hm"}),
@@ -87,7 +87,7 @@ async fn a_call_that_the_server_reports_makes_text_of_what_is_printed() {
 }
 
 #[tokio::test]
-async fn thoughts_in_tags_are_thoughts_only_where_that_is_said() {
+async fn think_tags_are_parsed_only_if_enabled() {
     let text = "<think>Hm.</think>Four.";
     let (completion, _) = said(&LOCAL, ToolNames::default, text, "stop").await;
     assert_eq!(completion.parts, [thought("Hm."), Part::Text("Four.".into())]);
@@ -98,7 +98,7 @@ async fn thoughts_in_tags_are_thoughts_only_where_that_is_said() {
 }
 
 #[tokio::test]
-async fn thoughts_and_usage_are_found_where_servers_put_them() {
+async fn thoughts_and_usage_are_read_from_any_known_field() {
     let details = |rest: serde_json::Value| {
         let mut delta = json!({"reasoning_details": [{"type": "reasoning.text", "text": "Hm."}, {"type": "reasoning.encrypted", "data": "x"}]});
         delta.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
@@ -119,7 +119,7 @@ async fn thoughts_and_usage_are_found_where_servers_put_them() {
 }
 
 #[tokio::test]
-async fn what_looks_like_a_call_and_is_none_is_told_with_the_reply() {
+async fn unparsed_call_is_reported_in_reply_metadata() {
     let text = r#"{"name":"rm","arguments":{}}"#;
     let (completion, _) = said(&LOCAL, offered, text, "stop").await;
     assert_eq!((&completion.parts[..], completion.stop.clone()), (&[Part::Text(text.into())][..], StopReason::EndTurn));

@@ -380,7 +380,7 @@ async fn a_chat_with_calls_and_results_goes_out_as_documented() {
 }
 
 #[tokio::test]
-async fn the_longest_reply_has_the_name_that_the_server_knows() {
+async fn max_tokens_field_depends_on_server() {
     let chat = Chat::new();
     chat.append(Message::user("Hi")).unwrap();
     let request = CompletionRequest::new(chat.snapshot(), Arc::new([]));

@@ -125,7 +125,7 @@ const UNUSABLE: &str = "error: the model that coordinates gives no answer that c
 const BOB: &str = r#"{"members":["bob"],"done":false}"#;
 
 #[tokio::test]
-async fn a_decision() {
+async fn model_coordinator_decides_by_json_reply() {
     let denied = Err(Fault::Denied { message: "no key".into() });
     let twice = |text: &str| vec![says(text), says(text)];
     let there = "there are `ann`, `bob`";
@@ -244,7 +244,7 @@ async fn a_decision() {
 }
 
 #[tokio::test]
-async fn a_decision_with_tools() {
+async fn model_coordinator_decides_by_tool_calls() {
     let assign = |arguments: &str| calls(&[("assign_task", arguments)]);
     let bob = || assign(r#"{"assignments":[{"member":"bob","task":"Write."}]}"#);
     let status = || calls(&[("get_team_status", "")]);
@@ -324,7 +324,7 @@ async fn a_decision_with_tools() {
 }
 
 #[tokio::test]
-async fn a_task_and_the_reasons_are_handed_on() {
+async fn member_task_and_reasons_are_passed_on() {
     let mut team = Team::new(with_tools());
     let given =
         r#"{"assignments":[{"member":"bob","task":" Write. "},{"member":"ann","task":" "}],"reasoning":"It is time."}"#;
@@ -342,7 +342,7 @@ async fn a_task_and_the_reasons_are_handed_on() {
 }
 
 #[tokio::test]
-async fn after_the_last_step_only_done_counts() {
+async fn after_the_last_step_only_done_is_accepted() {
     let options = || ModelCoordinatorOptions { max_rounds: 1, ..ModelCoordinatorOptions::default() };
     for (last, expected) in
         [(r#"{"done":true}"#, "ask, bob, ask, bob, ask, done"), (BOB, "ask, bob, ask, bob, ask, exhausted")]

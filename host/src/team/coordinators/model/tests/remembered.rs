@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn its_memory_is_bounded() {
+async fn model_coordinator_state_is_bounded() {
     // Quotes take two bytes in JSON, and two more as JSON in JSON; the other characters take four.
     for bad in ["\"", "\\", "\u{1}", "\u{10ffff}", "\n"] {
         let mut team = Team::new(ModelCoordinatorOptions { window: 50, summary: true, ..with_tools() });
@@ -28,7 +28,7 @@ async fn its_memory_is_bounded() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_wrong_is_shown_in_part() {
+async fn rejected_reply_is_shown_shortened() {
     let mut team = Team::new(ModelCoordinatorOptions::default());
     team.play([says(&"ß".repeat(50_000))]).await;
     assert_eq!(team.user().matches('ß').count(), limits::COORDINATOR_WRONG_CHARS);
@@ -44,7 +44,7 @@ async fn a_memory_that_is_none_is_an_error() {
 }
 
 #[tokio::test]
-async fn an_answer_that_got_lost_is_asked_for_again() {
+async fn lost_coordinator_reply_is_requested_again() {
     let (members, coordinator) = (profiles("ann bob"), ModelCoordinator::default());
     let first = coordinator.next(&cx(), &moment(&members), vec![]).await.unwrap();
     let again = coordinator.next(&cx(), &moment(&members), first.state).await.unwrap();

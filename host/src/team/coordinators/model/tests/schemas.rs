@@ -30,7 +30,7 @@ fn names(schema: &Value) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn names_of_members_are_those_that_are_there() {
+async fn member_names_in_schemas_are_the_current_ones() {
     let there = ["ann", "the \"boss\"", "日本"];
     let (reply, _) = schemas(ModelCoordinatorOptions::default(), &there).await;
     let listed = serde_json::json!({"type": "string", "enum": there});
@@ -42,7 +42,7 @@ async fn names_of_members_are_those_that_are_there() {
 }
 
 #[tokio::test]
-async fn names_of_a_large_team_are_free() {
+async fn member_names_of_a_large_team_are_not_enumerated() {
     let many: Vec<_> = (0..=limits::COORDINATOR_ENUM_NAMES).map(|n| format!("n{n}")).collect();
     let long = ["x".repeat(limits::COORDINATOR_ENUM_CHARS), "y".into()];
     for (names_there, is_free) in [(&many[..], true), (&many[1..], false), (&long[..], true), (&long[..1], false)] {
@@ -55,7 +55,7 @@ async fn names_of_a_large_team_are_free() {
 }
 
 #[tokio::test]
-async fn decisions_are_looked_for_at_the_end_of_a_long_reply() {
+async fn decision_is_found_at_the_end_of_a_long_reply() {
     let pad = ".".repeat(limits::COORDINATOR_REPLY_BYTES);
     for (said, expected) in [
         (format!("x{pad}{BOB}"), "ask, bob, ask"),
