@@ -41,6 +41,7 @@ mod mcp_login;
 mod messages;
 mod middleware;
 mod minds;
+mod naming;
 mod output;
 mod programs;
 mod properties;

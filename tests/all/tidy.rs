@@ -10,7 +10,7 @@ fn root() -> &'static Path {
 }
 
 /// All files of these folders with one of these endings, by their path below the root.
-fn files(folders: &[&str], endings: &[&str]) -> Vec<(String, String)> {
+pub fn files(folders: &[&str], endings: &[&str]) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut folders: Vec<PathBuf> = folders.iter().map(|folder| root().join(folder)).collect();
     while let Some(folder) = folders.pop() {
@@ -31,7 +31,7 @@ fn files(folders: &[&str], endings: &[&str]) -> Vec<(String, String)> {
     found
 }
 
-fn host() -> Vec<(String, String)> {
+pub fn host() -> Vec<(String, String)> {
     files(&["host/src"], &[".rs"])
 }
 
@@ -42,7 +42,7 @@ fn module(path: &str) -> &str {
 }
 
 /// The code without comments and without what only tests see.
-fn code(text: &str) -> String {
+pub fn code(text: &str) -> String {
     let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
     text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
 }

@@ -40,7 +40,7 @@ pub enum ConfigCommand {
         /// Load them though you have not said yes to what the files of this project name; see shelly-host config trust.
         #[arg(long, requires = "load")]
         trust: bool,
-        /// How to print it: `text` is YAML.
+        /// The output format; `text` is YAML.
         #[arg(long, value_name = "FORMAT", value_enum, default_value_t = CliOutputFormat::Text)]
         output: CliOutputFormat,
     },

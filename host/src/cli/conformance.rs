@@ -57,7 +57,7 @@ pub struct ConformanceArgs {
     /// Do not run them: write them with built components into this folder, which must not be there yet.
     #[arg(long, value_name = "DIR", conflicts_with = "output")]
     export: Option<PathBuf>,
-    /// How to print what they came to.
+    /// The output format.
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = ConformanceFormat::Text)]
     output: ConformanceFormat,
     /// Play the one attack of this folder in this process, for the suite that has started it.
@@ -65,7 +65,7 @@ pub struct ConformanceArgs {
     play: Option<PathBuf>,
 }
 
-/// How to print what a suite came to.
+/// The output format for the results of a suite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum ConformanceFormat {
     /// For people.

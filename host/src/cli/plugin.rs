@@ -35,7 +35,7 @@ pub enum PluginCommand {
         /// A directory of plugin folders; may be given several times.
         #[arg(long, value_name = "DIR")]
         plugins: Vec<PathBuf>,
-        /// How to print them.
+        /// The output format.
         #[arg(long, value_name = "FORMAT", value_enum, default_value_t = CliOutputFormat::Text)]
         output: CliOutputFormat,
     },
@@ -51,7 +51,7 @@ pub enum PluginCommand {
         /// A directory of plugin folders in which an id is looked up; may be given several times.
         #[arg(long, value_name = "DIR")]
         plugins: Vec<PathBuf>,
-        /// How to print it.
+        /// The output format.
         #[arg(long, value_name = "FORMAT", value_enum, default_value_t = CliOutputFormat::Text)]
         output: CliOutputFormat,
     },
@@ -83,7 +83,7 @@ pub enum PluginCommand {
     },
 }
 
-/// How to print what is known.
+/// The output format for plugins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum CliOutputFormat {
     /// For people.

@@ -37,7 +37,7 @@ pub enum ProviderCommand {
         /// Ask though you have not said yes to what the files of this project name; see shelly-host config trust.
         #[arg(long)]
         trust: bool,
-        /// How to print what came of it.
+        /// The output format.
         #[arg(long, value_name = "FORMAT", value_enum, default_value_t = CliOutputFormat::Text)]
         output: CliOutputFormat,
     },

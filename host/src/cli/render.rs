@@ -24,7 +24,7 @@ use crate::{
     model::{Ledger, UsageTally},
 };
 
-/// What goes to standard output.
+/// The format of standard output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum RunOutputFormat {
     /// The answer.

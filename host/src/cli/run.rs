@@ -46,7 +46,7 @@ pub struct RunArgs {
     /// Write nothing down: what is interrupted is lost.
     #[arg(long, conflicts_with_all = ["session", "after"])]
     no_session: bool,
-    /// What to do; `-` reads it from standard input.
+    /// The task; `-` reads it from standard input.
     #[arg(value_name = "TASK")]
     task: OsString,
 }
@@ -71,7 +71,7 @@ pub struct SessionResumeArgs {
     /// Go on with a damaged session from where the damage begins; what follows is kept in a copy.
     #[arg(long)]
     up_to_damage: bool,
-    /// What to do; `-` reads it from standard input. Without it what was interrupted or has failed goes on.
+    /// The task; `-` reads it from standard input. Without it, the run that was interrupted or has failed continues.
     #[arg(value_name = "TASK")]
     task: Option<OsString>,
 }
@@ -90,7 +90,7 @@ fn about() -> String {
     )
 }
 
-/// What an agent runs with.
+/// The options with which an agent runs.
 #[derive(Args)]
 pub struct CommonRunArgs {
     /// The config; without it .shelly/config.yaml or shelly.yaml, if there is one.
@@ -106,10 +106,10 @@ pub struct CommonRunArgs {
     /// vendor's name.
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
-    /// What to print on standard output.
+    /// The format of standard output.
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = RunOutputFormat::Text)]
     output: RunOutputFormat,
-    /// What happens where an agent needs consent or has a question, without asking you. Without it you are asked if there
+    /// Answers requests for consent and questions of agents in this way, without asking you. Without it you are asked if there
     /// is a terminal and the task does not come from standard input; else it is `never`.
     #[arg(long, value_name = "WHEN", value_enum)]
     approve: Option<ApprovalModeArg>,

@@ -1,4 +1,4 @@
-//! What servers say where a request does not fit into the window of its model.
+//! The words in which servers refuse a request that does not fit into the window of its model.
 
 use std::sync::LazyLock;
 

@@ -22,7 +22,7 @@ use crate::{
     limits,
 };
 
-/// Who says yes where nobody is asked.
+/// The answer to requests for consent where nobody is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ApprovalModeArg {
     /// Nobody: what needs consent is not done.

@@ -35,7 +35,7 @@ pub struct McpArgs {
     serve: serve::McpServeArgs,
 }
 
-/// What is done about the servers that agents use.
+/// Commands for the MCP servers that agents use.
 #[derive(Subcommand)]
 enum McpCommand {
     List(servers::McpListArgs),

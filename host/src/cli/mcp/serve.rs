@@ -22,7 +22,7 @@ use crate::{
     plugin::PluginCatalog,
 };
 
-/// What is served, and to whom.
+/// The options of serving MCP clients.
 #[derive(Args, Clone)]
 pub struct McpServeArgs {
     /// The config; without it .shelly/config.yaml or shelly.yaml, if there is one.
@@ -38,7 +38,7 @@ pub struct McpServeArgs {
     /// The model of all agents that are called as tools; without it each has its own.
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
-    /// What happens where consent is needed or an agent has a question, without asking anybody. Without it the client asks
+    /// Answers requests for consent and questions of agents in this way, without asking anybody. Without it the client asks
     /// its person, if it can; what you trusted before is done, and the rest is not.
     #[arg(long, value_name = "WHEN", value_enum)]
     approve: Option<ApprovalModeArg>,

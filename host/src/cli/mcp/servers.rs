@@ -35,7 +35,7 @@ pub struct McpListArgs {
     server: Option<String>,
     #[command(flatten)]
     from: McpConfigArgs,
-    /// How to print them.
+    /// The output format.
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = CliOutputFormat::Text)]
     output: CliOutputFormat,
 }
@@ -63,7 +63,7 @@ pub struct McpApproveArgs {
     from: McpConfigArgs,
 }
 
-/// Where the servers are named.
+/// The config that names the servers.
 #[derive(Args)]
 pub(super) struct McpConfigArgs {
     /// The config; without it .shelly/config.yaml or shelly.yaml, if there is one.

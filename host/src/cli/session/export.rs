@@ -30,7 +30,7 @@ Examples:
 pub struct SessionExportArgs {
     #[command(flatten)]
     project: SessionProjectArgs,
-    /// As what to print it.
+    /// The output format.
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = ExportFormat::Markdown)]
     format: ExportFormat,
     /// Write it into this file, which is replaced; `-` is standard output, as without it.
@@ -41,7 +41,7 @@ pub struct SessionExportArgs {
     id: String,
 }
 
-/// As what a session is exported.
+/// The format of an exported session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ExportFormat {
     /// For people.

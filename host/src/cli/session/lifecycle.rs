@@ -30,7 +30,7 @@ pub struct SessionForkArgs {
     /// The last step that is copied, by its number in `session show --steps`; without it all of them.
     #[arg(long, value_name = "STEP")]
     at: Option<u64>,
-    /// How to print it.
+    /// The output format.
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = CliOutputFormat::Text)]
     pub output: CliOutputFormat,
     /// The session: its name or the beginning of it; `last` is the newest.
@@ -64,7 +64,7 @@ Examples:
 pub struct SessionRmArgs {
     #[command(flatten)]
     project: SessionProjectArgs,
-    /// How to print what went.
+    /// The output format.
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = CliOutputFormat::Text)]
     pub output: CliOutputFormat,
     /// The sessions: their names or the beginnings of them; `last` is the newest.
@@ -128,7 +128,7 @@ pub struct SessionPruneArgs {
     /// Only say what would go.
     #[arg(long)]
     dry_run: bool,
-    /// How to print what went.
+    /// The output format.
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = CliOutputFormat::Text)]
     pub output: CliOutputFormat,
 }

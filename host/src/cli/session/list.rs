@@ -30,7 +30,7 @@ pub struct SessionListArgs {
     /// All of them.
     #[arg(long, conflicts_with = "limit")]
     all: bool,
-    /// How to print them.
+    /// The output format.
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = CliOutputFormat::Text)]
     pub output: CliOutputFormat,
 }
@@ -121,10 +121,10 @@ pub struct SessionSearchArgs {
     /// So many at most.
     #[arg(long, value_name = "N", default_value_t = 20)]
     limit: usize,
-    /// How to print them.
+    /// The output format.
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = CliOutputFormat::Text)]
     pub output: CliOutputFormat,
-    /// What to look for.
+    /// The text to look for.
     #[arg(value_name = "TEXT")]
     text: String,
 }

@@ -36,7 +36,7 @@ pub struct SessionShowArgs {
     /// List the lines of its journal instead.
     #[arg(long, conflicts_with = "full")]
     steps: bool,
-    /// How to print it: `json` has all of it, as `session export` does.
+    /// The output format; `json` has all of it, as `session export` does.
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = CliOutputFormat::Text)]
     pub output: CliOutputFormat,
     /// The session: its name or the beginning of it; `last` is the newest.

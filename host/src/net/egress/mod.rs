@@ -18,7 +18,7 @@ mod throttle;
 mod transport;
 mod upload;
 
-use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, error::Error, fmt, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{StatusCode, header};
@@ -53,6 +53,9 @@ use crate::{
         origin, status,
     },
 };
+
+/// Any error, as hyper and tower hand it on.
+type BoxError = Box<dyn Error + Send + Sync>;
 
 /// The limits on the requests of one plugin of one agent. Values above a ceiling are reduced to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -15,6 +15,7 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use tokio::sync::Semaphore;
 use tower_service::Service;
 
+use super::BoxError;
 use crate::{
     capability::{AllowedAddresses, is_localhost},
     limits,
@@ -50,7 +51,6 @@ fn in_threads(
     })
 }
 
-type BoxError = Box<dyn Error + Send + Sync>;
 type ResolvedAddresses = vec::IntoIter<SocketAddr>;
 
 /// A resolver that returns only granted addresses.

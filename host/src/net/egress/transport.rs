@@ -38,10 +38,8 @@ use tower_http::decompression::Decompression;
 use tower_service::Service;
 use url::Url;
 
-use super::resolver::GrantedResolver;
+use super::{BoxError, resolver::GrantedResolver};
 use crate::limits;
-
-type BoxError = Box<dyn Error + Send + Sync>;
 
 /// An HTTP client. Clones share its connections.
 #[derive(Clone)]

@@ -1,7 +1,6 @@
 //! The body of a request, complete or streamed.
 
 use std::{
-    error::Error,
     fmt,
     pin::Pin,
     sync::{
@@ -17,10 +16,8 @@ use http_body::{Body, Frame, SizeHint};
 use http_body_util::{BodyExt, combinators::UnsyncBoxBody};
 use tokio::sync::mpsc;
 
-use super::{Egress, EgressFacts, EgressFailure, EgressRequest, EgressResponse, facts, hop};
+use super::{BoxError, Egress, EgressFacts, EgressFailure, EgressRequest, EgressResponse, facts, hop};
 use crate::{capability::is_method, error::Fault, limits};
-
-type BoxError = Box<dyn Error + Send + Sync>;
 
 /// The body of a request.
 pub enum EgressRequestBody {
