@@ -1,4 +1,4 @@
-//! The ways in which a server or a model may write a credential that it repeats.
+//! The encodings in which a server or a model may repeat a credential.
 
 use base64::{
     Engine,
@@ -6,13 +6,13 @@ use base64::{
 };
 use url::form_urlencoded::byte_serialize;
 
-/// Digits of base64 that are looked for in the middle of others: fewer are found by chance.
+/// The minimum number of base64 digits of a partial encoding that is searched for: shorter ones occur by chance.
 const SHORTEST_PART: usize = 8;
 
-/// Returns the ways in which a text may be written, the longest first; whoever looks for them takes large and small letters
-/// for the same. They are: the text as it is; escaped in JSON, with `/` or `\/`, and escaped twice; percent-encoded as in a
-/// form, as in a URL with and without its slashes, and completely; hexadecimal digits; `\u` escapes; base64 of both alphabets,
-/// of the text alone and at each of the three places within a longer one, such as `Bearer` and the text.
+/// Returns the encodings of a text, the longest first; callers compare them case-insensitively. The encodings are: the text
+/// itself; escaped in JSON, with `/` or `\/`, and escaped twice; percent-encoded as in a form, as in a URL with and without
+/// its slashes, and completely; hexadecimal digits; `\u` escapes; base64 in both alphabets, of the text alone and at each of
+/// the three offsets within a longer text, such as `Bearer` and the text.
 pub(crate) fn encodings_of(text: &str) -> Vec<String> {
     let bytes = text.as_bytes();
     let json = in_json(text);
@@ -35,7 +35,7 @@ pub(crate) fn encodings_of(text: &str) -> Vec<String> {
     for before in 0..3 {
         let inner = [&[0; 2][..before], bytes].concat();
         for encoded in [STANDARD_NO_PAD.encode(&inner), URL_SAFE_NO_PAD.encode(&inner)] {
-            // The first and the last digits hold bits of the bytes beside it, too.
+            // The first and the last digits also hold bits of the neighbouring bytes.
             let (start, end) = ((before * 4).div_ceil(3), inner.len() * 4 / 3);
             forms.extend(encoded.get(start..end).filter(|part| part.len() >= SHORTEST_PART).map(String::from));
         }
@@ -45,7 +45,7 @@ pub(crate) fn encodings_of(text: &str) -> Vec<String> {
     forms
 }
 
-/// A text as it stands between the quotes of a JSON string.
+/// Returns a text as it appears between the quotes of a JSON string.
 fn in_json(text: &str) -> String {
     let json = serde_json::Value::from(text).to_string();
     json[1..json.len() - 1].into()

@@ -1,7 +1,7 @@
-//! How a failure is classified, routed and shown.
+//! Errors: their classification, routing and display.
 //!
 //! Every failure has one reader. A [`Fault`] is read by a model, a plugin or the retry logic: its case decides what
-//! happens next. A [`Report`] is read by a person at the terminal: what went wrong, why, and how to mend it.
+//! happens next. A [`Report`] is read by a person at the terminal: the failure, its causes, and how to fix it.
 
 mod refusals;
 
@@ -10,53 +10,53 @@ use std::{fmt, io, time::Duration};
 pub(crate) use refusals::{speaks_of_window, window_named_in};
 use serde::{Deserialize, Serialize};
 
-/// Why a tool, a model or a plugin did not do what it was asked. Mirrors `types.error` of the plugin contract case by
-/// case, so that a failure keeps its meaning across the sandbox.
+/// The reason for which a tool, a model or a plugin did not do what was requested. Mirrors `types.error` of the plugin
+/// contract case by case, so that a failure keeps its meaning across the sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the fields are the facts in the sentence above them")]
 pub enum Fault {
-    /// The input is wrong; the same again fails again.
+    /// The input is wrong; the same request fails again.
     #[error("{message}")]
     Invalid { message: String },
-    /// A rule or a grant forbids it, or a credential was not accepted.
+    /// A rule or a missing grant forbids the request, or a credential was rejected.
     #[error("{message}")]
     Denied { message: String },
-    /// What was named does not exist.
+    /// The named object does not exist.
     #[error("{message}")]
     NotFound { message: String },
-    /// A bound on size was passed.
+    /// A size limit was exceeded.
     #[error("{message}")]
     TooLarge { message: String },
     /// A budget is used up: tokens, rounds, attempts.
     #[error("{message}")]
     Exhausted { message: String },
-    /// Too many requests; may be tried again, not before `after`.
+    /// Too many requests; a retry is possible, not before `after`.
     #[error("{message}")]
     RateLimited { message: String, after: Option<Duration> },
-    /// Not reachable, overloaded or cut off in the middle; may be tried again, not before `after`.
+    /// The service is unreachable, overloaded or disconnected in the middle; a retry is possible, not before `after`.
     #[error("{message}")]
     Unavailable { message: String, after: Option<Duration> },
-    /// Time ran out; whether it took effect is not known.
+    /// The time limit expired; it is unknown whether the operation took effect.
     #[error("{message}")]
     Timeout { message: String },
-    /// Anything else; not tried again.
+    /// Any other failure; it is not retried.
     #[error("{message}")]
     Other { message: String },
 }
 
 impl Fault {
-    /// An [`Fault::Invalid`].
+    /// Creates a [`Fault::Invalid`].
     pub fn invalid(message: impl Into<String>) -> Self {
         Self::Invalid { message: message.into() }
     }
 
-    /// A [`Fault::Other`].
+    /// Creates a [`Fault::Other`].
     pub fn other(message: impl Into<String>) -> Self {
         Self::Other { message: message.into() }
     }
 
-    /// The same, with what it happened in before its message.
+    /// Prefixes the message with the context of the failure.
     pub fn with_context(mut self, context: impl fmt::Display) -> Self {
         let message = self.message_mut();
         *message = format!("{context}: {message}");
@@ -76,18 +76,18 @@ impl Fault {
         message
     }
 
-    /// The same with these words.
+    /// Replaces the message and keeps the case.
     pub fn saying(mut self, words: impl Into<String>) -> Self {
         *self.message_mut() = words.into();
         self
     }
 
-    /// Whether the same request may succeed later.
+    /// Returns `true` if the same request may succeed later.
     pub fn is_transient(&self) -> bool {
         matches!(self, Self::RateLimited { .. } | Self::Unavailable { .. })
     }
 
-    /// How long to wait before trying again, where that is known.
+    /// Returns the time to wait before a retry, if it is known.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::RateLimited { after, .. } | Self::Unavailable { after, .. } => *after,
@@ -96,18 +96,18 @@ impl Fault {
     }
 }
 
-/// Whether a run goes on without something around the agent's work that failed.
+/// The policy for a failed effect or middleware: stop the run or continue without it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnFailure {
-    /// It ends; a tool call is denied.
+    /// The run ends; a tool call is denied.
     #[default]
     Stop,
-    /// It goes on without what would have been done; the failure is reported.
+    /// The run continues without the effect or middleware; the failure is reported.
     Skip,
 }
 
-/// A length of time as messages say it: `1 second`, `0.2 seconds`.
+/// Formats a duration for messages: `1 second`, `0.2 seconds`.
 pub(crate) fn seconds(time: Duration) -> String {
     match time.as_secs_f32() {
         1.0 => "1 second".into(),
@@ -115,12 +115,12 @@ pub(crate) fn seconds(time: Duration) -> String {
     }
 }
 
-/// So many of something: `1 byte`, `2 bytes`.
+/// Formats a count with its noun: `1 byte`, `2 bytes`.
 pub(crate) fn count(of: u64, one: &str, many: &str) -> String {
     format!("{of} {}", if of == 1 { one } else { many })
 }
 
-/// At most `chars` characters of a text, with a mark where it was cut.
+/// Returns at most `chars` characters of a text, with `…` where it was cut.
 pub(crate) fn cut(text: &str, chars: usize) -> String {
     match text.char_indices().nth(chars) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -128,16 +128,15 @@ pub(crate) fn cut(text: &str, chars: usize) -> String {
     }
 }
 
-/// Whether a terminal would act on this character rather than show it: control characters, line breaks among them, and
-/// characters that turn the direction of what follows. Nobody who is not trusted may print one.
+/// Returns `true` if a terminal would act on this character rather than show it: control characters, including line breaks,
+/// and characters that change the direction of the following text. Untrusted text must not be printed with such characters.
 pub fn acts_on_terminal(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Whether nobody sees this character where it stands in a text: it takes no room, looks like a blank, or does something to
-/// its neighbours. Joiners (200C, 200D) and the variant for emoji (FE0F), which are in texts that people write, are not among
-/// them.
+/// Returns `true` if this character is invisible in a text: it takes no room, looks like a blank, or changes its neighbours.
+/// Joiners (200C, 200D) and the emoji variation selector (FE0F) are excluded, since ordinary text contains them.
 pub(crate) fn is_unseen(c: char) -> bool {
     matches!(c,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
@@ -146,8 +145,8 @@ pub(crate) fn is_unseen(c: char) -> bool {
         | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// A path or a name as it may stand in a line of text for a person: what a terminal would act on, and what nobody sees, is
-/// spelt out.
+/// Escapes a path or a name for a line of text shown to a person: characters that a terminal acts on and invisible
+/// characters are spelt out.
 pub(crate) fn legible(name: &str) -> String {
     name.chars().fold(String::with_capacity(name.len()), |mut shown, c| {
         match acts_on_terminal(c) || is_unseen(c) {
@@ -159,7 +158,7 @@ pub(crate) fn legible(name: &str) -> String {
     })
 }
 
-/// What kind of failure ended the program: decides the exit code.
+/// The kind of failure that ended the program; it decides the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorKind {
@@ -167,16 +166,16 @@ pub enum ErrorKind {
     Run,
     /// The command line, the config or the task is wrong.
     Usage,
-    /// A plugin that is needed could not be loaded.
+    /// A required plugin could not be loaded.
     Plugin,
     /// The model could not be reached or refused the request.
     Provider,
-    /// A bug of ours.
+    /// A bug in this program.
     Bug,
 }
 
 impl ErrorKind {
-    /// The exit code, as documented in `docs/operating.md`. 0 is an answer, and nothing else is.
+    /// Returns the exit code, as documented in `docs/operating.md`. 0 means an answer and nothing else.
     pub fn exit_code(self) -> u8 {
         match self {
             Self::Run => 1,
@@ -188,24 +187,24 @@ impl ErrorKind {
     }
 }
 
-/// A failure as a person reads it: one line of what, lines of why, one hint how to mend it.
+/// A failure as it is shown to a person: one line that states the failure, its causes, and one hint how to fix it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Report {
-    /// Decides the exit code.
+    /// The kind of failure; it decides the exit code.
     pub kind: ErrorKind,
-    /// What went wrong, naming the thing that it is about.
+    /// The failure, including the name of its subject.
     pub message: String,
-    /// Why, outermost first.
+    /// The causes, outermost first.
     pub causes: Vec<String>,
-    /// What to do about it.
+    /// A hint how to fix the failure.
     pub hint: Option<String>,
-    /// Where in a file it is, as `, line 3, column 5`; empty where that says nothing.
+    /// The position in the file, as `, line 3, column 5`; empty if there is none.
     #[serde(skip)]
     place: String,
 }
 
 impl Report {
-    /// A report without causes or hint.
+    /// Creates a report without causes or hint.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), causes: Vec::new(), hint: None, place: String::new() }
     }
@@ -216,19 +215,19 @@ impl Report {
         self
     }
 
-    /// Sets the place.
+    /// Sets the position in the file.
     pub(crate) fn at(mut self, place: String) -> Self {
         self.place = place;
         self
     }
 
-    /// Puts the file, and the place in it, into the message.
+    /// Appends the file and the position in it to the message.
     pub(crate) fn in_file(mut self, file: impl fmt::Display) -> Self {
         self.message = format!("{} ({file}{})", self.message, std::mem::take(&mut self.place));
         self
     }
 
-    /// With its hint, on one line: for those who are not told it as a report.
+    /// Returns the report and its hint on one line, for output that has no separate hint.
     pub fn with_hint(&self) -> String {
         match &self.hint {
             Some(hint) => format!("{self} ({hint})"),
@@ -252,7 +251,7 @@ impl fmt::Display for Report {
 
 impl std::error::Error for Report {}
 
-/// Why a file cannot be read, in the same words on every system.
+/// Returns the reason for which a file cannot be read, worded the same on every system.
 pub(crate) fn why_unreadable(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "there is no such file or folder".into(),
@@ -264,7 +263,7 @@ pub(crate) fn why_unreadable(error: &io::Error) -> String {
     }
 }
 
-/// The text without the system's number for an error, ` (os error 2)`: it tells a person nothing.
+/// Removes the system's error number, ` (os error 2)`, which does not help a person.
 pub(crate) fn without_number(text: &str) -> String {
     match text.split_once(" (os error ") {
         Some((before, rest)) => format!("{before}{}", rest.split_once(')').map_or("", |(_, after)| after)),

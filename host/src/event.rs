@@ -1,4 +1,4 @@
-//! What happens in a run, as it happens: one closed enum, one bounded stream.
+//! The events of a run, as they happen: one closed enum and one bounded stream.
 
 use std::{
     any::Any,
@@ -19,23 +19,23 @@ use crate::{
 /// The origin of a tool that the agent does not have.
 pub const NO_ORIGIN: &str = "none";
 
-/// In whose name something is done, and who is told. Threaded through everything that a run does.
+/// The identity of a run and its event sink. It is passed through everything that a run does.
 #[derive(Debug, Clone)]
 pub struct RunCx {
-    /// Names the run.
+    /// The name of the run.
     pub run: Arc<str>,
     /// The instance name of the agent.
     pub agent: Arc<str>,
-    /// 0 for an agent that a person started.
+    /// The delegation depth; 0 for an agent that a person started.
     pub depth: u32,
-    /// Who is told.
+    /// The sink for the events of this run.
     pub events: EventSink,
-    /// What is kept as long as this run goes on.
+    /// Values that live as long as this run.
     pub kept: RunExtensions,
 }
 
 impl RunCx {
-    /// A run of `agent` that nobody watches.
+    /// Creates the context of a run of `agent` without event readers.
     pub fn new(agent: impl Into<Arc<str>>) -> Self {
         Self {
             run: "run".into(),
@@ -46,29 +46,28 @@ impl RunCx {
         }
     }
 
-    /// The same under another name.
+    /// Returns this context under another run name.
     pub fn with_run(self, run: impl Into<Arc<str>>) -> Self {
         Self { run: run.into(), ..self }
     }
 
-    /// The same, told to `events`.
+    /// Returns this context with `events` as its sink.
     pub fn with_events(self, events: EventSink) -> Self {
         Self { events, ..self }
     }
 
-    /// The same for another run, of which nothing is kept yet.
+    /// Returns this context for another run, with empty extensions.
     pub fn anew(&self) -> Self {
         Self { kept: RunExtensions::default(), ..self.clone() }
     }
 }
 
-/// What parts of the host keep of one run of an agent, and no longer: it goes with the last clone of this. One value of a
-/// type.
+/// Values that parts of the host attach to one run of an agent, one value per type. They are dropped with the last clone.
 #[derive(Clone, Default)]
 pub struct RunExtensions(Arc<Mutex<Vec<Arc<dyn Any + Send + Sync>>>>);
 
 impl RunExtensions {
-    /// The value of this type, made when it is asked for first.
+    /// Returns the value of this type; the first call creates it.
     pub fn get<T: Any + Default + Send + Sync>(&self) -> Arc<T> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(there) = kept.iter().find_map(|there| Arc::clone(there).downcast().ok()) {
@@ -86,13 +85,13 @@ impl fmt::Debug for RunExtensions {
     }
 }
 
-/// Something that happened. Its JSON is one object with the name of the case in `event`; durations are in milliseconds.
+/// One event. Its JSON is one object with the name of the case in `event`; durations are in milliseconds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the fields are the facts in the sentence above them")]
 pub enum Event {
-    /// A run has begun. `parent` is the agent that delegated it, `prefix` what to show before its name, `task` the
-    /// newest message that it was given, cut for display.
+    /// A run has begun. `parent` is the agent that delegated it, `prefix` is shown before its name, `task` is the newest
+    /// message that it was given, cut for display.
     RunStarted {
         run: Arc<str>,
         agent: Arc<str>,
@@ -102,21 +101,22 @@ pub enum Event {
         model: String,
         task: String,
     },
-    /// A message has come into the agent's conversation. `message` is none for an agent with middleware: what that may
-    /// still replace must not be seen before it did.
+    /// A message was added to the agent's conversation. `message` is `None` for an agent with middleware: a text that the
+    /// middleware may still replace must not be seen earlier.
     MessageAdded { agent: Arc<str>, role: Role, message: Option<Arc<Message>> },
-    /// Pieces of an agent's replies are not shown, nor its messages: what is named in `by` stands around its runs or its
-    /// requests and may still put other words in their place. Told once for each agent; its answer comes as a whole.
+    /// The deltas of an agent's replies and its messages are withheld: the middleware named in `by` runs around its runs or
+    /// its requests and may still replace the text. Emitted once for each agent; its answer comes as a whole.
     RepliesWithheld { agent: Arc<str>, by: Vec<String> },
     /// A request goes to the model.
     ModelStarted { agent: Arc<str>, iteration: u32, tokens: u64 },
-    /// A piece of the reply has come.
+    /// A piece of the reply has arrived.
     ModelDelta { agent: Arc<str>, delta: ReplyDelta },
-    /// A request to a model failed: pieces of its reply that have come count for nothing. `again`: it is sent once more.
+    /// A request to a model failed; the pieces of its reply that have arrived are void. `again`: the request is sent once
+    /// more.
     ModelFailed { agent: Arc<str>, model: String, reason: String, again: bool },
     /// A request does not go to the model at once; `detail` says more, for people.
     ModelWaits { agent: Arc<str>, model: String, wait: ModelWait, detail: String },
-    /// The reply is whole.
+    /// The reply is complete.
     ModelFinished {
         agent: Arc<str>,
         iteration: u32,
@@ -129,7 +129,7 @@ pub enum Event {
     },
     /// A tool call begins. Arguments are cut for display.
     ToolStarted { agent: Arc<str>, call: String, tool: String, origin: String, arguments: String },
-    /// A tool says how far it is.
+    /// A tool reports its progress.
     ToolProgress { agent: Arc<str>, call: String, done: f64, total: Option<f64>, message: Option<String> },
     /// A tool call has its result.
     ToolFinished {
@@ -137,45 +137,45 @@ pub enum Event {
         call: String,
         tool: String,
         is_error: bool,
-        /// Why it failed, in the words that the model is shown, cut for display.
+        /// The reason for the failure, in the text that the model is shown, cut for display.
         #[serde(skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
-        /// Of the result as the model is shown it.
+        /// Bytes of the result as the model is shown it.
         bytes: usize,
-        /// Time that the tool took, without what stands around its calls.
+        /// Time that the tool took, without the middleware around its calls.
         #[serde(rename = "duration_ms", serialize_with = "millis")]
         duration: Duration,
     },
-    /// A file or folder was changed, as a tool had proposed.
+    /// A file or folder was changed as a tool had proposed.
     FileChange {
         agent: Arc<str>,
         call: String,
         tool: String,
         /// `create`, `edit`, `remove`, `move`, `copy` or `make-folder`.
         act: &'static str,
-        /// As the tool names it.
+        /// The path as the tool names it.
         path: String,
-        /// Where it went.
+        /// The destination of a move or copy.
         #[serde(skip_serializing_if = "Option::is_none")]
         to: Option<String>,
-        /// Lines that came, where there are lines.
+        /// Lines that were added, for a text file.
         #[serde(skip_serializing_if = "Option::is_none")]
         added: Option<usize>,
-        /// Lines that went.
+        /// Lines that were removed, for a text file.
         #[serde(skip_serializing_if = "Option::is_none")]
         removed: Option<usize>,
-        /// Who allowed it; none: the config.
+        /// The party that allowed the change; `None` if the config did.
         by: Option<AnsweredBy>,
     },
     /// An effect has changed the chat or the run.
     EffectEdited { agent: Arc<str>, effect: String, edit: &'static str },
-    /// A change that an effect asked for was not made.
+    /// A change that an effect requested was refused.
     EffectRefused { agent: Arc<str>, effect: String, edit: &'static str, reason: String },
-    /// An effect failed. `skipped`: the config lets the run go on without it.
+    /// An effect failed. `skipped`: the config lets the run continue without it.
     EffectFailed { agent: Arc<str>, effect: String, reason: String, skipped: bool },
-    /// A middleware did something other than let a run, a request to a model or a tool call pass. `tool` is that of the
-    /// call, if it is about one; `reason` is why that was denied, and for `retry` how long the attempt is waited for and, if
-    /// that is less, what the middleware asked for.
+    /// A middleware did something other than let a run, a request to a model or a tool call pass. `tool` is the tool of the
+    /// call, if the event is about one. `reason` says why the call was denied; for `retry` it names the delay before the
+    /// attempt and, if that is shorter than the middleware asked for, the requested delay.
     MiddlewareActed {
         agent: Arc<str>,
         middleware: String,
@@ -183,48 +183,50 @@ pub enum Event {
         tool: Option<String>,
         reason: Option<String>,
     },
-    /// A middleware failed. `skipped`: the config lets the run go on without it.
+    /// A middleware failed. `skipped`: the config lets the run continue without it.
     MiddlewareFailed { agent: Arc<str>, middleware: String, reason: String, skipped: bool },
     /// One call of one exported function of a plugin.
     PluginCall {
         agent: Arc<str>,
         plugin: Arc<str>,
         function: &'static str,
-        /// `ok`, or the way in which it failed.
+        /// `ok`, or the kind of failure.
         outcome: &'static str,
         #[serde(rename = "duration_ms", serialize_with = "millis")]
         duration: Duration,
-        /// Its time on the processor.
+        /// CPU time of the call.
         #[serde(rename = "cpu_ms", serialize_with = "millis")]
         cpu: Duration,
         /// Largest linear memory during the call, in bytes.
         memory: usize,
-        /// Calls of functions that it imports; each entry of a folder that it lists counts as one.
+        /// Calls of imported functions; each entry of a folder that the plugin lists counts as one.
         host_calls: u64,
-        /// Bytes of texts and lists that it was handed; what it read of files and of the network is not in it.
+        /// Bytes of strings and lists that the call received; data read from files and the network is not included.
         bytes_in: usize,
-        /// Bytes of texts and lists that it handed over; what it wrote to files and to the network is not in it.
+        /// Bytes of strings and lists that the call returned; data written to files and the network is not included.
         bytes_out: usize,
         #[serde(skip_serializing_if = "NondeterministicInputs::is_empty")]
         given: NondeterministicInputs,
     },
-    /// A call of a plugin waits for memory: `held` of the `total` bytes of all plugins together are held. Told once a call.
+    /// A call of a plugin waits for memory: `held` of the `total` bytes of all plugins together are in use. Emitted once per
+    /// call.
     PluginWaits { agent: Arc<str>, plugin: Arc<str>, held: usize, total: usize },
-    /// A plugin has sent a request over HTTP, or wanted to: told when the head of the answer is there, or why it is not.
+    /// A plugin has sent, or tried to send, an HTTP request. Emitted when the response head has arrived, or when it is known
+    /// why it will not.
     PluginRequest {
         agent: Arc<str>,
         plugin: Arc<str>,
         method: String,
-        /// Without query, user and password; after redirects the last one.
+        /// The URL without query, user and password; after redirects, the last one.
         url: String,
         /// `answered`; `refused` by the host; `failed`.
         outcome: &'static str,
         #[serde(skip_serializing_if = "Option::is_none")]
         status: Option<u16>,
-        /// Why there is no answer.
+        /// The reason for which there is no response.
         #[serde(skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
-        /// The name of the credential that went with it.
+        /// The name of the credential that was sent with the request.
         #[serde(skip_serializing_if = "Option::is_none")]
         credential: Option<String>,
         /// Redirects that were followed.
@@ -232,78 +234,78 @@ pub enum Event {
         #[serde(rename = "duration_ms", serialize_with = "millis")]
         duration: Duration,
     },
-    /// A plugin of an agent has a capability that it wants, or has not: told once for each agent, before its first turn, and
-    /// when a tool turns out to lack something and that is opened to it, or not.
-    /// What a plugin says comes with its other events and never with this one.
+    /// A capability that a plugin of an agent wants was granted or denied. Emitted once for each agent, before its first
+    /// turn, and whenever a tool turns out to lack a capability during a run, whether it is then granted or not. A plugin's
+    /// own claims appear in its other events and never in this one.
     CapabilityDecided {
         agent: Arc<str>,
         plugin: Arc<str>,
-        /// What the config would say to give it: `files: [{path: docs, mode: read}]`.
+        /// The config entry that grants it: `files: [{path: docs, mode: read}]`.
         capability: String,
         allowed: bool,
-        /// The place of the config that gives it, or would have to; of what is opened in the middle of a run who says so.
+        /// The config path that grants it, or would have to; for a grant in the middle of a run, who allowed it.
         rule: Arc<str>,
     },
     /// A plugin has written to the log.
     PluginLog { agent: Arc<str>, plugin: Arc<str>, level: LogLevel, message: String },
-    /// A team has decided who works next, or that it is done. `step` counts from 0.
+    /// A team has decided who works next, or that it has finished. `step` counts from 0.
     TeamStep {
         agent: Arc<str>,
         step: u32,
         members: Vec<Arc<str>>,
         done: bool,
-        /// Why, in the words of whoever decided.
+        /// The coordinator's reasons, in its own words.
         #[serde(skip_serializing_if = "Option::is_none")]
         reasoning: Option<String>,
     },
-    /// A member of a team has replied. `text` is cut for display, and none for a team with middleware: what that may still
-    /// replace must not be seen before it did.
+    /// A member of a team has replied. `text` is cut for display. It is `None` for a team with middleware: a text that the
+    /// middleware may still replace must not be seen earlier.
     MemberReplied { agent: Arc<str>, text: Option<String> },
-    /// An agent has handed its task to another one, which goes on in its place.
+    /// An agent has handed its task over to another agent, which continues in its place.
     HandedOver { agent: Arc<str>, to: Arc<str>, reason: String },
-    /// A vendor has counted more than was left of an agent's budget.
+    /// A vendor has counted more usage than was left of an agent's budget.
     Overspent { agent: Arc<str>, message: String },
-    /// An agent waits for a person, or for the policy in a person's place. One that is never answered was withdrawn, or
-    /// is asked again.
+    /// An agent waits for a person, or for the policy that answers in a person's place. A question that is never answered
+    /// was withdrawn, or is asked again.
     QuestionAsked { agent: Arc<str>, id: u64, question: String },
-    /// What an agent asked is decided: `yes`, `trust`, `no`, `answered`, `declined` or `nobody`.
+    /// An agent's question was decided: `yes`, `trust`, `no`, `answered`, `declined` or `nobody`.
     QuestionAnswered { agent: Arc<str>, id: u64, question: String, outcome: &'static str, by: AnsweredBy },
-    /// Something is not as it should be, and the run goes on.
+    /// A condition that needs attention; the run continues.
     Warning { message: String },
-    /// This reader was too slow: so many events went by before the next one.
+    /// This reader was too slow: `count` events were dropped before the next one.
     Missed { count: u64 },
     /// A run has ended.
     RunFinished {
         run: Arc<str>,
         agent: Arc<str>,
-        /// None: with an answer.
+        /// The error; `None` if the run ended with an answer.
         error: Option<String>,
         iterations: u32,
         usage: Usage,
-        /// Of the agents that this one delegated to, and those below them.
+        /// Usage of the agents that this one delegated to, and of their descendants.
         of_children: Usage,
         #[serde(rename = "duration_ms", serialize_with = "millis")]
         duration: Duration,
     },
 }
 
-/// What a call of a plugin was given that another call would not be given: its time and its luck.
+/// The nondeterministic inputs of a plugin call: the clock readings and random bytes that another call would not get.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NondeterministicInputs {
-    /// What clocks said, in the order in which they were asked: milliseconds since 1970, or nanoseconds since the call
-    /// began where that was the question.
+    /// Clock readings in order: milliseconds since 1970, or nanoseconds since the call began for the monotonic clock.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clock: Vec<u64>,
-    /// Random bytes, one after the other.
+    /// Random bytes in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty", with = "as_base64")]
     pub random: Vec<u8>,
-    /// There was more than [`limits::GIVEN_CLOCK_READINGS`] and [`limits::GIVEN_RANDOM_BYTES`]: the rest is left out.
+    /// `true` if the call got more than [`limits::GIVEN_CLOCK_READINGS`] or [`limits::GIVEN_RANDOM_BYTES`]; the rest is left
+    /// out.
     #[serde(default, skip_serializing_if = "is_false")]
     pub cut: bool,
 }
 
 impl NondeterministicInputs {
-    /// Whether it was given nothing of that.
+    /// Returns `true` if the call got no such input.
     pub fn is_empty(&self) -> bool {
         self.clock.is_empty() && self.random.is_empty() && !self.cut
     }
@@ -328,70 +330,70 @@ fn is_false(value: &bool) -> bool {
     !value
 }
 
-/// Why a request does not go to the model at once, and how far that is.
+/// The reason for which a request does not go to the model at once, and its progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelWait {
-    /// Until the rate limit of its provider has room.
+    /// The request waits until the rate limit of its provider has room.
     RateLimit,
-    /// It was handed over with others.
+    /// The request was submitted in a batch.
     BatchSubmitted,
-    /// The vendor works on its batch.
+    /// The vendor is processing the batch.
     BatchPolling,
-    /// It was answered in a batch.
+    /// The request was answered in a batch.
     BatchCompleted,
-    /// Its batch came to nothing: it goes to the model after all.
+    /// The batch failed: the request goes to the model directly.
     BatchFallback,
-    /// An attempt failed for a reason that may pass: it is sent again after a pause.
+    /// An attempt failed with a transient error: the request is sent again after a pause.
     Retry,
 }
 
-/// Who decided a question.
+/// The party that decided a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AnsweredBy {
-    /// Somebody at a front end.
+    /// A person at a front end.
     Person,
-    /// The policy for when nobody is there.
+    /// The policy for runs without a person.
     Policy,
-    /// It was trusted before.
+    /// An earlier answer of a person that trusts the subject from then on.
     Trust,
 }
 
-/// How much a log entry matters.
+/// The severity of a log entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LogLevel {
-    /// For the author of the plugin.
+    /// Detail for the author of the plugin.
     Debug,
-    /// Good to know.
+    /// Information about normal operation.
     Info,
-    /// Not as it should be.
+    /// A condition that needs attention.
     Warn,
-    /// Something failed.
+    /// A failure.
     Error,
 }
 
-/// Milliseconds with a fraction: a sandboxed call takes microseconds.
+/// Serializes a duration as milliseconds with a fraction: a sandboxed call takes microseconds.
 fn millis<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64(duration.as_micros() as f64 / 1_000.0)
 }
 
-/// Where events go. Clones go to the same place.
+/// A handle to which events are emitted. Clones share one hub.
 #[derive(Debug, Clone, Default)]
 pub struct EventSink(Option<Arc<EventHub>>);
 
 #[derive(Default)]
 struct EventHub {
-    /// Told first, at once; made for the first of them.
+    /// Callbacks that are called first, synchronously; created for the first tap.
     taps: OnceLock<RwLock<Arc<[EventTap]>>>,
-    /// Readers that the run waits for.
+    /// Readers for which the run waits.
     followers: RwLock<Arc<[mpsc::Sender<Event>]>>,
-    /// Readers that it does not wait for; made for the first of them.
+    /// Readers for which the run does not wait; created for the first observer.
     observers: OnceLock<broadcast::Sender<Event>>,
 }
 
-/// Is told of each event where it happens.
+/// A callback that is called for each event where it is emitted.
 type EventTap = Arc<dyn Fn(&Event) + Send + Sync>;
 
 impl fmt::Debug for EventHub {
@@ -403,25 +405,25 @@ impl fmt::Debug for EventHub {
 }
 
 impl EventSink {
-    /// Nobody is told.
+    /// Returns a sink that discards every event.
     pub fn none() -> Self {
         Self(None)
     }
 
-    /// A sink that nobody reads yet: see [`EventSink::follow`] and [`EventSink::observe`].
+    /// Creates a sink without readers: see [`EventSink::follow`] and [`EventSink::observe`].
     pub fn new() -> Self {
         Self(Some(Arc::default()))
     }
 
-    /// A sink and one follower of it.
+    /// Creates a sink with one follower.
     pub fn channel() -> (Self, EventStream) {
         let sink = Self::new();
         let stream = sink.follow();
         (sink, stream)
     }
 
-    /// A reader that loses nothing: while it is more than [`limits::EVENT_QUEUE`] events behind, the run waits for it.
-    /// It is told what happens from now on.
+    /// Adds a reader that loses no event: while it is more than [`limits::EVENT_QUEUE`] events behind, the run waits for it.
+    /// The reader gets the events emitted from now on.
     pub fn follow(&self) -> EventStream {
         let (sender, receiver) = mpsc::channel(limits::EVENT_QUEUE);
         if let Some(hub) = &self.0 {
@@ -431,8 +433,8 @@ impl EventSink {
         EventStream(EventReader::Follower(receiver))
     }
 
-    /// A reader that never holds the run up: if it is more than [`limits::EVENT_QUEUE`] events behind, the oldest go,
-    /// and [`Event::Missed`] tells it how many. It is told what happens from now on.
+    /// Adds a reader that never delays the run: when it is more than [`limits::EVENT_QUEUE`] events behind, the oldest are
+    /// dropped, and [`Event::Missed`] reports how many. The reader gets the events emitted from now on.
     pub fn observe(&self) -> EventStream {
         let receiver = match &self.0 {
             Some(hub) => hub.observers.get_or_init(|| broadcast::channel(limits::EVENT_QUEUE).0).subscribe(),
@@ -441,23 +443,23 @@ impl EventSink {
         EventStream(EventReader::Observer(receiver))
     }
 
-    /// Has `tap` told of each event from now on, by whoever it happens to, before any reader and before anything else
-    /// happens there: it must not wait. For its sake alone only those events are made that nobody need watch a run for:
-    /// see [`is_heard`](Self::is_heard). A sink of [`EventSink::none`] tells it nothing.
+    /// Registers a callback for each event from now on. The task that emits an event calls `tap` synchronously, before any
+    /// reader gets the event, so `tap` must not block. A tap alone causes only those events to be created that do not depend
+    /// on readers: see [`is_heard`](Self::is_heard). A sink from [`EventSink::none`] never calls it.
     pub fn tap(&self, tap: Arc<dyn Fn(&Event) + Send + Sync>) {
         let Some(hub) = &self.0 else { return };
         let mut taps = hub.taps.get_or_init(RwLock::default).write().unwrap_or_else(PoisonError::into_inner);
         *taps = taps.iter().cloned().chain([tap]).collect();
     }
 
-    /// Tells of an event. The future waits while a follower is behind; who is gone is forgotten.
+    /// Emits an event. The future waits while a follower is behind; followers that have gone away are skipped.
     pub fn emit(&self, event: Event) -> impl Future<Output = ()> + Send + use<> {
-        // Neither `async` nor with the event in it: the future of whoever tells would have room for it twice, and few
-        // runs have a follower.
+        // Neither `async` nor holding the event: the emitter's future would reserve space for it twice, and few runs have a
+        // follower.
         let waiting = self.0.as_ref().and_then(|hub| {
             hub.tell_taps(&event);
             if let Some(observers) = hub.observers.get() {
-                // An error means that nobody listens any more.
+                // An error means that no observer is left.
                 let _ = observers.send(event.clone());
             }
             let followers = hub.followers();
@@ -470,13 +472,13 @@ impl EventSink {
         }
     }
 
-    /// Tells of an event without waiting: who is [`limits::EVENT_QUEUE`] events behind misses it. For where nothing can be
-    /// waited for, such as when a run is dropped.
+    /// Emits an event without waiting: a reader that is [`limits::EVENT_QUEUE`] events behind misses it. Use it where
+    /// waiting is impossible, such as when a run is dropped.
     pub fn emit_now(&self, event: Event) {
         let Some(hub) = &self.0 else { return };
         hub.tell_taps(&event);
         if let Some(observers) = hub.observers.get() {
-            // An error means that nobody listens any more.
+            // An error means that no observer is left.
             let _ = observers.send(event.clone());
         }
         for follower in &*hub.followers() {
@@ -484,13 +486,13 @@ impl EventSink {
         }
     }
 
-    /// Whether anybody may still listen, or a tap is told: [`Event::PluginCall`] is made for either, questions and warnings
-    /// always, all others only for those who [watch](Self::is_watched).
+    /// Returns `true` if there may be a reader or a tap. [`Event::PluginCall`] is created for either, questions and warnings
+    /// always, all other events only for [readers](Self::is_watched).
     pub fn is_heard(&self) -> bool {
         self.0.as_ref().is_some_and(|hub| hub.taps.get().is_some()) || self.is_watched()
     }
 
-    /// Whether anybody may still listen: lets a caller skip making an event that nobody would see.
+    /// Returns `true` if there may be a reader. Lets a caller skip creating an event that no reader would get.
     pub fn is_watched(&self) -> bool {
         self.0.as_ref().is_some_and(|hub| {
             hub.observers.get().is_some_and(|observers| observers.receiver_count() > 0)
@@ -511,7 +513,7 @@ impl EventHub {
     }
 }
 
-/// Hands an event to each of them, once it has room.
+/// Sends an event to each follower as soon as it has room.
 async fn tell(followers: Arc<[mpsc::Sender<Event>]>, event: Event) {
     let Some((last, others)) = followers.split_last() else { return };
     for follower in others {
@@ -520,7 +522,7 @@ async fn tell(followers: Arc<[mpsc::Sender<Event>]>, event: Event) {
     let _ = last.send(event).await;
 }
 
-/// The events of a run, in order. Ends when every sink is gone.
+/// The events of a run, in order. The stream ends when every sink is dropped.
 #[derive(Debug)]
 pub struct EventStream(EventReader);
 
@@ -531,7 +533,7 @@ enum EventReader {
 }
 
 impl EventStream {
-    /// The next event; none when there will be no more.
+    /// Returns the next event; `None` when the stream has ended.
     pub async fn next(&mut self) -> Option<Event> {
         match &mut self.0 {
             EventReader::Follower(events) => events.recv().await,

@@ -1,4 +1,5 @@
-//! Text files in folders that a person gave us: read within bounds, inside their folder; written whole or not at all.
+//! Bounded and atomic access to text files in folders that a person has named: reads stay inside the folder, writes are all
+//! or nothing.
 
 use std::{
     fs,
@@ -9,13 +10,13 @@ use std::{
 
 use crate::{error::why_unreadable, limits};
 
-/// Opens a regular file to read it. Anything else is refused before it can make the host wait or do something: opening a pipe
-/// waits for whoever writes to it, and opening a device may act on it.
+/// Opens a regular file for reading. Anything else is refused before it can block the host or act: opening a pipe waits for
+/// a writer, and opening a device may act on it.
 pub(crate) fn open(path: &Path) -> io::Result<fs::File> {
     check_regular(&fs::metadata(path)?)?;
     let mut options = fs::OpenOptions::new();
     options.read(true);
-    // A pipe may have been put there since.
+    // A pipe may have replaced the file in between.
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, rustix::fs::OFlags::NONBLOCK.bits() as i32);
     let file = options.open(path)?;
@@ -47,30 +48,29 @@ fn check_regular(there: &fs::Metadata) -> io::Result<()> {
     Err(io::Error::other("it is not a file"))
 }
 
-/// Why a file was not read.
+/// The reason for which a file was not read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FileReadError {
-    /// The system says so.
+    /// An error of the operating system.
     #[error("{}", why_unreadable(.0))]
     Io(#[from] io::Error),
-    /// A link that leads elsewhere.
+    /// The path is a link that leads out of the folder.
     #[error("it is a link that leads out of {}", .0.display())]
     Outside(PathBuf),
-    /// It passes the bound.
+    /// The file exceeds the size limit.
     #[error("it has more than {0} bytes")]
     TooLarge(u64),
-    /// Not text.
+    /// The file is not UTF-8 text.
     #[error("it is not UTF-8 text, from line {line} on")]
     NotText { line: usize },
 }
 
-/// The nearest time that can be written as a date: a clock that was never set may stand before 1970, and whoever writes that
-/// panics.
+/// Clamps a time to the range of writable dates: an unset clock may be before 1970, and formatting such a time panics.
 pub(crate) fn writable_date(time: SystemTime) -> SystemTime {
     time.clamp(SystemTime::UNIX_EPOCH, SystemTime::UNIX_EPOCH + limits::LAST_DATE)
 }
 
-/// A path without links and `..`; where nothing lies there, without `..` alone.
+/// Returns a path without links and `..`; if the path does not exist, only `..` is resolved.
 pub fn resolved(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| {
         path.components().fold(PathBuf::new(), |mut resolved, part| {
@@ -87,13 +87,13 @@ pub fn resolved(path: &Path) -> PathBuf {
 /// The beginning of a file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct FileHead {
-    /// Its text, without a byte order mark.
+    /// The text, without a byte order mark.
     pub text: String,
-    /// Whether that is all of it.
+    /// `true` if the text is the whole file.
     pub is_whole: bool,
 }
 
-/// The first `most` bytes of a text file, cut at a character. A link may not lead out of the folder `inside`.
+/// Reads the first `most` bytes of a text file, cut at a character boundary. A link may not lead out of the folder `inside`.
 pub(crate) fn read_start(path: &Path, inside: &Path, most: u64) -> Result<FileHead, FileReadError> {
     let (path, inside) = (path.canonicalize()?, inside.canonicalize()?);
     if !path.starts_with(&inside) {
@@ -122,20 +122,20 @@ pub(crate) fn read_start(path: &Path, inside: &Path, most: u64) -> Result<FileHe
     Ok(FileHead { text, is_whole })
 }
 
-/// A text file of at most `most` bytes. A link may not lead out of the folder `inside`.
+/// Reads a text file of at most `most` bytes. A link may not lead out of the folder `inside`.
 pub(crate) fn read(path: &Path, inside: &Path, most: u64) -> Result<String, FileReadError> {
     let start = read_start(path, inside, most)?;
     if start.is_whole { Ok(start.text) } else { Err(FileReadError::TooLarge(most)) }
 }
 
-/// Writes a file in place of what is there: whole or not at all, also if the power fails. Only its owner may read it.
-/// A link is replaced, not followed.
+/// Writes a file atomically in place of an existing one, durable across power loss. Only its owner may read it. A link is
+/// replaced, not followed.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     written(path, bytes)?.persist(path)?;
     sync_folder(path)
 }
 
-/// Writes a file that is not there; `false` if there is one, which stays. Whole or not at all; only its owner may read it.
+/// Creates a file atomically; returns `false` and leaves an existing file unchanged. Only its owner may read it.
 pub(crate) fn create(path: &Path, bytes: &[u8]) -> io::Result<bool> {
     if fs::symlink_metadata(path).is_ok() {
         return Ok(false);
@@ -147,7 +147,7 @@ pub(crate) fn create(path: &Path, bytes: &[u8]) -> io::Result<bool> {
     }
 }
 
-/// A new file beside `path`, all of it on the disk. Its mode is 0600.
+/// Writes a synced temporary file next to `path`, with mode 0600.
 fn written(path: &Path, bytes: &[u8]) -> io::Result<tempfile::NamedTempFile> {
     let mut file = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
     file.write_all(bytes)?;
@@ -155,7 +155,7 @@ fn written(path: &Path, bytes: &[u8]) -> io::Result<tempfile::NamedTempFile> {
     Ok(file)
 }
 
-/// Returns once the name of a file or a folder would survive a loss of power: it is on the disk once the folder around it is.
+/// Syncs the folder that contains `path`, so that its name survives power loss.
 pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
     #[cfg(unix)]
     fs::File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()?;
@@ -164,7 +164,7 @@ pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes a folder of mode 0750 in one that is there; `false` if there is one. A link does not count as one.
+/// Creates a folder of mode 0750 in an existing one; returns `false` if the folder exists. A link is an error.
 pub(crate) fn create_folder(path: &Path) -> io::Result<bool> {
     #[cfg_attr(not(unix), allow(unused_mut, reason = "only unix has modes"))]
     let mut builder = fs::DirBuilder::new();
@@ -181,7 +181,7 @@ pub(crate) fn create_folder(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Makes a folder, and those around it that are missing, for their owner alone: mode 0700.
+/// Creates a folder and its missing parents for their owner alone: mode 0700.
 pub(crate) fn create_private_folders(path: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     #[cfg(unix)]
@@ -189,8 +189,8 @@ pub(crate) fn create_private_folders(path: &Path) -> io::Result<()> {
     builder.recursive(true).create(path)
 }
 
-/// Waits until nobody else holds this folder, and holds it as long as what is returned is there. It keeps away those alone
-/// who ask here too.
+/// Waits for an exclusive lock on this folder and holds it until the returned file is dropped. The lock is advisory: it only
+/// excludes callers of this function.
 pub(crate) fn lock_folder(path: &Path) -> io::Result<Option<fs::File>> {
     #[cfg(unix)]
     {
@@ -198,7 +198,7 @@ pub(crate) fn lock_folder(path: &Path) -> io::Result<Option<fs::File>> {
         folder.lock()?;
         Ok(Some(folder))
     }
-    // Elsewhere a folder cannot be opened.
+    // Other systems cannot open a folder.
     #[cfg(not(unix))]
     {
         let _ = path;
@@ -206,8 +206,8 @@ pub(crate) fn lock_folder(path: &Path) -> io::Result<Option<fs::File>> {
     }
 }
 
-/// Parts a text into what stands between a first line `---` and the next such line, and what follows. None where it
-/// does not begin so, or where the second line is missing.
+/// Splits a text into the part between a first line `---` and the next such line, and the rest. Returns `None` if the text
+/// does not begin with such a line or the second one is missing.
 pub(crate) fn front_matter(text: &str) -> Option<(&str, &str)> {
     let is_fence = |line: &&str| line.trim_end() == "---";
     let mut lines = text.split_inclusive('\n');
@@ -323,7 +323,7 @@ mod tests {
         {
             use std::os::unix::fs::PermissionsExt;
             let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-            // What the umask takes away is taken away; nothing is added.
+            // The umask may remove permissions; none are added.
             assert_eq!((mode(&path), mode(&folder.path().join("b")) & !0o750), (0o600, 0));
             std::os::unix::fs::symlink("nowhere", folder.path().join("c")).unwrap();
             assert!(create_folder(&folder.path().join("c")).is_err());

@@ -1,7 +1,7 @@
-//! What chance is thrown at: the readers of what others wrote that are no part of the public API, under one name each.
+//! Entry points for fuzzing: parsers of untrusted input that are not part of the public API, one function each.
 //!
-//! For the tests alone: the claims about these functions (`tests/fuzz/claims.rs`) are shared by `cargo test` and by the
-//! fuzz targets, which are packages of their own and reach only what is public. Nothing here may be relied upon.
+//! For tests alone: the properties of these functions (`tests/fuzz/claims.rs`) are shared by `cargo test` and the fuzz
+//! targets, which are separate packages and reach only public items. There are no stability guarantees.
 
 use futures_util::{FutureExt, StreamExt, stream};
 
@@ -19,20 +19,20 @@ use crate::{
     session,
 };
 
-/// Reads a `plugin.toml`.
+/// Parses a `plugin.toml`.
 ///
 /// # Errors
 ///
-/// What is wrong with it.
+/// A description of the mistake.
 pub fn manifest(text: &str) -> Result<PluginManifest, String> {
     PluginManifest::parse(text)
 }
 
-/// A message as a guest is handed it and hands it back, in a call that was handed the media of these parts.
+/// Converts a message to its form for a guest and back, in a call that received the media of `handed`.
 ///
 /// # Errors
 ///
-/// As a guest's message is refused.
+/// The error with which a guest's message is refused.
 pub fn message(message: &Message, handed: &[Part]) -> Result<Message, Fault> {
     plugin::convert::message(
         plugin::convert::message_to_wit(message),
@@ -40,41 +40,42 @@ pub fn message(message: &Message, handed: &[Part]) -> Result<Message, Fault> {
     )
 }
 
-/// A message as a guest with these powers sees it.
+/// Converts a message to the form that a guest with these powers sees, and back.
 ///
 /// # Errors
 ///
-/// As a guest's message is refused.
+/// The error with which a guest's message is refused.
 pub fn message_seen(message: &Message, powers: &Powers) -> Result<Message, Fault> {
     let attached = plugin::convert::GuestMediaIndex::in_parts(&message.parts);
     plugin::convert::message(plugin::convert::message_seen(message, powers), &attached)
 }
 
-/// A completion as a guest is handed it and hands it back.
+/// Converts a completion to its form for a guest and back.
 ///
 /// # Errors
 ///
-/// As a guest's completion is refused.
+/// The error with which a guest's completion is refused.
 pub fn completion(completion: &Completion) -> Result<Completion, Fault> {
     let attached = plugin::convert::GuestMediaIndex::in_parts(&completion.parts);
     plugin::convert::completion(plugin::convert::completion_to_wit(completion), &attached)
 }
 
-/// A failure as a guest is handed it and hands it back.
+/// Converts a failure to its form for a guest and back.
 pub fn fault(fault: &Fault) -> Fault {
     plugin::convert::fault(plugin::convert::fault_to_wit(fault))
 }
 
-/// A tool as a guest describes it.
+/// Validates a tool as a guest describes it.
 ///
 /// # Errors
 ///
-/// Why it cannot be offered.
+/// The reason for which the tool cannot be offered.
 pub fn tool_spec(name: &str, description: &str, schema: &str) -> Result<ToolSpec, String> {
     plugin::convert::described(name, description, schema)
 }
 
-/// The events of a stream in these pieces, each of at most `limit` bytes, as name and data; and what it failed with.
+/// Returns the events of a stream that arrives in these pieces, as name and data, and the error that ended it. `limit`
+/// bounds the size of an event in bytes.
 pub fn events(pieces: Vec<Vec<u8>>, limit: usize) -> (Vec<(String, String)>, Option<Fault>) {
     let mut events = sse::SseEventStream::new(stream_of(pieces), limit);
     let mut seen = Vec::new();
@@ -88,11 +89,11 @@ pub fn events(pieces: Vec<Vec<u8>>, limit: usize) -> (Vec<(String, String)>, Opt
     }
 }
 
-/// What a server that speaks this API says in these pieces.
+/// Parses the reply of a server with this API that arrives in these pieces.
 ///
 /// # Errors
 ///
-/// As its reply is refused.
+/// The error with which the reply is refused.
 pub fn reply(api: WireApi, pieces: Vec<Vec<u8>>) -> Result<Completion, Fault> {
     match api {
         WireApi::Chat => {
@@ -117,7 +118,7 @@ fn stream_of(pieces: Vec<Vec<u8>>) -> ByteStream {
     stream::iter(pieces.into_iter().map(Ok)).boxed()
 }
 
-/// A line of a session's journal that has these members, with the checksum that belongs to it.
+/// Formats a journal line with a correct checksum from the members of a JSON object.
 pub fn journal_line(members: &str) -> Vec<u8> {
     session::line_of(members)
 }

@@ -1,32 +1,32 @@
 //! The library behind `shelly-host`: LLM agents whose tools, effects, middleware and models are sandboxed WebAssembly
 //! components.
 //!
-//! # The map
+//! # Modules
 //!
-//! In reading order, what is below first:
+//! In reading order, the lowest layer first:
 //!
-//! | module | what it is |
+//! | module | contents |
 //! |---|---|
-//! | [`error`], [`limits`], [`event`] | how failures are told, every bound, what happens in a run |
+//! | [`error`], [`limits`], [`event`] | error types, every bound, the events of a run |
 //! | [`chat`] | messages and the log that keeps them valid |
-//! | [`capability`] | what a plugin may do, what a run may spend: plain data and its algebra |
-//! | [`change`] | changes of files that tools propose: checked, shown, made all or none, undone |
-//! | [`approval`] | who may say yes: every question that a person may have to answer |
-//! | [`trust`] | what a person has said yes to in a project that may be somebody else's |
-//! | [`model`], [`tool`] | the two traits that an agent stands on |
-//! | [`kv`] | bytes by key, for plugins: in memory or in a file |
-//! | [`process`] | programs that the host runs, outside of any sandbox |
-//! | [`builtin`] | tools that a guest cannot be |
-//! | [`net`], [`provider`] | the way to the network, and models behind it |
-//! | [`mcp`] | tools of servers that speak the Model Context Protocol, and what is here for its clients |
-//! | [`state`] | what agents share: blackboards, tasks, notes, and the tools for them |
-//! | [`agent`] | the loop, effects and middleware; agents that delegate to each other |
-//! | [`team`] | agents on one conversation, and what decides who works next |
-//! | [`session`] | what happened, on disk, so that it goes on after a crash |
+//! | [`capability`] | plugin permissions and budgets: plain data and its algebra |
+//! | [`change`] | file changes that tools propose: checked, shown, applied all or none, undone |
+//! | [`approval`] | the broker for every question that a person may have to answer |
+//! | [`trust`] | the approvals that a person has given to a project, which may be someone else's |
+//! | [`model`], [`tool`] | the two traits on which an agent is built |
+//! | [`kv`] | key-value stores for plugins, in memory or in a file |
+//! | [`process`] | programs that the host runs outside any sandbox |
+//! | [`builtin`] | tools that a sandboxed plugin cannot implement |
+//! | [`net`], [`provider`] | network access, and the model providers that use it |
+//! | [`mcp`] | the client for tools of MCP servers, and the host's own MCP server |
+//! | [`state`] | state that agents share: blackboards, tasks, notes, and the tools for them |
+//! | [`agent`] | the agent loop, effects and middleware; delegation between agents |
+//! | [`team`] | agents that share one conversation, and the coordinators that choose who works next |
+//! | [`session`] | the journal of a session on disk, from which it resumes after a crash |
 //! | [`plugin`] | the sandbox: components as tools, effects, middleware, models and coordinators |
-//! | [`conformance`] | plugins that attack the host, and what each must come to |
-//! | [`skill`], [`project`] | procedures in folders; a project's folder `.shelly`, and what agents are told of it |
-//! | [`config`], [`app`] | from a file to an agent that can run |
+//! | [`conformance`] | plugins that attack the host, and the result that each must have |
+//! | [`skill`], [`project`] | procedures in folders; a project's `.shelly` folder, and its context in the system prompt |
+//! | [`config`], [`app`] | from a config file to a runnable agent |
 //! | [`cli`] | the command line |
 //!
 //! # An agent without a config
@@ -45,27 +45,28 @@
 //!
 //! # Invariants
 //!
-//! Each says what is absent; the tests hold them.
+//! Most invariants state what never happens; tests enforce them.
 //!
-//! 1. Only [`plugin`] names wasmtime or WIT types, only [`net`] the HTTP client, only [`mcp`] its protocol's library, only
-//!    [`cli`] the terminal. The agent cannot tell a plugin's tool from one written in Rust.
-//! 2. Outside [`cli`] nothing prints, exits, or reads the environment, the home or the current directory.
-//! 3. A transcript is always valid: every tool call gets exactly one result before anything else is appended, whatever
-//!    stops the run; edits work on whole groups; notes wait until after the results.
+//! 1. Only [`plugin`] names wasmtime or WIT types, only [`net`] the HTTP client, only [`mcp`] the MCP library, only [`cli`]
+//!    the terminal. The agent cannot tell a plugin's tool from one written in Rust.
+//! 2. Outside [`cli`] no code prints, exits, or reads the environment, the home directory or the current directory.
+//! 3. A transcript is always valid: every tool call gets exactly one result before anything else is appended, however the
+//!    run ends; edits work on whole groups; notes wait until after the results.
 //! 4. [`tool::ToolBox::dispatch`] never fails, and the list that a model is shown is the table that is dispatched from.
 //! 5. Control flow is a value; `?` always means failure.
 //! 6. Usage travels with each reply; no lock is held across a request to a model.
-//! 7. No loop, queue, buffer or fan-out is without a bound, and each bound is in [`limits`].
+//! 7. Every loop, queue, buffer and fan-out has a bound, and each bound is in [`limits`].
 //! 8. No task outlives its run: dropping the run cancels it.
 //! 9. A guest's store holds what that plugin was granted for that agent and nothing else.
-//! 10. Only a provider, and a component whose functions give handles, keep their store while a model works, in capped pools of
-//!     their own. Any other is used for one call and dropped; one that trapped or ran into a limit is never used again.
+//! 10. Only a provider, and a component whose functions return handles, keep their store while a model works, in capped
+//!     pools of their own. Every other store is used for one call and dropped; one that trapped or ran into a limit is never
+//!     used again.
 //! 11. A plugin never sees a credential.
-//! 12. Nothing that is declared is unwired.
-//! 13. Any beginning of what a session has written down is a state from which its runs go on. A call that cannot be
-//!     repeated begins only when all that came before it is on the disk.
-//! 14. Nothing that a config or permissions found in a project name is acted on before a person has said yes to it, and no
-//!     session that this person has not made goes on before that.
+//! 12. Every declared feature is wired to the code that implements it.
+//! 13. Every prefix of a session's journal is a state from which its runs can resume. A call that cannot be repeated begins
+//!     only when everything before it is on disk.
+//! 14. No config and no permission found in a project is acted on before a person has approved it, and no session that this
+//!     person did not create resumes before that.
 
 mod encodings;
 pub mod error;

@@ -1,7 +1,7 @@
-//! Skills: procedures in folders. Each folder holds a `SKILL.md`, and whatever files it speaks of.
+//! Skills: procedures in folders. Each folder holds a `SKILL.md` and the files that it refers to.
 //!
-//! A skill with a description is listed and loaded by the model when it needs it ([`LoadSkill`]); one without stands in
-//! the system prompt.
+//! A skill with a description is listed in the prompt, and the model loads it on demand ([`LoadSkill`]); one without a
+//! description is part of the system prompt.
 
 use std::{
     collections::BTreeMap,
@@ -22,54 +22,54 @@ use crate::{
     tool::{Tool, ToolConcurrency, ToolCx, ToolOutput},
 };
 
-/// The file that makes a folder a skill.
+/// The name of the file that makes a folder a skill.
 pub(crate) const FILE: &str = "SKILL.md";
 
 /// A procedure that an agent can follow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skill {
-    /// Its name: the one in the front matter, else the folder's.
+    /// The name from the front matter, or the folder's name.
     pub name: String,
-    /// When to use it, on one line; empty: it stands in the system prompt.
+    /// The situation in which to use it, on one line; if empty, the skill is part of the system prompt.
     pub description: String,
-    /// What `SKILL.md` says after its front matter.
+    /// The text of `SKILL.md` after the front matter.
     pub content: String,
     /// The folder, absolute and without links.
     pub dir: PathBuf,
 }
 
-/// Why skills cannot be used.
+/// The reason for which skills cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields are the facts in the sentence above them")]
 pub enum SkillError {
     /// A file or a folder cannot be read.
     #[error("cannot read the skill {}", path.display())]
     Unreadable { path: PathBuf, reason: String },
-    /// `SKILL.md` has more than [`limits::SKILL_BYTES`].
+    /// `SKILL.md` has more than [`limits::SKILL_BYTES`] bytes.
     #[error("the skill {} has more than {most} bytes", path.display())]
     TooLarge { path: PathBuf, most: u64 },
-    /// What stands between its lines `---` is not YAML, or a name or a description is not a text.
+    /// The text between the `---` lines is not YAML, or a name or a description is not a string.
     #[error("the front matter of {} cannot be understood, line {line}", path.display())]
     FrontMatter { path: PathBuf, line: u64, message: String },
     /// The name is empty, too long or not on one line.
     #[error("the skill {} has no usable name", path.display())]
     Name { path: PathBuf, name: String },
-    /// The description has more than [`limits::SKILL_DESCRIPTION_CHARS`].
+    /// The description has more than [`limits::SKILL_DESCRIPTION_CHARS`] characters.
     #[error("the description of the skill {} has {chars} characters, at most {} are taken", path.display(), limits::SKILL_DESCRIPTION_CHARS)]
     Description { path: PathBuf, chars: usize },
-    /// Two of one directory have one name.
+    /// Two skills of one directory have the same name.
     #[error("two skills are called `{name}`")]
     Twice { name: String, first: PathBuf, second: PathBuf },
-    /// There are more than [`limits::SKILLS`].
+    /// There are more than [`limits::SKILLS`] skills.
     #[error("{} holds more than {} skills", dir.display(), limits::SKILLS)]
     TooMany { dir: PathBuf },
-    /// Those without a description have more than [`limits::INLINE_SKILLS_BYTES`] together.
+    /// The skills without a description have more than [`limits::INLINE_SKILLS_BYTES`] bytes together.
     #[error("the skills without a description in {} have {bytes} bytes together, at most {} are taken", dir.display(), limits::INLINE_SKILLS_BYTES)]
     TooMuchInline { dir: PathBuf, bytes: usize },
 }
 
 impl SkillError {
-    /// As a person reads it.
+    /// Returns the error as a report with causes and a hint.
     pub fn report(&self) -> Report {
         let report = Report::new(ErrorKind::Usage, self.to_string());
         match self {
@@ -97,7 +97,7 @@ impl SkillError {
     }
 }
 
-/// What a front matter says. Skills of other tools have more keys.
+/// The front matter. Unknown keys are ignored, since skills of other tools have more.
 #[derive(Default, Deserialize)]
 struct SkillFrontMatter {
     name: Option<String>,
@@ -105,17 +105,16 @@ struct SkillFrontMatter {
 }
 
 impl Skill {
-    /// Reads the skill of a folder.
+    /// Reads the skill in a folder.
     ///
     /// # Errors
     ///
-    /// [`SkillError`], which names the file and the place in it; a `SKILL.md` that is a link out of the folder among
-    /// them.
+    /// [`SkillError`] with the file and the position in it; also if `SKILL.md` is a link out of the folder.
     pub fn load(folder: &Path) -> Result<Self, SkillError> {
         Self::load_inside(folder, folder)
     }
 
-    /// Links may not lead out of `inside`.
+    /// Reads the skill in a folder; links may not lead out of `inside`.
     fn load_inside(folder: &Path, inside: &Path) -> Result<Self, SkillError> {
         let path = folder.join(FILE);
         let unreadable = |error: FileReadError| match error {
@@ -143,13 +142,14 @@ impl Skill {
         Ok(Self { name, description, content: body.trim().to_owned(), dir })
     }
 
-    /// Whether it stands in the system prompt: it has no description by which a model could choose it.
+    /// Returns `true` if the skill is part of the system prompt, since it has no description by which a model could choose
+    /// it.
     pub fn is_inline(&self) -> bool {
         self.description.is_empty()
     }
 
-    /// What `load_skill` returns: the content, and where in the project its files are. A folder outside of the project
-    /// is not named.
+    /// Returns the result of `load_skill`: the content, and the location of the skill's files in the project. A folder
+    /// outside the project is not named.
     pub fn document(&self, project_root: &Path) -> String {
         let root = project_root.canonicalize().unwrap_or_else(|_| project_root.to_owned());
         let Ok(below) = self.dir.strip_prefix(root) else { return self.content.clone() };
@@ -165,8 +165,8 @@ impl Skill {
     }
 }
 
-/// Reads the skills of a directory, by name: of each folder in it that has a `SKILL.md` and is not hidden. A directory
-/// that is not there has none.
+/// Reads the skills of a directory, sorted by name: each folder that has a `SKILL.md` and is not hidden. A missing directory
+/// has no skills.
 ///
 /// ```
 /// use std::{fs, sync::Arc};
@@ -190,7 +190,7 @@ impl Skill {
 ///
 /// # Errors
 ///
-/// [`SkillError`]: one of them cannot be read, two have one name, there are too many.
+/// [`SkillError`] if a skill cannot be read, two have the same name, or there are too many.
 pub fn load_dir(dir: &Path) -> Result<Vec<Skill>, SkillError> {
     let unreadable = |error: std::io::Error| SkillError::Unreadable {
         path: dir.into(),
@@ -242,7 +242,7 @@ fn parse(head: &str, path: &Path) -> Result<SkillFrontMatter, SkillError> {
     })
 }
 
-/// The tool `load_skill`: hands a model the skill that it names.
+/// The tool `load_skill`, which returns the text of the named skill.
 pub struct LoadSkill {
     spec: Arc<ToolSpec>,
     documents: BTreeMap<String, String>,
@@ -252,7 +252,7 @@ impl LoadSkill {
     /// The tool's name.
     pub const NAME: &str = "load_skill";
 
-    /// The tool for those of these skills that have a description; none if none has.
+    /// Creates the tool for those skills that have a description; returns `None` if there are none.
     pub fn new<'a>(skills: impl IntoIterator<Item = &'a Skill>, project_root: &Path) -> Option<Self> {
         let on_demand = skills.into_iter().filter(|skill| !skill.is_inline());
         let documents: BTreeMap<_, _> =
@@ -295,12 +295,12 @@ impl Tool for LoadSkill {
         &self.spec
     }
 
-    /// The texts were read when the agent was made.
+    /// The texts were read when the agent was created.
     fn concurrency(&self) -> ToolConcurrency {
         ToolConcurrency::Independent
     }
 
-    /// All of a skill: half of a procedure is worse than none.
+    /// The whole skill fits: half of a procedure is worse than none.
     fn result_chars(&self) -> usize {
         limits::SKILL_BYTES as usize
     }
@@ -418,7 +418,7 @@ mod tests {
         write(outer.path(), "elsewhere", "secret");
         write(&dir, "own", "x");
         std::os::unix::fs::symlink(dir.join("own"), dir.join("same")).unwrap();
-        // The name is that of the folder which is meant.
+        // The name is that of the folder to which the link leads.
         assert!(matches!(load_dir(&dir), Err(SkillError::Twice { .. })));
         fs::remove_file(dir.join("same")).unwrap();
         std::os::unix::fs::symlink("../elsewhere", dir.join("linked")).unwrap();

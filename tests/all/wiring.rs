@@ -82,13 +82,13 @@ fn all_keys() -> BTreeSet<String> {
 
 /// Events that the runs of the table do not bring about, and what does.
 const EVENTS: [(&str, &str, &str); 7] = [
-    ("Missed", "../../host/src/event.rs", "every_reader_is_told_and_a_slow_one_is_told_what_it_missed"),
-    ("Warning", "bad_input.rs", "the_default_agent_leaves_out_what_it_cannot_have"),
-    ("ToolProgress", "hostile/call.rs", "a_flood_of_progress_is_thinned_and_the_last_report_is_told"),
+    ("Missed", "../../host/src/event.rs", "slow_observer_gets_a_missed_count"),
+    ("Warning", "bad_input.rs", "default_agent_leaves_out_unusable_plugins_with_a_warning"),
+    ("ToolProgress", "hostile/call.rs", "guest_progress_flood_is_thinned_and_keeps_the_last_report"),
     ("PluginWaits", "hostile/memory.rs", "call_waits_for_memory_until_another_one_ends"),
     ("PluginRequest", "providers/program.rs", "what_its_plugin_sends_is_told_and_no_key"),
-    ("FileChange", "changes/mod.rs", "each_change_is_an_event"),
-    ("PluginLog", "hostile/call.rs", "a_flood_of_log_entries_is_capped_and_counted"),
+    ("FileChange", "changes/mod.rs", "each_file_change_emits_an_event"),
+    ("PluginLog", "hostile/call.rs", "guest_log_flood_is_capped_and_counted"),
 ];
 
 /// The body of a test, which must be there.

@@ -11,7 +11,7 @@ use crate::{
     tool::{ToolCallDecision, ToolCallVerdict, ToolMiddleware, ToolTarget},
 };
 
-/// A middleware around tool calls whose questions go to a person.
+/// A tool middleware whose questions are put to a person.
 pub struct ApprovalMiddleware {
     inner: Arc<dyn ToolMiddleware>,
     desk: ApprovalBroker,
@@ -20,8 +20,8 @@ pub struct ApprovalMiddleware {
 }
 
 impl ApprovalMiddleware {
-    /// The middleware of this agent, asking at this desk. `digest` is that of the plugin that it is, with its params; empty
-    /// for one of the host: what is trusted is trusted of these alone.
+    /// Wraps the middleware of this agent; questions go to `desk`. `digest` is that of the plugin with its params, empty for
+    /// a middleware of the host: an answer to trust the topic applies to this digest alone.
     pub fn new(
         inner: Arc<dyn ToolMiddleware>,
         desk: ApprovalBroker,
@@ -38,7 +38,7 @@ impl ApprovalMiddleware {
             topic,
             digest: self.digest.clone(),
         };
-        // However much it says, the call is seen.
+        // The call remains visible however long the text is.
         let text = cut(text, limits::PERMISSION_DETAIL_CHARS / 2);
         let detail = format!("{text}\n{} {}", call.name, call.arguments);
         let ruling = self.desk.permit(cx, subject, &detail).await?;
@@ -73,7 +73,7 @@ impl ToolMiddleware for ApprovalMiddleware {
         let decision = self.inner.before(cx, call, target).await?;
         let verdict = match decision.verdict {
             ToolCallVerdict::Ask { text, topic } => {
-                // What would be called is shown, and not what the model wrote.
+                // Shows the call with the changed arguments, not those that the model wrote.
                 let changed = decision.arguments.clone().map(|arguments| ToolCall { arguments, ..call.clone() });
                 self.ask(cx, changed.as_ref().unwrap_or(call), &text, topic).await?
             }
@@ -101,7 +101,7 @@ mod tests {
         chat::ToolHints,
     };
 
-    /// Asks about everything.
+    /// A middleware that asks about everything.
     #[derive(Default)]
     struct Careful {
         text: Option<String>,
@@ -161,7 +161,7 @@ mod tests {
             assert_eq!(decision.verdict == ToolCallVerdict::Allow, allowed, "{answer:?}: {decision:?}");
             assert_eq!((decision.arguments.as_deref(), decision.state), (Some(r#"{"amount":1}"#), vec![7]));
         }
-        // Nobody is asked about this topic any more.
+        // No further question about this topic.
         assert_eq!(decided(&desk, "pay").await.verdict, ToolCallVerdict::Allow);
     }
 

@@ -34,17 +34,17 @@ struct AskUserOption {
     description: Option<String>,
 }
 
-/// What the model reads of an answer.
+/// The answer as the model reads it.
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
 enum AskUserAnswer {
-    /// In the person's own words.
+    /// The person's own words.
     Answer(String),
-    /// Labels of options.
+    /// The labels of the chosen options.
     Chosen(Vec<String>),
 }
 
-/// The tool `ask_user`: an agent asks a person, and waits for the answer up to [`limits::QUESTION_TIME`].
+/// Creates the tool `ask_user`: an agent asks a person, and waits for the answer up to [`limits::QUESTION_TIME`].
 pub fn ask_user(desk: ApprovalBroker) -> impl Tool {
     let description = "Asks the person you work for, and waits for the answer. Ask only what you cannot find out by \
         yourself and what changes what you do. Whatever the options, the person may answer in other words.";
@@ -62,7 +62,7 @@ pub fn ask_user(desk: ApprovalBroker) -> impl Tool {
             })
         }
     };
-    // The desk says so first when time runs out.
+    // The broker's own time limit expires first.
     tool::function("ask_user", description, ask)
         .with_time_limit(limits::QUESTION_TIME + limits::TOOL_TIME)
         .with_hints(ToolHints { read_only: true, ..ToolHints::default() })

@@ -11,7 +11,7 @@ use crate::{
     tool::{Tool, ToolConcurrency, ToolCx, ToolOutput},
 };
 
-/// A tool that runs only if whoever may say yes does so, call by call, with the arguments shown.
+/// A tool whose every call, shown with its arguments, must be approved.
 pub struct ConfirmedTool {
     tool: Arc<dyn Tool>,
     desk: ApprovalBroker,
@@ -20,8 +20,8 @@ pub struct ConfirmedTool {
 }
 
 impl ConfirmedTool {
-    /// The tool of this agent, asking at this desk before each call. `digest` is that of the plugin which it comes from,
-    /// empty for a tool of the host: what is trusted is trusted of these alone.
+    /// Wraps the tool of this agent; `desk` is asked before each call. `digest` is that of the plugin that provides the
+    /// tool, empty for a tool of the host: an answer to trust the tool applies to this digest alone.
     pub fn new(tool: Arc<dyn Tool>, desk: ApprovalBroker, agent: impl Into<String>, digest: impl Into<String>) -> Self {
         Self { tool, desk, agent: agent.into(), digest: digest.into() }
     }
@@ -37,7 +37,7 @@ impl Tool for ConfirmedTool {
         self.tool.origin()
     }
 
-    /// The tool's own, and [`limits::QUESTION_TIME`] before it.
+    /// The tool's own limit, preceded by [`limits::QUESTION_TIME`].
     fn time_limit(&self) -> Duration {
         limits::QUESTION_TIME + self.tool.time_limit()
     }
@@ -50,7 +50,7 @@ impl Tool for ConfirmedTool {
         self.tool.is_repeatable()
     }
 
-    /// Nothing has happened while the question is open.
+    /// The call has no effect while the question is open.
     fn begins_itself(&self) -> bool {
         true
     }
@@ -84,7 +84,7 @@ impl Tool for ConfirmedTool {
             return Err(declined(name, ruling.by));
         }
         cx.begin(&*self.tool).await?;
-        // The time that the person took is not the tool's.
+        // The time that the person took does not count for the tool.
         let limit = self.tool.time_limit();
         match tokio::time::timeout(limit, self.tool.call(cx, call)).await {
             Ok(outcome) => outcome,
@@ -93,7 +93,7 @@ impl Tool for ConfirmedTool {
     }
 }
 
-/// What a model reads of a no to a call of this tool.
+/// Returns the error that a model reads when a call of this tool is declined.
 pub(super) fn declined(tool: &str, by: AnsweredBy) -> Fault {
     let message = match by {
         AnsweredBy::Person => format!(
@@ -128,7 +128,7 @@ mod tests {
         hang: bool,
     }
 
-    /// A box with one confirmed tool, and how often that ran.
+    /// Returns a toolbox with one confirmed tool, and the number of its runs.
     fn tools(desk: &ApprovalBroker) -> (ToolBox, Arc<AtomicUsize>) {
         let ran = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&ran);
@@ -178,7 +178,7 @@ mod tests {
             assert!(is_error == (verdict == Verdict::No), "{verdict:?}: {text}");
             assert!(!is_error || text.starts_with("the person declined this call of `wipe`"), "{text}");
         }
-        // Nobody is asked any more.
+        // No further question.
         assert_eq!(call(&tools, false).await, (false, "wiped".into()));
     }
 

@@ -13,12 +13,12 @@ use crate::{
     tool::{self, ToolBox, ToolConcurrency, ToolCx, ToolOutput},
 };
 
-/// What an agent may have run.
+/// The policy for programs that an agent may run.
 #[derive(Debug, Clone)]
 pub enum ExecPolicy {
-    /// Any program, if a person says yes to it.
+    /// Any program, if a person approves the run.
     Asked(ExecContext),
-    /// Those that a config names, with the arguments that it names: who wrote that has said yes.
+    /// The programs and arguments that a config allows; the config is the approval.
     Named(AllowedPrograms),
 }
 
@@ -37,7 +37,7 @@ struct ExecArgs {
     timeout: Option<u64>,
 }
 
-/// The tool `exec_run`: an agent has a program run and reads what it printed.
+/// Creates the tool `exec_run`: an agent runs a program and reads its output.
 pub fn exec_tools(desk: ApprovalBroker, runs: ExecPolicy) -> ToolBox {
     let run = {
         let runs = runs.clone();
@@ -115,8 +115,8 @@ impl ExecArgs {
     }
 }
 
-/// What is trusted where this is: a name stands for what is found in the folders of `PATH`, but not for what anybody may have
-/// put into the project.
+/// Returns the name under which a program can be trusted: a plain name stands for the program in the folders of `PATH`, but
+/// not for a file in the project, which anyone may have put there.
 fn trusted_name(command: &str, job: &ProcessSpec, ground: &ExecContext) -> String {
     let path = job.program.canonicalize().unwrap_or_else(|_| job.program.clone());
     let root = ground.root.canonicalize().unwrap_or_else(|_| ground.root.clone());
@@ -126,7 +126,7 @@ fn trusted_name(command: &str, job: &ProcessSpec, ground: &ExecContext) -> Strin
     }
 }
 
-/// What a person is shown: all that is run, and the beginning of what it reads.
+/// Returns the text of the question: the complete command, and the beginning of its standard input.
 fn asked(command: &str, job: &ProcessSpec) -> Result<String, Fault> {
     let words = shown_words([command].into_iter().chain(job.args.iter().map(String::as_str)));
     let chars = words.chars().count();
@@ -151,7 +151,7 @@ fn asked(command: &str, job: &ProcessSpec) -> Result<String, Fault> {
     Ok(detail)
 }
 
-/// What a model reads of a run.
+/// Formats the result of a run for a model.
 pub(super) fn told(ended: ProcessOutput, time: Duration) -> ToolOutput {
     let text = |bytes: &[u8]| -> String {
         let text: Cow<str> = String::from_utf8_lossy(bytes);
@@ -164,7 +164,7 @@ pub(super) fn told(ended: ProcessOutput, time: Duration) -> ToolOutput {
         ProcessExit::Time => format!("[it was ended after {}]", seconds(time)),
         exit => format!("[{exit}]"),
     };
-    // What is long is cut at its end: why it failed comes first.
+    // A long result is cut at its end, so the reason for a failure comes first.
     let parts = if ended.is_success() { [how, said, stderr] } else { [how, stderr, said] };
     let mut parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     if ended.is_cut {

@@ -12,7 +12,7 @@ use crate::{
     tool::{ChangeProposalPart, Tool, ToolConcurrency, ToolCx, ToolOutput},
 };
 
-/// A tool whose proposals to change files are made, if whoever may say yes does so with the difference shown.
+/// A tool whose proposed file changes are applied after approval, which is asked for with the diff.
 pub struct FileChangeTool {
     tool: Arc<dyn Tool>,
     changes: ChangeApplier,
@@ -23,18 +23,18 @@ pub struct FileChangeTool {
     is_pure: bool,
 }
 
-/// About which changes a person is asked.
+/// The policy that decides which changes need approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChangeApprovalPolicy {
-    /// About all that are not trusted.
+    /// All changes that are not trusted.
     All,
-    /// About those alone that cannot be undone, or concern files that programs go by.
+    /// Only changes that cannot be undone or have warnings, such as for files that programs read or execute on their own.
     Remarkable,
 }
 
 impl FileChangeTool {
-    /// The tool of this agent, asking at this desk. `digest` is that of the plugin which it comes from, empty for a tool of
-    /// the host: what is trusted is trusted of these alone.
+    /// Wraps the tool of this agent; approval is asked for at `desk`. `digest` is that of the plugin that provides the tool,
+    /// empty for a tool of the host: an answer to trust the tool applies to this digest alone.
     pub fn new(
         tool: Arc<dyn Tool>,
         changes: ChangeApplier,
@@ -46,20 +46,20 @@ impl FileChangeTool {
         Self { tool, changes, desk, agent: agent.into(), digest: digest.into(), asks, is_pure: false }
     }
 
-    /// The same for a tool that has no other effect than what it proposes: a call of it that was interrupted is made again,
-    /// and does nothing where its changes were made.
+    /// Marks the tool as free of effects other than its proposals: an interrupted call is repeated, and does nothing if its
+    /// changes were applied.
     pub fn pure(self) -> Self {
         Self { is_pure: true, ..self }
     }
 
-    /// Has the changes made that are proposed, or says why not.
+    /// Plans the proposed changes, asks for approval and applies them.
     async fn make(&self, cx: &ToolCx, call: &ToolCall, pieces: Vec<ChangeProposalPart>) -> Result<ToolOutput, Fault> {
         let changes: Vec<FileChange> = pieces.iter().filter_map(change).cloned().collect();
         let here = self.changes.clone();
         let plan = blocking(move || here.plan(&changes).map_err(Fault::from)).await?;
         let by = self.permitted(&cx.run, &plan).await?;
         if self.is_repeatable() {
-            // If the host is interrupted now, it must be known that this call may have been made.
+            // If the host is interrupted now, the record must show that this call may have taken effect.
             cx.begin_now().await?;
         }
         let mut told = plan.told();
@@ -72,7 +72,7 @@ impl FileChangeTool {
         let told: Vec<_> = plan.told().collect();
         let (here, agent, result) = (self.changes.clone(), Arc::clone(&cx.run.agent), content.clone());
         let (id, tool) = (call.id.clone(), self.spec().name.clone());
-        // Not left in the middle if the call is cancelled.
+        // Runs to its end even if the call is cancelled.
         blocking(move || {
             let proposer = ChangeOrigin { agent: &agent, call: &id, tool: &tool };
             here.apply(&plan, proposer, &result).map_err(Fault::from)?;
@@ -91,7 +91,7 @@ impl FileChangeTool {
         Ok(ToolOutput::Reply(content))
     }
 
-    /// Who allows it; none: the config.
+    /// Asks for approval, and returns who gave it; `None` if the config needs none.
     async fn permitted(&self, cx: &RunCx, plan: &ChangePlan) -> Result<Option<AnsweredBy>, Fault> {
         if self.asks == ChangeApprovalPolicy::Remarkable && plan.is_plain() {
             return Ok(None);
@@ -130,7 +130,7 @@ fn change(piece: &ChangeProposalPart) -> Option<&FileChange> {
     }
 }
 
-/// Runs what waits for the disk to its end.
+/// Runs a blocking disk operation to its end.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, Fault> + Send + 'static) -> Result<T, Fault> {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
@@ -148,7 +148,7 @@ impl Tool for FileChangeTool {
         self.tool.origin()
     }
 
-    /// The tool's own, and [`limits::QUESTION_TIME`] after it.
+    /// The tool's own limit, followed by [`limits::QUESTION_TIME`] and [`limits::CHANGE_TIME`].
     fn time_limit(&self) -> Duration {
         limits::QUESTION_TIME + limits::CHANGE_TIME + self.tool.time_limit()
     }
@@ -190,7 +190,7 @@ impl Tool for FileChangeTool {
                 return Ok(ToolOutput::Reply(content));
             }
         }
-        // The time that the person takes is not the tool's.
+        // The time that the person takes does not count for the tool.
         let limit = self.tool.time_limit();
         match tokio::time::timeout(limit, self.tool.call(cx, call)).await {
             Ok(Ok(ToolOutput::Propose(pieces))) => self.make(cx, call, pieces).await,

@@ -1,4 +1,4 @@
-//! Tools of the host itself, which a guest cannot be.
+//! Tools of the host itself, which a sandboxed plugin cannot implement.
 
 mod approval_middleware;
 mod ask_user;

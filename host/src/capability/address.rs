@@ -1,9 +1,9 @@
-//! Which addresses belong to everybody's Internet, and which are special.
+//! IP addresses: which are public and which are reserved for special uses.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Addresses of the Internet Protocol that are not everybody's, by the registries of special addresses of IANA (RFC 6890,
-/// 2025): first and the bits that count.
+/// IPv4 ranges that are not public, from IANA's special-purpose address registries (RFC 6890, 2025): first address and
+/// prefix length.
 const SPECIAL_V4: [(Ipv4Addr, u32); 16] = [
     // This network.
     (Ipv4Addr::new(0, 0, 0, 0), 8),
@@ -11,11 +11,11 @@ const SPECIAL_V4: [(Ipv4Addr, u32); 16] = [
     (Ipv4Addr::new(10, 0, 0, 0), 8),
     (Ipv4Addr::new(172, 16, 0, 0), 12),
     (Ipv4Addr::new(192, 168, 0, 0), 16),
-    // Shared by the customers of a provider.
+    // Shared address space of a provider (RFC 6598).
     (Ipv4Addr::new(100, 64, 0, 0), 10),
     // Loopback.
     (Ipv4Addr::new(127, 0, 0, 0), 8),
-    // Link-local: among them where clouds keep the secrets of their machines.
+    // Link-local, which includes the metadata services of clouds with their credentials.
     (Ipv4Addr::new(169, 254, 0, 0), 16),
     // Protocol assignments.
     (Ipv4Addr::new(192, 0, 0, 0), 24),
@@ -23,7 +23,7 @@ const SPECIAL_V4: [(Ipv4Addr, u32); 16] = [
     (Ipv4Addr::new(192, 0, 2, 0), 24),
     (Ipv4Addr::new(198, 51, 100, 0), 24),
     (Ipv4Addr::new(203, 0, 113, 0), 24),
-    // Relays to version 6, given up.
+    // Deprecated 6to4 relays.
     (Ipv4Addr::new(192, 88, 99, 0), 24),
     // Benchmarks.
     (Ipv4Addr::new(198, 18, 0, 0), 15),
@@ -34,7 +34,7 @@ const SPECIAL_V4: [(Ipv4Addr, u32); 16] = [
     (Ipv4Addr::BROADCAST, 32),
 ];
 
-/// An address of version 4 that is written as one of version 6 is that address.
+/// Returns the IPv4 address of an IPv4-mapped IPv6 address; every other address unchanged.
 pub fn unmapped(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V6(v6) => v6.to_ipv4_mapped().map_or(address, IpAddr::V4),
@@ -42,8 +42,9 @@ pub fn unmapped(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Whether an address belongs to everybody's Internet: to no private network, not to this machine or its neighbours, and to
-/// none of the special uses. An address that carries another one, as those of relays and translators do, is what it carries.
+/// Returns `true` if an address is public: in no private network, not on this machine or its link, and in none of the
+/// special ranges. An address that embeds another one, such as those of relays and translators, is judged by the embedded
+/// address.
 pub fn is_public(address: IpAddr) -> bool {
     match unmapped(address) {
         IpAddr::V4(address) => is_public_v4(address),
@@ -60,14 +61,14 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
     let s = address.segments();
     let v4 = |high: u16, low: u16| Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low));
     match s {
-        // Translators to version 4 (RFC 6052), and the relays of 6to4.
+        // IPv4/IPv6 translators (RFC 6052), and 6to4.
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] => is_public_v4(v4(high, low)),
         [0x2002, high, low, ..] => is_public_v4(v4(high, low)),
-        // Protocol assignments, among them Teredo; documentation; benchmarks.
+        // Protocol assignments including Teredo; documentation; benchmarks.
         [0x2001, second, ..] if second < 0x200 => false,
         [0x2001, 0xdb8, ..] | [0x3fff, 0..=0xfff, ..] => false,
-        // What is handed out to everybody is `2000::/3`. Beyond it lie loopback, the unspecified address, link-local, private
-        // (`fc00::/7`) and site-local ones, multicast, discarding, local translators, and what may be handed out some day.
+        // Global unicast is `2000::/3`. The rest holds loopback, unspecified, link-local, private (`fc00::/7`) and
+        // site-local addresses, multicast, discard-only, local translators, and unallocated ranges.
         [first, ..] => first & 0xe000 == 0x2000,
     }
 }
@@ -117,7 +118,7 @@ mod tests {
             ("::ffff:127.0.0.1", false),
             ("::ffff:10.0.0.1", false),
             ("::ffff:1.1.1.1", true),
-            // Compatible ones, given up.
+            // Deprecated IPv4-compatible addresses.
             ("::127.0.0.1", false),
             ("::1.1.1.1", false),
             ("64:ff9b::a00:1", false),

@@ -1,4 +1,4 @@
-//! What a run may spend.
+//! Budgets: the amounts that a run may spend.
 
 use std::{fmt, time::Duration};
 
@@ -34,7 +34,7 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// What both allow: of each amount the smaller.
+    /// Returns the smaller of each amount: what both budgets allow.
     pub fn meet(&self, other: &Self) -> Self {
         Self {
             tokens: smaller(self.tokens, other.tokens),
@@ -45,21 +45,21 @@ impl Budget {
     }
 }
 
-/// The amounts of a budget, of which one can be 0: what a share was bounded by when it was carved.
+/// The amounts of a [`Budget`], any of which may be 0: the bounds of an allocation when it was made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AllocationBounds {
     /// Tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
-    /// Money.
+    /// Cost in US dollars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usd: Option<Usd>,
-    /// Calls of tools.
+    /// Tool calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_calls: Option<u64>,
 }
 
-/// The smaller of two bounds, of which none is none.
+/// Returns the smaller of two bounds, where `None` means unbounded.
 pub(super) fn smaller<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.min(other)),
@@ -67,7 +67,7 @@ pub(super) fn smaller<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
     }
 }
 
-/// An amount that is not 0.
+/// Deserializes an amount that must not be 0.
 fn some<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default + PartialEq>(from: D) -> Result<Option<T>, D::Error> {
     let amount = Option::<T>::deserialize(from)?;
     if amount == Some(T::default()) {
@@ -80,7 +80,7 @@ fn time<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error
     Ok(Option::<HumanDuration>::deserialize(from)?.map(|HumanDuration(time)| time))
 }
 
-/// A time in words.
+/// A duration in human-readable form.
 struct HumanDuration(Duration);
 
 impl<'de> Deserialize<'de> for HumanDuration {
@@ -201,7 +201,7 @@ mod tests {
         })
     }
 
-    /// Whether whoever keeps `one` keeps `other`.
+    /// Returns `true` if everything within `one` is within `other`.
     fn within(one: &Budget, other: &Budget) -> bool {
         fn bound<T: Ord>(one: Option<T>, other: Option<T>) -> bool {
             other.is_none_or(|other| one.is_some_and(|one| one <= other))

@@ -1,4 +1,4 @@
-//! What a run has left to spend, alone and divided among those that it delegates to.
+//! The budget account of a run, from which it allocates to the runs that it delegates to.
 
 use std::{
     fmt,
@@ -13,17 +13,18 @@ use tokio::time::Instant;
 use super::{AllocationBounds, Budget, BudgetExhausted, Price, Usd, budget::smaller};
 use crate::{chat::Usage, limits};
 
-/// Amounts of what is divided: tokens, pico-dollars, tool calls, in this order.
+/// Amounts of the divisible resources: tokens, pico-dollars, tool calls, in this order.
 type BudgetAmounts = [u64; 3];
 const TOKENS: usize = 0;
 const MONEY: usize = 1;
 const CALLS: usize = 2;
 
-/// What one run of an agent may still spend. Shared by reference; every operation is one short critical section.
+/// The remaining budget of one run. Shared by reference; every operation is one short critical section.
 ///
-/// A purse is made from a [`Budget`] or [carved](Self::carve) out of another. What is carved out is set aside in the
-/// parent at once. When the child is settled, what it spent counts as spent by the parent and the rest returns to it, so
-/// nothing is ever promised twice, and in the end the parent has spent exactly what was charged to it and below it.
+/// An account is created from a [`Budget`] or [allocated](Self::carve) from another account. An allocation is set aside in
+/// the parent account at once. When the child account is settled, what it spent counts as spent by the parent and the rest
+/// returns to the parent. So no amount is promised twice, and in the end the parent has spent exactly what was charged to it
+/// and to its descendants.
 #[derive(Debug)]
 pub struct BudgetAccount {
     bounds: [Option<u64>; 3],
@@ -37,7 +38,7 @@ pub struct BudgetAccount {
 struct BudgetAccountState {
     own: BudgetUsage,
     of_children: BudgetUsage,
-    /// Promised to children that are not settled. Counted only for what is bounded.
+    /// Amounts promised to unsettled children. Counted only for bounded resources.
     set_aside: BudgetAmounts,
     settled: bool,
 }
@@ -48,14 +49,14 @@ impl BudgetAccountState {
     }
 }
 
-/// What was spent.
+/// Amounts spent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BudgetUsage {
     /// Tokens.
     pub usage: Usage,
-    /// Money.
+    /// Cost in US dollars.
     pub usd: Usd,
-    /// Calls of tools.
+    /// Tool calls.
     pub tool_calls: u64,
 }
 
@@ -73,17 +74,17 @@ impl AddAssign for BudgetUsage {
     }
 }
 
-/// Who spent what of a purse.
+/// The amounts spent from an account, by spender.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BudgetBreakdown {
-    /// By the run itself.
+    /// Spent by the run itself.
     pub own: BudgetUsage,
-    /// By those that it delegated to, theirs included, as far as they are settled.
+    /// Spent by settled children, including their descendants.
     pub of_children: BudgetUsage,
 }
 
 impl BudgetBreakdown {
-    /// By all of them.
+    /// Returns the sum of both.
     pub fn total(&self) -> BudgetUsage {
         let mut total = self.own;
         total += self.of_children;
@@ -91,12 +92,12 @@ impl BudgetBreakdown {
     }
 }
 
-/// What was spent beyond the bounds: a vendor reports what it likes.
+/// The amount by which spending exceeds the bounds, since the usage that a vendor reports is out of the host's control.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct BudgetOvershoot {
     /// Tokens.
     pub tokens: u64,
-    /// Money.
+    /// Cost in US dollars.
     pub usd: Usd,
 }
 
@@ -110,52 +111,52 @@ impl fmt::Display for BudgetOvershoot {
     }
 }
 
-/// A share that was carved before, out of a purse that is [restored](BudgetAccount::restored).
+/// An earlier allocation, to be repeated from an account that is [restored](BudgetAccount::restored).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RestoredAllocation {
-    /// What it was bounded by, as [`BudgetAllocation::bounds`] said.
+    /// The bounds, as returned by [`BudgetAllocation::bounds`].
     pub bounds: AllocationBounds,
-    /// The time that it was given.
+    /// The time limit that the child was given.
     pub time: Option<Duration>,
-    /// When it was carved: as long ago as its run was at work.
+    /// The time of the allocation, shifted so that the elapsed time equals the time that its run was at work.
     pub start: Instant,
-    /// What was spent of it.
+    /// The amounts spent from it.
     pub spent: BudgetBreakdown,
 }
 
 impl BudgetAccount {
-    /// A purse of its own, for a run that began at `start`.
+    /// Creates a root account for a run that began at `start`.
     pub fn new(budget: &Budget, start: Instant) -> Arc<Self> {
         Self::restored(budget, start, BudgetBreakdown::default())
     }
 
-    /// A purse of its own, for a run that began at `start`, as long ago as it was at work, and that has spent this since.
-    /// What it had given to children that were not settled has to be [carved again](Self::carve_exactly).
+    /// Restores a root account that has spent `spent`. `start` is shifted so that the elapsed time equals the time that the
+    /// run was at work. Allocations of unsettled children have to be [repeated](Self::carve_exactly).
     pub fn restored(budget: &Budget, start: Instant, spent: BudgetBreakdown) -> Arc<Self> {
         let deadline = budget.time.and_then(|time| start.checked_add(time));
         let state = Mutex::new(BudgetAccountState::after(spent));
         Arc::new(Self { bounds: amounts(budget), start, deadline, parent: None, state })
     }
 
-    /// What is left: nothing of what is bounded once the purse is settled, and less while children have their shares.
+    /// Returns what is left: 0 of each bounded amount once the account is settled, and less while children hold allocations.
     pub fn left(&self) -> Budget {
         let [tokens, usd, tool_calls] = self.lefts(&self.state());
         let time = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         Budget { tokens, usd: usd.map(Usd::from_pico), tool_calls, time }
     }
 
-    /// The moment when its time is up.
+    /// Returns the time at which the time limit expires.
     pub fn deadline(&self) -> Option<Instant> {
         self.deadline
     }
 
-    /// Who spent what so far.
+    /// Returns the amounts spent so far.
     pub fn spent(&self) -> BudgetBreakdown {
         let state = self.state();
         BudgetBreakdown { own: state.own, of_children: state.of_children }
     }
 
-    /// What was spent beyond the bounds, by the run itself and its settled children.
+    /// Returns the amount spent beyond the bounds, by the run itself and its settled children.
     pub fn overshoot(&self) -> Option<BudgetOvershoot> {
         let [tokens, usd, _] = self.spent().total().amounts();
         let over = |at: usize, spent: u64| self.bounds[at].map_or(0, |bound| spent.saturating_sub(bound));
@@ -163,8 +164,8 @@ impl BudgetAccount {
         (overshoot.tokens > 0 || overshoot.usd > Usd::ZERO).then_some(overshoot)
     }
 
-    /// Records what a completion used. It is recorded even if it is more than is left, and if the purse was settled in
-    /// the meantime it is recorded above as well, so that sums stay exact.
+    /// Records the usage of a completion, even if it exceeds what is left. If the account is already settled, the usage is
+    /// also recorded in its ancestors, so that sums stay exact.
     pub fn charge(&self, usage: &Usage, cost: Usd) {
         let spent = BudgetUsage { usage: *usage, usd: cost, tool_calls: 0 };
         let settled = {
@@ -177,11 +178,11 @@ impl BudgetAccount {
         }
     }
 
-    /// Takes one tool call, to be asked before the call.
+    /// Takes one tool call from the account; to be called before the tool call.
     ///
     /// # Errors
     ///
-    /// [`BudgetExhausted`] if none is left or the time is up; nothing is taken then.
+    /// [`BudgetExhausted`] if no call is left or the time is up; the account is unchanged then.
     pub fn take_call(&self) -> Result<(), BudgetExhausted> {
         let mut state = self.state();
         self.goes_on(&state)?;
@@ -193,7 +194,7 @@ impl BudgetAccount {
         Ok(())
     }
 
-    /// Whether another completion may begin. Tool calls do not matter: a run without any can still conclude.
+    /// Checks that another completion may begin. Tool calls are ignored: a run without any can still conclude.
     ///
     /// # Errors
     ///
@@ -202,15 +203,16 @@ impl BudgetAccount {
         self.may_complete(&self.state())
     }
 
-    /// The longest reply that a request of about `request_tokens` may ask for: `longest`, or fewer tokens if what is left
-    /// does not suffice. Without a `price` money is no bound.
+    /// Returns the reply limit for a request of about `request_tokens`: `longest`, or fewer tokens if what is left does not
+    /// suffice. Without a `price`, money does not limit the reply.
     ///
-    /// A request that names none is left so while there is room for [`limits::REPLY_TOKENS_OF_ANY_MODEL`]; its reply may
-    /// then overshoot.
+    /// A request without a limit stays without one while there is room for [`limits::REPLY_TOKENS_OF_ANY_MODEL`]; its reply
+    /// may then overshoot.
     ///
     /// # Errors
     ///
-    /// [`BudgetExhausted`] as from [`check`](Self::check), and if what is left does not buy the request and one token of reply.
+    /// [`BudgetExhausted`] as from [`check`](Self::check), and if what is left does not pay for the request and one token of
+    /// reply.
     pub fn clamp(
         &self,
         longest: Option<u32>,
@@ -237,14 +239,15 @@ impl BudgetAccount {
         })
     }
 
-    /// Divides what is left among children that work at once, one for each of `shares`, and sets it aside.
+    /// Divides what is left among children that work at once, one per element of `shares`, and sets it aside.
     ///
-    /// Of each amount that is bounded here, a child that names one gets that, or what is left for it, in their order. The
-    /// others get equal shares of the rest, rounded down, and one such share is kept back so that this run can conclude.
-    /// Of an amount without a bound a child has what it names. Its time ends when it says, and not after this run's.
+    /// For each amount that is bounded here, a child that names one gets that amount, or what is left of it, in order. The
+    /// other children get equal parts of the rest, rounded down, and one such part is kept back so that this run can
+    /// conclude. For an unbounded amount, a child gets what it names. A child's time ends when its share says, but not after
+    /// this run's time.
     ///
-    /// A share can be 0: [`check`](Self::check) of the child says so. Children that together name all that is left leave
-    /// this run nothing until they are settled.
+    /// An allocation can be 0: [`check`](Self::check) of the child reports it. Children that together name everything that
+    /// is left leave this run nothing until they are settled.
     pub fn carve(self: &Arc<Self>, shares: &[Budget]) -> Vec<BudgetAllocation> {
         let start = Instant::now();
         let carved = |share: &Budget| {
@@ -259,7 +262,8 @@ impl BudgetAccount {
         self.carve_exactly(&shares.iter().map(carved).collect::<Vec<_>>())
     }
 
-    /// An equal share of all that is left for each of these many: the run itself spends nothing while they have it.
+    /// Allocates an equal part of all that is left to each of `count` children: the run itself spends nothing while they
+    /// hold it.
     pub fn share_out(self: &Arc<Self>, count: usize) -> Vec<BudgetAllocation> {
         let equal = |left: Option<u64>| left.map(|left| left / u64::try_from(count.max(1)).unwrap_or(u64::MAX));
         let [tokens, usd, tool_calls] = self.lefts(&self.state()).map(equal);
@@ -267,11 +271,11 @@ impl BudgetAccount {
         self.carve(&vec![share; count])
     }
 
-    /// Carves shares as they were carved before, with what was spent of them since. What was carved later has to be
-    /// carved again later.
+    /// Repeats earlier allocations, including what was spent from them since. Allocations made later have to be repeated
+    /// later.
     ///
-    /// Each gets what it was bounded by, and no more than what is left; all is as it was then if nobody has overshot. What
-    /// it has spent counts as spent by this run once it is settled, as ever.
+    /// Each gets its earlier bounds, but no more than what is left; the result equals the earlier state unless an account
+    /// has overshot. As always, what an allocation has spent counts as spent by this run once it is settled.
     pub fn carve_exactly(self: &Arc<Self>, shares: &[RestoredAllocation]) -> Vec<BudgetAllocation> {
         let mut state = self.state();
         let left = self.lefts(&state);
@@ -300,7 +304,7 @@ impl BudgetAccount {
                 start: share.start,
                 deadline: smaller(self.deadline, named),
                 parent: Some(self.clone()),
-                // Whoever is given a share of a run that is over cannot spend it, but what it says it spent is counted.
+                // An allocation from a settled account cannot be spent, but usage charged to it is still counted.
                 state: Mutex::new(BudgetAccountState {
                     settled: state.settled,
                     ..BudgetAccountState::after(share.spent)
@@ -310,18 +314,18 @@ impl BudgetAccount {
         let carved = shares.iter().zip(bounds).map(child).collect();
         if state.settled {
             drop(state);
-            // They will not be settled any more.
+            // These allocations will not be settled any more.
             shares.iter().for_each(|share| self.take_back([0; 3], share.spent.total()));
         }
         carved
     }
 
-    /// Gives what is not spent back to the parent, once.
+    /// Returns what is unspent to the parent, once.
     fn settle(&self) {
         let mut state = self.state();
         let Some(parent) = self.parent.as_ref().filter(|_| !state.settled) else { return };
         state.settled = true;
-        // What children still have comes back through this purse when they are settled.
+        // What children still hold comes back through this account when they are settled.
         let back = |at: usize| self.bounds[at].map_or(0, |bound| bound - state.set_aside[at]);
         let (back, mut spent) = ([back(TOKENS), back(MONEY), back(CALLS)], state.own);
         spent += state.of_children;
@@ -329,13 +333,13 @@ impl BudgetAccount {
         parent.take_back(back, spent);
     }
 
-    /// Takes back what was set aside for a child, and counts what it spent. A settled purse hands both on.
+    /// Takes back the reservation of a child and counts what it spent. A settled account passes both on to its parent.
     fn take_back(&self, back: BudgetAmounts, spent: BudgetUsage) {
         let mut purse = self;
         loop {
             let mut state = purse.state();
             for at in [TOKENS, MONEY, CALLS] {
-                // Where there is no bound nothing is set aside, here and above.
+                // For an unbounded amount nothing is set aside, here or in the ancestors.
                 if purse.bounds[at].is_some() {
                     state.set_aside[at] -= back[at];
                 }
@@ -348,7 +352,7 @@ impl BudgetAccount {
         }
     }
 
-    /// Fails if the run that it is for is over, by its end or by the clock.
+    /// Fails if the account's run is over or its time is up.
     fn goes_on(&self, state: &BudgetAccountState) -> Result<(), BudgetExhausted> {
         if state.settled {
             return Err(BudgetExhausted::Settled);
@@ -384,7 +388,7 @@ impl BudgetAccount {
         [left(TOKENS), left(MONEY), left(CALLS)]
     }
 
-    /// Bound, spent, set aside.
+    /// Returns bound, spent, set aside.
     fn figures(&self, at: usize, state: &BudgetAccountState) -> [u64; 3] {
         let mut total = state.own;
         total += state.of_children;
@@ -414,24 +418,24 @@ fn of_bounds(bounds: &AllocationBounds) -> [Option<u64>; 3] {
     [bounds.tokens, bounds.usd.map(Usd::pico), bounds.tool_calls]
 }
 
-/// The purse of a child, settled when this goes away.
+/// The account of a child; it is settled on drop.
 #[derive(Debug)]
 #[must_use = "it is settled when it goes away"]
 pub struct BudgetAllocation(Arc<BudgetAccount>);
 
 impl BudgetAllocation {
-    /// The purse, for the child's run.
+    /// Returns the account, for the child's run.
     pub fn purse(&self) -> &Arc<BudgetAccount> {
         &self.0
     }
 
-    /// What it is bounded by, whatever of it is spent.
+    /// Returns the bounds, regardless of what is spent.
     pub fn bounds(&self) -> AllocationBounds {
         let [tokens, usd, tool_calls] = self.0.bounds;
         AllocationBounds { tokens, usd: usd.map(Usd::from_pico), tool_calls }
     }
 
-    /// Gives back what is left, and says what was spent.
+    /// Returns what is left to the parent, and reports what was spent.
     pub fn settle(self) -> BudgetBreakdown {
         self.0.settle();
         self.0.spent()

@@ -3,20 +3,20 @@ use std::{fmt, time::Duration};
 use super::Usd;
 use crate::error::Fault;
 
-/// Which part of a budget is used up, with the figures: `needed` is what the next request would take, 0 if that is not
-/// known; `set_aside` is promised to others.
+/// The exhausted part of a budget with its figures: `needed` is what the next request would take, 0 if unknown; `set_aside`
+/// is promised to children.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the fields are the figures in the sentence above them")]
 pub enum BudgetExhausted {
     /// The tokens.
     Tokens { bound: u64, spent: u64, set_aside: u64, needed: u64 },
-    /// The money.
+    /// The cost.
     Money { bound: Usd, spent: Usd, set_aside: Usd, needed: Usd },
     /// The tool calls.
     ToolCalls { bound: u64, spent: u64, set_aside: u64 },
     /// The wall time.
     Time { bound: Duration },
-    /// All of it was given back: the run that it was for is over.
+    /// The account is settled: its run is over.
     Settled,
 }
 

@@ -7,16 +7,17 @@ use serde::Serialize;
 
 use super::{Budget, Grant, MissingCapability};
 
-/// What one place of the config bounds: all that an agent does itself (`use`), or all that it starts (`delegable`).
+/// The bounds that one config path sets: on everything that an agent does itself (`use`), or on everything that it starts
+/// (`delegable`).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CeilingBound {
-    /// What plugins may do; none: what they are granted.
+    /// The permissions of plugins; `None`: not bounded here.
     pub grant: Option<Grant>,
-    /// What a person may open to them beyond that, while they work.
+    /// Permissions beyond `grant` that a person may add while the plugins work.
     pub openable: Grant,
-    /// The agents that may be started, by name; none: all.
+    /// The names of the agents that may be started; `None`: all.
     pub agents: Option<BTreeSet<String>>,
-    /// What one of them may spend.
+    /// The budget of one started agent.
     pub budget: Budget,
 }
 
@@ -39,13 +40,13 @@ impl CeilingBound {
     }
 }
 
-/// Bounds that all hold at once, by the place of the config that says each: what an agent's own `use` says, and the
-/// `delegable` of whoever started it, of who started that one, and so on. More bounds never allow more.
+/// Bounds that all hold at once, by the config path that sets each: the agent's own `use`, and the `delegable` of the agent
+/// that started it, of that agent's starter, and so on. More bounds never allow more.
 ///
 /// ```
-/// use shelly_host::capability::{Bound, Ceiling, Grant};
+/// use shelly_host::capability::{Ceiling, CeilingBound, Grant};
 ///
-/// let clock = Bound { grant: Some(Grant { clock: true, ..Grant::default() }), ..Bound::default() };
+/// let clock = CeilingBound { grant: Some(Grant { clock: true, ..Grant::default() }), ..CeilingBound::default() };
 /// let given = Grant { clock: true, random: true, ..Grant::default() };
 /// let ceiling = Ceiling::of("agents.lead.delegable", clock);
 /// assert_eq!(ceiling.narrow(&given), Grant { clock: true, ..Grant::default() });
@@ -55,18 +56,18 @@ impl CeilingBound {
 pub struct Ceiling(BTreeMap<Arc<str>, Arc<CeilingBound>>);
 
 impl Ceiling {
-    /// One bound.
+    /// Creates a ceiling of one bound.
     pub fn of(place: impl Into<Arc<str>>, bound: CeilingBound) -> Self {
         Self([(place.into(), Arc::new(bound))].into())
     }
 
-    /// Nothing and nobody.
+    /// Returns the ceiling that allows no permission and no agent.
     pub fn nothing() -> Self {
         let (grant, agents) = (Some(Grant::default()), Some(BTreeSet::new()));
         Self::of("nothing", CeilingBound { grant, agents, ..CeilingBound::default() })
     }
 
-    /// What both allow. In a config a place stands for one bound; where it stands for two, both hold.
+    /// Returns the ceiling that allows what both allow. A config path normally has one bound; if the two differ, both hold.
     pub fn meet(&self, other: &Self) -> Self {
         let mut both = self.0.clone();
         for (place, bound) in &other.0 {
@@ -78,23 +79,24 @@ impl Ceiling {
         Self(both)
     }
 
-    /// The places that bound something: two ceilings of one config with the same places are the same.
+    /// Returns the config paths that set a bound: two ceilings of one config with the same paths are equal.
     pub fn places(&self) -> Vec<Arc<str>> {
         self.0.keys().cloned().collect()
     }
 
-    /// What is left of a grant.
+    /// Returns the part of a grant that the ceiling allows.
     pub fn narrow(&self, grant: &Grant) -> Grant {
         self.grants().fold(grant.clone(), |left, (_, bound)| left.meet(bound))
     }
 
-    /// What is left of something that a person opens: a bound that nobody has written leaves more of it.
+    /// Returns the part of a grant added by a person that the ceiling allows; a bound without a `grant` does not restrict
+    /// it.
     pub fn narrow_opened(&self, opened: &Grant) -> Grant {
         let bounds = self.0.values().filter_map(|bound| Some(bound.grant.as_ref()?.join(&bound.openable)));
         bounds.fold(opened.clone(), |left, bound| left.meet(&bound))
     }
 
-    /// The place that does not let a person open this; none if there is no such.
+    /// Returns the config path that forbids a person to add this grant; `None` if there is none.
     pub fn keeps_shut(&self, wanted: &Grant) -> Option<Arc<str>> {
         let shuts = |bound: &CeilingBound| {
             bound.grant.as_ref().is_some_and(|grant| !grant.join(&bound.openable).covers(wanted))
@@ -102,7 +104,7 @@ impl Ceiling {
         self.0.iter().find(|(_, bound)| shuts(bound)).map(|(place, _)| Arc::clone(place))
     }
 
-    /// What it takes away from a grant: the place that does, and the line there that would give it.
+    /// Returns what the ceiling removes from a grant: the config path, and the line there that would allow it.
     pub fn withheld(&self, grant: &Grant) -> Vec<(Arc<str>, MissingCapability)> {
         let of_place = |(place, bound): (&Arc<str>, &Grant)| {
             let place = Arc::clone(place);
@@ -111,12 +113,12 @@ impl Ceiling {
         self.grants().flat_map(of_place).collect()
     }
 
-    /// Whether an agent of this name may be started.
+    /// Returns `true` if an agent of this name may be started.
     pub fn admits(&self, agent: &str) -> bool {
         self.0.values().all(|bound| bound.agents.as_ref().is_none_or(|agents| agents.contains(agent)))
     }
 
-    /// What one that is started may spend at most.
+    /// Returns the maximum budget of a started agent.
     pub fn budget(&self) -> Budget {
         self.0.values().fold(Budget::default(), |left, bound| left.meet(&bound.budget))
     }
@@ -126,16 +128,16 @@ impl Ceiling {
     }
 }
 
-/// Whether a plugin of an agent has got a capability that it wants, and which rule says so.
+/// The decision on a capability that a plugin of an agent wants, and the rule that decided it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CapabilityDecision {
     /// The plugin's id.
     pub plugin: Arc<str>,
-    /// The capability, by its name in manifest and config.
+    /// The name of the capability in manifest and config.
     pub capability: String,
-    /// Whether it has it.
+    /// `true` if it is granted.
     pub allowed: bool,
-    /// The place of the config that gives it, or that would have to: `agents.helper.plugins.read-files`.
+    /// The config path that grants it, or that would have to: `agents.helper.plugins.read-files`.
     pub rule: Arc<str>,
 }
 
@@ -152,7 +154,7 @@ mod tests {
             .prop_map(|(grant, openable, agents, budget)| CeilingBound { grant, agents, budget, openable })
     }
 
-    /// Ceilings that share places, which may say different things there.
+    /// Ceilings that share config paths, possibly with different bounds.
     fn ceilings() -> impl Strategy<Value = [Ceiling; 3]> {
         let one = || {
             prop::collection::vec((0..4, bounds()), 0..4).prop_map(|bounds| {
@@ -176,12 +178,12 @@ mod tests {
                 prop_assert_eq!(both.admits(name), a.admits(name) && b.admits(name));
             }
             prop_assert_eq!(both.budget(), a.budget().meet(&b.budget()));
-            // What a person opens stays below every bound, and is no less than what was given anyway.
+            // A grant added by a person stays below every bound, and is no less than what was granted anyway.
             let opened = a.narrow_opened(&grant);
             prop_assert!(grant.covers(&opened) && opened.covers(&a.narrow(&grant)));
             prop_assert!(opened.covers(&both.narrow_opened(&grant)));
             prop_assert_eq!(a.keeps_shut(&grant).is_none(), opened == grant);
-            // What is taken away is told, and nothing else.
+            // Everything that is removed is reported, and nothing else.
             prop_assert_eq!(a.withheld(&grant).is_empty(), a.narrow(&grant) == grant);
         }
     }

@@ -6,51 +6,51 @@ use std::{
 
 use serde::{Deserialize, Serialize, Serializer};
 
-/// How a folder may be used.
+/// The access mode of a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FileAccess {
-    /// Reading alone.
+    /// Read only.
     Read,
-    /// Reading and writing.
+    /// Read and write.
     Write,
 }
 
-/// Folders with all below them, and how they may be used: a lattice. What one entry allows anyway is no second entry, so
-/// that two that allow the same are equal.
+/// A set of folders with everything below them, and their access modes: a lattice. An entry that another one already implies
+/// is removed, so that equal permissions compare equal.
 ///
-/// Paths are compared as they are written, part by part: whoever makes one of a path that may hold `..` or links resolves
-/// it first.
+/// Paths are compared as written, component by component: resolve a path that may contain `..` or links before you build a
+/// grant from it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct FileGrant(BTreeMap<PathBuf, FileAccess>);
 
 impl FileGrant {
-    /// Every file there is.
+    /// Returns the grant of every file.
     pub fn everywhere(access: FileAccess) -> Self {
         Self([(PathBuf::new(), access)].into())
     }
 
-    /// Whether it allows nothing.
+    /// Returns `true` if the grant allows nothing.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The folders, sorted.
+    /// Iterates over the folders, sorted.
     pub fn iter(&self) -> impl Iterator<Item = (&Path, FileAccess)> {
         self.0.iter().map(|(path, access)| (path.as_path(), *access))
     }
 
-    /// How what lies at `path` may be used.
+    /// Returns the access mode of `path`; `None` if access is not allowed.
     pub fn access(&self, path: &Path) -> Option<FileAccess> {
         path.ancestors().chain([Path::new("")]).filter_map(|path| self.0.get(path)).max().copied()
     }
 
-    /// The folders at and below `path` that may be used, and how.
+    /// Returns the part of the grant at and below `path`.
     pub fn within(&self, path: &Path) -> Self {
         self.meet(&Self([(path.into(), FileAccess::Write)].into()))
     }
 
-    /// What both allow.
+    /// Returns what both allow.
     pub fn meet(&self, other: &Self) -> Self {
         let shared = |(one, access): (&Path, FileAccess), (another, most): (&Path, FileAccess)| {
             let deeper = if one.starts_with(another) { one } else { another };
@@ -60,13 +60,13 @@ impl FileGrant {
         self.iter().flat_map(|one| other.iter().filter_map(move |another| shared(one, another))).collect()
     }
 
-    /// What one of them allows.
+    /// Returns what at least one of them allows.
     pub fn join(&self, other: &Self) -> Self {
         self.iter().chain(other.iter()).map(|(path, access)| (path.to_owned(), access)).collect()
     }
 }
 
-/// A list of `path` and `mode`, as in the config.
+/// Serializes as a list of `path` and `mode`, as in the config.
 impl Serialize for FileGrant {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
@@ -87,7 +87,7 @@ impl FromIterator<(PathBuf, FileAccess)> for FileGrant {
         }
         let is_needed = |path: &Path, access: FileAccess| {
             let above = path.parent().and_then(|parent| all.access(parent));
-            // The empty path is above those that have no parent.
+            // The empty path is the parent of every path without a parent.
             let above = above.max(all.0.get(Path::new("")).copied().filter(|_| !path.as_os_str().is_empty()));
             above.is_none_or(|above| above < access)
         };

@@ -4,33 +4,33 @@ use serde::Serialize;
 
 use super::{FileAccess, FileGrant, HttpGrant, KvScope, KvScopes, NameSet, Power, Powers};
 
-/// What a plugin's manifest asks for.
+/// The capabilities that a plugin's manifest requests.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize)]
 pub struct RequestedCapabilities {
-    /// Folders, and how to use them.
+    /// Access to folders, with the mode.
     pub files: Option<FileAccess>,
-    /// The time.
+    /// Access to the clock.
     pub clock: bool,
-    /// Chance.
+    /// Random numbers.
     pub random: bool,
-    /// The agent's conversation. Effects have it in any case.
+    /// Access to the agent's conversation. Effects always have it.
     pub chat: bool,
     /// A key-value store.
     pub kv: bool,
-    /// Models beside the agent's own.
+    /// Models other than the agent's own.
     pub models: bool,
-    /// The HTTP requests that it sends.
+    /// The HTTP requests that the plugin sends.
     pub http: HttpGrant,
     /// Credentials that the host adds to its requests.
     pub credentials: bool,
-    /// What it sees of the conversation, and what its effect does to it.
+    /// The parts of the conversation that it sees, and the changes that its effect makes.
     pub powers: Powers,
     /// Programs that the host runs for it.
     pub programs: bool,
 }
 
 impl RequestedCapabilities {
-    /// The grant that would give all of it, wherever its files are.
+    /// Returns the grant that satisfies all requests, with access to every file.
     pub fn grant(&self) -> Grant {
         let Self { files, clock, random, chat, kv, models, ref http, credentials, ref powers, programs } = *self;
         let files = files.map(FileGrant::everywhere).unwrap_or_default();
@@ -42,42 +42,42 @@ impl RequestedCapabilities {
     }
 }
 
-/// What somebody may do. Plugins are given one, agents have one that bounds it, and the [meet](Grant::meet) of two allows
-/// what both allow.
+/// A set of permissions. Plugins are granted one, agents have one as an upper bound, and the [meet](Grant::meet) of two
+/// allows what both allow.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize)]
 pub struct Grant {
     /// Folders.
     pub files: FileGrant,
-    /// The time.
+    /// Access to the clock.
     pub clock: bool,
-    /// Chance.
+    /// Random numbers.
     pub random: bool,
-    /// The agent's conversation.
+    /// Access to the agent's conversation.
     pub chat: bool,
-    /// Key-value stores: of those that it may have, a plugin has the first.
+    /// Key-value stores; a plugin gets the first of those allowed.
     pub kv: KvScopes,
-    /// Models that it may send requests to, beside the agent's own.
+    /// Models other than the agent's own to which it may send requests.
     pub models: NameSet,
-    /// HTTP requests that it may send.
+    /// The HTTP requests that it may send.
     pub http: HttpGrant,
-    /// Credentials that the host adds to its requests when it names them. It never sees one.
+    /// Credentials that the host adds to its requests by name. The plugin never sees them.
     pub credentials: NameSet,
-    /// What it may see of the conversation, and what its effect may do to it.
+    /// The parts of the conversation that it may see, and the changes that its effect may make.
     pub powers: Powers,
-    /// MCP servers whose tools it may call. No plugin has any: they are the agent's own.
+    /// MCP servers whose tools it may call. Only agents have them, never plugins.
     pub mcp: NameSet,
     /// Programs that it may have run, by their names in the config.
     pub programs: NameSet,
 }
 
 impl Grant {
-    /// All that is wanted, with `folder` for the files.
+    /// Returns the grant of all requested capabilities, with `folder` for the files.
     pub fn all_of(wants: &RequestedCapabilities, folder: PathBuf) -> Self {
         let files = wants.files.map(|access| (folder, access)).into_iter().collect();
         Self { files, ..wants.grant() }
     }
 
-    /// What both allow.
+    /// Returns what both allow.
     pub fn meet(&self, other: &Self) -> Self {
         let Self { files, clock, random, chat, kv, models, http, credentials, powers, mcp, programs } = self;
         Self {
@@ -95,7 +95,7 @@ impl Grant {
         }
     }
 
-    /// What one of them allows.
+    /// Returns what at least one of them allows.
     pub fn join(&self, other: &Self) -> Self {
         let Self { files, clock, random, chat, kv, models, http, credentials, powers, mcp, programs } = self;
         Self {
@@ -113,29 +113,29 @@ impl Grant {
         }
     }
 
-    /// Whether it allows all that `other` does.
+    /// Returns `true` if it allows everything that `other` does.
     pub fn covers(&self, other: &Self) -> bool {
         self.meet(other) == *other
     }
 
-    /// What is wanted and not given: the capability and the line of config that would give it.
+    /// Returns the requested capabilities that are not granted, each with the config line that would grant it.
     pub fn missing(&self, wants: &RequestedCapabilities) -> Vec<MissingCapability> {
-        // Who wants files has not said where: one folder to write in is enough, the others may be meant for reading.
+        // A request for files names no path: one writable folder is enough, the others may be meant for reading.
         let files = wants.files.filter(|wanted| !self.files.iter().any(|(_, given)| given >= *wanted));
         let files = files.map(|wanted| MissingCapability::folder("FOLDER", wanted));
-        // Nor which store: any is one.
+        // Nor does a request name a store: any one is enough.
         let kv = if self.kv.is_empty() && wants.kv { [KvScope::Run].into() } else { KvScopes::new() };
-        // Nor which models: any is one.
+        // Nor does it name models: any one is enough.
         let any = |given: &NameSet, wants| if given.is_empty() && wants { NameSet::all() } else { NameSet::default() };
         let (models, credentials) = (any(&self.models, wants.models), any(&self.credentials, wants.credentials));
         let programs = any(&self.programs, wants.programs);
-        // Nor all of the places that it names: who gives some of it has chosen.
+        // A partial grant of the requested URLs is a deliberate choice.
         let http = if self.http.meet(&wants.http).is_empty() { wants.http.clone() } else { HttpGrant::default() };
         let others = Self { files: FileGrant::default(), kv, models, http, credentials, programs, ..wants.grant() };
         files.into_iter().chain(self.lacking(&others)).collect()
     }
 
-    /// What `other` allows and this does not: the capability and the line of config that would give it.
+    /// Returns what `other` allows and this grant does not, each with the config line that would grant it.
     pub fn lacking(&self, other: &Self) -> Vec<MissingCapability> {
         let Self { files, clock, random, chat, kv, models, http, credentials, powers, mcp, programs } = other;
         let lacks = |(path, access): &(&Path, FileAccess)| self.files.access(path) < Some(*access);
@@ -178,7 +178,7 @@ impl Grant {
         missing
     }
 
-    /// What is given and not wanted, by its names in the config: it has no effect.
+    /// Returns the names of granted capabilities that the plugin does not request: they have no effect.
     pub fn unwanted(&self, wants: &RequestedCapabilities) -> Vec<String> {
         let mut unwanted = Vec::new();
         for (name, given, wanted) in [
@@ -208,12 +208,12 @@ impl Grant {
     }
 }
 
-/// A capability that somebody wants and was not given.
+/// A requested capability that is not granted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MissingCapability {
-    /// Its name in manifest and config.
+    /// The name in manifest and config.
     pub capability: String,
-    /// The line of config that would give it.
+    /// The config line that would grant it.
     pub line: String,
 }
 
@@ -391,7 +391,7 @@ pub(super) mod tests {
         assert_eq!(lines, ["credentials: [github]"]);
     }
 
-    /// Grants that often share something.
+    /// Grants that often overlap.
     pub fn grants() -> impl Strategy<Value = Grant> {
         let access = prop_oneof![Just(FileAccess::Read), Just(FileAccess::Write)];
         let path = prop::collection::vec(prop_oneof![Just("a"), Just("b")], 0..4)
@@ -436,7 +436,7 @@ pub(super) mod tests {
             prop_assert_eq!(a.join(&b).join(&c), a.join(&b.join(&c)));
             prop_assert_eq!(a.meet(&a.join(&b)), a.clone());
             prop_assert_eq!(a.join(&a.meet(&b)), a.clone());
-            // Neither gives what one of them does not, and more than before is never less than before.
+            // The meet and the join are bounds of both, and a larger operand never gives a smaller result.
             prop_assert!(a.covers(&a.meet(&b)) && b.covers(&a.meet(&b)));
             prop_assert!(a.join(&b).covers(&a) && a.join(&b).covers(&b));
             prop_assert!(a.join(&b).meet(&c).covers(&a.meet(&c)));

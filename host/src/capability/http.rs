@@ -1,4 +1,4 @@
-//! HTTP requests that somebody may send: where to, by which methods, and to what kind of address.
+//! HTTP permissions: URLs, methods, and the kinds of addresses behind a host name.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,25 +12,24 @@ use url::{Host, Url};
 
 use super::address::{is_public, unmapped};
 
-/// HTTP requests that somebody may send: those that one of its rules allows. A lattice.
+/// A set of permitted HTTP requests: those that match one of its rules. A lattice.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct HttpGrant(Option<BTreeSet<HttpRule>>);
 
 impl Default for HttpGrant {
-    /// None.
+    /// Returns the grant that allows no request.
     fn default() -> Self {
         Self(Some(BTreeSet::new()))
     }
 }
 
-/// The methods of requests that change nothing (RFC 9110, safe methods), in order: what an entry of a config grants that names
-/// none.
+/// The safe methods (RFC 9110), in order: those that a config entry without methods grants.
 pub const READING_METHODS: [&str; 2] = ["GET", "HEAD"];
 
-/// What stands for every method in an entry of a config.
+/// The wildcard for every method in a config entry.
 const ANY_METHOD: &str = "*";
 
-/// Requests of one kind: all of them, but for what it says. A rule of a config is one or more of these.
+/// A pattern of HTTP requests. One entry of a config expands to one or more rules.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HttpRule {
     host: HostPattern,
@@ -38,17 +37,17 @@ pub struct HttpRule {
     port: u16,
     /// Begins with `/`.
     path: String,
-    /// None: every method.
+    /// The method; `None`: every method.
     method: Option<String>,
     reach: AddressScope,
 }
 
-/// Which hosts.
+/// A pattern of hosts.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum HostPattern {
-    /// All that have a name.
+    /// Every host that has a name.
     Any,
-    /// Those below this one, not itself.
+    /// The subdomains of this name, not the name itself.
     Below(String),
     /// This name.
     Name(String),
@@ -56,30 +55,30 @@ enum HostPattern {
     Address(IpAddr),
 }
 
-/// Which addresses may be behind a name.
+/// The addresses to which a host name may resolve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum AddressScope {
-    /// Those of everybody's Internet.
+    /// Public addresses.
     Public,
-    /// Those of this network, which may be somebody's own.
+    /// Addresses of this network, which may be private.
     Network(IpNet),
-    /// All: where a name leads is not for who asks to say, but for who grants.
+    /// Every address: a manifest cannot decide to what a name resolves; the grant does.
     Any,
 }
 
 impl HttpGrant {
-    /// Every request there is.
+    /// Returns the grant of every request.
     pub fn all() -> Self {
         Self(None)
     }
 
-    /// What one entry of a config allows: a URL, methods in upper case (none: [those that only read](READING_METHODS); `*`:
-    /// all of them), and networks that names may lead to beside the public ones. The URL's host may be `*`, or begin with
-    /// `*.`; its path stands for all below it. A host that is an address, or `localhost`, is granted wherever that is.
+    /// Parses one config entry: a URL, methods in upper case (none: [the safe ones](READING_METHODS); `*`: all), and
+    /// networks to which a name may resolve besides public addresses. The URL's host may be `*`, or begin with `*.`; its
+    /// path covers everything below it. A host that is an address, or `localhost`, is granted wherever it is.
     ///
     /// # Errors
     ///
-    /// What is wrong with it, in words.
+    /// A description of the mistake.
     pub fn entry(url: &str, methods: &[String], networks: &[IpNet]) -> Result<Self, String> {
         let place = UrlPattern::parse(url)?;
         for method in methods {
@@ -111,20 +110,20 @@ impl HttpGrant {
         Ok(rules.collect())
     }
 
-    /// All requests to one URL and below it, wherever its host is: what a manifest asks for, and what a credential is for. The
-    /// URL is as that of an [entry](Self::entry).
+    /// Returns all requests to a URL and below it, wherever its host is. Used for the URLs in a manifest and for the scope
+    /// of a credential. The URL has the form of that of an [entry](Self::entry).
     ///
     /// # Errors
     ///
-    /// What is wrong with it, in words.
+    /// A description of the mistake.
     pub fn place(url: &str) -> Result<Self, String> {
         let UrlPattern { host, is_encrypted, port, path } = UrlPattern::parse(url)?;
         Ok([HttpRule { host, is_encrypted, port, path, method: None, reach: AddressScope::Any }].into_iter().collect())
     }
 
-    /// The requests to one server of the public Internet that only read, as far as its name leads there; and the server's own
-    /// URL. It is named by any URL on it. None for what is no such server: by way of a name nothing private is reached, and a private
-    /// address is no public server.
+    /// Returns the grant of safe requests to the public server that `url` names, as long as its name resolves to public
+    /// addresses, and the server's origin URL. Returns `None` if the URL names no such server: a name never grants access to
+    /// a private address, and a private address is no public server.
     pub fn public_server(url: &str) -> Option<(Self, String)> {
         let url = Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
         let is_public = match url.host()? {
@@ -137,19 +136,19 @@ impl HttpGrant {
         Some((Self::entry(&origin, &[], &[]).ok()?, origin))
     }
 
-    /// Whether there is none.
+    /// Returns `true` if the grant allows no request.
     pub fn is_empty(&self) -> bool {
         self.0.as_ref().is_some_and(BTreeSet::is_empty)
     }
 
-    /// Returns `true` if it allows no method but [those that only read](READING_METHODS).
+    /// Returns `true` if it allows no method but [the safe ones](READING_METHODS).
     pub fn only_reads(&self) -> bool {
         let reads = |rule: &HttpRule| rule.method.as_deref().is_some_and(|method| READING_METHODS.contains(&method));
         self.0.as_ref().is_some_and(|rules| rules.iter().all(reads))
     }
 
-    /// The places that it is for, each a URL with the network that its name may lead to if there is one, and the methods
-    /// there; none: all of them.
+    /// Returns the URLs that the grant covers, each with the network to which its name may resolve, if one is named, and
+    /// with its methods (empty: all).
     pub fn places(&self) -> Vec<(String, Vec<&str>)> {
         let mut places: BTreeMap<String, BTreeSet<Option<&str>>> = BTreeMap::new();
         for rule in self.rules() {
@@ -159,22 +158,23 @@ impl HttpGrant {
         places.map(|(place, methods)| (place, methods.into_iter().collect::<Option<_>>().unwrap_or_default())).collect()
     }
 
-    /// Whether some of it is for servers of any name.
+    /// Returns `true` if a rule covers servers of any name.
     pub fn is_for_every_host(&self) -> bool {
         self.any(|rule| rule.host == HostPattern::Any)
     }
 
-    /// The rules, sorted; none of all requests.
+    /// Iterates over the rules, sorted; empty for the grant of every request.
     pub fn rules(&self) -> impl Iterator<Item = &HttpRule> {
         self.0.iter().flatten()
     }
 
-    /// Whether such a request may be sent if its host is at such an address. `url` is as a URL parser leaves it.
+    /// Returns `true` if this request may be sent when its host is at `address`. `url` must come from a URL parser.
     pub fn admits(&self, method: &str, url: &Url, address: IpAddr) -> bool {
         self.any(|rule| rule.fits(method, url) && rule.reach.holds(address))
     }
 
-    /// Whether such a request may be sent, wherever its host is; one whose host is an address, only if that is granted.
+    /// Returns `true` if this request may be sent to some address; if the host is an address, only if that address is
+    /// granted.
     pub fn names(&self, method: &str, url: &Url) -> bool {
         match address_of(url) {
             Some(address) => self.admits(method, url, address),
@@ -182,12 +182,12 @@ impl HttpGrant {
         }
     }
 
-    /// Returns `true` if a rule names the host of this URL, with whatever scheme, port, method and path.
+    /// Returns `true` if a rule covers the host of this URL, whatever its scheme, port, method and path.
     pub fn names_host(&self, url: &Url) -> bool {
         self.any(|rule| rule.is_at(url))
     }
 
-    /// Which addresses the host of such a request may be at. Requests with equal ones may share their connections.
+    /// Returns the addresses that the host of this request may have. Requests with equal results may share connections.
     pub fn reaches(&self, method: &str, url: &Url) -> AllowedAddresses {
         AllowedAddresses(
             self.0
@@ -200,7 +200,7 @@ impl HttpGrant {
         self.0.as_ref().is_none_or(|rules| rules.iter().any(holds))
     }
 
-    /// What both allow.
+    /// Returns what both allow.
     pub fn meet(&self, other: &Self) -> Self {
         match (&self.0, &other.0) {
             (Some(one), Some(two)) => one.iter().flat_map(|a| two.iter().filter_map(|b| a.meet(b))).collect(),
@@ -208,7 +208,7 @@ impl HttpGrant {
         }
     }
 
-    /// What one of them allows.
+    /// Returns what at least one of them allows.
     pub fn join(&self, other: &Self) -> Self {
         match (&self.0, &other.0) {
             (Some(one), Some(two)) => one.iter().chain(two).cloned().collect(),
@@ -216,11 +216,11 @@ impl HttpGrant {
         }
     }
 
-    /// What `other` allows and this does not, as entries of a config.
+    /// Returns what `other` allows and this grant does not, as config entries.
     pub(super) fn lacking(&self, other: &Self) -> Vec<String> {
         match (&self.0, &other.0) {
             (None, _) => Vec::new(),
-            // It has no rules.
+            // The grant of every request has no rules to list.
             (Some(_), None) => vec!["URL".into()],
             (Some(here), Some(wanted)) => {
                 entries(wanted.iter().filter(|rule| !here.iter().any(|here| here.covers(rule))))
@@ -228,7 +228,7 @@ impl HttpGrant {
         }
     }
 
-    /// Those of its rules of which `other` allows nothing at all, as entries of a config.
+    /// Returns the rules that share no request with `other`, as config entries.
     pub(super) fn apart_from(&self, other: &Self) -> Vec<String> {
         let is_apart =
             |rule: &&HttpRule| other.0.as_ref().is_some_and(|others| others.iter().all(|b| rule.meet(b).is_none()));
@@ -236,11 +236,11 @@ impl HttpGrant {
     }
 }
 
-/// Rules as entries of a config: those of one URL together, as far as they say the same.
+/// Formats rules as config entries; rules with the same URL are merged as far as they agree.
 fn entries<'a>(rules: impl Iterator<Item = &'a HttpRule>) -> Vec<String> {
     let mut methods: BTreeMap<(String, Option<IpNet>), BTreeSet<&str>> = BTreeMap::new();
     for rule in rules {
-        // What a manifest asks for names no methods: who grants it chooses them.
+        // A manifest names no methods: the person who grants the request chooses them.
         let named = rule.method.as_deref().or_else(|| (rule.reach != AddressScope::Any).then_some(ANY_METHOD));
         methods.entry((rule.url(), rule.network())).or_default().extend(named);
     }
@@ -252,7 +252,7 @@ fn entries<'a>(rules: impl Iterator<Item = &'a HttpRule>) -> Vec<String> {
         networks.entry((url, methods)).or_default().extend(network.map(|network| network.to_string()));
     }
     let entry = |((url, methods), networks): ((String, BTreeSet<&str>), Vec<String>)| {
-        // In brackets and braces these mean something to YAML.
+        // YAML gives these characters a meaning within brackets and braces.
         let url = if url.contains(['[', ']', '{', '}', ',']) { format!("{url:?}") } else { url };
         let methods: Vec<_> = match methods.contains(ANY_METHOD) {
             true => vec!["'*'"],
@@ -267,7 +267,7 @@ fn entries<'a>(rules: impl Iterator<Item = &'a HttpRule>) -> Vec<String> {
 }
 
 impl FromIterator<HttpRule> for HttpGrant {
-    /// Without what another rule covers.
+    /// Omits rules that another rule covers.
     fn from_iter<I: IntoIterator<Item = HttpRule>>(rules: I) -> Self {
         let all: BTreeSet<_> = rules.into_iter().collect();
         let is_needed = |rule: &&HttpRule| !all.iter().any(|other| other != *rule && other.covers(rule));
@@ -293,7 +293,7 @@ impl HttpRule {
             && (self.path == "/" || is_below(url.path(), &self.path) && !is_ambiguous(url.path()))
     }
 
-    /// Whether others on the way can read such requests: they are not encrypted, and not to this machine.
+    /// Returns `true` if others on the network can read such requests: they are not encrypted, and not sent to this machine.
     pub fn is_readable_on_the_way(&self) -> bool {
         let is_here = match &self.host {
             HostPattern::Name(name) | HostPattern::Below(name) => is_localhost(name),
@@ -307,7 +307,7 @@ impl HttpRule {
         if self.is_encrypted { "https" } else { "http" }
     }
 
-    /// Whether it allows all that `other` does.
+    /// Returns `true` if it allows everything that `other` does.
     fn covers(&self, other: &Self) -> bool {
         (self.is_encrypted, self.port) == (other.is_encrypted, other.port)
             && (self.method.is_none() || self.method == other.method)
@@ -375,7 +375,7 @@ impl AddressScope {
         }
     }
 
-    /// Of a network and the public addresses only what is written as a network can be told: all of it or nothing.
+    /// The intersection of a network and the public addresses is not expressible unless one contains the other.
     fn meet(&self, other: &Self) -> Option<Self> {
         if self.is_within(other) { Some(*self) } else { other.is_within(self).then_some(*other) }
     }
@@ -389,29 +389,29 @@ impl AddressScope {
     }
 }
 
-/// Addresses that the host of a request may be at, whatever it is called.
+/// The addresses that the host of a request may have, whatever its name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct AllowedAddresses(Option<BTreeSet<AddressScope>>);
 
 impl AllowedAddresses {
-    /// Every address there is.
+    /// Returns the set of all addresses.
     pub fn all() -> Self {
         Self(None)
     }
 
-    /// Those of everybody's Internet, and those of these networks.
+    /// Returns the public addresses and those of `networks`.
     pub fn public_and(networks: impl IntoIterator<Item = IpNet>) -> Self {
         let networks = networks.into_iter().map(|network| AddressScope::Network(network.trunc()));
         Self(Some(networks.chain([AddressScope::Public]).collect()))
     }
 
-    /// Whether this address is among them.
+    /// Returns `true` if this address is in the set.
     pub fn holds(&self, address: IpAddr) -> bool {
         self.0.as_ref().is_none_or(|reaches| reaches.iter().any(|reach| reach.holds(address)))
     }
 }
 
-/// Where an entry leads.
+/// The parsed URL pattern of an entry.
 #[derive(Clone)]
 struct UrlPattern {
     host: HostPattern,
@@ -426,9 +426,9 @@ impl UrlPattern {
         if after_scheme.split(['/', '\\', '?', '#']).next().is_some_and(|authority| authority.contains('@')) {
             return Err("a URL here holds no user and no password".into());
         }
-        // What follows may be a key.
+        // Query and fragment may hold a key.
         let shown = text.split(['?', '#']).next().unwrap_or_default().escape_debug();
-        // A URL has no `*` in its host: a name that nobody has stands for it while it is read.
+        // A URL parser rejects `*` in the host, so a reserved name replaces it while the URL is parsed.
         const ANY: &str = "any-host.invalid";
         let (scheme, rest) = text
             .split_once("://")
@@ -472,7 +472,7 @@ fn is_host(rest: &str, host: &str) -> bool {
     rest.strip_prefix(host).is_some_and(|after| after.is_empty() || after.starts_with([':', '/']))
 }
 
-/// The address that a URL names, if its host is one.
+/// Returns the host of a URL if it is an address.
 fn address_of(url: &Url) -> Option<IpAddr> {
     match url.host()? {
         Host::Ipv4(address) => Some(address.into()),
@@ -481,18 +481,18 @@ fn address_of(url: &Url) -> Option<IpAddr> {
     }
 }
 
-/// A host's name as names are compared: the point at its end, which says that it is whole, left out.
+/// Normalizes a host name for comparison: lower case, without the trailing dot of a fully qualified name.
 fn plain_name(name: &str) -> String {
     name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()
 }
 
-/// Names that lead to this machine wherever they are looked up.
+/// Returns `true` for names that always resolve to this machine.
 pub fn is_localhost(name: &str) -> bool {
     let name = plain_name(name);
     name == "localhost" || name.ends_with(".localhost")
 }
 
-/// The addresses of this machine alone.
+/// Returns the loopback networks.
 pub fn loopback() -> [IpNet; 2] {
     [
         IpNet::V4(Ipv4Net::new_assert(std::net::Ipv4Addr::new(127, 0, 0, 0), 8)),
@@ -504,27 +504,27 @@ fn is_subdomain(name: &str, domain: &str) -> bool {
     name.strip_suffix(domain).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'))
 }
 
-/// Whether a path is this one or lies below it.
+/// Returns `true` if a path equals `above` or lies below it.
 fn is_below(path: &str, above: &str) -> bool {
     path.strip_prefix(above).is_some_and(|rest| above.ends_with('/') || rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Whether a server may take a path for another one: it hides a separator or a step up, which servers find at different
-/// times. What is bounded to a path is not sent there.
+/// Returns `true` if a server may interpret the path as another one: it hides a separator or a parent step that servers
+/// decode at different stages. Such a request never matches a rule that is limited to a path.
 fn is_ambiguous(path: &str) -> bool {
     let path = path.to_ascii_lowercase();
-    // `%25` is a `%` for whoever reads a second time.
+    // `%25` decodes to `%` for a server that decodes twice.
     let hides = ["%2f", "%5c", "%2e", "%25", "%00", "%3b", "\\", "//"].iter().any(|hidden| path.contains(hidden));
     hides || path.split('/').any(|segment| segment.split(';').next().is_some_and(|name| matches!(name, "." | "..")))
 }
 
-/// Whether it is a method that may be granted: `CONNECT` and `TRACE` are none.
+/// Returns `true` if the method may be granted; `CONNECT` and `TRACE` may not.
 pub fn is_method(method: &str) -> bool {
     let is_word = (1..=32).contains(&method.len()) && method.bytes().all(|b| b.is_ascii_uppercase() || b == b'-');
     is_word && !matches!(method, "CONNECT" | "TRACE")
 }
 
-/// As it stands in a config: a URL, before it the method if there is one, after it the network if there is one.
+/// Formats the rule as in a config: the URL, preceded by the method and followed by the network, if there are any.
 impl fmt::Display for HttpRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(method) = &self.method {
@@ -535,13 +535,13 @@ impl fmt::Display for HttpRule {
 }
 
 impl HttpRule {
-    /// Its URL, and the network that its name may lead to if a config has to say so.
+    /// Returns the URL, and the network to which its name may resolve if a config has to state it.
     fn place(&self) -> String {
         let network = self.network().map_or(String::new(), |network| format!(" in {network}"));
         format!("{}{network}", self.url())
     }
 
-    /// Its URL, as a config has it.
+    /// Returns the URL as a config writes it.
     pub fn url(&self) -> String {
         let host = match &self.host {
             HostPattern::Any => "*".to_owned(),
@@ -556,7 +556,7 @@ impl HttpRule {
         format!("{}://{host}{port}{path}", self.scheme())
     }
 
-    /// The network that its name may lead to, if a config has to say so.
+    /// Returns the network to which the name may resolve, if a config has to state it.
     fn network(&self) -> Option<IpNet> {
         match (&self.reach, &self.host) {
             (AddressScope::Public | AddressScope::Any, _) | (_, HostPattern::Address(_)) => None,
@@ -570,7 +570,7 @@ impl HttpRule {
     }
 }
 
-/// A list of rules, as in the config; `*` is all.
+/// Serializes as a list of rules, as in the config; `*` for every request.
 impl Serialize for HttpGrant {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         match &self.0 {

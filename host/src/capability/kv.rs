@@ -2,25 +2,25 @@ use std::{collections::BTreeSet, fmt};
 
 use serde::{Deserialize, Serialize};
 
-/// Which key-value store a plugin is given. None holds more than another: they are different stores.
+/// The scope of a plugin's key-value store. Scopes do not contain each other: they are different stores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum KvScope {
-    /// Of one run of the agent: in memory, gone with the run, also if that is interrupted and goes on later.
+    /// One run of the agent: in memory, dropped with the run, even if the run is interrupted and resumed later.
     Run,
-    /// Of this session, this agent and this plugin; of the process where no session is written down.
+    /// This session, agent and plugin; without a recorded session, the lifetime of the process.
     Session,
-    /// Of this agent and this plugin, in all runs.
+    /// This agent and plugin, in all runs.
     Agent,
-    /// Of this plugin: shared by all agents that grant it this.
+    /// This plugin: shared by all agents that grant it this scope.
     Plugin,
 }
 
-/// Stores, sorted.
+/// A sorted set of scopes.
 pub type KvScopes = BTreeSet<KvScope>;
 
 impl KvScope {
-    /// All there are.
+    /// All scopes.
     pub const ALL: [Self; 4] = [Self::Run, Self::Session, Self::Agent, Self::Plugin];
 }
 

@@ -1,10 +1,10 @@
-//! What a plugin may do for an agent: plain data and its algebra, no I/O.
+//! Permissions of plugins and budgets of runs: plain data and its algebra, no I/O.
 //!
-//! A manifest says what a plugin [wants](RequestedCapabilities), an agent's config what it is [granted](Grant). A plugin gets the meet
-//! of both, and of the [`Ceiling`] under which its agent was started: nothing that it did not ask for, nothing that the
-//! agent does not give, nothing that whoever started the agent may not pass on.
+//! A manifest states which capabilities a plugin [requests](RequestedCapabilities), an agent's config which it is
+//! [granted](Grant). A plugin gets the meet of both and of the [`Ceiling`] under which its agent was started: nothing that
+//! it did not request, nothing that the agent does not grant, nothing that the starting agent may not pass on.
 //!
-//! What a run may spend is a [`Budget`]; what it has left of it, a [`BudgetAccount`].
+//! A [`Budget`] states what a run may spend; a [`BudgetAccount`] tracks what is left of it.
 
 mod address;
 mod budget;

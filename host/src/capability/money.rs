@@ -1,4 +1,4 @@
-//! Money: amounts, and what tokens cost.
+//! Money: amounts, and the price of tokens.
 
 use std::{fmt, str::FromStr};
 
@@ -8,50 +8,50 @@ use crate::{chat::Usage, limits};
 
 /// Pico-dollars in a dollar.
 const DOLLAR: u64 = 1_000_000_000_000;
-/// Digits after the point that a pico-dollar needs.
+/// The number of decimals of a dollar that a pico-dollar needs.
 const DECIMALS: usize = 12;
-/// Tokens that a price is for.
+/// The number of tokens to which a price refers.
 const PRICED_TOKENS: u64 = 1_000_000;
 
 /// An amount of US dollars, never negative, in whole pico-dollars: fine enough that a price per million tokens with six
-/// decimals is a whole number per token. Sums end at $18,446,744 instead of overflowing.
+/// decimals is a whole number per token. Sums saturate at $18,446,744 instead of overflowing.
 ///
-/// Written by people and models as a number or text of dollars from 0 to [`limits::MONEY_DOLLARS`], with at most twelve
-/// digits after the point. Its JSON is a number of dollars, exact below $1,000 and to 15 digits above; more than can be
-/// written is the most that can be.
+/// People and models write it as a number or text of dollars from 0 to [`limits::MONEY_DOLLARS`], with at most twelve
+/// decimals. Its JSON is a number of dollars, exact below $1,000 and to 15 digits above; a larger amount than may be written
+/// is serialized as the maximum.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Usd(u64);
 
 impl Usd {
-    /// Nothing.
+    /// Zero dollars.
     pub const ZERO: Self = Self(0);
 
-    /// So many pico-dollars.
+    /// Creates an amount of `pico` pico-dollars.
     pub const fn from_pico(pico: u64) -> Self {
         Self(pico)
     }
 
-    /// In pico-dollars.
+    /// Returns the amount in pico-dollars.
     pub const fn pico(self) -> u64 {
         self.0
     }
 
-    /// Both together.
+    /// Returns the sum; it saturates.
     pub const fn saturating_add(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
 
-    /// What is left without `other`; nothing if that is more.
+    /// Returns the difference; 0 if `other` is larger.
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
 
-    /// A number of dollars. Digits after the twelfth are cut: a sum of binary fractions has some that nobody wrote.
+    /// Converts a number of dollars. Digits after the twelfth decimal are cut: a sum of binary fractions has stray ones.
     fn from_f64(dollars: f64) -> Result<Self, ParseUsdError> {
         if !(0.0..=limits::MONEY_DOLLARS as f64).contains(&dollars) {
             return Err(ParseUsdError);
         }
-        // The shortest text that means this number, never in scientific notation.
+        // The shortest text that parses to this number, never in scientific notation.
         let text = dollars.abs().to_string();
         match text.split_once('.') {
             Some((whole, fraction)) => format!("{whole}.{}", &fraction[..fraction.len().min(DECIMALS)]).parse(),
@@ -60,7 +60,8 @@ impl Usd {
     }
 }
 
-/// `$0.0123`: four decimals, or four digits that are not 0 where that is more; zeros at the end are left out down to cents.
+/// Formats as `$0.0123`: four decimals, or four significant digits where that is more; trailing zeros are removed down to
+/// cents.
 impl fmt::Display for Usd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let zeros = if self.0 == 0 { 0 } else { (DECIMALS - 1).saturating_sub(self.0.ilog10() as usize) };
@@ -73,7 +74,7 @@ impl fmt::Display for Usd {
     }
 }
 
-/// A text or number that is no amount of dollars.
+/// The error for a text or number that is no valid amount of dollars.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "it is no amount of US dollars; write a number from 0 to {} with at most {DECIMALS} digits after the point, such as 0.50",
@@ -84,7 +85,7 @@ pub struct ParseUsdError;
 impl FromStr for Usd {
     type Err = ParseUsdError;
 
-    /// Reads `0.50` or `$0.50`.
+    /// Parses `0.50` or `$0.50`.
     fn from_str(text: &str) -> Result<Self, ParseUsdError> {
         let text = text.trim();
         let digits = text.strip_prefix('$').unwrap_or(text);
@@ -102,7 +103,7 @@ impl FromStr for Usd {
 
 impl Serialize for Usd {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // A vendor reports what it likes: whatever is written can be read again.
+        // A vendor may report any usage; the clamped value can always be read again.
         serializer.serialize_f64(self.0.min(limits::MONEY_DOLLARS * DOLLAR) as f64 / DOLLAR as f64)
     }
 }
@@ -139,21 +140,21 @@ impl<'de> Deserialize<'de> for Usd {
     }
 }
 
-/// What a model costs, in US dollars per million tokens of each kind that [`Usage`] counts.
+/// The price of a model in US dollars per million tokens, for each kind of token that [`Usage`] counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "PriceEntry")]
 pub struct Price {
-    /// For tokens neither read from nor written to the vendor's cache.
+    /// The price of tokens neither read from nor written to the vendor's cache.
     pub input: Usd,
-    /// For tokens of the reply, thinking included.
+    /// The price of reply tokens, thinking included.
     pub output: Usd,
-    /// For tokens read from the cache.
+    /// The price of tokens read from the cache.
     pub cache_read: Usd,
-    /// For tokens written to the cache.
+    /// The price of tokens written to the cache.
     pub cache_write: Usd,
 }
 
-/// A price as it is written: a vendor that names no price for its cache charges what input costs.
+/// A price in its config form: without cache prices, cached tokens cost as much as input.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PriceEntry {
@@ -171,7 +172,8 @@ impl From<PriceEntry> for Price {
 }
 
 impl Price {
-    /// What this usage costs: exact where the prices have at most six decimals, else rounded up to a pico-dollar.
+    /// Returns the cost of this usage: exact where the prices have at most six decimals, otherwise rounded up to a
+    /// pico-dollar.
     pub fn of(&self, usage: &Usage) -> Usd {
         let millionths = [
             (usage.input_tokens, self.input),
@@ -185,13 +187,14 @@ impl Price {
         Usd(u64::try_from(millionths.div_ceil(u128::from(PRICED_TOKENS))).unwrap_or(u64::MAX))
     }
 
-    /// The most that this request and this reply can cost: all of the request at the dearest price for what is sent.
+    /// Returns the maximum cost of this request and reply: all request tokens at the highest input price.
     pub fn at_most(&self, request_tokens: u64, reply_tokens: u64) -> Usd {
         let dearest = Self { input: self.dearest_input(), ..*self };
         dearest.of(&Usage { input_tokens: request_tokens, output_tokens: reply_tokens, ..Usage::default() })
     }
 
-    /// Tokens of a reply that `money` buys beside the request. None: it does not even buy the request.
+    /// Returns the number of reply tokens that `money` pays for after the request; `None` if it does not pay for the
+    /// request.
     pub fn reply_tokens(&self, money: Usd, request_tokens: u64) -> Option<u64> {
         let request = u128::from(request_tokens) * u128::from(self.dearest_input().0);
         let rest = (u128::from(money.0) * u128::from(PRICED_TOKENS)).checked_sub(request)?;
@@ -293,7 +296,7 @@ mod tests {
             (price, usage(u64::MAX, u64::MAX, u64::MAX, u64::MAX), u64::MAX),
             (tiny, usage(7, 0, 0, 0), 7),
             (tiny, usage(0, 0, 2, 3), 5),
-            // A tenth of a pico-dollar a token is rounded up once, not for each token.
+            // A tenth of a pico-dollar per token is rounded up once, not for each token.
             (tiny, usage(0, 11, 0, 0), 2),
         ] {
             assert_eq!(price.of(&usage).pico(), pico, "{usage:?}");
@@ -307,7 +310,7 @@ mod tests {
     fn money_buys_what_it_buys() {
         let price: Price = serde_json::from_str(SONNET).unwrap();
         let free = Price { input: Usd::ZERO, output: Usd::ZERO, cache_read: Usd::ZERO, cache_write: Usd::ZERO };
-        // A request token is counted at $3.75 a million, the price of a write to the cache.
+        // A request token is counted at $3.75 per million, the price of a cache write.
         for (price, money, request, tokens) in [
             (price, 3_750_000, 1, Some(0)),
             (price, 3_749_999, 1, None),

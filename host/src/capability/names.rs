@@ -2,39 +2,39 @@ use std::collections::BTreeSet;
 
 use serde::{Serialize, Serializer};
 
-/// Things of a config by their names there, such as models or credentials. A lattice.
+/// A set of config names, such as models or credentials. A lattice.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct NameSet(Option<BTreeSet<String>>);
 
 impl Default for NameSet {
-    /// None.
+    /// Returns the empty set.
     fn default() -> Self {
         Self(Some(BTreeSet::new()))
     }
 }
 
 impl NameSet {
-    /// All that there are.
+    /// Returns the set of all names.
     pub fn all() -> Self {
         Self(None)
     }
 
-    /// Whether there is none.
+    /// Returns `true` if the set is empty.
     pub fn is_empty(&self) -> bool {
         self.0.as_ref().is_some_and(BTreeSet::is_empty)
     }
 
-    /// Whether this one is among them.
+    /// Returns `true` if the set contains `name`.
     pub fn contains(&self, name: &str) -> bool {
         self.0.as_ref().is_none_or(|names| names.contains(name))
     }
 
-    /// The names, sorted; none of all.
+    /// Iterates over the names, sorted; empty for the set of all names.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().flatten().map(String::as_str)
     }
 
-    /// What both allow.
+    /// Returns what both allow.
     pub fn meet(&self, other: &Self) -> Self {
         match (&self.0, &other.0) {
             (Some(one), Some(two)) => Self(Some(one & two)),
@@ -42,12 +42,12 @@ impl NameSet {
         }
     }
 
-    /// What one of them allows.
+    /// Returns what at least one of them allows.
     pub fn join(&self, other: &Self) -> Self {
         Self(self.0.as_ref().zip(other.0.as_ref()).map(|(one, two)| one | two))
     }
 
-    /// What `other` allows and this does not; `any` stands for what has no name.
+    /// Returns the names that `other` allows and this set does not; `any` is the placeholder for an unnamed one.
     pub(super) fn lacking<'a>(&'a self, other: &'a Self, any: &'a str) -> Vec<&'a str> {
         match (&self.0, &other.0) {
             (None, _) => Vec::new(),
@@ -63,7 +63,7 @@ impl FromIterator<String> for NameSet {
     }
 }
 
-/// A list of names, as in the config; `*` is all.
+/// Serializes as a list of names, as in the config; `*` for all.
 impl Serialize for NameSet {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         match &self.0 {

@@ -2,8 +2,8 @@ use std::{collections::BTreeSet, fmt};
 
 use serde::{Deserialize, Serialize};
 
-/// A change or a look that a plugin may be trusted with. Looks are for whatever reads a conversation, changes for effects,
-/// some of them for what stands around requests to a model.
+/// A power that a plugin may be granted over the conversation: to see a part of it, or to change it. The former are for
+/// every plugin that reads a conversation, the latter for effects, and some of them for model middleware.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Power {
@@ -11,52 +11,52 @@ pub enum Power {
     SeeMessages,
     /// Read the arguments of tool calls.
     SeeArguments,
-    /// Read what tools said.
+    /// Read tool results.
     SeeResults,
     /// Add a user message.
     Note,
-    /// Change what a tool said.
+    /// Change tool results.
     EditResults,
-    /// Replace or remove messages; around a request to a model, put its own words in place of the request or the reply.
+    /// Replace or remove messages; for model middleware, replace the text of the request or the reply.
     Rewrite,
-    /// Touch the system message.
+    /// Change the system message.
     SystemPrompt,
     /// Hide tools from the model.
     HideTools,
-    /// Offer tools of its own.
+    /// Offer additional tools.
     ProvideTools,
     /// Ask a model.
     AskModel,
     /// End the run.
     Stop,
-    /// Around a request to a model: answer in its place.
+    /// For model middleware: answer in the model's place.
     Answer,
-    /// As a tool: propose changes of files in its folders, which the host makes if whoever may say yes does.
+    /// For tools: propose file changes in its folders, which the host applies after approval.
     ProposeFiles,
 }
 
 impl Power {
-    /// Whether it is a look at the conversation, and no change of it.
+    /// Returns `true` if it only shows the conversation and changes nothing.
     pub fn is_look(self) -> bool {
         matches!(self, Self::SeeMessages | Self::SeeArguments | Self::SeeResults)
     }
 
-    /// Whether an effect can use it.
+    /// Returns `true` if an effect can use it.
     pub fn is_for_effects(self) -> bool {
         !matches!(self, Self::Answer | Self::ProposeFiles)
     }
 
-    /// Whether a tool can use it.
+    /// Returns `true` if a tool can use it.
     pub fn is_for_tools(self) -> bool {
         self.is_look() || self == Self::ProposeFiles
     }
 
-    /// Whether what leads a team can use it.
+    /// Returns `true` if a team coordinator can use it.
     pub fn is_for_coordinators(self) -> bool {
         self.is_look() || self == Self::AskModel
     }
 
-    /// Whether what stands around requests to a model can use it.
+    /// Returns `true` if model middleware can use it.
     pub fn is_for_requests(self) -> bool {
         self.is_look() || matches!(self, Self::Rewrite | Self::Answer)
     }
@@ -82,7 +82,7 @@ impl fmt::Display for Power {
     }
 }
 
-/// Powers, sorted.
+/// A sorted set of powers.
 pub type Powers = BTreeSet<Power>;
 
 #[cfg(test)]

@@ -4,18 +4,18 @@ use serde::{Deserialize, Serialize};
 
 use super::{FileAccess, FileGrant, Grant, HttpGrant};
 
-/// What a person may open to a tool while it works, where it turns out to lack it.
+/// A capability that a person may grant in the middle of a run, when a tool turns out to lack it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PromptableCapability {
-    /// Folders, to read them.
+    /// Read access to folders.
     Files,
-    /// Servers of the public Internet.
+    /// Access to public servers.
     Http,
 }
 
 impl PromptableCapability {
-    /// The most that could be opened of these.
+    /// Returns the maximum grant that these capabilities could add.
     pub fn most(asked: &BTreeSet<Self>) -> Grant {
         let mut most = Grant::default();
         for one in asked {
@@ -27,7 +27,7 @@ impl PromptableCapability {
         most
     }
 
-    /// The capability that is opened, by its name in manifest and config.
+    /// Returns the name of the capability in manifest and config.
     pub fn capability(self) -> &'static str {
         match self {
             Self::Files => "files",

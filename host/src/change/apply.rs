@@ -1,4 +1,4 @@
-//! All changes of a plan or none: each is a step that can be taken back.
+//! Applies all changes of a plan or none: each step can be rolled back.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -19,21 +19,21 @@ use super::{
 };
 use crate::limits;
 
-/// Something that is done to the disk at once, and can be taken back.
+/// One atomic operation on the disk that can be rolled back.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "step", rename_all = "snake_case")]
 pub(super) enum ChangeStep {
-    /// A folder is made. Taken back it goes if nothing is in it then.
+    /// A folder is created. The rollback removes it if it is empty.
     Made { at: ResolvedChangePath, is_wanted: bool },
-    /// Something new is put in place of a file or of nothing. It is made beside it, as `temp`.
+    /// A new file or folder replaces a file or nothing. It is first created next to it under the name `temp`.
     Placed { at: ResolvedChangePath, before: PathFingerprint, after: PathFingerprint, temp: String },
-    /// Something goes. Until all steps are done it stands beside, as `aside`.
+    /// A file or folder is removed. Until all steps are done it is kept next to its place under the name `aside`.
     Removed { at: ResolvedChangePath, before: PathFingerprint, aside: String },
-    /// Something goes elsewhere.
+    /// A file or folder is moved.
     Moved { from: ResolvedChangePath, to: ResolvedChangePath, state: PathFingerprint },
 }
 
-/// What files held, by its digest.
+/// The previous contents of files, by digest.
 #[derive(Default)]
 pub(super) struct BeforeImages {
     pub memory: HashMap<ContentDigest, Arc<[u8]>>,
@@ -41,14 +41,14 @@ pub(super) struct BeforeImages {
 }
 
 impl BeforeImages {
-    /// In memory alone: what files of this plan held that are written anew.
+    /// Collects the previous contents of the files that this plan overwrites, in memory alone.
     pub fn of(plan: &ChangePlan) -> Self {
         let written = plan.items.iter().filter(|item| matches!(item.does, PlannedAction::Write(_)));
         let contents = written.filter_map(|item| item.content.clone());
         Self { memory: contents.map(|content| (ContentDigest::of(&content), content)).collect(), folder: None }
     }
 
-    /// What a file of this digest held.
+    /// Returns the previous content with this digest.
     pub fn get(&self, digest: ContentDigest) -> io::Result<Arc<[u8]>> {
         if let Some(content) = self.memory.get(&digest) {
             return Ok(Arc::clone(content));
@@ -63,7 +63,7 @@ impl BeforeImages {
     }
 }
 
-/// The steps of a plan, in order, each with the change that it belongs to. `token` makes names that nobody else has.
+/// Returns the steps of a plan in order, each with its change. `token` makes temporary names unique.
 pub(super) fn steps<'a>(plan: &'a ChangePlan, token: &str) -> Vec<(ChangeStep, &'a PlannedChange)> {
     let (mut steps, mut made) = (Vec::new(), HashSet::new());
     for (at, item) in plan.items.iter().enumerate() {
@@ -102,7 +102,7 @@ pub(super) fn steps<'a>(plan: &'a ChangePlan, token: &str) -> Vec<(ChangeStep, &
     steps
 }
 
-/// The folders above a path that are not there, the topmost first.
+/// Returns the missing parent folders of a path, the topmost first.
 fn missing_above(path: &Path, made: &HashSet<PathBuf>) -> Vec<PathBuf> {
     let above = path.ancestors().skip(1);
     let missing = above.take_while(|above| !made.contains(*above) && fs::symlink_metadata(above).is_err());
@@ -112,7 +112,7 @@ fn missing_above(path: &Path, made: &HashSet<PathBuf>) -> Vec<PathBuf> {
 }
 
 impl ChangeStep {
-    /// Does it, if everything is still as it was shown. What files hold is on the disk before they have their names.
+    /// Executes the step, if everything still matches the plan. File contents are on disk before they get their names.
     pub fn make(&self, item: &PlannedChange, names: FolderSync) -> Result<(), ChangeError> {
         let open = |folder| FolderHandle::open(folder).map(|folder| folder.with(names));
         match self {
@@ -122,7 +122,7 @@ impl ChangeStep {
                 match open(folder).and_then(|folder| folder.make(name)) {
                     Err(error) if error.kind() == io::ErrorKind::AlreadyExists => match is_wanted {
                         true => Err(ChangeError::Stale { shown: at.shown.clone() }),
-                        // Somebody else has made it meanwhile. What is put into it finds out what it is.
+                        // Another process has created it meanwhile. The steps that use the folder verify it.
                         false => Ok(()),
                     },
                     made => made.map_err(failed),
@@ -145,7 +145,7 @@ impl ChangeStep {
                 let (folder, name) = at.parts().map_err(&failed)?;
                 let folder = open(folder).map_err(&failed)?;
                 folder.rename_to_nothing(name, &folder, aside).map_err(|error| stale_or(&at.shown, error, &failed))?;
-                // What went is looked at, and not what was there a moment before.
+                // The check examines what was actually removed, not what was there a moment before.
                 match state_in(&folder, aside, &at.shown) {
                     Ok(went) if went == *before => Ok(()),
                     looked => {
@@ -178,15 +178,15 @@ impl ChangeStep {
         }
     }
 
-    /// Takes it back. Where it was not done, or is taken back already, nothing happens.
+    /// Rolls the step back. Does nothing if the step was not executed or is already rolled back.
     ///
     /// # Errors
     ///
-    /// [`ChangeError::Stale`] where somebody has changed since what it did.
+    /// [`ChangeError::Stale`] if the result of the step was changed since.
     pub fn take_back(&self, images: &BeforeImages) -> Result<(), ChangeError> {
         match self {
             Self::Made { at, .. } => {
-                // What others put into it keeps it.
+                // The folder stays if others have put something into it.
                 let _ = at.parts().and_then(|(folder, name)| fs::remove_dir(FolderHandle::open(folder)?.at(name)));
                 Ok(())
             }
@@ -205,7 +205,7 @@ impl ChangeStep {
                 }
                 match before {
                     PathFingerprint::Nothing => {
-                        // At once, also where it is a folder.
+                        // Atomic, even for a folder.
                         folder.rename_to_nothing(name, &folder, temp).and_then(|()| folder.remove(temp)).map_err(failed)
                     }
                     PathFingerprint::There(node) => {
@@ -249,12 +249,12 @@ impl ChangeStep {
         }
     }
 
-    /// Whether something stands aside until all steps are done.
+    /// Returns `true` if the step keeps a removed file or folder until all steps are done.
     pub fn puts_aside(&self) -> bool {
         matches!(self, Self::Removed { .. })
     }
 
-    /// Removes for good what stands aside.
+    /// Deletes what the step has kept.
     pub fn settle(&self) -> Result<(), ChangeError> {
         match self {
             Self::Removed { at, aside, .. } => match open(at)? {
@@ -266,7 +266,7 @@ impl ChangeStep {
     }
 }
 
-/// Whether all of these steps, the last one first, can be taken back.
+/// Checks that all of these steps can be rolled back, the last one first.
 pub(super) fn check_back(steps: &[ChangeStep]) -> Result<(), ChangeError> {
     let mut view: HashMap<&Path, PathFingerprint> = HashMap::new();
     let now = |view: &HashMap<&Path, PathFingerprint>, at: &ResolvedChangePath| match view.get(at.real.as_path()) {
@@ -275,7 +275,7 @@ pub(super) fn check_back(steps: &[ChangeStep]) -> Result<(), ChangeError> {
     };
     for step in steps.iter().rev() {
         match step {
-            // Whatever is in it keeps it.
+            // The folder stays if it is not empty.
             ChangeStep::Made { .. } => {}
             ChangeStep::Placed { at, before, after, .. } => {
                 let there = now(&view, at)?;
@@ -310,7 +310,7 @@ fn stale(at: &ResolvedChangePath) -> ChangeError {
     ChangeError::Stale { shown: at.shown.clone() }
 }
 
-/// What was looked at is not there any more, or something is where nothing was.
+/// Maps errors that mean a concurrent modification to `Stale`.
 fn stale_or(shown: &str, error: io::Error, failed: impl Fn(io::Error) -> ChangeError) -> ChangeError {
     match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::AlreadyExists => ChangeError::Stale { shown: shown.to_owned() },
@@ -322,7 +322,7 @@ fn is_there(folder: &FolderHandle, name: &str) -> bool {
     fs::symlink_metadata(folder.at(name)).is_ok()
 }
 
-/// The folder that a spot is in, if it is there, and its name in it.
+/// Opens the folder that contains a path, if it exists, and returns it with the name in it.
 fn open(at: &ResolvedChangePath) -> Result<Option<(FolderHandle, &str)>, ChangeError> {
     let failed = ChangeError::io(&at.shown, "looked at");
     let (folder, name) = at.parts().map_err(&failed)?;
@@ -333,12 +333,12 @@ fn open(at: &ResolvedChangePath) -> Result<Option<(FolderHandle, &str)>, ChangeE
     }
 }
 
-/// Makes what is to be put in place, beside it and on the disk.
+/// Creates the new content next to its place, synced to disk.
 fn put(folder: &FolderHandle, temp: &str, name: &str, item: &PlannedChange, after: &PathFingerprint) -> io::Result<()> {
     match (&item.does, after) {
         (PlannedAction::Write(content), PathFingerprint::There(FingerprintNode::File { mode, .. })) => {
             let like = fs::symlink_metadata(folder.at(name)).ok();
-            // As it is now, and not as it was when the question was asked.
+            // Uses the present mode, not the one at the time of the question.
             let mode = like.as_ref().map_or(*mode, mode_of);
             write(&folder.at(temp), content, mode, like.as_ref())
         }
@@ -364,7 +364,7 @@ fn write(path: &Path, content: &[u8], mode: u32, like: Option<&fs::Metadata>) ->
     file.sync_all()
 }
 
-/// Copies what is known of a source. What it holds by now is compared later.
+/// Copies the parts of a source that are known from the plan. The content is verified later.
 fn copy(from: &Path, to: &Path, node: &FingerprintNode) -> io::Result<()> {
     match node {
         FingerprintNode::File { mode, .. } => {
@@ -380,7 +380,7 @@ fn copy(from: &Path, to: &Path, node: &FingerprintNode) -> io::Result<()> {
     }
 }
 
-/// Makes again what was there.
+/// Recreates the previous state.
 fn rebuild(to: &Path, node: &FingerprintNode, images: &BeforeImages, like: Option<&fs::Metadata>) -> io::Result<()> {
     match node {
         FingerprintNode::File { digest, mode, .. } => write(to, &images.get(*digest)?, *mode, like),
@@ -391,7 +391,7 @@ fn rebuild(to: &Path, node: &FingerprintNode, images: &BeforeImages, like: Optio
     }
 }
 
-/// Makes a folder with what `fill` puts into it, and gives it its mode when that is there.
+/// Creates a folder, lets `fill` create its content, and sets its mode afterwards.
 fn folder(path: &Path, mode: u32, fill: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     fs::create_dir(path)?;
     fill()?;

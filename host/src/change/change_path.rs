@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::ChangeError;
 use crate::{error::legible, limits};
 
-/// Where a file is, or is to be: below a folder out of which nothing leads.
+/// The path of a file below a folder that it cannot leave.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangePath {
     folder: PathBuf,
@@ -16,31 +16,32 @@ pub struct ChangePath {
     shown: String,
 }
 
-/// A place as it was found on the disk: no link is on the way to it any more.
+/// A path resolved on disk: no component is a link.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ResolvedChangePath {
-    /// All of its path.
+    /// The absolute path.
     pub real: PathBuf,
-    /// What people and models are shown.
+    /// The path as it is shown to people and models.
     pub shown: String,
 }
 
-/// What becomes of a link at the end of a path.
+/// The treatment of a link at the end of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FinalLinkPolicy {
-    /// What it leads to is meant.
+    /// The target of the link is meant.
     Follow,
-    /// It is meant itself.
+    /// The link itself is meant.
     Keep,
 }
 
 impl ChangePath {
-    /// The place `below` a folder, which is absolute and has no links and no `..` in it. `shown` is the path in the words of
-    /// whoever proposes.
+    /// Creates a path `below` a folder, which must be absolute and without links and `..`. `shown` is the path as the
+    /// proposing tool names it.
     ///
     /// # Errors
     ///
-    /// [`ChangeError::BadPath`] for the folder itself and for what leads upwards.
+    /// [`ChangeError::BadPath`] for the folder itself, for a path that leads upwards or is not UTF-8, and for one longer
+    /// than [`limits::CHANGED_PATH_BYTES`].
     pub fn new(folder: impl Into<PathBuf>, below: &Path, shown: &str) -> Result<Self, ChangeError> {
         let shown = legible(shown);
         let mut path = PathBuf::new();
@@ -51,7 +52,7 @@ impl ChangePath {
                 _ => return Err(ChangeError::BadPath { shown }),
             }
         }
-        // What is written down of it is JSON.
+        // The path is recorded as JSON.
         if path.as_os_str().is_empty() || path.as_os_str().len() > limits::CHANGED_PATH_BYTES || path.to_str().is_none()
         {
             return Err(ChangeError::BadPath { shown });
@@ -59,13 +60,13 @@ impl ChangePath {
         Ok(Self { folder: folder.into(), below: path, shown })
     }
 
-    /// The folder out of which nothing leads.
+    /// Returns the folder that the path cannot leave.
     pub(super) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Finds out where it is: what is a link on the way is resolved, and may not lead out of the folder. What is not there is
-    /// taken as it is written.
+    /// Resolves the links on the path, none of which may lead out of the folder. Components that do not exist are taken as
+    /// written.
     pub(super) fn resolve(&self, last: FinalLinkPolicy) -> Result<ResolvedChangePath, ChangeError> {
         let shown = || self.shown.clone();
         let outside = || ChangeError::Outside { shown: shown() };
@@ -80,7 +81,7 @@ impl ChangePath {
             real.push(part);
             match fs::symlink_metadata(&real) {
                 Ok(found) if found.is_symlink() && (parts.peek().is_some() || last == FinalLinkPolicy::Follow) => {
-                    // One that leads nowhere leads out, for all that can be told.
+                    // A dangling link counts as leading out of the folder.
                     real = real.canonicalize().map_err(|_| outside())?;
                     if !real.starts_with(&self.folder) || real == self.folder && parts.peek().is_none() {
                         return Err(outside());
@@ -109,12 +110,12 @@ impl ChangePath {
 }
 
 impl ResolvedChangePath {
-    /// A folder above it, shown as it is.
+    /// Returns a folder above it, shown by its absolute path.
     pub fn above(&self, folder: &Path) -> Self {
         Self { real: folder.to_owned(), shown: legible(&folder.to_string_lossy()) }
     }
 
-    /// Its name, and the folder in which it is.
+    /// Returns the folder that contains it, and its name.
     pub fn parts(&self) -> io::Result<(&Path, &str)> {
         let name = self.real.file_name().and_then(|name| name.to_str());
         self.real.parent().zip(name).ok_or_else(|| io::Error::other("it has no name"))

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{chat::ToolResultContent, files, limits, trust::UserKey};
 
-/// Makes the changes that tools propose, one result after the other. Clones are the same.
+/// Applies the file changes that tools propose, one result at a time. Clones share one state.
 #[derive(Debug, Clone, Default)]
 pub struct ChangeApplier(Arc<ChangeApplierInner>);
 
@@ -26,13 +26,13 @@ pub struct ChangeApplier(Arc<ChangeApplierInner>);
 struct ChangeApplierInner {
     guarded: ProtectedFiles,
     own: UserKey,
-    /// Where what was there before is kept, once a session is written down.
+    /// The folders for previous contents, once the session is recorded.
     session: OnceLock<ChangeFolders>,
-    /// Who is told which files a person has seen as they are now.
+    /// The callback for files whose present content a person has seen.
     seen: Option<SeenFilesHook>,
 }
 
-/// Called with files that a person has seen as they are now.
+/// A callback for files whose present content a person has seen.
 #[derive(Clone)]
 struct SeenFilesHook(Arc<SeenFilesFn>);
 
@@ -44,25 +44,25 @@ impl fmt::Debug for SeenFilesHook {
     }
 }
 
-/// Whose changes they are.
+/// The origin of a set of changes.
 #[derive(Debug, Clone, Copy)]
 pub struct ChangeOrigin<'a> {
     /// The instance name of the agent.
     pub agent: &'a str,
-    /// Its call.
+    /// The id of the call.
     pub call: &'a str,
-    /// The tool that it called.
+    /// The name of the tool.
     pub tool: &'a str,
 }
 
-/// Changes are made one result at a time in the whole process: what is compared with the disk is still there when it is
-/// replaced. Other processes of the project are kept away by the lock of its folder.
+/// Serializes changes in the whole process, so that a path is not modified between its check and its replacement. The lock
+/// of the project's folder excludes other processes of the project.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 impl ChangeApplier {
-    /// Of a host that goes by these files and folders, absolute and without links, which no tool changes: with all below
-    /// them, and with what lies in `.shelly` besides. A person is asked about each change of `instructions`, files that agents are
-    /// told, as about those that are known by their names. What it writes down it knows again by this key.
+    /// Creates the applier of a host. No tool may change the paths in `guarded` (absolute, without links), anything below
+    /// them, or certain files in any `.shelly` folder. A person is asked about each change of `instructions`, the files that
+    /// are part of agents' prompts, as about well-known configuration files. `own` authenticates the records of this person.
     pub fn new(
         guarded: impl IntoIterator<Item = PathBuf>,
         instructions: impl IntoIterator<Item = PathBuf>,
@@ -72,15 +72,15 @@ impl ChangeApplier {
         Self(Arc::new(ChangeApplierInner { guarded, own, session: OnceLock::new(), seen: None }))
     }
 
-    /// The same where `hook` is called with the files that a person saw wholly who said yes to their change. It may block as long
-    /// as reading and writing small files takes.
+    /// Returns an applier that calls `hook` with the files that a person saw completely when approving their change. The
+    /// hook may block for the time of reading and writing small files.
     pub fn on_seen(self, hook: impl Fn(&[PathBuf]) + Send + Sync + 'static) -> Self {
         let guarded = self.0.guarded.clone();
         let (own, session) = (self.0.own.clone(), OnceLock::new());
         Self(Arc::new(ChangeApplierInner { guarded, own, session, seen: Some(SeenFilesHook(Arc::new(hook))) }))
     }
 
-    /// Tells that a person was shown a plan that was made, and said yes to it.
+    /// Reports that a person was shown an applied plan and approved it.
     pub fn tell_seen(&self, plan: &ChangePlan) {
         let files = plan.files_shown_whole();
         if let Some(SeenFilesHook(hook)) = self.0.seen.as_ref().filter(|_| !files.is_empty()) {
@@ -88,23 +88,23 @@ impl ChangeApplier {
         }
     }
 
-    /// From now on what was there before is kept in the folder of this session, `folder`, and changes under way are written
-    /// down in `common`. The first call holds.
+    /// From now on stores previous contents in the session's folder `folder`, and records changes in progress in `common`.
+    /// Only the first call has an effect.
     pub fn of_session(&self, common: PathBuf, folder: &Path) {
         let session = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let _ = self.0.session.set(ChangeFolders { common, folder: folder.join(FOLDER), session });
     }
 
-    /// Where a session whose folder is this keeps what was there before.
+    /// Returns the folder in which a session keeps previous contents.
     pub fn folder_in(session: &Path) -> PathBuf {
         session.join(FOLDER)
     }
 
-    /// Compares changes with what is there. Nothing is changed. It blocks as long as reading all of it takes.
+    /// Compares changes with the present files without changing anything. Blocks while it reads them.
     ///
     /// # Errors
     ///
-    /// [`ChangeError`]: one of them cannot be made.
+    /// [`ChangeError`] if one of the changes cannot be made.
     pub fn plan(&self, changes: &[FileChange]) -> Result<ChangePlan, ChangeError> {
         let none = "nothing of this run is written down";
         let Some(kept) = self.0.session.get() else { return ChangePlan::of(changes, &self.0.guarded, Some(none)) };
@@ -121,14 +121,14 @@ impl ChangeApplier {
         ChangePlan::of(changes, &self.0.guarded, full)
     }
 
-    /// Makes all changes of a plan or none, if everything is still as it was when it was made. `result` is what the model is
-    /// told then. It blocks until what files hold is on the disk; with a session, until their names are, too, and what is needed
-    /// to undo it. So after a loss of power a file holds all of its old content or all of its new one; with a session that
-    /// of all changes that were told, and of one that was interrupted, after the next start, the old one.
+    /// Applies all changes of a plan or none, if everything still matches the plan. `result` is recorded as what the model
+    /// is told then. Blocks until file contents are on disk; with a session, until their names and the undo data are on
+    /// disk, too. After a power loss, a file therefore has either its complete old content or its complete new one. With a
+    /// session, reported changes survive, and an interrupted one is rolled back at the next start.
     ///
     /// # Errors
     ///
-    /// [`ChangeError`]: nothing was changed, unless it is [`ChangeError::NotTakenBack`].
+    /// [`ChangeError`]; nothing was changed, unless it is [`ChangeError::NotTakenBack`].
     pub fn apply(
         &self,
         plan: &ChangePlan,
@@ -177,14 +177,14 @@ impl ChangeApplier {
         if let Err(error) = made {
             let left = take_back(&done, &images);
             if !left.is_empty() {
-                // What was kept, and what was under way, is left for whoever looks.
+                // The kept contents and the intent record stay for a person to examine.
                 return Err(ChangeError::NotTakenBack { error: Box::new(error), left: left.join("; ") });
             }
             let _ = intent.map(|intent| intent.gone());
             forget(&new);
             return Err(error);
         }
-        // What stands aside now is rubbish: the next start removes what cannot be removed here.
+        // Kept removals are garbage now: the next start deletes what cannot be deleted here.
         if is_aside
             && steps.iter().all(|(step, _)| step.settle().is_ok())
             && let Some(intent) = intent
@@ -198,7 +198,7 @@ impl ChangeApplier {
         Ok(())
     }
 
-    /// What the model was told of the changes of a call, if they were made.
+    /// Returns the recorded result of a call, if its changes were applied.
     pub fn made(&self, by: ChangeOrigin<'_>) -> Option<Vec<ToolResultContent>> {
         let kept = self.0.session.get()?;
         let is_it =
@@ -208,10 +208,10 @@ impl ChangeApplier {
     }
 }
 
-/// The folder of a session's changes in its own.
+/// The name of the folder for changes in a session's folder.
 const FOLDER: &str = "changes";
 
-/// A name that sorts by time, and that nobody else has.
+/// Returns a unique id that sorts by time.
 fn id(now: Duration) -> Result<String, ChangeError> {
     let mut random = [0; 8];
     let failed = ChangeError::io("what is changed", "named");
@@ -219,7 +219,7 @@ fn id(now: Duration) -> Result<String, ChangeError> {
     Ok(format!("{:013}-{:016x}", now.as_millis(), u64::from_le_bytes(random)))
 }
 
-/// The records of a folder in this state, the newest first.
+/// Returns the records of a folder in this state, the newest first.
 fn records(folder: &Path, state: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let mut records: Vec<_> = entries.filter(|path| path.extension().is_some_and(|found| found == state)).collect();
@@ -228,7 +228,7 @@ fn records(folder: &Path, state: &str) -> Vec<PathBuf> {
     records
 }
 
-/// What a session has changed, to be undone: the newest first.
+/// The changes of a session that can be undone, the newest first.
 #[derive(Debug)]
 pub struct ChangeHistory {
     common: PathBuf,
@@ -236,7 +236,7 @@ pub struct ChangeHistory {
     own: UserKey,
 }
 
-/// The changes of one result, to be undone.
+/// The changes of one result, which can be undone.
 #[derive(Debug)]
 pub struct UndoableChange {
     record: ChangeRecord,
@@ -246,12 +246,12 @@ pub struct UndoableChange {
 }
 
 impl ChangeHistory {
-    /// Of the session in this folder; `common` as for [`ChangeApplier::of_session`].
+    /// Returns the history of the session in this folder; `common` as for [`ChangeApplier::of_session`].
     pub fn new(common: PathBuf, folder: &Path, own: UserKey) -> Self {
         Self { common, folder: folder.join(FOLDER), own }
     }
 
-    /// The newest changes that are not undone. `Err`: those that cannot be, with the reason.
+    /// Returns the newest changes that are not undone; `Err` with the reason if they cannot be undone.
     pub fn last(&self) -> Option<Result<UndoableChange, String>> {
         let path = records(&self.folder, DONE).into_iter().next()?;
         let Some(record) = read(&path, &self.own) else {
@@ -266,17 +266,17 @@ impl ChangeHistory {
 }
 
 impl UndoableChange {
-    /// Which tool made them.
+    /// Returns the tool that made them.
     pub fn tool(&self) -> &str {
         &self.record.tool
     }
 
-    /// When they were made.
+    /// Returns the time at which they were made.
     pub fn at(&self) -> SystemTime {
         SystemTime::UNIX_EPOCH + Duration::from_millis(self.record.at)
     }
 
-    /// Under which names what they removed stood aside.
+    /// Returns the temporary names of removed files and folders.
     #[cfg(test)]
     pub(super) fn asides(&self) -> impl Iterator<Item = &str> {
         use super::apply::ChangeStep;
@@ -286,11 +286,11 @@ impl UndoableChange {
             .filter_map(|step| if let ChangeStep::Removed { aside, .. } = step { Some(&**aside) } else { None })
     }
 
-    /// What undoing them does: in lines, then the differences.
+    /// Describes the effect of undoing them: one line per step, then the diffs.
     ///
     /// # Errors
     ///
-    /// [`ChangeError`]: somebody has changed since what they changed.
+    /// [`ChangeError`] if a changed path was modified since.
     pub fn shown(&self) -> Result<String, ChangeError> {
         use super::apply::ChangeStep;
         check_back(&self.record.steps)?;
@@ -330,11 +330,11 @@ impl UndoableChange {
         Ok(text)
     }
 
-    /// Undoes them. What was undone in part, because the process was ended, is undone wholly.
+    /// Undoes the changes. An undo that was interrupted by the end of a process is completed.
     ///
     /// # Errors
     ///
-    /// [`ChangeError`]: somebody has changed since what they changed; nothing is undone then. The disk says no.
+    /// [`ChangeError`] if a changed path was modified since, in which case nothing is undone, or if the disk fails.
     pub fn make(&self) -> Result<(), ChangeError> {
         let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let failed = ChangeError::io("what was changed", "undone");
@@ -344,7 +344,7 @@ impl UndoableChange {
         check_back(&self.record.steps)?;
         let images = BeforeImages { folder: Some(self.images.clone()), ..BeforeImages::default() };
         for step in self.record.steps.iter().rev() {
-            // What stands aside is left of an earlier attempt: what was removed, in part.
+            // A kept removal is left from an earlier attempt: a partly deleted tree.
             step.settle()?;
             step.take_back(&images)?;
         }
@@ -353,11 +353,11 @@ impl UndoableChange {
     }
 }
 
-/// How what is there becomes what it was.
+/// Returns the diff from the present content to the previous one.
 fn difference(at: &ResolvedChangePath, old: Option<&[u8]>, now: &PathFingerprint) -> String {
     match now {
         PathFingerprint::There(FingerprintNode::File { bytes, .. }) if *bytes <= limits::DIFF_BYTES as u64 => {
-            // It was looked at a moment ago; whoever changes it now is found out before it is undone.
+            // The state was checked a moment ago; a later modification is detected before the undo.
             let now = state(at).ok().and_then(|_| open_file(&at.real).ok());
             let now = now.and_then(|file| {
                 let mut bytes = Vec::new();

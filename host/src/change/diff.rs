@@ -1,19 +1,19 @@
-//! What a change does to a file, as people read it: a unified diff, bounded, or words where that says nothing.
+//! Unified diffs of file changes for people: bounded, and replaced by words for content without lines.
 
 use similar::{Algorithm, ChangeTag, TextDiff};
 
 use crate::limits;
 
-/// How one file changes.
+/// The diff of one file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct FileDiff {
-    /// For people: lines that begin with ` `, `+`, `-` or `@`, or a sentence.
+    /// The text for people: lines that begin with ` `, `+`, `-` or `@`, or a sentence.
     pub text: String,
-    /// Lines that come, and lines that go; none where lines say nothing.
+    /// The numbers of added and removed lines; `None` for content without lines.
     pub lines: Option<(usize, usize)>,
 }
 
-/// How `before` becomes `after`; none of them stands for no file.
+/// Computes the diff from `before` to `after`; `None` stands for a missing file.
 pub(super) fn between(shown: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> FileDiff {
     let said = |what: String| FileDiff { text: format!("{shown}: {what}\n"), lines: None };
     let bytes = |content: Option<&[u8]>| content.map_or(0, <[u8]>::len);
@@ -26,7 +26,7 @@ pub(super) fn between(shown: &str, before: Option<&[u8]>, after: Option<&[u8]>) 
         return said(format!("too large to be shown: {}", becomes()));
     }
     let (Some(old), Some(new)) = (text(before), text(after)) else { return said(format!("no text: {}", becomes())) };
-    // Where all lines end so, it says nothing to show it at each.
+    // If all lines end in CRLF, showing it on each line is useless.
     let crlf = [old, new].iter().all(|text| text.is_empty() || ends_all_in_crlf(text));
     let plain = |text: &str| if crlf { text.replace("\r\n", "\n") } else { text.to_owned() };
     let (old, new) = (plain(old), plain(new));
@@ -35,7 +35,7 @@ pub(super) fn between(shown: &str, before: Option<&[u8]>, after: Option<&[u8]>) 
     let name = |content: Option<&[u8]>| if content.is_some() { shown } else { "/dev/null" };
     let mut text = diff.unified_diff().context_radius(3).header(name(before), name(after)).to_string();
     if text.is_empty() {
-        // Nothing becomes nothing, or the other way round.
+        // An empty file and a missing file have the same text.
         text = format!("{shown}: {}\n", becomes());
     }
     if crlf && (old.contains('\n') || new.contains('\n')) {
@@ -44,7 +44,7 @@ pub(super) fn between(shown: &str, before: Option<&[u8]>, after: Option<&[u8]>) 
     FileDiff { text, lines: Some((count(ChangeTag::Insert), count(ChangeTag::Delete))) }
 }
 
-/// The text that a content is, if it is one. No file is an empty text.
+/// Returns the content as text; `None` if it is binary. A missing file is an empty text.
 fn text(content: Option<&[u8]>) -> Option<&str> {
     let text = str::from_utf8(content.unwrap_or_default()).ok()?;
     (!text.contains('\0')).then_some(text)

@@ -1,4 +1,4 @@
-//! What lies at a place, so that it can be told whether it is still that.
+//! Fingerprints of paths, to detect concurrent modification.
 
 use std::{
     fmt, fs,
@@ -18,13 +18,13 @@ use crate::{error::count, limits};
 pub struct ContentDigest([u8; 32]);
 
 impl ContentDigest {
-    /// Of this content.
+    /// Computes the digest of this content.
     pub fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 }
 
-/// In hexadecimal.
+/// Formats as hexadecimal digits.
 impl fmt::Display for ContentDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
@@ -65,17 +65,17 @@ impl<'de> Deserialize<'de> for ContentDigest {
     }
 }
 
-/// What lies at a place.
+/// The fingerprint of a path.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) enum PathFingerprint {
-    /// Nothing.
+    /// The path does not exist.
     #[default]
     Nothing,
-    /// A file, a link, or a folder with all below it.
+    /// A file, a link, or a folder with everything below it.
     There(FingerprintNode),
 }
 
-/// Something in a file system. Modes are kept and given back, and do not make it another.
+/// A file system object. Modes are recorded for restoring, but ignored in comparisons.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) enum FingerprintNode {
     File {
@@ -86,7 +86,7 @@ pub(super) enum FingerprintNode {
     Link {
         to: String,
     },
-    /// Its entries, sorted by their names.
+    /// A folder with its entries, sorted by name.
     Folder {
         mode: u32,
         entries: Vec<(String, FingerprintNode)>,
@@ -115,7 +115,7 @@ impl PartialEq for PathFingerprint {
 }
 
 impl PathFingerprint {
-    /// A file with this content, its owner's alone.
+    /// Returns the fingerprint of a file with this content and mode.
     pub fn of_file(content: &[u8], mode: u32) -> Self {
         Self::There(FingerprintNode::File { digest: ContentDigest::of(content), bytes: content.len() as u64, mode })
     }
@@ -126,7 +126,7 @@ impl PathFingerprint {
 }
 
 impl FingerprintNode {
-    /// What it is, in a word or two.
+    /// Returns the kind of the object in words.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::File { .. } => "a file",
@@ -135,13 +135,13 @@ impl FingerprintNode {
         }
     }
 
-    /// How much is in a folder.
+    /// Describes the size of a folder.
     pub fn holding(&self) -> String {
         let entries = count(self.walk().len() as u64 - 1, "entry", "entries");
         format!("a folder with {entries}, {}", count(self.bytes(), "byte", "bytes"))
     }
 
-    /// Everything in it with its path below it, itself first.
+    /// Returns the object and all descendants with their relative paths, itself first.
     pub fn walk(&self) -> Vec<(String, &Self)> {
         let mut all = vec![(String::new(), self)];
         let mut at = 0;
@@ -156,14 +156,14 @@ impl FingerprintNode {
         all
     }
 
-    /// Bytes of all files in it.
+    /// Returns the total bytes of all files in it.
     pub fn bytes(&self) -> u64 {
         let of = |node: &Self| if let Self::File { bytes, .. } = node { *bytes } else { 0 };
         self.walk().into_iter().map(|(_, node)| of(node)).sum()
     }
 }
 
-/// How far a look goes.
+/// The remaining number of entries and bytes that may be examined.
 #[derive(Debug)]
 pub(super) struct FingerprintBudget {
     entries: usize,
@@ -176,12 +176,12 @@ impl Default for FingerprintBudget {
     }
 }
 
-/// Looks at what lies at a place.
+/// Returns the fingerprint of a path.
 pub(super) fn state(spot: &ResolvedChangePath) -> Result<PathFingerprint, ChangeError> {
     state_within(spot, &mut FingerprintBudget::default())
 }
 
-/// The same as one of several looks.
+/// Returns the fingerprint of a path, and deducts its size from a shared budget.
 pub(super) fn state_within(
     spot: &ResolvedChangePath,
     left: &mut FingerprintBudget,
@@ -195,7 +195,7 @@ pub(super) fn state_within(
     node(&folder.at(name), &spot.shown, left, limits::CHANGED_DEPTH)
 }
 
-/// The same in a folder that is open.
+/// Returns the fingerprint of a name in an open folder.
 pub(super) fn state_in(folder: &FolderHandle, name: &str, shown: &str) -> Result<PathFingerprint, ChangeError> {
     node(&folder.at(name), shown, &mut FingerprintBudget::default(), limits::CHANGED_DEPTH)
 }
@@ -241,7 +241,7 @@ fn node(path: &Path, shown: &str, left: &mut FingerprintBudget, deep: u32) -> Re
     for entry in fs::read_dir(path).map_err(&unreadable)? {
         let name = entry.map_err(&unreadable)?.file_name();
         let name = name.to_str().ok_or_else(not_unicode)?;
-        // What has gone since it was listed is not there.
+        // An entry that was removed since it was listed is skipped.
         if let PathFingerprint::There(entry) = node(&path.join(name), shown, left, deeper)? {
             entries.push((name.to_owned(), entry));
         }
@@ -250,7 +250,8 @@ fn node(path: &Path, shown: &str, left: &mut FingerprintBudget, deep: u32) -> Re
     Ok(PathFingerprint::There(FingerprintNode::Folder { mode: mode_of(&found), entries }))
 }
 
-/// The digest of a file, and its bytes: one that grows meanwhile is read as far as it was long, and a byte.
+/// Returns the digest of a file and the number of bytes read. If the file grows meanwhile, at most one byte beyond `bytes`
+/// is read.
 fn digest_of(path: &Path, bytes: u64) -> io::Result<(ContentDigest, u64)> {
     let mut file = super::folder::open_file(path)?.take(bytes + 1);
     let (mut hash, mut read, mut buffer) = (Sha256::new(), 0, vec![0; 64 << 10]);
@@ -265,7 +266,7 @@ fn digest_of(path: &Path, bytes: u64) -> io::Result<(ContentDigest, u64)> {
     }
 }
 
-/// What may be done with it by whom; nothing of whose rights a program of it would run with.
+/// Returns the permission bits, without set-user-ID, set-group-ID and sticky bits.
 #[cfg(unix)]
 pub(super) fn mode_of(found: &fs::Metadata) -> u32 {
     std::os::unix::fs::PermissionsExt::mode(&found.permissions()) & 0o777

@@ -1,31 +1,31 @@
-//! A folder that was reached without following any link, and what is done in it.
+//! Folders that are opened without following links, and the operations in them.
 
 use std::{
     fs, io,
     path::{Path, PathBuf},
 };
 
-/// A folder, held open where that can be: whatever is put in its place later, what is done through this is done in it.
+/// A folder, held open where the system supports it: operations refer to this folder even if its path is replaced later.
 pub(super) struct FolderHandle {
-    /// Keeps it open.
+    /// Keeps the folder open.
     #[cfg(target_os = "linux")]
     _held: std::os::fd::OwnedFd,
-    /// The way to it.
+    /// The path by which it is accessed.
     path: PathBuf,
     names: FolderSync,
 }
 
-/// When the names in a folder are on the disk.
+/// The time at which names in a folder become durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FolderSync {
-    /// When what gives or takes one has returned: something is written down that goes by it.
+    /// Before the operation returns: a record depends on it.
     AtOnce,
-    /// When the system writes them. After a loss of power a file has its old content or its new one.
+    /// Whenever the system writes them. After a power loss a file has its old content or its new one.
     InTime,
 }
 
 impl FolderHandle {
-    /// Opens the folder that lies at this absolute path. A link on the way is an error.
+    /// Opens the folder at this absolute path. A link on the path is an error.
     #[cfg(target_os = "linux")]
     pub fn open(path: &Path) -> io::Result<Self> {
         use std::{os::fd::AsRawFd, path::Component};
@@ -44,7 +44,7 @@ impl FolderHandle {
         Ok(Self { _held: held, path, names: FolderSync::AtOnce })
     }
 
-    /// The same as well as it can be done here: the path must lead to itself.
+    /// Opens the folder as safely as possible on this system: its canonical path must equal `path`.
     #[cfg(not(target_os = "linux"))]
     pub fn open(path: &Path) -> io::Result<Self> {
         match path.canonicalize()? == path && path.is_dir() {
@@ -53,17 +53,17 @@ impl FolderHandle {
         }
     }
 
-    /// The same, for what may be lost with the power.
+    /// Sets when names become durable.
     pub fn with(self, names: FolderSync) -> Self {
         Self { names, ..self }
     }
 
-    /// The path to what is called so in it.
+    /// Returns the path of the entry `name`.
     pub fn at(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
 
-    /// Returns once the names in it would survive a loss of power, if they are to.
+    /// Syncs the names, if they must be durable at once.
     fn sync(&self) -> io::Result<()> {
         #[cfg(unix)]
         if self.names == FolderSync::AtOnce {
@@ -72,7 +72,7 @@ impl FolderHandle {
         Ok(())
     }
 
-    /// Makes a folder in it that is its owner's alone.
+    /// Creates a folder in it, accessible to its owner only.
     pub fn make(&self, name: &str) -> io::Result<()> {
         #[cfg_attr(not(unix), allow(unused_mut, reason = "only unix has modes"))]
         let mut builder = fs::DirBuilder::new();
@@ -82,20 +82,20 @@ impl FolderHandle {
         self.sync()
     }
 
-    /// Gives something another name, where nothing has that name yet.
+    /// Renames an entry; fails if the new name exists.
     pub fn rename_to_nothing(&self, name: &str, to: &Self, as_name: &str) -> io::Result<()> {
         rename_to_nothing(&self.at(name), &to.at(as_name))?;
         to.sync()?;
         self.sync()
     }
 
-    /// Gives something the name of a file, which it replaces.
+    /// Renames an entry over an existing file.
     pub fn rename_over(&self, name: &str, as_name: &str) -> io::Result<()> {
         fs::rename(self.at(name), self.at(as_name))?;
         self.sync()
     }
 
-    /// Removes what is called so, whatever it is; what is not there is removed.
+    /// Removes an entry of any kind; a missing entry is no error.
     pub fn remove(&self, name: &str) -> io::Result<()> {
         let path = self.at(name);
         let removed = match fs::symlink_metadata(&path) {
@@ -114,7 +114,7 @@ impl FolderHandle {
 fn rename_to_nothing(from: &Path, to: &Path) -> io::Result<()> {
     use rustix::fs::{CWD, RenameFlags, renameat_with};
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-        // File systems that cannot promise it.
+        // The file system does not support the atomic operation.
         Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => look_and_rename(from, to),
         renamed => renamed.map_err(Into::into),
     }
@@ -132,7 +132,7 @@ fn look_and_rename(from: &Path, to: &Path) -> io::Result<()> {
     }
 }
 
-/// Opens a file to be read. A link in its place is an error, and so is a pipe that was put there, which nobody may write to.
+/// Opens a file for reading. A link or a pipe in its place is an error, and opening a pipe does not block.
 pub(super) fn open_file(path: &Path) -> io::Result<fs::File> {
     let mut options = fs::OpenOptions::new();
     options.read(true);
@@ -151,7 +151,7 @@ fn not_following() -> i32 {
     (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32
 }
 
-/// Makes a file of this mode that is not there yet.
+/// Creates a new file of mode 0600.
 pub(super) fn create_file(path: &Path) -> io::Result<fs::File> {
     let mut options = fs::OpenOptions::new();
     options.write(true).create_new(true);
@@ -160,14 +160,14 @@ pub(super) fn create_file(path: &Path) -> io::Result<fs::File> {
     options.open(path)
 }
 
-/// Gives a new file the mode and, where that may be, the owner of what it replaces.
+/// Gives a new file the mode and, where permitted, the owner of the file that it replaces.
 #[cfg(unix)]
 pub(super) fn give_mode(file: &fs::File, mode: u32, like: Option<&fs::Metadata>) -> io::Result<()> {
     use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
     if let Some(like) = like {
         let own = file.metadata()?;
         if (own.uid(), own.gid()) != (like.uid(), like.gid()) {
-            // Only an administrator may give files away.
+            // Only an administrator may change the owner.
             let _ = fchown(file, Some(like.uid()), Some(like.gid()));
         }
     }

@@ -1,7 +1,7 @@
-//! Names of files that something reads as instructions or runs.
+//! Names of files that programs execute or agents read as instructions.
 
-/// The names by class, separated by blanks, and why a person is asked about them. A `*` stands for any characters; a name with
-/// `/` is that of a folder, too, with all that is in it.
+/// The names by class, separated by blanks, each class with the reason to ask a person. `*` matches any characters; a name
+/// with `/` also matches a folder with its content.
 pub(super) const KNOWN_NAMES: [(&str, &str); 9] = [
     (
         "agents are told what stands there, or go by it",

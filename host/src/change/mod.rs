@@ -1,12 +1,12 @@
-//! Changes of files that tools propose and the host makes.
+//! File changes that tools propose and the host applies.
 //!
-//! A tool writes nothing: it says what is to become of which file, and from which content it started. A [`ChangePlan`] checks that
-//! against what is there and shows the difference; whoever may say yes is asked with it; [`ChangeApplier::apply`] then makes all
-//! changes of the plan or none, only where everything still is as it was shown, and writes down what was there before, so
-//! that [`ChangeApplier`] of a session can be undone and an interrupted one is taken back.
+//! A tool writes nothing: it states the new content of a file and the content from which it started. A [`ChangePlan`] checks
+//! that against the present files and shows the difference; the person or policy that may approve it is asked with that
+//! diff. [`ChangeApplier::apply`] then makes all changes of the plan or none, only where everything is still as shown. It
+//! records the previous contents, so that the changes of a session can be undone and interrupted ones are rolled back.
 //!
-//! No link leads out of the folder that a change is meant for: the way to a file is resolved once, must lie in that folder,
-//! and is then walked without following any link.
+//! No link leads out of the folder for which a change is meant: the path is resolved once, must lie in that folder, and is
+//! then opened without following links.
 
 mod apply;
 mod change_path;
@@ -34,34 +34,34 @@ pub use fingerprint::ContentDigest;
 pub use plan::{ChangePlan, ChangeSummary};
 pub use record::recover;
 
-/// Returns how a text becomes another one as a unified diff, for people; `None` stands for no file.
+/// Returns the unified diff between two texts, for people; `None` stands for a missing file.
 pub fn text_difference(shown: &str, before: Option<&str>, after: &str) -> String {
     diff::between(shown, before.map(str::as_bytes), Some(after.as_bytes())).text
 }
 
-/// What is to become of a file or folder.
+/// A proposed change of a file or folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileChange {
-    /// Where it is.
+    /// The path.
     pub place: ChangePath,
-    /// What it held when the proposal was made. None: with [`FileChangeAction::Write`] it must not be there yet, otherwise it may hold
-    /// anything.
+    /// The digest of the content from which the proposal was made. `None`: with [`FileChangeAction::Write`] the path must
+    /// not exist yet, otherwise any content is accepted.
     pub expected: Option<ContentDigest>,
-    /// What becomes of it.
+    /// The action.
     pub act: FileChangeAction,
 }
 
-/// What becomes of a file or folder. Cases as in the contract's `file-act`.
+/// The action of a file change. The cases are those of the contract's `file-act`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileChangeAction {
-    /// It has this content from now on, at most [`limits::CHANGED_FILE_BYTES`](crate::limits::CHANGED_FILE_BYTES).
+    /// Writes this content, at most [`limits::CHANGED_FILE_BYTES`](crate::limits::CHANGED_FILE_BYTES).
     Write(Arc<[u8]>),
-    /// It goes; a folder with all below it.
+    /// Removes the file, or the folder with everything below it.
     Remove,
-    /// It goes there, where nothing is yet.
+    /// Moves it to this path, which must not exist.
     MoveTo(ChangePath),
-    /// A copy of it comes there, where nothing is yet.
+    /// Copies it to this path, which must not exist.
     CopyTo(ChangePath),
-    /// A folder is made where nothing is yet.
+    /// Creates a folder at a path that does not exist.
     MakeFolder,
 }

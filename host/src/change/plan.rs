@@ -1,4 +1,4 @@
-//! Proposed changes, compared with what is there: what each would do, in words and lines.
+//! Proposed changes, compared with the present files, and their description for people.
 
 use std::{
     collections::HashMap,
@@ -19,22 +19,22 @@ use super::{
 };
 use crate::{error::legible, limits};
 
-/// Changes that can be made as they stand, and what a person is shown of them.
+/// Changes that can be applied, with their description for a person.
 #[derive(Debug)]
 pub struct ChangePlan {
     pub(super) items: Vec<PlannedChange>,
-    /// Why it cannot be undone; none: it can.
+    /// The reason for which it cannot be undone; `None` if it can.
     no_undo: Option<String>,
-    /// What is remarkable about it.
+    /// Warnings for the person.
     cautions: Vec<String>,
 }
 
-/// One change.
+/// One planned change.
 #[derive(Debug)]
 pub(super) struct PlannedChange {
     pub at: ResolvedChangePath,
     pub before: PathFingerprint,
-    /// What the file held, where it is written anew.
+    /// The previous content of the file, if it is overwritten.
     pub content: Option<Arc<[u8]>>,
     pub does: PlannedAction,
     pub difference: FileDiff,
@@ -45,26 +45,26 @@ pub(super) enum PlannedAction {
     Write(Arc<[u8]>),
     Remove,
     Move(ResolvedChangePath),
-    /// The copy is this: without links that lead out.
+    /// The target and the fingerprint of the copy, without links that lead out of the folder.
     Copy(ResolvedChangePath, PathFingerprint),
     MakeFolder,
 }
 
-/// What became, or is to become, of one path.
+/// A summary of the change of one path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangeSummary {
     /// `create`, `edit`, `remove`, `move`, `copy` or `make-folder`.
     pub act: &'static str,
-    /// Whose path, in the words of whoever proposed it.
+    /// The path as the proposing tool names it.
     pub path: String,
-    /// Where it goes.
+    /// The destination of a move or copy.
     pub to: Option<String>,
-    /// Lines that come, and lines that go, where there are lines.
+    /// The numbers of added and removed lines, for a text file.
     pub lines: Option<(usize, usize)>,
 }
 
 impl ChangeSummary {
-    /// It in a line, as something that was done.
+    /// Formats the change on one line in the past tense.
     pub fn done(&self) -> String {
         let word = match self.act {
             "create" => "created",
@@ -77,7 +77,7 @@ impl ChangeSummary {
         self.line(word)
     }
 
-    /// It in a line, as something that is to be done.
+    /// Formats the change on one line in the imperative.
     pub fn wanted(&self) -> String {
         self.line(if self.act == "make-folder" { "make the folder" } else { self.act })
     }
@@ -90,11 +90,11 @@ impl ChangeSummary {
 }
 
 impl ChangePlan {
-    /// Compares proposed changes, in their order, with what is there. It may block as long as reading all of it takes.
+    /// Compares proposed changes in order with the present files. Blocks while it reads them.
     ///
     /// # Errors
     ///
-    /// [`ChangeError`]: one of them cannot be made.
+    /// [`ChangeError`] if one of the changes cannot be made.
     pub(super) fn of(
         changes: &[FileChange],
         guarded: &ProtectedFiles,
@@ -113,27 +113,27 @@ impl ChangePlan {
         Ok(Self { items, no_undo: no_undo.map(str::to_owned).or(too_much), cautions })
     }
 
-    /// What each of them does, in order.
+    /// Returns the summary of each change, in order.
     pub fn told(&self) -> impl Iterator<Item = ChangeSummary> {
         self.items.iter().map(PlannedChange::told)
     }
 
-    /// Whether it can be undone, and nothing is remarkable about it.
+    /// Returns `true` if it can be undone and has no warnings.
     pub fn is_plain(&self) -> bool {
         self.no_undo.is_none() && self.cautions.is_empty()
     }
 
-    /// Whether it concerns files that programs go by.
+    /// Returns `true` if it has warnings, such as for files that programs read or execute on their own.
     pub fn is_remarkable(&self) -> bool {
         !self.cautions.is_empty()
     }
 
-    /// Why it cannot be undone; none: it can.
+    /// Returns the reason for which it cannot be undone; `None` if it can.
     pub fn no_undo(&self) -> Option<&str> {
         self.no_undo.as_deref()
     }
 
-    /// Tells it from every other one: of what is there, and what is to be.
+    /// Returns a digest of the present and the planned state, which identifies the plan.
     pub fn digest(&self) -> ContentDigest {
         let becomes = |item: &PlannedChange| match &item.does {
             PlannedAction::Write(content) => ContentDigest::of(content).to_string(),
@@ -147,8 +147,8 @@ impl ChangePlan {
         ContentDigest::of(self.items.iter().map(one).collect::<String>().as_bytes())
     }
 
-    /// Returns the files of which a person who is shown the plan sees all that they will hold: none if anything of it is left
-    /// out.
+    /// Returns the files whose complete new content a person sees in the shown plan; empty if any part of the plan is
+    /// omitted.
     pub fn files_shown_whole(&self) -> Vec<PathBuf> {
         let texts = || self.items.iter().map(|item| &*item.difference.text);
         let is_short = texts().flat_map(str::lines).all(|line| line.chars().count() <= limits::DIFF_LINE_CHARS);
@@ -167,9 +167,9 @@ impl ChangePlan {
         files.map(|item| item.at.real.clone()).collect()
     }
 
-    /// All that a person is to see before saying yes: what is remarkable, whether it can be undone, every change in a line;
-    /// then the differences, as far as there is room. Names are long where somebody wants them to be: what is remarkable
-    /// stands before all of them, and of each is shown how it begins and how it ends.
+    /// Returns the description for the approving person: the warnings, whether it can be undone, one line per change, then
+    /// as much of the diffs as fits. Paths can be made long on purpose: the warnings come before all of them, and of each
+    /// path the beginning and the end are shown.
     pub fn shown(&self) -> String {
         let mut shown = String::new();
         for caution in self.cautions.iter().take(limits::CHANGES_SHOWN) {
@@ -189,7 +189,7 @@ impl ChangePlan {
             let ChangeSummary { act, path, to, lines } = item.told();
             let told = ChangeSummary { act, path: ends(&path), to: to.as_deref().map(ends), lines };
             let _ = writeln!(shown, "{}", told.wanted());
-            // Where a link leads, or the tool sees a folder under another name.
+            // Shows where a link leads, or the real path of a folder that the tool sees under another name.
             for spot in item.spots().filter(|spot| !spot.real.ends_with(&spot.shown)) {
                 let real = ends(&legible(&spot.real.to_string_lossy()));
                 let _ = writeln!(shown, "  {} is {real}", ends(&spot.shown));
@@ -240,7 +240,7 @@ impl PlannedChange {
         ChangeSummary { act, path: self.at.shown.clone(), to, lines: self.difference.lines }
     }
 
-    /// The places that it names.
+    /// Iterates over the paths that the change names.
     fn spots(&self) -> impl Iterator<Item = &ResolvedChangePath> {
         let to = match &self.does {
             PlannedAction::Move(to) | PlannedAction::Copy(to, _) => Some(to),
@@ -249,7 +249,7 @@ impl PlannedChange {
         [&self.at].into_iter().chain(to)
     }
 
-    /// Bytes that must be kept to undo it.
+    /// Returns the bytes that must be kept for an undo.
     fn kept_bytes(&self) -> u64 {
         match (&self.does, &self.before) {
             (PlannedAction::Write(_) | PlannedAction::Remove, PathFingerprint::There(node)) => node.bytes(),
@@ -257,7 +257,7 @@ impl PlannedChange {
         }
     }
 
-    /// All places that it changes, with what is below them.
+    /// Returns all paths that the change affects, with their descendants and file modes.
     fn touched(&self) -> Vec<(PathBuf, Option<u32>)> {
         let below = |root: &Path, state: &PathFingerprint| {
             let PathFingerprint::There(node) = state else { return vec![(root.to_owned(), None)] };
@@ -289,7 +289,7 @@ impl PlannedChange {
             .filter_map(|(path, _)| guarded.caution(path).map(|why| format!("{}: {why}", shown(path))))
             .take(limits::CHANGES_SHOWN)
             .collect();
-        // What a file is to hold is run wherever it was run before, and a program runs wherever it lies.
+        // Overwriting an executable replaces what others run, and a new program is executable wherever it is.
         let can_be_run = |mode: &u32| mode & 0o111 != 0;
         let is_one = match (&self.does, &self.before) {
             (PlannedAction::Write(content), PathFingerprint::There(FingerprintNode::File { mode, .. })) => {
@@ -304,7 +304,7 @@ impl PlannedChange {
         if is_one {
             cautions.push(format!("{}: it is a program", ends(&self.at.shown)));
         }
-        // Its folder lets it be replaced all the same.
+        // The permissions of its folder allow the replacement anyway.
         if let (
             PlannedAction::Write(_) | PlannedAction::Remove,
             PathFingerprint::There(FingerprintNode::File { mode, .. }),
@@ -317,27 +317,27 @@ impl PlannedChange {
     }
 }
 
-/// What a file holds once changes are made.
+/// The content of a file after the changes.
 #[derive(Clone)]
 enum PlannedContent {
     This(Arc<[u8]>),
-    /// What lies at this place on the disk.
+    /// The present content of this path on disk.
     As(ResolvedChangePath),
     Nothing,
 }
 
-/// What lies where once the changes so far are made.
+/// The state of the tree after the changes so far.
 #[derive(Default)]
 struct PlannedTree {
-    /// What is not any more as on the disk, and what files hold there.
+    /// The paths that differ from the disk, and their contents.
     changed: HashMap<PathBuf, (PathFingerprint, PlannedContent)>,
-    /// All places that changes name, in order, and whether a folder is made there.
+    /// All paths that changes name, in order, and whether a folder is created there.
     named: Vec<(ResolvedChangePath, bool)>,
-    /// How much more may be looked at.
+    /// The remaining budget for examined entries.
     left: FingerprintBudget,
-    /// Bytes that are held of what files held.
+    /// The bytes of previous contents held in memory.
     held_bytes: u64,
-    /// Bytes that were compared.
+    /// The bytes compared so far.
     compared: usize,
 }
 
@@ -357,7 +357,7 @@ impl PlannedTree {
             (PathFingerprint::There(FingerprintNode::File { bytes, .. }), FileChangeAction::Write(_)) => {
                 Some(self.content(&at, &before, *bytes)?)
             }
-            // Of a file that goes only what can be shown need be there.
+            // The content of a removed file is only needed for the diff.
             (PathFingerprint::There(FingerprintNode::File { bytes, .. }), FileChangeAction::Remove)
                 if *bytes <= limits::DIFF_BYTES as u64 =>
             {
@@ -429,7 +429,7 @@ impl PlannedTree {
         }
     }
 
-    /// Whether what is there is what the change was made from.
+    /// Checks that the path has the state from which the change was made.
     fn check(&self, change: &FileChange, at: &ResolvedChangePath, before: &PathFingerprint) -> Result<(), ChangeError> {
         let shown = || at.shown.clone();
         if let FileChangeAction::Write(content) = &change.act
@@ -469,7 +469,7 @@ impl PlannedTree {
         }
     }
 
-    /// Notes a place that a change names. None of two may lie in the other, but for folders that are made.
+    /// Records a path that a change names. No path may lie in another one, except in created folders.
     fn name(&mut self, at: &ResolvedChangePath, is_made: bool) -> Result<(), ChangeError> {
         let nested = |(other, other_is_made): &&(ResolvedChangePath, bool)| {
             let below = at.real.starts_with(&other.real);
@@ -483,7 +483,7 @@ impl PlannedTree {
         Ok(())
     }
 
-    /// Where something goes: nothing may be there.
+    /// Resolves the target of a move or copy, which must not exist.
     fn empty(&mut self, to: &ChangePath, from: &ResolvedChangePath) -> Result<ResolvedChangePath, ChangeError> {
         let to = to.resolve(FinalLinkPolicy::Keep)?;
         if to.real == from.real {
@@ -503,7 +503,7 @@ impl PlannedTree {
         }
     }
 
-    /// How a file changes, as long as not too much was compared.
+    /// Computes the diff of a file, unless the comparison budget is exhausted.
     fn compared(&mut self, shown: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> FileDiff {
         let bytes = [before, after].into_iter().flatten().map(<[u8]>::len).sum::<usize>();
         self.compared = self.compared.saturating_add(bytes);
@@ -521,7 +521,7 @@ impl PlannedTree {
         self.changed.get(&at.real).map_or_else(|| PlannedContent::As(at.clone()), |(_, held)| held.clone())
     }
 
-    /// What a file of so many bytes holds that has this state.
+    /// Reads the content of a file with `bytes` bytes and verifies it against `state`.
     fn content(
         &mut self,
         at: &ResolvedChangePath,
@@ -551,7 +551,7 @@ impl PlannedTree {
     }
 }
 
-/// A copy of what is there: links that lead out of the folder are left out.
+/// Returns the fingerprint of a copy: links that lead out of the folder are omitted.
 fn copied(at: &ResolvedChangePath, state: &PathFingerprint, folder: &Path) -> PathFingerprint {
     fn node(path: &Path, there: &FingerprintNode, folder: &Path) -> Option<FingerprintNode> {
         match there {
@@ -575,7 +575,7 @@ fn copied(at: &ResolvedChangePath, state: &PathFingerprint, folder: &Path) -> Pa
     }
 }
 
-/// A path, or how it begins and how it ends.
+/// Shortens a path to its beginning and its end, if it is long.
 fn ends(path: &str) -> String {
     let chars = path.chars().count();
     let half = limits::PATH_SHOWN_CHARS / 2;
@@ -586,7 +586,7 @@ fn ends(path: &str) -> String {
     }
 }
 
-/// What a folder has in it, in words; bounded.
+/// Lists the content of a folder in words, bounded.
 fn listed(node: &FingerprintNode) -> String {
     let FingerprintNode::Folder { .. } = node else { return node.kind().into() };
     let all = node.walk();

@@ -1,36 +1,37 @@
-//! Files that are not like others: what the host itself goes by, and what other programs go by unasked.
+//! Protected files: those that control the host itself, and those that other programs read or execute on their own.
 
 use std::path::{Path, PathBuf};
 
 use super::known_names::KNOWN_NAMES;
 use crate::error::{acts_on_terminal, is_unseen};
 
-/// Files that this host goes by, by the [names] in their paths.
+/// The protected files of a host, by the normalized [names] in their paths.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ProtectedFiles {
-    /// Paths that no tool changes, whoever says yes.
+    /// Paths that no tool may change, whoever approves.
     never: Vec<Vec<String>>,
-    /// Files that agents are given as instructions, whatever their names: links lead there.
+    /// Files that are part of agents' prompts, whatever their names, since links may lead to them.
     instructions: Vec<Vec<String>>,
 }
 
 const SHELLY: &str = ".shelly";
 
-/// What lies so in a folder `.shelly` is guarded in every project: an agent could be given more by the next run there.
+/// Entries of a `.shelly` folder that are protected in every project: changing them could give an agent more permissions in
+/// the next run there.
 const OF_SHELLY: [&str; 4] = ["local", "plugins", "config.yaml", "permissions.json"];
 
 impl ProtectedFiles {
-    /// These too, with all below them; absolute, without links.
+    /// Creates the set of these paths with everything below them; they must be absolute and without links.
     pub fn new(paths: impl IntoIterator<Item = PathBuf>) -> Self {
         Self { never: paths.into_iter().map(|path| names(&path)).collect(), instructions: Vec::new() }
     }
 
-    /// The same where agents are given these files as instructions; absolute, without links.
+    /// Adds files that are part of agents' prompts; they must be absolute and without links.
     pub fn with_instructions(self, paths: impl IntoIterator<Item = PathBuf>) -> Self {
         Self { instructions: paths.into_iter().map(|path| names(&path)).collect(), ..self }
     }
 
-    /// Returns why a person should look twice at a change of this, whatever the policy says.
+    /// Returns the reason for which a person must check a change of this path, whatever the policy says.
     pub fn caution(&self, path: &Path) -> Option<&'static str> {
         caution(path).or_else(|| {
             let is_told = !self.instructions.is_empty() && self.instructions.contains(&names(path));
@@ -38,32 +39,31 @@ impl ProtectedFiles {
         })
     }
 
-    /// Whether this is one of them or lies in one.
+    /// Returns `true` if the path is protected or lies in a protected folder.
     pub fn forbids(&self, path: &Path) -> bool {
         let names = names(path);
         let is_of_shelly = |two: &[String]| two[0] == SHELLY && OF_SHELLY.contains(&two[1].as_str());
         self.never.iter().any(|guarded| names.starts_with(guarded)) || names.windows(2).any(is_of_shelly)
     }
 
-    /// Whether one of them lies in this.
+    /// Returns `true` if a protected path lies in this path.
     pub fn is_below(&self, path: &Path) -> bool {
         let names = names(path);
         self.never.iter().any(|guarded| guarded.starts_with(&names))
     }
 
-    /// Whether one of them would lie behind a link that stood here.
+    /// Returns `true` if a link at this path would give access to a protected path.
     pub fn is_behind(&self, path: &Path) -> bool {
         self.is_below(path) || names(path).last().is_some_and(|name| name == SHELLY)
     }
 }
 
-/// The names in a path as those file systems take them that do not tell all names apart: by capital and small letters, by
-/// characters that nobody sees, by dots and blanks at the end, by the stream of a file that is named behind a colon. What is one
-/// name to any of them is one name here.
+/// Normalizes the components of a path such that names are equal if any file system treats them as equal: regardless of
+/// case, invisible characters, trailing dots and blanks, and the stream name after a colon.
 fn names(path: &Path) -> Vec<String> {
     let is_passed_over = |c: &char| matches!(c, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}');
     let name = |name: &str| {
-        // Some letters, as the long s, are the same only as capitals.
+        // Some letters, such as the long s, are equal only in upper case.
         let name: String = name.chars().filter(|c| !is_passed_over(c)).flat_map(char::to_uppercase).collect();
         let name = name.to_lowercase();
         let file = name.split_once(':').map_or(&*name, |(file, _)| file);
@@ -72,7 +72,7 @@ fn names(path: &Path) -> Vec<String> {
     path.components().map(|part| name(&part.as_os_str().to_string_lossy())).collect()
 }
 
-/// Why a person should look twice at a change of this, whatever the policy says.
+/// Returns the reason for which a person must check a change of this path, whatever the policy says.
 fn caution(path: &Path) -> Option<&'static str> {
     let names = names(path);
     let last = names.last()?;
@@ -91,7 +91,7 @@ fn caution(path: &Path) -> Option<&'static str> {
     })
 }
 
-/// Returns `true` if what a file holds is a program, by how it begins.
+/// Returns `true` if the content is a program, by its first bytes.
 pub(super) fn is_program(content: &[u8]) -> bool {
     const PROGRAMS: [&[u8]; 8] = [
         b"#!",
@@ -106,14 +106,14 @@ pub(super) fn is_program(content: &[u8]) -> bool {
     PROGRAMS.iter().any(|start| content.starts_with(start))
 }
 
-/// Returns `true` if a name fits a pattern, in which a `*` stands for any characters.
+/// Returns `true` if a name matches a pattern, in which `*` matches any characters.
 fn fits(pattern: &str, name: &str) -> bool {
     let Some((start, rest)) = pattern.split_once('*') else { return name == pattern };
     let Some(mut name) = name.strip_prefix(start) else { return false };
     let mut middle: Vec<_> = rest.split('*').collect();
     let end = middle.pop().unwrap_or_default();
     for part in middle {
-        // The first place leaves the most for what follows.
+        // The first match leaves the most for the rest of the pattern.
         let Some((_, behind)) = name.split_once(part) else { return false };
         name = behind;
     }
@@ -148,7 +148,7 @@ mod tests {
         assert!(guarded.is_behind(Path::new("/q/.shelly")) && !guarded.is_behind(Path::new("/q/shelly")));
     }
 
-    /// Names from the field, by what reads or runs them.
+    /// Names from practice, by the program that reads or runs them.
     const CORPUS: [(&str, &str); 10] = [
         (
             "agents",

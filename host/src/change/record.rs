@@ -1,5 +1,5 @@
-//! What is written down of changes: before they are made, so that an interrupted one is taken back, and after, so that they
-//! can be undone.
+//! Records of changes: written before the changes, so that interrupted ones are rolled back, and kept afterwards, so that
+//! they can be undone.
 
 use std::{
     fs, io,
@@ -17,49 +17,49 @@ use super::{
 };
 use crate::{chat::ToolResultContent, error::without_number, files, limits, trust::UserKey};
 
-/// Where a session keeps what it changed.
+/// The folders in which a session records its changes.
 #[derive(Debug, Clone)]
 pub(super) struct ChangeFolders {
-    /// Of all sessions of the project: changes that are under way. Whoever makes some holds it.
+    /// The folder shared by all sessions of the project for changes in progress. Its lock is held while changes are made.
     pub common: PathBuf,
-    /// Of this one.
+    /// The folder of this session.
     pub folder: PathBuf,
-    /// Its name.
+    /// The name of the session.
     pub session: String,
 }
 
-/// Changes of one result.
+/// The record of the changes of one result.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct ChangeRecord {
-    /// Milliseconds since 1970.
+    /// The time in milliseconds since 1970.
     pub at: u64,
     pub session: String,
-    /// The instance name of the agent, and its call.
+    /// The instance name of the agent, and the id of its call.
     pub agent: String,
     pub call: String,
     pub tool: String,
     pub steps: Vec<ChangeStep>,
-    /// What the model was told.
+    /// The result that the model was told.
     pub result: Vec<ToolResultContent>,
-    /// Whether what was there before is kept.
+    /// `true` if the previous contents are kept.
     pub can_undo: bool,
 }
 
-/// Under way: taken back at the next start.
+/// The changes are in progress, and are rolled back at the next start.
 const INTENT: &str = "intent";
-/// Made, but what was removed may still stand aside.
+/// The changes are made, but removed files may still be kept.
 const MADE: &str = "made";
-/// Done.
+/// The changes are complete.
 pub(super) const DONE: &str = "json";
-/// Undone.
+/// The changes are undone.
 pub(super) const UNDONE: &str = "undone";
-/// Could not be taken back.
+/// The changes could not be rolled back.
 const LEFT: &str = "left";
-/// What the mark of a record is a mark of.
+/// The purpose string of a record's authentication mark.
 const WHAT: &str = "shelly-host changes";
 
 impl ChangeFolders {
-    /// Makes the folders.
+    /// Creates the folders.
     pub fn make(&self) -> Result<(), ChangeError> {
         let made = [&self.common, &self.folder].into_iter().try_for_each(|folder| {
             files::create_private_folders(folder)?;
@@ -71,7 +71,7 @@ impl ChangeFolders {
         made.map_err(ChangeError::io("what is changed", "written down"))
     }
 
-    /// Bytes that are kept, and results of which something is.
+    /// Returns the bytes of kept contents, and the number of results with a record.
     pub fn used(&self) -> (u64, usize) {
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         entries.fold((0, 0), |(bytes, records), entry| {
@@ -80,8 +80,8 @@ impl ChangeFolders {
         })
     }
 
-    /// Keeps what files of a plan held that it changes: all of it where it can be undone, otherwise what cannot be told from
-    /// the disk while it is made. Returns what was not there already.
+    /// Keeps the previous contents of the files that a plan changes: all of them if the plan can be undone, otherwise those
+    /// that a rollback needs. Returns the files that were added.
     pub fn keep(&self, plan: &ChangePlan) -> Result<Vec<PathBuf>, ChangeError> {
         let mut new = Vec::new();
         for item in &plan.items {
@@ -139,14 +139,14 @@ impl ChangeFolders {
         Ok(())
     }
 
-    /// Writes down that changes are about to be made.
+    /// Records that changes are about to be made.
     pub fn begin(&self, id: &str, record: &ChangeRecord, own: &UserKey) -> Result<ChangeIntent, ChangeError> {
         let failed = ChangeError::io("what is changed", "written down");
         let json = serde_json::to_string(record).map_err(|error| failed(io::Error::other(error)))?;
         if json.len() as u64 > limits::CHANGE_RECORD_BYTES {
             return Err(failed(io::Error::other("it is too much")));
         }
-        // Without a key nobody knows it as the person's own: it is neither taken back nor undone.
+        // Without a key the record is not recognized as the person's own: it is neither rolled back nor undone.
         let mark = own.mark(WHAT, json.as_bytes()).unwrap_or_default();
         let intent = ChangeIntent { id: id.to_owned(), kept: self.clone() };
         files::replace(&intent.path(INTENT), format!("{json}\n{mark}\n").as_bytes()).map_err(failed)?;
@@ -154,12 +154,12 @@ impl ChangeFolders {
     }
 }
 
-/// Forgets what was kept.
+/// Deletes kept contents.
 pub(super) fn forget(paths: &[PathBuf]) {
     paths.iter().for_each(|path| drop(fs::remove_file(path)));
 }
 
-/// Changes that are under way.
+/// The record of changes in progress.
 pub(super) struct ChangeIntent {
     id: String,
     kept: ChangeFolders,
@@ -170,17 +170,17 @@ impl ChangeIntent {
         self.kept.common.join(format!("{}.{state}", self.id))
     }
 
-    /// All of them are made, and something stands aside: from here on they are not taken back.
+    /// Marks all changes as made, with kept removals left: from here on they are not rolled back.
     pub fn made(&self) -> io::Result<()> {
         self.becomes(INTENT, &self.path(MADE))
     }
 
-    /// What stood aside is gone.
+    /// Marks kept removals as deleted.
     pub fn settled(&self) -> io::Result<()> {
         self.becomes(MADE, &self.end())
     }
 
-    /// All of them are made, and nothing is left to be done: from here on they are not taken back.
+    /// Marks all changes as made and complete: from here on they are not rolled back.
     pub fn done(&self) -> io::Result<()> {
         self.becomes(INTENT, &self.end())
     }
@@ -194,21 +194,21 @@ impl ChangeIntent {
         files::sync_folder(to)
     }
 
-    /// None of them is made.
+    /// Removes the record of changes that were rolled back.
     pub fn gone(&self) -> io::Result<()> {
         fs::remove_file(self.path(INTENT))
     }
 }
 
-/// Reads a record that this person's host has written. None: somebody else wrote it, or it is damaged.
+/// Reads a record that this person's host has written; `None` if another person wrote it or it is damaged.
 pub(super) fn read(path: &Path, own: &UserKey) -> Option<ChangeRecord> {
     let text = files::read(path, path.parent()?, limits::CHANGE_RECORD_BYTES + 1_024).ok()?;
     let (json, mark) = text.trim_end().rsplit_once('\n')?;
     own.has_marked(WHAT, json.as_bytes(), mark).ok()?.then(|| serde_json::from_str(json).ok())?
 }
 
-/// Takes back what was under way when a process of this project was interrupted, and says what a person should know of that.
-/// `common` is the folder of all sessions for it, `of_session` finds that of one.
+/// Rolls back the changes that were in progress when a process of this project was interrupted, and returns messages for a
+/// person. `common` is the project's folder for changes in progress; `of_session` returns the folder of a session.
 pub fn recover(common: &Path, own: &UserKey, of_session: impl Fn(&str) -> PathBuf) -> Vec<String> {
     let pending = |common: &Path| -> Vec<PathBuf> {
         let entries = fs::read_dir(common).into_iter().flatten().flatten();
@@ -220,7 +220,7 @@ pub fn recover(common: &Path, own: &UserKey, of_session: impl Fn(&str) -> PathBu
         paths.sort();
         paths
     };
-    // Without a look at the lock: as a rule there is nothing to be done.
+    // Checked without the lock, since normally there is nothing to do.
     if pending(common).is_empty() {
         return Vec::new();
     }
@@ -228,7 +228,7 @@ pub fn recover(common: &Path, own: &UserKey, of_session: impl Fn(&str) -> PathBu
         Ok(lock) => lock,
         Err(error) => return vec![format!("{}: {}", common.display(), without_number(&error.to_string()))],
     };
-    // Whoever makes changes holds the folder: the newest were taken back first.
+    // Changes are made under the lock of the folder; the newest are rolled back first.
     let told = pending(common).iter().rev().filter_map(|path| recover_one(path, own, &of_session)).collect();
     drop(lock);
     told
@@ -247,7 +247,7 @@ fn recover_one(path: &Path, own: &UserKey, of_session: impl Fn(&str) -> PathBuf)
     if path.extension().is_some_and(|state| state == MADE) {
         record.steps.iter().for_each(|step| drop(step.settle()));
         let done = folder.join(path.file_stem()?).with_extension(DONE);
-        // A session that was removed meanwhile needs none.
+        // A session that was removed meanwhile needs no record.
         let _ = fs::rename(path, done).or_else(|_| fs::remove_file(path));
         return None;
     }
@@ -274,7 +274,7 @@ fn recover_one(path: &Path, own: &UserKey, of_session: impl Fn(&str) -> PathBuf)
     }
 }
 
-/// Takes steps back, the last one first, as far as that goes; and what could not be taken back.
+/// Rolls back steps, the last one first, as far as possible; returns the errors.
 pub(super) fn take_back(steps: &[ChangeStep], images: &BeforeImages) -> Vec<String> {
     steps.iter().rev().filter_map(|step| step.take_back(images).err()).map(|error| error.to_string()).collect()
 }

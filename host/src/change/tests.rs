@@ -1,4 +1,4 @@
-//! Tables of changes on a real disk.
+//! Tests of changes on a real disk.
 
 use std::{
     collections::BTreeMap,
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{chat::ToolResultContent, limits, trust::UserKey};
 
-/// A folder that a tool has, and one beside it that it has not; the session is kept in a third.
+/// A folder of the tool, and one next to it that the tool does not have; the session is kept in a third.
 struct World {
     all: tempfile::TempDir,
     root: PathBuf,
@@ -71,7 +71,7 @@ impl World {
         FileChange { place: self.place(path), expected: None, act }
     }
 
-    /// Everything in the folder: files with what they hold, links with where they lead, folders with nothing.
+    /// Returns the content of the folder: files with their content, links with their target, folders empty.
     fn tree(&self) -> BTreeMap<String, String> {
         fn look(at: &Path, root: &Path, tree: &mut BTreeMap<String, String>) {
             for entry in fs::read_dir(at).unwrap() {
@@ -367,7 +367,7 @@ fn links_inside_are_resolved_and_modes_stay() {
         ("-> ../run.sh", None),
         "what leads out is left out"
     );
-    // What is meant is the link, and not what it leads to.
+    // The link is meant, not its target.
     make(&changes, &[world.of("way", FileChangeAction::Remove)]).unwrap();
     assert!(!world.root.join("way").is_symlink() && world.root.join("real/a").exists());
     for _ in 0..4 {
@@ -375,7 +375,7 @@ fn links_inside_are_resolved_and_modes_stay() {
     }
     assert_eq!((mode("run.sh"), mode("real/a")), (0o755, 0o640));
     assert!(world.root.join("way").is_symlink() && !world.root.join("copy").exists() && !world.root.join("n").exists());
-    // Where nothing may be written, nothing is.
+    // In a read-only folder nothing is written.
     if rustix::process::geteuid().is_root() {
         return;
     }
@@ -397,7 +397,7 @@ fn many_at_once_lose_nothing_of_each_other() {
             let (world, changes) = (&world, changes.clone());
             scope.spawn(move || {
                 for line in 0..LINES {
-                    // Whoever comes too late reads it again.
+                    // A writer that loses the race reads again.
                     while let Err(error) = {
                         let before = fs::read_to_string(world.root.join("log")).unwrap();
                         let after = format!("{before}{writer} {line}\n");
@@ -445,7 +445,7 @@ fn what_is_left_of_an_interrupted_undo_is_not_taken_for_what_was_there() {
     let before = world.tree();
     make(&world.changes(), &[world.of("d", FileChangeAction::Remove)]).unwrap();
     let undo = world.history().last().unwrap().unwrap();
-    // A process that had made one file of it when it was killed.
+    // The state left by a process that was killed after it had recreated one file.
     let aside = undo.asides().next().unwrap();
     world.put(&format!("{aside}/x"), "x");
     undo.make().unwrap();
@@ -497,7 +497,7 @@ fn what_cannot_be_undone_is_said_to_be_so() {
     assert!(!plan.is_plain() && plan.shown().contains("it cannot be undone: nothing of this run is written down"));
     bare.apply(&plan, BY, &[]).unwrap();
     assert_eq!(world.tree()["a"], "2");
-    // More than is kept can go, but not come back.
+    // A tree larger than the kept contents can be removed, but not restored.
     let file = fs::File::create(world.root.join("big")).unwrap();
     file.set_len(limits::CHANGE_UNDO_BYTES + 1).unwrap();
     let changes = world.changes();
@@ -546,7 +546,7 @@ fn a_person_sees_every_change_and_what_is_remarkable() {
     let shown = changes.plan(&[forged]).unwrap().shown();
     assert!(shown.starts_with("careful: a\\ncareful: no\\u{1b}[2J: its name holds characters that "), "{shown}");
     assert!(shown.contains("\ncreate a\\ncareful: no\\u{1b}[2J (+1 -0)\n"), "{shown}");
-    // However long their names are, what is remarkable comes first, and how each ends is there.
+    // However long the paths are, the warnings come first, and the end of each path is shown.
     let far = |n: usize| format!("{}{n}/file-{n}", "a".repeat(200) + "/" + &"é/".repeat(1_200));
     let mut many: Vec<_> = (0..limits::CHANGES_SHOWN).map(|n| world.write(&far(n), None, "n\n")).collect();
     many.push(world.write(".git/hooks/pre-commit", None, "#!"));
@@ -580,7 +580,7 @@ fn bounds_are_run_into() {
         assert!(error.contains(says), "{error}");
     }
     let edit = || [world.write("a", Some("1\n"), "2\n")];
-    // What the model would be told is written down too.
+    // The result for the model is part of the record.
     let told = ToolResultContent::Text("x".repeat(limits::CHANGE_RECORD_BYTES as usize));
     let error = changes.apply(&changes.plan(&edit()).unwrap(), BY, &[told]).unwrap_err();
     assert!(error.to_string().ends_with("it is too much") && world.tree()["a"] == "1\n", "{error}");

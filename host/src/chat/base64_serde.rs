@@ -1,4 +1,4 @@
-/// Bytes as base64 in JSON: a third longer than they are, and not four times as long as a list of numbers.
+/// Serializes bytes as base64 in JSON: a third longer than the bytes, where a list of numbers is four times as long.
 pub(crate) mod as_base64 {
     use base64::{Engine, engine::general_purpose::STANDARD};
     use serde::{Deserialize, Deserializer, Serializer, de::Error};

@@ -4,60 +4,60 @@ use serde::{Deserialize, Serialize};
 
 use super::{Chat, ChatEditError, ChatEntry, Message, Role, edit::check_pairs, log::ChatLog};
 
-/// A change of a conversation, as it is written down: all of them in order make the conversation again.
+/// A change of a conversation as the journal records it: replaying all changes in order rebuilds the conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChatChange {
-    /// A message came to the end.
+    /// A message was appended.
     Added(ChatEntryRecord),
-    /// The result of a call came to the end, as it was written down when the call ended. Whoever knows it makes it an
-    /// `added` of it.
+    /// The result of a call was appended and the journal already holds it in the record of the call's end. A reader that has
+    /// that record turns this case into `added`.
     Answered {
-        /// [`ChatEntry::id`].
+        /// The [`ChatEntry::id`].
         id: u64,
-        /// [`ChatEntry::group`].
+        /// The [`ChatEntry::group`].
         group: u64,
-        /// The call.
+        /// The id of the call.
         call: String,
     },
-    /// A user message waits until the open calls have their results. It is `added` then.
+    /// A user message waits until the open calls have their results. An `added` change follows then.
     Waits(Arc<Message>),
     /// Messages were replaced or removed, or one was changed.
     Replaced {
-        /// The id of the first message that goes.
+        /// The id of the first replaced message.
         first: u64,
-        /// The id of the last one.
+        /// The id of the last replaced message.
         last: u64,
-        /// What stands there instead.
+        /// The messages that replace them.
         by: Vec<ChatEntryRecord>,
     },
-    /// The text of a result is kept of which the conversation has only the beginning.
+    /// The full text of a result is kept whose beginning alone is in the conversation.
     Kept {
-        /// The call.
+        /// The id of the call.
         call: String,
-        /// All of it.
+        /// The full text.
         text: Arc<str>,
     },
-    /// The agent's system prompt came to the front, or in place of the one that was there. Its text is made anew for each
-    /// run.
+    /// The agent's system prompt was inserted at the front or replaced the previous one. Its text is not recorded: each run
+    /// composes it again.
     Prompted {
-        /// Its id.
+        /// The id of the message.
         id: u64,
     },
 }
 
-/// A message in a conversation, with what cannot be told from it.
+/// A message in a conversation with the attributes that do not follow from it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChatEntryRecord {
-    /// [`ChatEntry::id`].
+    /// The [`ChatEntry::id`].
     pub id: u64,
-    /// [`ChatEntry::group`].
+    /// The [`ChatEntry::group`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<u64>,
-    /// [`ChatEntry::note`], where the message does not say so itself.
+    /// The [`ChatEntry::note`], where the message does not say so itself.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub note: bool,
-    /// [`ChatEntry::edited`].
+    /// The [`ChatEntry::edited`].
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub edited: bool,
     /// The message.
@@ -80,19 +80,19 @@ impl From<ChatEntryRecord> for ChatEntry {
 }
 
 impl Chat {
-    /// An empty conversation whose changes are kept until somebody takes them: see [`Chat::take_changes`].
+    /// Creates an empty conversation that records its changes until they are taken: see [`Chat::take_changes`].
     pub fn recorded() -> Self {
         let chat = Self::new();
         chat.lock().changes = Some(Vec::new());
         chat
     }
 
-    /// The conversation that these changes made, whose further changes are kept. Calls of its last reply may be open: see
-    /// [`Chat::reopen`].
+    /// Rebuilds the conversation from these changes and records its further changes. Calls of its last reply may be open:
+    /// see [`Chat::reopen`].
     ///
     /// # Errors
     ///
-    /// [`ChatEditError`] if they make none: whoever wrote them down may be anyone.
+    /// [`ChatEditError`] if they do not form a valid conversation: the record of changes is untrusted input.
     pub fn restore(changes: impl IntoIterator<Item = ChatChange>) -> Result<Self, ChatEditError> {
         let mut log = ChatLog::default();
         changes.into_iter().try_for_each(|change| log.redo(change))?;
@@ -101,12 +101,12 @@ impl Chat {
         Ok(log.into())
     }
 
-    /// What has changed since this was last asked; nothing for a conversation that is not [recorded](Chat::recorded).
+    /// Returns the changes since the last call; empty for a conversation that is not [recorded](Chat::recorded).
     pub fn take_changes(&self) -> Vec<ChatChange> {
         self.lock().changes.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// Keeps changes from now on; all those that make the conversation as it is, in whatever way it came to be.
+    /// Starts to record changes. Returns changes that rebuild the conversation as it is now.
     pub(crate) fn record(&self) -> Vec<ChatChange> {
         let mut log = self.lock();
         log.changes = Some(Vec::new());
@@ -114,7 +114,7 @@ impl Chat {
         let Some(first) = by.first().cloned() else { return Vec::new() };
         let kept = log.kept.iter().map(|(call, text)| ChatChange::Kept { call: call.into(), text: Arc::clone(text) });
         let (id, first) = (first.id, ChatChange::Added(first));
-        // Their ids need not be in order: what was edited has later ones.
+        // The ids need not be in order: edited messages have later ones.
         let all = ChatChange::Replaced { first: id, last: id, by };
         [first, all]
             .into_iter()
@@ -123,12 +123,12 @@ impl Chat {
             .collect()
     }
 
-    /// Whether its system prompt was edited or removed since a run has set it.
+    /// Returns `true` if the system prompt was edited or removed since a run set it.
     pub(crate) fn has_edited_prompt(&self) -> bool {
         self.lock().entries.get(0).is_none_or(|first| first.message.role != Role::System || first.edited)
     }
 
-    /// The calls of the last reply that have no results yet, of a conversation that was [restored](Chat::restore).
+    /// Returns the calls of the last reply that have no results yet, of a conversation that was [restored](Chat::restore).
     pub fn reopen(&self) -> super::OpenCalls {
         let log = self.lock();
         let entry = log.open.and_then(|group| log.all().rev().find(|entry| entry.id == group));
@@ -138,7 +138,7 @@ impl Chat {
 }
 
 impl ChatLog {
-    /// Keeps a change, if changes are kept.
+    /// Records a change, if changes are recorded.
     pub fn keep(&mut self, change: impl FnOnce() -> ChatChange) {
         if let Some(changes) = &mut self.changes {
             changes.push(change());
@@ -158,7 +158,7 @@ impl ChatLog {
                 }
                 let entry = self.counted(written);
                 if entry.message.role != Role::Tool && !self.waiting.is_empty() {
-                    // The results are there, and what waited for them follows in its order.
+                    // The results are complete; the waiting messages follow in order.
                     self.waiting.remove(0);
                 }
                 self.entries.push(entry);
@@ -187,7 +187,7 @@ impl ChatLog {
         Ok(())
     }
 
-    /// A message that is about to stand in the log again.
+    /// Counts a message that is about to be put back into the log.
     fn counted(&mut self, written: ChatEntryRecord) -> ChatEntry {
         let entry = ChatEntry::from(written);
         self.tokens += u64::from(entry.tokens);
@@ -197,7 +197,7 @@ impl ChatLog {
         entry
     }
 
-    /// Whether it is a conversation, whose last reply may have open calls; they are found.
+    /// Checks that this is a valid conversation, whose last reply may have open calls, and finds those calls.
     fn check_all(&mut self) -> Result<(), ChatEditError> {
         let last_reply = self.all().rev().find(|entry| entry.message.role != Role::Tool).cloned();
         let open = last_reply.filter(|reply| {

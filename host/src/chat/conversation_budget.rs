@@ -7,10 +7,11 @@ use std::sync::{
 
 use super::{Chat, log::ChatLog};
 
-/// A bound on the bytes of all conversations of one run, and what they hold now.
+/// The bound on the bytes of all conversations of one run, and the bytes that they hold now.
 ///
-/// A conversation counts from the first run in it until it is dropped. Messages and edits are compared with the bound when they
-/// are made. A model's reply is not, since it has a bound of its own: each run compares before it asks its model again.
+/// A conversation counts from its first run until it is dropped. Messages and edits are checked against the bound when they
+/// are made. A model's reply is not, since it has a bound of its own: each run checks the budget before it sends the next
+/// request.
 #[derive(Debug)]
 pub struct ConversationBudget {
     most: usize,
@@ -18,28 +19,28 @@ pub struct ConversationBudget {
 }
 
 impl ConversationBudget {
-    /// A budget of so many bytes.
+    /// Creates a budget of `most` bytes.
     pub fn new(most: usize) -> Self {
         Self { most, held: AtomicUsize::new(0) }
     }
 
-    /// Bytes that the conversations may hold together.
+    /// Returns the number of bytes that the conversations may hold together.
     pub fn most(&self) -> usize {
         self.most
     }
 
-    /// Bytes that they hold now, kept results included.
+    /// Returns the number of bytes that the conversations hold now, including kept results.
     pub fn held(&self) -> usize {
         self.held.load(SeqCst)
     }
 
-    /// Returns `true` if they hold more than they may.
+    /// Returns `true` if the conversations hold more than they may.
     pub fn is_exceeded(&self) -> bool {
         self.held() > self.most
     }
 }
 
-/// The bytes for which a conversation is counted; they are taken off when it goes away.
+/// The bytes of one conversation that are charged to the budget; they are released when it is dropped.
 #[derive(Debug, Default)]
 pub(super) struct CountedBytes {
     budget: Option<Arc<ConversationBudget>>,
@@ -47,7 +48,7 @@ pub(super) struct CountedBytes {
 }
 
 impl CountedBytes {
-    /// Counts the conversation as one of so many bytes.
+    /// Sets the charge of the conversation to `bytes`.
     pub fn set(&mut self, bytes: usize) {
         let Some(budget) = self.budget.as_ref().filter(|_| bytes != self.bytes) else { return };
         match bytes > self.bytes {
@@ -57,7 +58,7 @@ impl CountedBytes {
         self.bytes = bytes;
     }
 
-    /// Returns the budget if it would be exceeded by `more` bytes that come and `gone` that go.
+    /// Returns the budget if it would be exceeded after adding `more` bytes and removing `gone`.
     pub fn exceeded_by(&self, more: usize, gone: usize) -> Option<&ConversationBudget> {
         let budget = self.budget.as_deref()?;
         (budget.held().saturating_add(more) > budget.most.saturating_add(gone)).then_some(budget)
@@ -71,7 +72,7 @@ impl Drop for CountedBytes {
 }
 
 impl Chat {
-    /// Counts this conversation among those of a run, and no longer among those of another one.
+    /// Charges this conversation to the budget of a run, and no longer to that of another one.
     pub(crate) fn count_in(&self, budget: &Arc<ConversationBudget>) {
         let mut log = self.lock();
         if !log.counted.budget.as_ref().is_some_and(|counted| Arc::ptr_eq(counted, budget)) {
@@ -81,7 +82,7 @@ impl Chat {
 }
 
 impl ChatLog {
-    /// Brings what is counted up to date, after whatever was changed.
+    /// Updates the charge; call it after every change.
     pub fn count(&mut self) {
         let bytes = self.bytes.saturating_add(self.kept.bytes());
         self.counted.set(bytes);

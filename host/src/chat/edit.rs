@@ -1,18 +1,18 @@
 use super::{Message, Part, Role};
 use crate::limits;
 
-/// New messages for a range of old ones.
+/// A range of messages and the messages that replace it.
 #[derive(Debug, Clone)]
 pub struct MessageReplacement {
-    /// The id of the first message that goes.
+    /// The id of the first replaced message.
     pub first: u64,
-    /// The id of the last one.
+    /// The id of the last replaced message.
     pub last: u64,
-    /// What stands there instead.
+    /// The messages that replace them.
     pub messages: Vec<Message>,
 }
 
-/// Why an edit was not made.
+/// The reason for which an edit was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ChatEditError {
     /// No message has this id.
@@ -33,21 +33,21 @@ pub enum ChatEditError {
     /// A system message may only be the first.
     #[error("a system message can only be the first")]
     MisplacedSystem,
-    /// A message with nothing in it: see [`Message::says_nothing`].
+    /// The message has no content: see [`Message::says_nothing`].
     #[error("a message has nothing in it but blank text or thoughts")]
     Empty,
-    /// Vendors want the first message after the system message to be a user's.
+    /// The first message after the system message must be a user's: vendors require it.
     #[error("the first message after the system message must be a user's")]
     NoUserFirst,
-    /// The conversation would be larger than [`limits::CHAT_BYTES`], and larger than it is.
+    /// The conversation would exceed [`limits::CHAT_BYTES`], and the edit would make it larger.
     #[error("the conversation would have more than {} MiB", limits::CHAT_BYTES >> 20)]
     Full,
-    /// The conversations of the run would hold more than so many bytes together, and more than they do.
+    /// The conversations of the run would together exceed this number of bytes, and the edit would make them larger.
     #[error("the conversations of this run would have more than {0} bytes together (limit `runs.chat_bytes`)")]
     RunFull(usize),
 }
 
-/// Each call is followed by exactly one result before anything else, and there is no result without a call.
+/// Checks that each call is followed by exactly one result before any other message, and that no result lacks a call.
 pub(super) fn check_pairs<'a>(
     messages: impl IntoIterator<Item = &'a Message>,
     may_begin_with_system: bool,

@@ -4,13 +4,13 @@ use imbl::Vector;
 
 use super::ChatEntry;
 
-/// Messages of one chunk, all but the last of which are full.
+/// The number of messages in one chunk; all chunks but the last are full.
 const CHUNK: usize = 64;
-/// Messages of the first chunk while there are no more: most agents that were delegated to say little.
+/// The size of the first chunk while it is the only one: most delegated agents have short conversations.
 const SHORT: usize = 8;
 
-/// The entries of a chat in order. Clones share everything: what is appended goes into room that an older clone has and does
-/// not look at, so that nothing is copied for it however many clones there are. Everything else copies what it must.
+/// The entries of a chat in order. Clones share all chunks: an append fills a slot that older clones have but do not read,
+/// so it copies nothing however many clones exist. Every other change copies the chunks that it affects.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ChatEntries {
     full: Vector<ChatEntryChunk>,
@@ -33,12 +33,12 @@ impl ChatEntries {
         chunk[at % CHUNK].get()
     }
 
-    /// All of them.
+    /// Iterates over all entries.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &ChatEntry> + ExactSizeIterator {
         self.range(0, self.len)
     }
 
-    /// From `start` up to but without `end`, as far as they exist.
+    /// Iterates over the entries from `start` up to but excluding `end`, as far as they exist.
     pub fn range(&self, start: usize, end: usize) -> impl DoubleEndedIterator<Item = &ChatEntry> + ExactSizeIterator {
         (start..end.min(self.len)).map(|at| self.get(at).expect("it is before the end"))
     }
@@ -57,7 +57,7 @@ impl ChatEntries {
         self.len += 1;
     }
 
-    /// Puts another entry at this position, where there is one. Its chunk is copied.
+    /// Replaces the entry at this position, which must exist. Its chunk is copied.
     pub fn set(&mut self, at: usize, entry: ChatEntry) {
         let start = at - at % CHUNK;
         let mut entries: Vec<_> = self.range(start, start + CHUNK).cloned().collect();
@@ -68,7 +68,7 @@ impl ChatEntries {
         }
     }
 
-    /// Puts `new` in place of those from `start` up to but without `end`. What comes after is copied.
+    /// Replaces the entries from `start` up to but excluding `end` with `new`. Later entries are copied.
     pub fn splice(&mut self, start: usize, end: usize, new: impl IntoIterator<Item = ChatEntry>) {
         let kept = (start / CHUNK).min(self.full.len());
         let before: Vec<_> = self.range(kept * CHUNK, start).cloned().collect();
@@ -78,19 +78,19 @@ impl ChatEntries {
         before.into_iter().chain(new).chain(after).for_each(|entry| self.push(entry));
     }
 
-    /// How many are in the last chunk.
+    /// Returns the number of entries in the last chunk.
     fn in_last(&self) -> usize {
         self.len - self.full.len() * CHUNK
     }
 
-    /// Copies the last chunk, with room for one more at least.
+    /// Copies the last chunk, with room for at least one more entry.
     fn make_room(&mut self) {
         let room = if self.len < SHORT { SHORT } else { CHUNK };
         self.last = chunk_of(self.range(self.len - self.in_last(), self.len).cloned(), room);
     }
 }
 
-/// These entries, and room for more up to `room`.
+/// Builds a chunk of these entries with a capacity of `room`.
 fn chunk_of(entries: impl IntoIterator<Item = ChatEntry>, room: usize) -> ChatEntryChunk {
     let mut chunk: Vec<_> = entries.into_iter().map(OnceLock::from).collect();
     chunk.resize_with(room, OnceLock::new);
@@ -113,7 +113,7 @@ mod tests {
         entries.range(0, usize::MAX).map(|entry| entry.id).collect()
     }
 
-    /// What is done to it, with figures that are brought into its bounds.
+    /// A change of the list; positions are reduced to its length.
     #[derive(Debug, Clone)]
     enum Does {
         Push(usize),
@@ -156,7 +156,7 @@ mod tests {
                         list.splice(start..end, new);
                     },
                     Does::Keep => clones.push((entries.clone(), list.clone())),
-                    // Now two clones grow apart.
+                    // From here on two clones diverge.
                     Does::GoBack => (entries, list) = clones[clones.len() / 2].clone(),
                 }
                 prop_assert_eq!(ids(&entries), list.clone());

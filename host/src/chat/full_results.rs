@@ -4,7 +4,7 @@ use indexmap::IndexMap;
 
 use crate::limits;
 
-/// Results of which a conversation has only the beginning, whole, by their calls: the oldest first.
+/// The full texts of results that the conversation holds only the beginning of, by call id, the oldest first.
 #[derive(Debug, Clone, Default)]
 pub(super) struct FullToolResults {
     texts: IndexMap<String, Arc<str>>,

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::limits;
 
-/// A conversation: an append-only shared log. Clones are the same conversation.
+/// A conversation: a shared append-only log. Clones refer to the same conversation.
 #[derive(Debug, Clone, Default)]
 pub struct Chat {
     pub(super) shared: Arc<ChatInner>,
@@ -24,7 +24,7 @@ pub struct Chat {
 pub(super) struct ChatInner {
     log: Mutex<ChatLog>,
     pub changed: Notify,
-    /// Held by the run whose turn it is.
+    /// Held by the run that works in this conversation.
     turn: tokio::sync::Mutex<()>,
     pub besides: SideChats,
 }
@@ -37,30 +37,30 @@ pub(super) struct ChatLog {
     pub next_id: u64,
     pub revision: u64,
     pub call_ids: HashSet<String>,
-    /// The group whose results are still to come.
+    /// The id of the reply whose calls still lack results.
     pub open: Option<u64>,
-    /// User messages that wait until after those results.
+    /// User messages that are appended after those results.
     pub waiting: Vec<Message>,
-    /// Results of which the conversation has only the beginning.
+    /// Full texts of results that the conversation holds only the beginning of.
     pub kept: Arc<FullToolResults>,
-    /// For how much it is counted among the conversations of a run.
+    /// The bytes charged to the conversation budget of a run.
     pub counted: CountedBytes,
-    /// What has changed since it was last asked for; none: nobody asks.
+    /// Changes since they were last taken; `None` if changes are not recorded.
     pub changes: Option<Vec<ChatChange>>,
 }
 
 impl Chat {
-    /// An empty conversation.
+    /// Creates an empty conversation.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Whether both are the same conversation.
+    /// Returns `true` if both are the same conversation.
     pub fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.shared, &other.shared)
     }
 
-    /// The same conversation, which goes away if nobody else has it.
+    /// Returns a weak reference to this conversation.
     pub(crate) fn downgrade(&self) -> WeakChat {
         WeakChat(Arc::downgrade(&self.shared))
     }
@@ -70,12 +70,12 @@ impl Chat {
         self.shared.turn.lock().await
     }
 
-    /// The conversation as it is now.
+    /// Returns the conversation as it is now.
     pub fn snapshot(&self) -> ChatSnapshot {
         self.lock().snapshot()
     }
 
-    /// Waits for a state of the conversation after this [revision](ChatSnapshot::revision); at once if it is there.
+    /// Waits for a state after this [revision](ChatSnapshot::revision); returns at once if there is one.
     pub async fn changed(&self, revision: u64) -> ChatSnapshot {
         loop {
             let mut changed = pin!(self.shared.changed.notified());
@@ -98,13 +98,13 @@ impl Chat {
         now
     }
 
-    /// Adds a message without tool calls or results. While calls are open it waits until after their results.
+    /// Appends a message without tool calls or results. While calls are open, the message waits until after their results.
     ///
     /// # Errors
     ///
-    /// [`ChatEditError::Unpaired`] if it has calls or results, [`ChatEditError::Empty`] if it says nothing,
-    /// [`ChatEditError::MisplacedSystem`] for a system message that is not the first, [`ChatEditError::NoUserFirst`] for one of an
-    /// assistant to which nobody spoke.
+    /// [`ChatEditError::Unpaired`] if the message has calls or results, [`ChatEditError::Empty`] if it has no content,
+    /// [`ChatEditError::MisplacedSystem`] for a system message that is not the first, [`ChatEditError::NoUserFirst`] for an
+    /// assistant message before any user message, [`ChatEditError::Full`] or [`ChatEditError::RunFull`] if it does not fit.
     pub fn append(&self, message: Message) -> Result<(), ChatEditError> {
         if message.is_paired() {
             return Err(ChatEditError::Unpaired(
@@ -133,12 +133,12 @@ impl Chat {
         Ok(())
     }
 
-    /// Puts this system message in front of the conversation, or in place of the one that is there.
+    /// Sets the system message: inserts it at the front or replaces the existing one.
     pub fn set_system_prompt(&self, sender: &str, text: String) {
         self.share_system_prompt(Arc::new(Message::text(Role::System, sender, text)));
     }
 
-    /// The same for a system message that other conversations have too.
+    /// Sets a system message that other conversations share.
     pub(crate) fn share_system_prompt(&self, message: Arc<Message>) {
         let mut log = self.lock();
         let there = log.entries.get(0).map(|first| &first.message).filter(|first| first.role == Role::System).cloned();
@@ -156,18 +156,18 @@ impl Chat {
         self.shared.changed.notify_waiters();
     }
 
-    /// Adds a [`Message::note`], if it says something and there is room for it; after the results if calls are open.
+    /// Appends a [`Message::note`] if it has content and fits; while calls are open, after their results.
     pub fn note(&self, sender: &str, text: impl Into<String>) {
-        // Nothing else can be wrong with one: it has neither calls nor results, and is a user's.
+        // No other error is possible: a note is a user message without calls or results.
         let _ = self.append(Message::note(sender, text));
     }
 
-    /// Adds the reply of a model. Its calls are open until the returned guard answers them; if the guard is dropped, or
-    /// another reply comes before, each gets a result that says it was not run.
+    /// Appends the reply of a model. Its calls are open until the returned guard answers them. If the guard is dropped, or
+    /// another reply is appended first, each gets a result that says it was not run.
     ///
-    /// A call whose id is empty or was used before gets a new one: ids are unique in a chat whatever a vendor sends.
-    /// Results in the reply are left out, since only the host can give them, and a reply that
-    /// [says nothing](Message::says_nothing) is not added: no vendor takes it back.
+    /// A call whose id is empty or already used gets a new one: ids are unique in a chat whatever a vendor sends. Results in
+    /// the reply are removed, since only the host can provide them. A reply that [has no content](Message::says_nothing) is
+    /// not appended: vendors refuse such a message.
     pub fn reply(&self, mut message: Message) -> OpenCalls {
         message.role = Role::Assistant;
         message.parts.retain(|part| !matches!(part, Part::ToolResult(_)));
@@ -190,11 +190,12 @@ impl Chat {
         OpenCalls { chat: self.clone(), calls, group }
     }
 
-    /// Changes what a tool said; whether it was an error stays as it was.
+    /// Replaces the content of a tool result; its error flag is unchanged.
     ///
     /// # Errors
     ///
-    /// [`ChatEditError::NoResult`] if no result answers that call.
+    /// [`ChatEditError::NoResult`] if no result answers that call, [`ChatEditError::Full`] or [`ChatEditError::RunFull`] if
+    /// the content does not fit.
     pub fn replace_result(&self, call_id: &str, content: Vec<ToolResultContent>) -> Result<(), ChatEditError> {
         let mut log = self.lock();
         let answers = |entry: &ChatEntry| entry.message.tool_results().any(|result| result.call_id == call_id);
@@ -221,8 +222,9 @@ impl Chat {
         Ok(())
     }
 
-    /// Keeps the text of a result of which the conversation has only the beginning, for [`ChatSnapshot::kept_result`]. The oldest
-    /// go when there are more than [`KEPT_RESULTS_BYTES`](crate::limits::KEPT_RESULTS_BYTES) of them.
+    /// Stores the full text of a result that the conversation holds only the beginning of, for
+    /// [`ChatSnapshot::kept_result`]. Beyond [`KEPT_RESULTS_BYTES`](crate::limits::KEPT_RESULTS_BYTES) the oldest texts are
+    /// removed.
     pub fn keep_result(&self, call_id: &str, text: String) {
         let text: Arc<str> = text.into();
         let mut log = self.lock();
@@ -230,11 +232,11 @@ impl Chat {
         Arc::make_mut(&mut log.kept).add(call_id.into(), text);
     }
 
-    /// Replaces or removes messages, whole groups only.
+    /// Replaces or removes messages, in whole groups only.
     ///
     /// # Errors
     ///
-    /// [`ChatEditError`]; then nothing was changed.
+    /// [`ChatEditError`]; the conversation is unchanged then.
     pub fn replace(&self, replacement: MessageReplacement) -> Result<(), ChatEditError> {
         let mut log = self.lock();
         let position = |id| log.all().position(|entry| entry.id == id).ok_or(ChatEditError::NoMessage(id));
@@ -256,7 +258,7 @@ impl Chat {
         let mut new = log.grouped(replacement.messages);
         for entry in &mut new {
             entry.edited = true;
-            // It is neither a person's nor a model's.
+            // The replacement is neither a person's nor a model's message.
             entry.note = true;
         }
         let MessageReplacement { first, last, .. } = replacement;
@@ -268,12 +270,12 @@ impl Chat {
     }
 
     pub(super) fn lock(&self) -> LockedChatLog<'_> {
-        // Nothing panics half-way through a change, so a poisoned log is still whole.
+        // Nothing panics half-way through a change, so a poisoned log is still consistent.
         LockedChatLog(self.shared.log.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// A log that nobody else changes; what its run counts is right again when this goes.
+/// Exclusive access to a log; when dropped, it updates the log's charge to the conversation budget.
 pub(super) struct LockedChatLog<'a>(MutexGuard<'a, ChatLog>);
 
 impl Deref for LockedChatLog<'_> {
@@ -296,7 +298,7 @@ impl Drop for LockedChatLog<'_> {
     }
 }
 
-/// A conversation that others have.
+/// A weak reference to a conversation.
 #[derive(Debug)]
 pub(crate) struct WeakChat(Weak<ChatInner>);
 
@@ -328,12 +330,12 @@ impl ChatLog {
         self.entries.push(entry);
     }
 
-    /// Adds messages whose calls and results pair up.
+    /// Appends messages whose calls and results pair up.
     pub fn push_all(&mut self, messages: Vec<Message>) {
         self.grouped(messages).into_iter().for_each(|entry| self.entries.push(entry));
     }
 
-    /// A message that is about to stand in the log, counted already.
+    /// Creates the entry of a message that is about to be added, and counts it.
     fn entry(&mut self, message: impl Into<Arc<Message>>, group: Option<u64>) -> ChatEntry {
         let message = message.into();
         let (id, tokens, note) = (self.next_id, message.tokens(), message.is_note());
@@ -344,7 +346,7 @@ impl ChatLog {
         ChatEntry { id, message, tokens, group, note, edited: false, digest: OnceLock::new() }
     }
 
-    /// The same for messages whose calls and results pair up.
+    /// Creates and counts the entries of messages whose calls and results pair up.
     fn grouped(&mut self, messages: Vec<Message>) -> Vec<ChatEntry> {
         let mut group = None;
         let entry = |message: Message| {
@@ -358,7 +360,7 @@ impl ChatLog {
         messages.into_iter().map(entry).collect()
     }
 
-    /// Counts the messages from `start` up to but without `end` no more: they are about to go.
+    /// Subtracts the messages from `start` up to but excluding `end` from the counts: they are about to be removed.
     pub fn forget(&mut self, start: usize, end: usize) {
         self.tokens -= self.entries.range(start, end).map(|entry| u64::from(entry.tokens)).sum::<u64>();
         self.bytes -= self.bytes_of(start, end);
@@ -368,7 +370,7 @@ impl ChatLog {
         self.entries.range(start, end).map(|entry| entry.message.bytes()).sum()
     }
 
-    /// Refuses an edit after which the conversation is larger than it may be, unless it is smaller than before.
+    /// Refuses an edit after which the conversation exceeds its bounds, unless the edit does not enlarge it.
     fn check_size(&self, gone: usize, more: usize) -> Result<(), ChatEditError> {
         let waiting: usize = self.waiting.iter().map(Message::bytes).sum();
         if more <= gone {
@@ -396,7 +398,7 @@ impl ChatLog {
         self.call_ids.insert(call.id.clone());
     }
 
-    /// New calls have ids that no other message has; those of the messages that they replace are free.
+    /// Checks that new calls have ids that no other message uses; ids of the replaced messages are free.
     fn check_call_ids(&mut self, messages: &[Message], start: usize, end: usize) -> Result<(), ChatEditError> {
         let ids = |message: &Message| message.tool_calls().map(|call| call.id.clone()).collect::<Vec<_>>();
         let free: HashSet<_> = self.entries.range(start, end + 1).flat_map(|entry| ids(&entry.message)).collect();
@@ -410,13 +412,13 @@ impl ChatLog {
         Ok(())
     }
 
-    /// The ids of the calls of this reply, in order.
+    /// Returns the ids of the calls of this reply, in order.
     pub fn calls_of(&self, reply: u64) -> Vec<String> {
         let entry = self.entries.iter().rev().find(|entry| entry.id == reply);
         entry.into_iter().flat_map(|entry| entry.message.tool_calls()).map(|call| call.id.clone()).collect()
     }
 
-    /// If the conversation's beginning is replaced, it still begins with a user's message.
+    /// Checks that a conversation whose beginning is replaced still begins with a user message.
     fn check_beginning(&self, messages: &[Message], start: usize, end: usize) -> Result<(), ChatEditError> {
         let speaks = |message: &Message| message.role != Role::System;
         if self.entries.iter().take(start).any(|entry| speaks(&entry.message)) {
@@ -429,7 +431,7 @@ impl ChatLog {
         }
     }
 
-    /// A border between two positions must not run through a group.
+    /// Checks that the border before this position does not split a group.
     fn check_group_border(&self, position: usize) -> Result<(), ChatEditError> {
         let (Some(before), Some(after)) =
             (position.checked_sub(1).and_then(|p| self.entries.get(p)), self.entries.get(position))

@@ -4,15 +4,15 @@ use serde::{Deserialize, Serialize};
 
 use super::{ToolCall, ToolResult};
 
-/// Open-ended facts beside the typed ones, in order.
+/// Open-ended key-value pairs beside the typed fields, in order.
 pub type MessageMeta = Vec<(String, String)>;
 
-/// Bytes of text that are estimated to make one token.
+/// Estimated bytes of text per token.
 pub(crate) const BYTES_PER_TOKEN: usize = 4;
 
 /// The key that marks a note.
 const NOTE: &str = "shelly.note";
-/// The key of the fact that the text of a reply looks like a tool call and is none, with why.
+/// The key under which a reply notes that its text resembles a tool call but is none; the value says why.
 pub(crate) const UNREAD_CALL: &str = "shelly.unread-call";
 
 /// The key that names the member of a team that wrote a message of the team's conversation; empty for its coordinator.
@@ -21,10 +21,10 @@ const MEMBER: &str = "shelly.member";
 /// The key that names the member to which a member of a team hands over.
 const HAND_OVER: &str = "shelly.hand-over";
 
-/// The key that says how a run ended, where its reply is no answer.
+/// The key that states how a run ended whose reply is not an answer.
 const ENDING: &str = "shelly.ending";
 
-/// Who speaks.
+/// The author role of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
@@ -38,136 +38,136 @@ pub enum Role {
     Tool,
 }
 
-/// Where the bytes of a [`Media`] are.
+/// The location of the bytes of a [`Media`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MediaData {
-    /// Here; in JSON as base64.
+    /// Inline bytes; base64 in JSON.
     #[serde(with = "super::base64_serde::as_base64")]
     Bytes(Arc<[u8]>),
-    /// On the web; never fetched by the host.
+    /// A web address; the host never fetches it.
     Url(String),
 }
 
-/// An image, a document, a sound.
+/// An image, document or sound.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Media {
-    /// Such as `image/png`.
+    /// The media type, such as `image/png`.
     pub media_type: String,
-    /// A file name to show.
+    /// A file name for display.
     pub name: Option<String>,
-    /// Where the bytes are.
+    /// The location of the bytes.
     pub source: MediaData,
 }
 
-/// What a model thought before it answered.
+/// The thinking of a model before its answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThinkingPart {
-    /// The thought, or a summary, or empty where the vendor hides it.
+    /// The thought, or a summary; empty where the vendor hides it.
     pub text: String,
-    /// What the vendor wants back unchanged.
+    /// Opaque data that the vendor expects back unchanged.
     pub opaque: Option<String>,
 }
 
-/// Something that has no case of its own: kept and handed on.
+/// Content without a case of its own: it is stored and passed on unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpaqueContent {
-    /// Names the format, prefixed by its owner.
+    /// The name of the format, prefixed by its owner.
     pub kind: String,
-    /// The value, JSON.
+    /// The value as JSON.
     pub json: String,
 }
 
-/// A piece of a message.
+/// A part of a message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", content = "value", rename_all = "snake_case")]
 pub enum Part {
     /// Text.
     Text(String),
-    /// An image, a document, a sound.
+    /// An image, document or sound.
     Media(Media),
     /// A thought of the model; only in assistant messages.
     Thinking(ThinkingPart),
     /// A tool call; only in assistant messages.
     ToolCall(ToolCall),
-    /// A tool's answer; only in tool messages.
+    /// A tool result; only in tool messages.
     ToolResult(ToolResult),
-    /// Anything else.
+    /// Any other content.
     Other(OpaqueContent),
 }
 
-/// One entry of a chat.
+/// One message of a chat.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
     /// The name of the agent, person or plugin that wrote it; empty if unknown.
     pub sender: String,
-    /// As what it was written.
+    /// The author role.
     pub role: Role,
-    /// Its pieces in order.
+    /// The parts in order.
     pub parts: Vec<Part>,
-    /// Facts beside it.
+    /// Open-ended key-value pairs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub meta: MessageMeta,
 }
 
 impl Message {
-    /// A message with one piece of text.
+    /// Creates a message with one text part.
     pub fn text(role: Role, sender: impl Into<String>, text: impl Into<String>) -> Self {
         Self { sender: sender.into(), role, parts: vec![Part::Text(text.into())], meta: MessageMeta::new() }
     }
 
-    /// A message of the user.
+    /// Creates a message of the user.
     pub fn user(text: impl Into<String>) -> Self {
         Self::text(Role::User, "user", text)
     }
 
-    /// A user message of the host, an effect or a middleware: no task of a person. Marked in its facts, so that a model's
-    /// provider can tell.
+    /// Creates a user message of the host, an effect or a middleware, which is not a person's task. It is marked in `meta`,
+    /// so that a provider can tell it apart.
     pub fn note(sender: impl Into<String>, text: impl Into<String>) -> Self {
         let meta = vec![(NOTE.to_owned(), "true".to_owned())];
         Self { meta, ..Self::text(Role::User, sender, text) }
     }
 
-    /// Whether it is a [`Message::note`].
+    /// Returns `true` for a [`Message::note`].
     pub fn is_note(&self) -> bool {
         self.fact(NOTE).is_some()
     }
 
-    /// Returns the member that wrote it, in the conversation that a team shares: the team notes the member with each reply
-    /// that it takes. A reply without that note is of the member that its sender names. None for all that is no reply, and
-    /// for what the coordinator wrote: whoever else is called like a member is not that member.
+    /// Returns the team member that wrote this reply in the team's shared conversation. The team marks each reply with the
+    /// member; a reply without the mark belongs to the member that its sender names. Returns `None` for a message that is no
+    /// reply, and for the coordinator's messages: another author with the name of a member is not that member.
     pub fn member(&self) -> Option<&str> {
         let member = self.fact(MEMBER).unwrap_or(&self.sender);
         (self.role == Role::Assistant && !member.is_empty()).then_some(member)
     }
 
-    /// Notes which member of a team wrote it, in place of a member of a team within that team; none for the coordinator.
+    /// Marks the team member that wrote this message, replacing the mark of a nested team; `None` for the coordinator.
     pub(crate) fn by_member(self, member: Option<&str>) -> Self {
         self.with_fact(MEMBER, Some(member.unwrap_or_default()))
     }
 
-    /// Returns `true` if it stands in the conversation of a team for the whole team, written by none of its members.
+    /// Returns `true` if the message is in a team's conversation for the whole team and no member wrote it.
     pub(crate) fn is_of_team(&self) -> bool {
         self.fact(MEMBER) == Some("")
     }
 
-    /// Notes that it says to which member another one hands over.
+    /// Marks the member to which the author hands over.
     pub(crate) fn handing_over_to(self, member: &str) -> Self {
         self.with_fact(HAND_OVER, Some(member))
     }
 
-    /// Drops the note about the member that wrote it: it holds in the conversation of that team alone.
+    /// Removes the mark of the member that wrote it: the mark is valid only in the conversation of that team.
     pub(crate) fn without_member(self) -> Self {
         self.with_fact(MEMBER, None)
     }
 
-    /// Returns how the run ended that came to this, for those around it: `completed`, `failed` or `handed-over`; none for
-    /// an answer.
+    /// Returns how the run ended that produced this reply, for enclosing runs: `completed`, `failed` or `handed-over`;
+    /// `None` for an answer.
     pub(crate) fn ending(&self) -> Option<&str> {
         self.fact(ENDING)
     }
 
-    /// Notes how the run ended that came to this; none: with an answer.
+    /// Marks how the run ended that produced this reply; `None` for an answer.
     pub(crate) fn with_ending(self, ending: Option<&str>) -> Self {
         self.with_fact(ENDING, ending)
     }
@@ -182,18 +182,18 @@ impl Message {
         self
     }
 
-    /// Why the text of this reply is no tool call though it looks like one, if that is so.
+    /// Returns why the text of this reply is not a tool call although it resembles one, if that is the case.
     pub fn unread_call(&self) -> Option<&str> {
         self.meta.iter().find(|(key, _)| key == UNREAD_CALL).map(|(_, why)| why.as_str())
     }
 
-    /// The results of tool calls.
+    /// Creates a tool message with these results.
     pub fn results(results: Vec<ToolResult>) -> Self {
         let parts = results.into_iter().map(Part::ToolResult).collect();
         Self { sender: String::new(), role: Role::Tool, parts, meta: MessageMeta::new() }
     }
 
-    /// The text parts, one after the other.
+    /// Returns the concatenated text parts.
     pub fn text_content(&self) -> String {
         self.parts
             .iter()
@@ -201,23 +201,23 @@ impl Message {
             .collect()
     }
 
-    /// The tool calls in order.
+    /// Iterates over the tool calls in order.
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.parts.iter().filter_map(|part| if let Part::ToolCall(call) = part { Some(call) } else { None })
     }
 
-    /// The tool results in order.
+    /// Iterates over the tool results in order.
     pub fn tool_results(&self) -> impl Iterator<Item = &ToolResult> {
         self.parts.iter().filter_map(|part| if let Part::ToolResult(result) = part { Some(result) } else { None })
     }
 
-    /// Whether it has calls or results: such a message can only be a reply or its answer.
+    /// Returns `true` if the message has calls or results; only a reply or its answer may have them.
     pub fn is_paired(&self) -> bool {
         self.tool_calls().next().is_some() || self.tool_results().next().is_some()
     }
 
-    /// Whether nothing in it is for others: blank text is nothing, and neither are thoughts alone, calls of anyone but the
-    /// model, and results outside a tool message. Vendors refuse such a message.
+    /// Returns `true` if the message has no content for others. Blank text does not count, nor do thoughts alone, calls
+    /// outside an assistant message, or results outside a tool message. Vendors refuse such a message.
     pub fn says_nothing(&self) -> bool {
         self.parts.iter().all(|part| match part {
             Part::Text(text) => self.role == Role::Tool || text.trim().is_empty(),
@@ -228,13 +228,13 @@ impl Message {
         })
     }
 
-    /// Bytes that it keeps in memory.
+    /// Returns the bytes that the message holds in memory.
     pub fn bytes(&self) -> usize {
         let parts: usize = self.parts.iter().map(|part| part_bytes(part, Media::bytes) + beside(part)).sum();
         parts + self.sender.len() + meta_bytes(&self.meta)
     }
 
-    /// Estimate of its tokens: a quarter of its bytes, four for the frame, a fixed share for media.
+    /// Estimates the tokens of the message: a quarter of its bytes, four for the frame, a fixed number per media part.
     pub fn tokens(&self) -> u32 {
         const FRAME: usize = 4;
         const MEDIA: usize = BYTES_PER_TOKEN * 1_000;
@@ -244,14 +244,14 @@ impl Message {
 }
 
 impl ToolResult {
-    /// Bytes of the message that it makes alone.
+    /// Returns the bytes of a message that consists of this result alone.
     pub(crate) fn message_bytes(&self) -> usize {
         self.call_id.len() + self.content.iter().map(|content| content.bytes(Media::bytes)).sum::<usize>()
     }
 }
 
 impl Media {
-    /// Bytes of what it is, or of the address where it is.
+    /// Returns the bytes of the inline content, or of the address.
     pub fn bytes(&self) -> usize {
         match &self.source {
             MediaData::Bytes(bytes) => bytes.len(),
@@ -264,7 +264,7 @@ fn meta_bytes(meta: &MessageMeta) -> usize {
     meta.iter().map(|(key, value)| key.len() + value.len()).sum()
 }
 
-/// Bytes of a part that no model reads.
+/// Returns the bytes of a part that no model reads.
 fn beside(part: &Part) -> usize {
     match part {
         Part::ToolCall(call) => meta_bytes(&call.meta),

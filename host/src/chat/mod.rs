@@ -1,7 +1,7 @@
-//! The conversation: the words that everything above shares, and the log that holds them.
+//! The conversation: the message types that all higher layers share, and the log that holds them.
 //!
 //! [`Chat`] keeps invariant 3: a transcript is always valid. A reply with tool calls is appended through
-//! [`Chat::reply`], which returns a guard; however the guard goes away, every call has exactly one result after it.
+//! [`Chat::reply`], which returns a guard; however the guard is dropped, every call has exactly one result after it.
 
 mod base64_serde;
 mod change;

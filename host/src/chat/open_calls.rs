@@ -11,12 +11,12 @@ pub struct OpenCalls {
 }
 
 impl OpenCalls {
-    /// The calls, in the model's order, with the ids that the chat knows them by.
+    /// Returns the calls in the model's order, with the ids that the chat knows them by.
     pub fn calls(&self) -> &[ToolCall] {
         &self.calls
     }
 
-    /// Answers the calls: one message a result, in the order of the calls.
+    /// Answers the calls: one message per result, in the order of the calls.
     pub fn answer(mut self, results: Vec<ToolResult>) {
         self.settle(results, "no result was given");
     }
@@ -29,7 +29,7 @@ impl OpenCalls {
     fn settle(&mut self, results: Vec<ToolResult>, otherwise: &str) {
         self.calls.clear();
         let mut log = self.chat.lock();
-        // If another reply came before, the calls were answered then.
+        // If another reply was appended first, it has answered these calls.
         if self.group.is_some() && log.open == self.group {
             log.close(results, otherwise);
             drop(log);
@@ -39,8 +39,8 @@ impl OpenCalls {
 }
 
 impl ChatLog {
-    /// Answers the open calls, if there are any; those without a result are told why they were not run. What waited for
-    /// that is added.
+    /// Answers the open calls, if any; a call without a result gets an error result with the reason. Then appends the
+    /// waiting messages.
     pub fn close(&mut self, mut results: Vec<ToolResult>, otherwise: &str) {
         let Some(group) = self.open.take() else { return };
         for id in self.calls_of(group) {
@@ -52,7 +52,7 @@ impl ChatLog {
             let too_large = |of: String| {
                 Message::results(vec![ToolResult::error(&id, format!("The result is too large for {of}."))])
             };
-            // What was added before is not counted yet.
+            // Additions since the last count are not charged yet.
             self.count();
             let message = if self.bytes + message.bytes() > limits::CHAT_BYTES {
                 too_large("this conversation".into())

@@ -6,15 +6,15 @@ use sha2::{Digest as _, Sha256};
 
 use crate::limits;
 
-/// Names of a tool's properties, where a model is shown others than the tool's own.
+/// The mapping of a tool's property names where the model is shown names other than the tool's own.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PropertyNames {
-    /// The tool's own names by those that a model is shown.
+    /// The tool's own names, by the names that a model is shown.
     own: Option<Arc<BTreeMap<String, String>>>,
 }
 
 impl PropertyNames {
-    /// From pairs of the name that a model is shown and the tool's own.
+    /// Builds the mapping from pairs of the shown name and the tool's own name.
     pub fn new(pairs: impl IntoIterator<Item = (String, String)>) -> Self {
         let own: BTreeMap<_, _> = pairs.into_iter().collect();
         Self { own: (!own.is_empty()).then(|| Arc::new(own)) }
@@ -25,7 +25,8 @@ impl PropertyNames {
         self.own.is_none()
     }
 
-    /// The arguments of a call with the tool's own names. All else stays as it was written, numbers among it.
+    /// Returns the arguments of a call with the tool's own names. Everything else, including numbers, stays as it was
+    /// written.
     pub fn restore<'a>(&self, arguments: &'a str) -> Cow<'a, str> {
         let Some(own) = &self.own else { return arguments.into() };
         let mut restored = String::with_capacity(arguments.len());
@@ -34,7 +35,7 @@ impl PropertyNames {
     }
 }
 
-/// Writes JSON with other keys. What is nested more deeply than a schema can be has no renamed property.
+/// Writes JSON with mapped keys. Values nested deeper than a schema can be have no renamed properties.
 fn restore(own: &BTreeMap<String, String>, json: &str, depth: usize, to: &mut String) {
     let json = json.trim();
     let deeper = depth.saturating_sub(1);
@@ -70,8 +71,8 @@ fn restore(own: &BTreeMap<String, String>, json: &str, depth: usize, to: &mut St
     }
 }
 
-/// `text` in characters that are taken, with `_` for others, cut, and told from similar ones by a digest of `of`: at most
-/// `longest` bytes, which are more than nine.
+/// Returns a name of at most `longest` bytes (more than nine): `text` with `_` for characters that are not allowed, cut,
+/// followed by a digest of `of` that distinguishes similar names. `is_taken` returns `true` for the allowed characters.
 pub(crate) fn name_with_digest(text: &str, of: &str, longest: usize, is_taken: impl Fn(char) -> bool) -> String {
     let digest = Sha256::digest(of.as_bytes());
     let plain = text.chars().map(|c| if c.is_ascii() && is_taken(c) { c } else { '_' });

@@ -2,21 +2,21 @@ use std::ops::{AddAssign, Sub};
 
 use serde::{Deserialize, Serialize};
 
-/// Why a model stopped.
+/// The reason for which a model stopped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
-    /// It had said what it had to say.
+    /// The reply is complete.
     EndTurn,
-    /// It wants tools run.
+    /// The model waits for tool results.
     ToolCalls,
-    /// The reply is cut: it reached the longest reply or the end of its window.
+    /// The reply is truncated: it reached its token limit or the end of the context window.
     MaxTokens,
-    /// It wrote a stop sequence.
+    /// The model wrote a stop sequence.
     StopSequence,
-    /// The model or its vendor declined.
+    /// The model or its vendor refused.
     Refusal,
-    /// The vendor's word for something else.
+    /// The vendor's term for any other reason.
     Other(String),
 }
 
@@ -34,7 +34,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// All four counts together.
+    /// Returns the sum of all four counts.
     pub fn total(&self) -> u64 {
         [self.input_tokens, self.output_tokens, self.cache_read_tokens, self.cache_write_tokens]
             .into_iter()
@@ -54,7 +54,7 @@ impl AddAssign for Usage {
 impl Sub for Usage {
     type Output = Self;
 
-    /// What was used between two moments.
+    /// Returns the usage between two readings.
     fn sub(self, before: Self) -> Self {
         Self {
             input_tokens: self.input_tokens.saturating_sub(before.input_tokens),
@@ -65,7 +65,7 @@ impl Sub for Usage {
     }
 }
 
-/// A piece of a reply that is still coming. For watchers: the completion that is returned in the end is what counts.
+/// A piece of a reply that is still arriving. Only for display: the completion that is returned at the end is authoritative.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", content = "value", rename_all = "snake_case")]
 pub enum ReplyDelta {
@@ -75,6 +75,6 @@ pub enum ReplyDelta {
     Thinking(String),
     /// The model has begun to call this tool.
     ToolCall(String),
-    /// Used so far, in all.
+    /// The total usage so far.
     Usage(Usage),
 }

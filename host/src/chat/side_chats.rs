@@ -5,7 +5,7 @@ use std::{
 
 use super::Chat;
 
-/// Conversations that go with another one: those of the members that share it, and of agents that somebody in it calls as
+/// The side conversations of a conversation: those of the members that share it, and of agents that a participant calls as
 /// tools.
 #[derive(Debug, Default)]
 pub(super) struct SideChats(Mutex<SideChatsState>);
@@ -16,32 +16,32 @@ struct SideChatsState {
     active: Option<Arc<str>>,
 }
 
-/// A conversation that goes with another one.
+/// A side conversation of another one.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SideChat {
-    /// It.
+    /// The side conversation.
     pub chat: Chat,
-    /// The newest message of the other one that has been put into it.
+    /// The id of the newest message of the main conversation that was copied into it.
     pub heard: Option<u64>,
 }
 
 impl Chat {
-    /// The conversation of this name that goes with this one; an empty one if there was none.
+    /// Returns the side conversation of this name; an empty one if there is none.
     pub(crate) fn beside(&self, name: &Arc<str>) -> SideChat {
         self.besides().chats.entry(Arc::clone(name)).or_default().clone()
     }
 
-    /// Puts it there, in place of what was there under this name.
+    /// Stores the side conversation, replacing one of the same name.
     pub(crate) fn put_beside(&self, name: Arc<str>, beside: SideChat) {
         self.besides().chats.insert(name, beside);
     }
 
-    /// All that go with this one, by name.
+    /// Returns all side conversations by name.
     pub(crate) fn all_beside(&self) -> Vec<(Arc<str>, SideChat)> {
         self.besides().chats.iter().map(|(name, beside)| (Arc::clone(name), beside.clone())).collect()
     }
 
-    /// The member that worked last in it.
+    /// Returns the member that worked last in this conversation.
     pub(crate) fn active(&self) -> Option<Arc<str>> {
         self.besides().active.clone()
     }

@@ -6,27 +6,28 @@ use super::{
     ChatEditError, Message, Role, edit::check_pairs, entries::ChatEntries, full_results::FullToolResults, log::ChatLog,
 };
 
-/// A message in a chat, with what is known of it without reading it.
+/// A message in a chat with attributes that are available without reading it.
 #[derive(Debug, Clone)]
 pub struct ChatEntry {
-    /// Names the message in this chat for good; never used again.
+    /// The permanent id of the message in this chat; never reused.
     pub id: u64,
     /// The message.
     pub message: Arc<Message>,
-    /// Estimate of its tokens.
+    /// The estimated tokens.
     pub tokens: u32,
     /// The `id` of the assistant message whose calls opened the group that this one belongs to.
     pub group: Option<u64>,
-    /// Put there by the host or an effect.
+    /// `true` if the host or an effect added it.
     pub note: bool,
-    /// Not as it was first written.
+    /// `true` if it differs from its first version.
     pub edited: bool,
-    /// Of its message; none until somebody asks.
+    /// The digest of the message, computed on first use.
     pub(super) digest: OnceLock<Box<[u8; 32]>>,
 }
 
 impl ChatEntry {
-    /// SHA-256 of its message as JSON, which is made once: a conversation is long, and each request is looked at.
+    /// Returns the SHA-256 of the message as JSON. It is computed once: a conversation is long, and each request examines
+    /// all of it.
     pub fn digest(&self) -> &[u8; 32] {
         self.digest.get_or_init(|| {
             let json = serde_json::to_vec(&self.message).expect("a message is JSON");
@@ -35,7 +36,7 @@ impl ChatEntry {
     }
 }
 
-/// The conversation as it was at one moment. Cheap to take and to clone: it shares everything with the chat.
+/// A conversation as it was at one moment. Cheap to take and to clone: it shares everything with the chat.
 #[derive(Debug, Clone, Default)]
 pub struct ChatSnapshot {
     pub(super) entries: ChatEntries,
@@ -46,7 +47,7 @@ pub struct ChatSnapshot {
 }
 
 impl ChatSnapshot {
-    /// A conversation made of these messages.
+    /// Builds a conversation from these messages.
     ///
     /// # Errors
     ///
@@ -58,7 +59,7 @@ impl ChatSnapshot {
         Ok(log.snapshot())
     }
 
-    /// Whether a model can be shown it: not while calls are open.
+    /// Checks that the conversation can be sent to a model, which is not the case while calls are open.
     ///
     /// # Errors
     ///
@@ -67,80 +68,80 @@ impl ChatSnapshot {
         check_pairs(self.iter().map(|entry| &*entry.message), true)
     }
 
-    /// How many messages there are.
+    /// Returns the number of messages.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there are none.
+    /// Returns `true` if there are no messages.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Estimate of the tokens of all messages.
+    /// Returns the estimated tokens of all messages.
     pub fn tokens(&self) -> u64 {
         self.tokens
     }
 
-    /// Bytes that all messages keep in memory.
+    /// Returns the bytes that all messages hold in memory.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// The whole text of a result of which the conversation has only the beginning, if it is still kept.
+    /// Returns the full text of a result that the conversation holds only the beginning of, if it is still kept.
     pub fn kept_result(&self, call_id: &str) -> Option<&Arc<str>> {
         self.kept.get(call_id)
     }
 
-    /// Whether the text of any result is kept.
+    /// Returns `true` if the full text of any result is kept.
     pub fn keeps_results(&self) -> bool {
         !self.kept.is_empty()
     }
 
-    /// Which state of the chat it is: every change makes the next one.
+    /// Returns the revision of the chat; every change increases it.
     pub fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// The entries in order.
+    /// Iterates over the entries in order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &ChatEntry> {
         self.since(0)
     }
 
-    /// The entries from position `start` up to but without `end`, as far as they exist.
+    /// Iterates over the entries from position `start` up to but excluding `end`, as far as they exist.
     pub fn range(&self, start: usize, end: usize) -> impl DoubleEndedIterator<Item = &ChatEntry> {
         self.entries.range(start, end)
     }
 
-    /// The entries from position `start` on; none beyond the end.
+    /// Iterates over the entries from position `start`; empty beyond the end.
     pub fn since(&self, start: usize) -> impl DoubleEndedIterator<Item = &ChatEntry> {
         self.range(start, usize::MAX)
     }
 
-    /// The entries that came after the one with this id, in the order of the chat: what a reader who remembers the
-    /// largest id that it saw has not seen yet, also if messages were replaced in between. None: all.
+    /// Iterates over the entries with an id greater than `id`, in chat order: those that a reader who remembers its largest
+    /// id has not seen, even if messages were replaced in between. `None`: all entries.
     pub fn newer_than(&self, id: Option<u64>) -> impl Iterator<Item = &ChatEntry> {
         self.iter().filter(move |entry| id.is_none_or(|id| entry.id > id))
     }
 
-    /// The messages of one sender, in order.
+    /// Iterates over the messages of one sender, in order.
     pub fn by_sender<'a>(&'a self, sender: &'a str) -> impl DoubleEndedIterator<Item = &'a ChatEntry> {
         self.iter().filter(move |entry| entry.message.sender == sender)
     }
 
-    /// The text of the system message.
+    /// Returns the text of the system message.
     pub fn system_prompt(&self) -> Option<String> {
         let entry = self.iter().next().filter(|entry| entry.message.role == Role::System)?;
         Some(entry.message.text_content())
     }
 
-    /// The position of the message with this id.
+    /// Returns the position of the message with this id.
     pub fn find(&self, id: u64) -> Option<usize> {
-        // Whoever looks for one mostly looks for one of the newest.
+        // Lookups are mostly for one of the newest messages.
         self.entries.iter().rposition(|entry| entry.id == id)
     }
 
-    /// The newest message.
+    /// Returns the newest message.
     pub fn last(&self) -> Option<&ChatEntry> {
         self.entries.get(self.len().checked_sub(1)?)
     }

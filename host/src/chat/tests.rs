@@ -245,7 +245,7 @@ fn another_reply_answers_what_is_open() {
     let second = chat.reply(reply(&["z"]));
     assert_eq!(shape(&chat), "?x?y =x! =y! U ?z");
     assert_eq!(chat.snapshot().check(), Err(ChatEditError::Unpaired("call `z` has no result".into())));
-    // Whoever comes late answers nothing, and nobody else's call.
+    // A guard that is closed too late answers no call.
     first.answer(vec![ToolResult { call_id: "z".into(), content: vec![], is_error: false }]);
     drop(chat.reply(reply(&[])));
     assert_eq!(shape(&chat), "?x?y =x! =y! U ?z =z!");

@@ -5,36 +5,36 @@ use serde_json::value::RawValue;
 
 use super::{Media, MessageMeta, OpaqueContent, PropertyNames, message::BYTES_PER_TOKEN};
 
-/// A model asks for a tool.
+/// A tool call requested by a model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// Names this call: unique within the chat, whatever the vendor sent.
+    /// The id of the call, unique within the chat whatever the vendor sent.
     pub id: String,
-    /// The tool's name.
+    /// The name of the tool.
     pub name: String,
-    /// The arguments as the model wrote them: meant to be a JSON object, not checked.
+    /// The arguments as the model wrote them: intended as a JSON object, but not checked.
     pub arguments: String,
-    /// What the vendor wants back with the call.
+    /// Data that the vendor expects back with the call.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub meta: MessageMeta,
 }
 
-/// A piece of a tool's result.
+/// A part of a tool's result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", content = "value", rename_all = "snake_case")]
 pub enum ToolResultContent {
     /// Text for the model.
     Text(String),
-    /// Structured data; a model sees its text.
+    /// Structured data; a model sees its JSON text.
     Json(String),
-    /// An image, a document, a sound.
+    /// An image, document or sound.
     Media(Media),
-    /// Anything else.
+    /// Any other content.
     Other(OpaqueContent),
 }
 
 impl ToolResultContent {
-    /// Bytes of it, with media as `of_media` reckons it.
+    /// Returns the bytes of the content; `of_media` computes those of media.
     pub fn bytes(&self, of_media: impl Fn(&Media) -> usize) -> usize {
         match self {
             Self::Text(text) | Self::Json(text) => text.len(),
@@ -44,24 +44,24 @@ impl ToolResultContent {
     }
 }
 
-/// The answer to a tool call.
+/// The result of a tool call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolResult {
     /// The `id` of the call.
     pub call_id: String,
-    /// What the tool said.
+    /// The content that the tool returned.
     pub content: Vec<ToolResultContent>,
-    /// Whether it says what went wrong.
+    /// `true` if the content describes a failure.
     pub is_error: bool,
 }
 
 impl ToolResult {
-    /// A result that says what went wrong, for the model to read.
+    /// Creates an error result for the model to read.
     pub fn error(call_id: impl Into<String>, text: impl Into<String>) -> Self {
         Self { call_id: call_id.into(), content: vec![ToolResultContent::Text(text.into())], is_error: true }
     }
 
-    /// The result as the text that a model without richer content is given.
+    /// Returns the result as plain text, for models without richer content.
     pub fn text(&self) -> String {
         let mut text = String::new();
         for content in &self.content {
@@ -78,51 +78,51 @@ impl ToolResult {
     }
 }
 
-/// What a tool does to the world, as its maker says. All false is the most careful reading. Hints inform policies;
-/// they grant nothing.
+/// The side effects that a tool declares. All `false` is the most cautious reading. Hints inform policies; they grant
+/// nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ToolHints {
-    /// Changes nothing.
+    /// The tool changes nothing.
     pub read_only: bool,
-    /// Adds, but never overwrites or removes.
+    /// The tool adds, but never overwrites or removes.
     pub non_destructive: bool,
-    /// Again with the same arguments changes nothing more.
+    /// A repeated call with the same arguments changes nothing more.
     pub idempotent: bool,
-    /// Deals with a closed set of things.
+    /// The tool deals with a closed set of things.
     pub closed_world: bool,
 }
 
-/// A tool as a model is told of it.
+/// A tool as it is described to a model.
 #[derive(Debug, Clone, Serialize)]
 pub struct ToolSpec {
-    /// 1 to 64 of `A-Z a-z 0-9 _ -`.
+    /// The name: 1 to 64 of `A-Z a-z 0-9 _ -`.
     pub name: String,
-    /// What it does, for the model.
+    /// The purpose of the tool, for the model.
     pub description: String,
-    /// JSON Schema of the arguments.
+    /// The JSON Schema of the arguments.
     pub input_schema: Arc<RawValue>,
-    /// What it does to the world.
+    /// The declared side effects.
     pub hints: ToolHints,
-    /// The tool's own names of properties that have others in the schema.
+    /// The tool's own names of properties that have other names in the schema.
     #[serde(skip)]
     pub property_names: PropertyNames,
 }
 
 impl ToolSpec {
-    /// Whether `name` is one that every vendor accepts: 1 to 64 of `A-Z a-z 0-9 _ -`.
+    /// Returns `true` if every vendor accepts `name`: 1 to 64 of `A-Z a-z 0-9 _ -`.
     pub fn is_valid_name(name: &str) -> bool {
         (1..=64).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
     }
 
-    /// The name most like this one that every vendor accepts: other letters are `-`, and what is too long is cut.
+    /// Returns the most similar name that every vendor accepts: other characters become `-`, and the rest is cut.
     pub fn name_like(text: &str) -> String {
         let plain = text.trim().chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' });
         let name: String = plain.take(64).collect();
         if name.is_empty() { "agent".into() } else { name }
     }
 
-    /// Estimate of the tokens that telling a model of it costs.
+    /// Estimates the tokens of the tool's description in a request.
     pub fn tokens(&self) -> u32 {
         const FRAME: usize = 10;
         let bytes = self.name.len() + self.description.len() + self.input_schema.get().len();

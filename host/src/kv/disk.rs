@@ -14,14 +14,15 @@ use super::{
 };
 use crate::{error::without_number, files, limits};
 
-/// Makes the folder that stores are below, if it is missing, and says where it is; or why that cannot be.
+/// A function that creates the folder above the stores, if it is missing, and returns its path, or the reason for the
+/// failure.
 pub type KvFolderFn = Arc<dyn Fn() -> Result<PathBuf, String> + Send + Sync>;
 
-/// A store in a file. Beside it is a file that is locked for each operation; it holds a number that changes when the file
-/// is written anew.
+/// A store in a file. A second file next to it is locked for each operation; it holds a generation number that changes when
+/// the store file is rewritten.
 pub(super) struct DiskKvBackend {
     folder: KvFolderFn,
-    /// Folders below that, then the name of the file.
+    /// The folders below it, then the file name.
     names: Vec<String>,
     quota: KvQuota,
     open: Option<OpenKvFile>,
@@ -30,7 +31,7 @@ pub(super) struct DiskKvBackend {
 struct OpenKvFile {
     path: PathBuf,
     lock: fs::File,
-    /// What the number was when the file was opened; none: it must be opened.
+    /// The open store file with its generation; `None`: it must be opened.
     log: Option<(u64, KvLogFile)>,
 }
 
@@ -45,7 +46,7 @@ impl DiskKvBackend {
         Self { folder, names, quota, open: None }
     }
 
-    /// Makes the folders, and opens the file of the lock.
+    /// Creates the folders, and opens the lock file.
     fn prepare(&self) -> Result<OpenKvFile, KvError> {
         let mut path = PathBuf::from(self.names.join("/"));
         let failed = |path: &PathBuf, reason: String| KvError::Disk { what: "open", path: path.clone(), reason };
@@ -62,7 +63,7 @@ impl DiskKvBackend {
         Ok(OpenKvFile { lock: opened.map_err(disk("lock", &lock))?, path, log: None })
     }
 
-    /// Does something while nobody else, in this process or another, uses the store.
+    /// Runs an operation under the lock that excludes other users of the store in all processes.
     fn with<R>(
         &mut self,
         work: impl FnOnce(&mut KvLogFile, &mut dyn FnMut() -> io::Result<()>) -> Result<R, KvError>,
@@ -73,7 +74,7 @@ impl DiskKvBackend {
         };
         let done = open.locked(work);
         if done.as_ref().is_err_and(KvError::is_of_operator) {
-            // What is there now, the next one finds out.
+            // The next operation opens the file again and finds out its state.
             open.log = None;
         }
         self.open = Some(open);
@@ -117,7 +118,7 @@ impl OpenKvFile {
     }
 }
 
-/// Makes a folder that is still there after a loss of power.
+/// Creates a folder durably.
 pub(super) fn make_folder(path: &Path) -> io::Result<()> {
     match files::create_folder(path)? {
         true => files::sync_folder(path),
@@ -171,7 +172,7 @@ pub(super) fn lock(file: &fs::File, path: &Path, patience: Duration) -> Result<(
     }
 }
 
-/// The number in the file of the lock: those who have the store open now agree on it, and nobody else looks at it.
+/// Reads the generation from the lock file; only processes that have the store open use it.
 fn generation(mut lock: &fs::File) -> io::Result<u64> {
     lock.seek(SeekFrom::Start(0))?;
     let mut number = Vec::new();

@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use crate::{error::Fault, limits};
 
-/// Why a store did not do what it was asked for.
+/// The reason for which a store operation failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum KvError {
@@ -30,12 +30,12 @@ pub enum KvError {
 }
 
 impl KvError {
-    /// Whether it is the operator's: the store is not as it should be, and whoever uses it cannot mend that.
+    /// Returns `true` for errors that only the operator can fix: the store is damaged, in use or inaccessible.
     pub fn is_of_operator(&self) -> bool {
         matches!(self, Self::Damaged { .. } | Self::InUse { .. } | Self::Disk { .. })
     }
 
-    /// As whoever uses the store is told: where it is on this machine is not their business.
+    /// Converts the error for the user of the store, without the path of the store on this machine.
     pub fn fault(&self) -> Fault {
         let unavailable = |why: &str| Fault::Unavailable {
             message: format!("the key-value store cannot be used: {why}; the operator is told where it is"),

@@ -12,42 +12,42 @@ use super::{
 };
 use crate::limits;
 
-/// Bytes that are read at once while a file is looked through.
+/// The number of bytes read at once while a file is scanned.
 const READ_BYTES: usize = 128 << 10;
 
-/// The file of a store, and where in it what is. Whoever calls holds the store's lock.
+/// The file of a store and an index of its records. The caller holds the store's lock.
 #[derive(Debug)]
 pub(super) struct KvLogFile {
     path: PathBuf,
     file: fs::File,
     index: BTreeMap<String, KvIndexSlot>,
-    /// Of all keys and values.
+    /// The total bytes of all keys and values.
     bytes: u64,
-    /// The newest revision that was given.
+    /// The newest assigned revision.
     last: u64,
-    /// How far the file was read.
+    /// The offset up to which the file was read.
     end: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct KvIndexSlot {
     revision: u64,
-    /// Where its record begins.
+    /// The offset of the record.
     at: u64,
-    /// Bytes of the record.
+    /// The length of the record in bytes.
     len: u64,
     value: u64,
 }
 
 impl KvIndexSlot {
-    /// Bytes of key and value.
+    /// Returns the bytes of key and value.
     fn bytes(self, key: &str) -> u64 {
         key.len() as u64 + self.value
     }
 }
 
 impl KvLogFile {
-    /// Opens the file, and makes it if it is not there.
+    /// Opens the file, and creates it if it is missing.
     pub fn open(path: &Path) -> Result<Self, KvError> {
         let disk = disk("open", path);
         if !is_file(path).map_err(&disk)? {
@@ -70,7 +70,8 @@ impl KvLogFile {
         Ok(log)
     }
 
-    /// Reads what others have added. What a write that was cut off has left is taken away: nobody else is writing.
+    /// Reads records that other processes have appended. The remains of an interrupted write are truncated: the lock
+    /// excludes other writers.
     pub fn catch_up(&mut self) -> Result<(), KvError> {
         let len = self.file.metadata().map_err(disk("read", &self.path))?.len();
         if len == self.end {
@@ -118,27 +119,27 @@ impl KvLogFile {
         }
     }
 
-    /// Bytes of all keys and values.
+    /// Returns the total bytes of all keys and values.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// How many keys there are.
+    /// Returns the number of keys.
     pub fn len(&self) -> usize {
         self.index.len()
     }
 
-    /// The revision of a key, and its bytes with those of its value.
+    /// Returns the revision of a key, and the bytes of the key and its value.
     pub fn about(&self, key: &str) -> Option<(u64, u64)> {
         self.index.get(key).map(|slot| (slot.revision, slot.bytes(key)))
     }
 
-    /// The keys that are asked for.
+    /// Returns the keys with `prefix` after `after`.
     pub fn keys(&self, prefix: &str, after: Option<&str>) -> Vec<String> {
         listed(&self.index, prefix, after)
     }
 
-    /// Reads a value, and looks whether it is what was written.
+    /// Reads a value and verifies it.
     pub fn read(&mut self, key: &str) -> Result<Option<KvEntry>, KvError> {
         let Some(slot) = self.index.get(key).copied() else { return Ok(None) };
         let bytes = self.record(slot).map_err(disk("read", &self.path))?;
@@ -155,7 +156,7 @@ impl KvLogFile {
         Ok(bytes)
     }
 
-    /// Writes, and returns once it would survive a loss of power; no value removes.
+    /// Writes durably; without a value, removes the key.
     pub fn write(&mut self, key: &str, value: Option<&[u8]>) -> Result<(), KvError> {
         let Some(revision) = self.last.checked_add(1) else {
             return Err(self.damaged("its newest revision is the last that there is"));
@@ -163,7 +164,7 @@ impl KvLogFile {
         let bytes = log::encode(revision, key, value);
         let written = self.add(&bytes);
         if let Err(error) = written {
-            // So that nobody takes it for written; if that fails too, the checksum or the next reader decides.
+            // Undoes the write; if that fails too, the checksum or the next reader decides.
             let _ = self.file.set_len(self.end);
             return Err(disk("write", &self.path)(error));
         }
@@ -178,14 +179,15 @@ impl KvLogFile {
         self.file.sync_data()
     }
 
-    /// Whether so much of it is out of date that it should be written anew before a value of so many bytes is added.
+    /// Returns `true` if so much of the file is out of date that it should be rewritten before a value of `more` bytes is
+    /// added.
     pub fn is_wasteful(&self, more: usize) -> bool {
         let in_use = self.bytes + (self.index.len() * (HEAD + 2)) as u64;
         self.end + more as u64 > 2 * in_use + limits::KV_WASTE_BYTES
     }
 
-    /// Writes it anew with what is in use. `before` is called before the new file takes the place of the old one, from
-    /// when on whoever has that open must not use it.
+    /// Rewrites the file with the live records. `before` is called before the new file replaces the old one, which must not
+    /// be used from then on.
     pub fn compact(&mut self, before: impl FnOnce() -> io::Result<()>) -> Result<(), KvError> {
         let mark = log::encode(self.last, "", None);
         let fill = |file: &mut dyn Write| {
@@ -210,7 +212,7 @@ impl KvLogFile {
 
 const CHANGED: &str = "a record has changed since it was read";
 
-/// The record that was once read, if it still is that.
+/// Returns the record if it is still the one that was indexed.
 fn checked(bytes: &[u8], slot: KvIndexSlot) -> Option<KvRecord> {
     match log::next(&mut &bytes[..], slot.len) {
         Ok(NextKvRecord::Record(record)) if record.revision == slot.revision => Some(record),
@@ -218,7 +220,7 @@ fn checked(bytes: &[u8], slot: KvIndexSlot) -> Option<KvRecord> {
     }
 }
 
-/// Writes a file beside `path`, and puts it there when all of it is on the disk.
+/// Writes a file next to `path`, and renames it when all of it is on disk.
 fn write_anew(
     path: &Path,
     fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
@@ -240,7 +242,7 @@ fn write_anew(
     Ok(())
 }
 
-/// A file that only its owner may read.
+/// Returns options for a file that only its owner may read.
 pub(super) fn options() -> fs::OpenOptions {
     let mut options = fs::OpenOptions::new();
     options.read(true).write(true);
@@ -249,8 +251,8 @@ pub(super) fn options() -> fs::OpenOptions {
     options
 }
 
-/// Whether a file is there. Looked at before it is opened: a link would be followed, and to open a pipe is to wait for
-/// somebody who writes.
+/// Returns `true` if a regular file exists. The check precedes opening: opening follows links, and opening a pipe waits for
+/// a writer.
 pub(super) fn is_file(path: &Path) -> io::Result<bool> {
     match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_file() => Ok(true),
@@ -260,7 +262,7 @@ pub(super) fn is_file(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// What the disk said, as an error of this file.
+/// Returns a function that converts I/O errors on this file.
 pub(super) fn disk(what: &'static str, path: &Path) -> impl Fn(io::Error) -> KvError {
     move |error| KvError::Disk { what, path: path.to_owned(), reason: crate::error::without_number(&error.to_string()) }
 }

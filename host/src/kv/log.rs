@@ -1,32 +1,31 @@
-//! The file of a store: [`MAGIC`], then records one after the other, of which the newest of a key holds.
+//! The file format of a store: [`MAGIC`], then records in sequence; the newest record of a key is valid.
 //!
-//! | bytes | of a record |
+//! | bytes | content of a record |
 //! |---|---|
-//! | 4 | how many bytes its body has |
-//! | 8 | its revision |
-//! | 4 | CRC-32 of these twelve |
+//! | 4 | the length of the body |
+//! | 8 | the revision |
+//! | 4 | CRC-32 of these twelve bytes |
 //! | 4 | CRC-32 of the body |
-//! | 2 | how many bytes the key has; the highest bit is set in a record of a removal |
+//! | 2 | the length of the key; the highest bit is set in the record of a removal |
 //! | … | the key, the value |
 //!
-//! All numbers begin with their lowest byte. A record without a key says which revision was the newest when the file was
-//! written anew.
+//! All numbers are little-endian. A record without a key states the newest revision at the time when the file was rewritten.
 
 use std::io::{self, Read};
 
 use crate::limits;
 
 pub const MAGIC: &[u8; 16] = b"shelly-kv 1\n\0\0\0\0";
-/// Bytes of a record before its body.
+/// The bytes of a record before its body.
 pub const HEAD: usize = 20;
 const REMOVED: u16 = 1 << 15;
 const MOST_BODY: usize = 2 + limits::KV_KEY_BYTES + limits::KV_VALUE_BYTES;
 
-/// A record as bytes; no value: a removal.
+/// Encodes a record; without a value, a removal.
 pub fn encode(revision: u64, key: &str, value: Option<&[u8]>) -> Vec<u8> {
     let mut body = Vec::with_capacity(2 + key.len() + value.map_or(0, <[u8]>::len));
     let flag = if value.is_none() { REMOVED } else { 0 };
-    // Keys are short.
+    // The key length fits: keys are short.
     body.extend_from_slice(&(key.len() as u16 | flag).to_le_bytes());
     body.extend_from_slice(key.as_bytes());
     body.extend_from_slice(value.unwrap_or_default());
@@ -40,31 +39,31 @@ pub fn encode(revision: u64, key: &str, value: Option<&[u8]>) -> Vec<u8> {
     record
 }
 
-/// A record that was read.
+/// A decoded record.
 #[derive(Debug, PartialEq, Eq)]
 pub struct KvRecord {
     pub revision: u64,
-    /// Empty: it only says which revision was the newest.
+    /// The key; empty in the record of the newest revision.
     pub key: String,
-    /// None: it removes the key.
+    /// The value; `None`: the key is removed.
     pub value: Option<Vec<u8>>,
-    /// Bytes of all of it.
+    /// The total length of the record in bytes.
     pub len: u64,
 }
 
-/// What comes next in a file.
+/// The result of reading the next record.
 #[derive(Debug, PartialEq, Eq)]
 pub enum NextKvRecord {
     Record(KvRecord),
-    /// Nothing.
+    /// The end of the file.
     End,
-    /// The beginning of a record, or what a file system puts in its place: a write that was never answered.
+    /// An incomplete record, or the zeros that a file system puts in its place: a write that was never acknowledged.
     Torn,
-    /// What no write that was cut off leaves.
+    /// Damage that no interrupted write explains.
     Damaged(&'static str),
 }
 
-/// Reads on where `left` bytes are left.
+/// Reads the next record; `left` is the number of remaining bytes.
 pub fn next(from: &mut impl Read, left: u64) -> io::Result<NextKvRecord> {
     if left == 0 {
         return Ok(NextKvRecord::End);
@@ -76,7 +75,7 @@ pub fn next(from: &mut impl Read, left: u64) -> io::Result<NextKvRecord> {
     from.read_exact(&mut head)?;
     let number = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
     if crc32fast::hash(&head[..12]) != number(12) {
-        // After a loss of power a file can be longer than what was written of it.
+        // After a power loss a file can be longer than its written content.
         return Ok(match left <= (HEAD + MOST_BODY) as u64 && head == [0; HEAD] && is_zero(from)? {
             true => NextKvRecord::Torn,
             false => NextKvRecord::Damaged("the head of a record is not what was written"),

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::limits;
 
-/// What all stores in memory hold together.
+/// The memory shared by all in-memory stores.
 #[derive(Debug)]
 pub(super) struct KvMemoryPool {
     used: AtomicUsize,
@@ -37,12 +37,12 @@ impl KvMemoryPool {
     }
 }
 
-/// A store in memory.
+/// An in-memory store.
 #[derive(Debug)]
 pub(super) struct MemoryKvBackend {
     entries: BTreeMap<String, KvEntry>,
     bytes: usize,
-    /// The newest revision that was given.
+    /// The newest assigned revision.
     last: u64,
     quota: KvQuota,
     pool: Arc<KvMemoryPool>,

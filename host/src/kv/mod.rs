@@ -1,8 +1,8 @@
-//! Key-value stores: bytes by key, in memory or in a file. A write is whole or not at all, and on disk when it returns.
+//! Key-value stores, in memory or in a file. A write is atomic, and durable when it returns.
 //!
-//! [`KvStores`] knows which store is whose and where it is; a [`KvStore`] is one of them. On disk a store is one file that is
-//! only ever added to (`log.rs`) until so much of it is out of date that it is written anew. Each operation holds a lock for
-//! as long as it lasts and first reads what others have added, so processes share a store.
+//! [`KvStores`] maps an owner to its store; a [`KvStore`] is one of them. On disk a store is one append-only file (`log.rs`)
+//! that is rewritten when enough of it is out of date. Each operation holds a lock for its duration and first reads the
+//! records that other processes have appended, so processes can share a store.
 
 mod disk;
 mod error;

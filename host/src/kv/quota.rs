@@ -1,12 +1,12 @@
 use super::KvError;
 use crate::limits;
 
-/// How much a store may hold.
+/// The capacity of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KvQuota {
-    /// Bytes of keys and values.
+    /// The maximum bytes of keys and values.
     pub bytes: u64,
-    /// Keys.
+    /// The maximum number of keys.
     pub keys: usize,
 }
 
@@ -17,9 +17,8 @@ impl Default for KvQuota {
 }
 
 impl KvQuota {
-    /// Whether a store that holds `bytes` under so many `keys` may have an entry of `old` bytes (none: there is none)
-    /// replaced by one of `new`. One that holds more than its quota, because that was larger once, may not grow; it may
-    /// shrink.
+    /// Checks that a store that holds `bytes` bytes under `keys` keys may replace an entry of `old` bytes (`None`: a new
+    /// entry) by one of `new` bytes. A store above its quota, because the quota was lowered, may shrink but not grow.
     pub(super) fn check(self, bytes: u64, keys: usize, old: Option<u64>, new: u64) -> Result<(), KvError> {
         let would = bytes - old.unwrap_or(0) + new;
         if would > self.bytes && would > bytes {

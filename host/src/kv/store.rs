@@ -8,23 +8,23 @@ use std::{
 use super::{KvError, disk::DiskKvBackend, memory::MemoryKvBackend};
 use crate::limits;
 
-/// A value and which one it is.
+/// A value with its revision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KvEntry {
-    /// The bytes.
+    /// The value.
     pub value: Vec<u8>,
-    /// Changes with every write of the key; never returns to an earlier one.
+    /// The revision: it changes with every write of the key and never repeats.
     pub revision: u64,
 }
 
-/// What must be under a key for a write to be done.
+/// The condition under which a write is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KvPrecondition {
-    /// Whatever is there.
+    /// Always.
     Anything,
-    /// Nothing.
+    /// The key has no value.
     Nothing,
-    /// This revision.
+    /// The value has this revision.
     Revision(u64),
 }
 
@@ -38,27 +38,27 @@ impl KvPrecondition {
     }
 }
 
-/// What a store can do wherever it is. Keys and values are within their bounds.
+/// The operations of a storage backend. Keys and values are within their bounds.
 pub(super) trait KvBackend: Send {
     fn get(&mut self, key: &str) -> Result<Option<KvEntry>, KvError>;
-    /// No value removes. `false`: what was expected is not there, and nothing is done.
+    /// Writes a value; without one, removes the key. Returns `false` and does nothing if the precondition does not hold.
     fn write(&mut self, key: &str, expected: KvPrecondition, value: Option<&[u8]>) -> Result<bool, KvError>;
     fn keys(&mut self, prefix: &str, after: Option<&str>) -> Result<Vec<String>, KvError>;
 }
 
-/// A store. Clones are the same one.
+/// A store. Clones refer to the same store.
 #[derive(Clone)]
 pub struct KvStore(Arc<KvStoreInner>);
 
 struct KvStoreInner {
     kind: KvStoreKind,
-    /// What somebody was told of why it cannot be used: how often, and what last.
+    /// The reported errors: their number, and the last one.
     told: Mutex<(u32, Option<KvError>)>,
 }
 
 enum KvStoreKind {
     Memory(Mutex<MemoryKvBackend>),
-    /// Whoever has its turn may block a thread: one thread a store.
+    /// An operation may block a thread; the lock limits this to one thread per store.
     Disk(Arc<tokio::sync::Mutex<DiskKvBackend>>),
 }
 
@@ -84,7 +84,7 @@ impl KvStore {
         Self(Arc::new(KvStoreInner { kind, told: Mutex::default() }))
     }
 
-    /// Reads. Keys have 1 to [`limits::KV_KEY_BYTES`] bytes.
+    /// Reads the value of a key. Keys have 1 to [`limits::KV_KEY_BYTES`] bytes.
     ///
     /// # Errors
     ///
@@ -94,12 +94,12 @@ impl KvStore {
         self.on(move |backend| backend.get(&key)).await
     }
 
-    /// Writes (none removes) if what is `expected` is there; says whether it was. Once it has begun it is done, also if
-    /// nobody waits for it any more.
+    /// Writes a value, or removes the key without one, if the precondition holds; returns `true` if it did. A write that has
+    /// begun completes, even if the future is dropped.
     ///
     /// # Errors
     ///
-    /// [`KvError`]: then nothing is written, but for a disk that fails and cannot be asked whether it has written.
+    /// [`KvError`]: nothing is written then, except when the disk fails without telling whether it has written.
     pub async fn write(&self, key: String, expected: KvPrecondition, value: Option<Vec<u8>>) -> Result<bool, KvError> {
         check_key(&key)?;
         if let Some(bytes) = value.as_ref().map(Vec::len).filter(|bytes| *bytes > limits::KV_VALUE_BYTES) {
@@ -108,11 +108,11 @@ impl KvStore {
         self.on(move |backend| backend.write(&key, expected, value.as_deref())).await
     }
 
-    /// Keys that start with `prefix` and come after `after`, in byte order: the first [`limits::KV_KEYS_LISTED`].
+    /// Lists the keys that start with `prefix` and come after `after`, in byte order: the first [`limits::KV_KEYS_LISTED`].
     ///
     /// # Errors
     ///
-    /// [`KvError`]: no key can be so long.
+    /// [`KvError`], also if `prefix` or `after` is longer than a key.
     pub async fn keys(&self, prefix: String, after: Option<String>) -> Result<Vec<String>, KvError> {
         let longest = prefix.len().max(after.as_ref().map_or(0, String::len));
         if longest > limits::KV_KEY_BYTES {
@@ -121,8 +121,8 @@ impl KvStore {
         self.on(move |backend| backend.keys(&prefix, after.as_deref())).await
     }
 
-    /// Whether this is not what it was last time. For whoever tells of what is in the way, once and not for each call; after
-    /// [`limits::KV_WARNINGS`] times nothing is news any more.
+    /// Returns `true` if this error differs from the last reported one, so that a caller reports a problem once and not on
+    /// each call; always `false` after [`limits::KV_WARNINGS`] reports.
     pub fn is_news(&self, error: &KvError) -> bool {
         let mut told = self.0.told.lock().unwrap_or_else(PoisonError::into_inner);
         let (times, last) = &mut *told;
@@ -158,7 +158,7 @@ fn check_key(key: &str) -> Result<(), KvError> {
     }
 }
 
-/// The keys that [`KvStore::keys`] names.
+/// Returns the keys that [`KvStore::keys`] lists.
 pub(super) fn listed<V>(entries: &BTreeMap<String, V>, prefix: &str, after: Option<&str>) -> Vec<String> {
     let from = match after {
         Some(after) if after >= prefix => Bound::Excluded(after),

@@ -14,38 +14,38 @@ use super::{
 };
 use crate::{error::without_number, limits};
 
-/// Whose a store is.
+/// The owner of a store.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum KvStoreOwner {
-    /// Of this session, this user and this plugin.
+    /// One session, user and plugin.
     Session {
-        /// An agent or a model, by its place in the config: no two have the same.
+        /// The agent or model, by its config path, which is unique.
         user: String,
         /// The plugin's id.
         plugin: String,
     },
-    /// Of this user and this plugin.
+    /// One user and plugin.
     User {
-        /// As for [`KvStoreOwner::Session`].
+        /// The agent or model, as for [`KvStoreOwner::Session`].
         user: String,
         /// The plugin's id.
         plugin: String,
     },
-    /// Of this plugin.
+    /// One plugin.
     Plugin {
-        /// Its id.
+        /// The plugin's id.
         plugin: String,
     },
 }
 
-/// The stores of a project, and of one session in it. Clones are the same ones.
+/// The stores of a project and of one session in it. Clones refer to the same stores.
 #[derive(Clone)]
 pub struct KvStores(Arc<KvStoresInner>);
 
 struct KvStoresInner {
-    /// None: all of them are in memory.
+    /// The folder; `None`: all stores are in memory.
     folder: Option<KvFolderFn>,
-    /// The folder of the session's stores, once one is written down.
+    /// The folder of the session's stores, once the session is recorded.
     session: OnceLock<KvFolderFn>,
     quota: KvQuota,
     pool: Arc<KvMemoryPool>,
@@ -59,19 +59,19 @@ impl fmt::Debug for KvStores {
 }
 
 impl Default for KvStores {
-    /// In memory.
+    /// Creates stores in memory.
     fn default() -> Self {
         Self::new(None, KvQuota::default(), limits::KV_MEMORY_BYTES)
     }
 }
 
 impl KvStores {
-    /// Stores below the folder that `folder` makes and names when the first of them is used; it may block.
+    /// Creates stores below a folder. `folder` is called when the first store is used; it may block.
     pub fn on_disk(folder: impl Fn() -> Result<PathBuf, String> + Send + Sync + 'static) -> Self {
         Self::new(Some(Arc::new(folder)), KvQuota::default(), limits::KV_MEMORY_BYTES)
     }
 
-    /// The same with other bounds: of each, and of all those in memory together.
+    /// Returns new stores with other bounds: `quota` for each store, `memory` bytes for all in-memory stores together.
     pub fn bounded(self, quota: KvQuota, memory: usize) -> Self {
         Self::new(self.0.folder.clone(), quota, memory)
     }
@@ -81,8 +81,8 @@ impl KvStores {
         Self(Arc::new(KvStoresInner { folder, session, quota, pool, open: Mutex::default() }))
     }
 
-    /// What is of the session is in the folder `kv` of this one, which is there. Until then, and without one, it is in
-    /// memory. The first call holds.
+    /// Puts the session's stores into the folder `kv` of `folder`, which must exist. Before that, and without a session,
+    /// they are in memory. Only the first call has an effect.
     pub fn of_session(&self, folder: PathBuf) {
         let kv = move || {
             let kv = folder.join("kv");
@@ -91,12 +91,12 @@ impl KvStores {
         let _ = self.0.session.set(Arc::new(kv));
     }
 
-    /// A store in memory that is nobody else's.
+    /// Returns a new in-memory store that is not shared.
     pub fn in_memory(&self) -> KvStore {
         KvStore::in_memory(MemoryKvBackend::new(self.0.quota, Arc::clone(&self.0.pool)))
     }
 
-    /// The store of this place. Nothing is looked at on the disk before it is used.
+    /// Returns the store of this owner. No disk access before its first use.
     pub fn get(&self, place: KvStoreOwner) -> KvStore {
         let mut open = self.0.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.entry(place).or_insert_with_key(|place| self.make(place)).clone()
@@ -116,13 +116,13 @@ impl KvStores {
     }
 }
 
-/// `agents.ada` has its files in `agents/ada`.
+/// Returns the path of a user's file: `agents.ada` maps to `agents/ada`.
 fn of_user(user: &str, file: String) -> Vec<String> {
     let (kind, name) = user.split_once('.').unwrap_or(("users", user));
     vec![file_name(kind), file_name(name), file]
 }
 
-/// A name as that of a file: never a path, and different names stay different where upper case is lower case.
+/// Encodes a name as a file name: never a path, and distinct even on case-insensitive file systems.
 fn file_name(name: &str) -> String {
     let mut safe = String::new();
     for byte in name.bytes() {
@@ -134,7 +134,7 @@ fn file_name(name: &str) -> String {
     if (1..=limits::KV_FILE_NAME_BYTES).contains(&safe.len()) {
         return safe;
     }
-    // A name that is written out has no `%` without two digits behind it.
+    // An encoded name has no `%` without two hexadecimal digits after it.
     Sha256::digest(name).iter().fold("%sha256-".to_owned(), |hex, byte| format!("{hex}{byte:02x}"))
 }
 

@@ -36,7 +36,7 @@ fn memory(quota: KvQuota, most: usize) -> (MemoryKvBackend, Arc<KvMemoryPool>) {
     (MemoryKvBackend::new(quota, Arc::clone(&pool)), pool)
 }
 
-/// One in memory and one on disk.
+/// One store in memory and one on disk.
 fn both(folder: &Path, quota: KvQuota) -> [Box<dyn KvBackend>; 2] {
     [Box::new(memory(quota, limits::KV_MEMORY_BYTES).0), Box::new(disk_of(folder, quota))]
 }
@@ -61,7 +61,7 @@ fn a_revision_changes_with_every_write_and_never_returns() {
         }
         assert!(seen.is_sorted_by(|a, b| a < b) && seen.len() == 4, "{seen:?}");
     }
-    // Not even after the file was read again, or written anew with nothing in it.
+    // Not even after the file was read again, or rewritten without live records.
     let mut store = disk(folder.path());
     let last = revision(&mut store, "k").unwrap();
     store.write("k", ANY, None).unwrap();
@@ -163,7 +163,7 @@ fn a_quota_counts_keys_and_values_and_lets_a_store_shrink() {
         store.write("d", ANY, None).unwrap();
         store.write("e", ANY, Some(b"")).unwrap();
     }
-    // A smaller quota than what is there: nothing grows, everything shrinks.
+    // A quota below the current content: nothing grows, everything shrinks.
     let mut store = disk_of(folder.path(), KvQuota { bytes: 3, keys: 1 });
     assert!(matches!(store.write("ab", ANY, Some(&[0; 5])), Err(KvError::Full { .. })));
     assert!(matches!(store.write("f", ANY, Some(b"")), Err(KvError::Full { .. })));
@@ -226,7 +226,7 @@ fn a_file_that_was_cut_off_anywhere_holds_all_but_the_last_write() {
         store.write("one", ANY, Some(b"3")).unwrap();
         assert_eq!(value(&mut disk(folder.path()), "one").unwrap(), b"3");
     }
-    // As a file system leaves it that makes a file longer before it writes.
+    // The remains of a file system that extends a file before it writes.
     fs::write(&path, [answered.clone(), vec![0; whole.len() - answered.len()]].concat()).unwrap();
     assert_eq!(value(&mut disk(folder.path()), "one").unwrap(), b"1");
 }
@@ -258,7 +258,7 @@ fn what_is_damaged_is_told_with_its_place_and_left_alone() {
     }
     fs::write(&path, "").unwrap();
     assert!(matches!(disk(folder.path()).get("one"), Err(KvError::Damaged { at: 0, .. })), "not taken for a new one");
-    // Under the eyes of one who has it open.
+    // The damage occurs while a process has the store open.
     fs::write(&path, &whole).unwrap();
     let mut store = disk(folder.path());
     assert!(store.get("one").unwrap().is_some());
@@ -307,7 +307,7 @@ fn a_file_that_no_store_has_is_not_read() {
         let KvError::Damaged { path: told, reason, .. } = &error else { panic!("{error}") };
         assert_eq!((told, *reason), (&path, says));
     };
-    // Without taking so much of the disk.
+    // A sparse file takes no space on disk.
     let set_len = |len| fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(len).unwrap();
     set_len(limits::KV_FILE_BYTES + 1);
     for store in [&mut store, &mut disk(folder.path())] {
@@ -315,7 +315,7 @@ fn a_file_that_no_store_has_is_not_read() {
     }
     set_len(limits::KV_FILE_BYTES);
     refused(&mut disk(folder.path()), "the head of a record is not what was written");
-    // As full as it can be, and one more.
+    // The maximum content, and one more record.
     let record = |at: usize| log::encode(at as u64, &at.to_string(), Some(b""));
     let mut bytes = MAGIC.to_vec();
     bytes.extend((0..limits::KV_STORE_KEYS).flat_map(record));
@@ -351,7 +351,7 @@ fn a_file_is_written_anew_before_it_holds_too_much_that_is_out_of_date() {
     let (mut store, mut other) = (disk(folder.path()), disk(folder.path()));
     let large = vec![7; limits::KV_VALUE_BYTES];
     store.write("stays", ANY, Some(b"v")).unwrap();
-    // What somebody left who was killed while he wrote it anew.
+    // The remains of a process that was killed while it rewrote the file.
     fs::write(path.with_extension("new"), "half a").unwrap();
     let most = 2 * large.len() as u64 + limits::KV_WASTE_BYTES + 1_024;
     let mut became_smaller = false;
@@ -361,7 +361,7 @@ fn a_file_is_written_anew_before_it_holds_too_much_that_is_out_of_date() {
         let after = fs::metadata(&path).unwrap().len();
         became_smaller |= after < before;
         assert!(after <= most, "{after}");
-        // Whoever had the old file open reads the new one.
+        // A process that had the old file open reads the new one.
         assert_eq!(value(&mut other, "large").unwrap().last(), Some(&round));
         assert_eq!(value(&mut other, "stays").unwrap(), b"v");
     }
@@ -477,7 +477,7 @@ async fn each_place_has_a_store_of_its_own() {
         let entry = again.get(place.clone()).get("k".into()).await.unwrap().unwrap();
         assert_eq!(entry.value, format!("{place:?}").as_bytes());
     }
-    // Without a session its stores are in memory, as long as somebody has them.
+    // Without a session, its stores are in memory while they are referenced.
     let without = stores();
     let place = session_of("agents.a", "p");
     assert_eq!(without.get(place.clone()).get("k".into()).await.unwrap(), None);
@@ -495,7 +495,7 @@ async fn each_place_has_a_store_of_its_own() {
 enum Op {
     Get(String),
     Write(String, Option<Vec<u8>>),
-    /// With the revision that is there, or one that is not.
+    /// Expects the existing revision, or another one.
     Swap(String, bool, Option<Vec<u8>>),
     Keys(String, Option<String>),
     Reopen,
@@ -519,7 +519,7 @@ fn op() -> impl Strategy<Value = Op> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Both kinds do what a map does, whatever is done in whatever order, however often the file is opened again.
+    /// Both kinds behave like a map for any sequence of operations, however often the file is reopened.
     #[test]
     fn a_store_is_a_map(ops in proptest::collection::vec(op(), 1..60)) {
         let folder = tempfile::tempdir().unwrap();

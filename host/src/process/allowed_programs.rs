@@ -1,4 +1,4 @@
-//! The programs that a config names, and with what each may be run.
+//! The programs that a config allows, and the arguments with which each may be run.
 
 use std::{
     collections::BTreeMap,
@@ -15,57 +15,57 @@ use crate::{
     limits,
 };
 
-/// What all programs of a project run on. Clones share the places.
+/// The execution context of all programs of a project. Clones share the slots.
 #[derive(Debug, Clone, Default)]
 pub struct ExecContext {
-    /// Where they are looked for.
+    /// The search path for programs.
     pub finder: ProgramFinder,
     /// The folder of the project.
     pub root: PathBuf,
-    /// What every program has of the environment that no config names: [`INHERITED`](Self::INHERITED), as far as it is set.
+    /// The base environment of every program: the variables in [`INHERITED`](Self::INHERITED) that are set.
     pub environment: Vec<(String, String)>,
-    /// How many run at once.
+    /// The slots that limit the number of concurrent programs.
     pub places: ProcessSlots,
 }
 
-/// A program that a config names.
+/// A program that a config allows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AllowedProgram {
-    /// Its name, or its path, which may be relative to the project's folder.
+    /// The program's name, or its path, which may be relative to the project's folder.
     pub command: String,
-    /// The lists of arguments that it may be run with.
+    /// The allowed argument patterns.
     pub args: Vec<ArgsPattern>,
-    /// Where it works, and below which it may be told to.
+    /// The working folder; a caller may choose a folder below it.
     pub folder: PathBuf,
-    /// All of its environment.
+    /// The complete environment.
     pub environment: Vec<(String, String)>,
-    /// The longest that it may take.
+    /// The maximum wall time.
     pub time: Duration,
 }
 
-/// How a program is to be run.
+/// The parameters of a program run.
 #[derive(Debug, Clone, Default)]
 pub struct ProgramRequest {
-    /// One word each.
+    /// The arguments, one word each.
     pub args: Vec<String>,
-    /// The folder to work in, below the one that it has; none: that one.
+    /// The working folder, relative to the program's own; `None`: the program's own.
     pub folder: Option<String>,
-    /// What it reads.
+    /// The standard input.
     pub stdin: Vec<u8>,
-    /// How long it may take, if that is less than it may take anyway.
+    /// The wall time limit, if it is shorter than the program's own.
     pub time: Option<Duration>,
 }
 
 impl ExecContext {
-    /// What hardly any program can do without. What else stands in the environment, credentials among it, is for those to
-    /// which a config gives it.
+    /// Environment variables that nearly every program needs. Other variables, which may hold credentials, are passed only
+    /// to programs to which a config gives them.
     pub const INHERITED: [&str; 7] = ["PATH", "HOME", "USER", "LANG", "LC_ALL", "TMPDIR", "TZ"];
 
-    /// Any program, by its name or its path, with what hardly any can do without.
+    /// Builds the specification of a run of any program, by name or path, with the base environment.
     ///
     /// # Errors
     ///
-    /// A [`Fault`]: there is no such program or no such folder, or it would work outside of the project.
+    /// [`Fault`] if the program or the folder does not exist, or the folder is outside the project.
     pub fn job(&self, command: &str, wish: ProgramRequest) -> Result<ProcessSpec, Fault> {
         let entry = AllowedProgram {
             command: command.into(),
@@ -90,17 +90,17 @@ impl ExecContext {
         Ok(ProcessSpec { program, args, folder, environment: entry.environment.clone(), stdin, time })
     }
 
-    /// Runs it to its end.
+    /// Runs a program to its end.
     ///
     /// # Errors
     ///
-    /// A [`Fault`]: it did not run, or what it came to is not known.
+    /// [`Fault`] if the program did not run or its result is unknown.
     pub async fn run(&self, job: ProcessSpec) -> Result<ProcessOutput, Fault> {
         self.places.run(job).await.map_err(|error| error.fault())
     }
 }
 
-/// The folder of this name in `base`. Links are followed first: one that leads out of it leads nowhere.
+/// Resolves the folder `name` in `base`. Links are followed first: one that leads out of `base` is refused.
 fn below(base: &Path, name: Option<&str>) -> Result<PathBuf, Fault> {
     let not_there = |what: String| Fault::NotFound { message: format!("there is no folder {what} to work in") };
     let base = base.canonicalize().ok().filter(|base| base.is_dir()).ok_or_else(|| not_there("of its own".into()))?;
@@ -115,7 +115,7 @@ fn below(base: &Path, name: Option<&str>) -> Result<PathBuf, Fault> {
     if found.is_dir() { Ok(found) } else { Err(not_there(shown)) }
 }
 
-/// The programs that a config names, by their names there. Clones are the same.
+/// The programs that a config allows, by their names there. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct AllowedPrograms {
     ground: ExecContext,
@@ -123,44 +123,45 @@ pub struct AllowedPrograms {
 }
 
 impl AllowedPrograms {
-    /// These on this ground.
+    /// Creates the set of programs with their execution context.
     pub fn new(ground: ExecContext, entries: impl IntoIterator<Item = (String, AllowedProgram)>) -> Self {
         Self { ground, entries: Arc::new(entries.into_iter().collect()) }
     }
 
-    /// Those of them with such a name.
+    /// Returns the programs whose name satisfies `is_wanted`.
     pub fn only(&self, is_wanted: impl Fn(&str) -> bool) -> Self {
         let entries = self.entries.iter().filter(|(name, _)| is_wanted(name));
         let entries = entries.map(|(name, entry)| (name.clone(), entry.clone())).collect();
         Self { ground: self.ground.clone(), entries: Arc::new(entries) }
     }
 
-    /// Whether there is none.
+    /// Returns `true` if there is no program.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// What they run on.
+    /// Returns the execution context.
     pub fn ground(&self) -> &ExecContext {
         &self.ground
     }
 
-    /// Each, sorted by its name.
+    /// Iterates over the programs, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &AllowedProgram)> {
         self.entries.iter().map(|(name, entry)| (name.as_str(), entry))
     }
 
-    /// Returns why each of the programs that are not there cannot be run, by its name in the config.
+    /// Iterates over the programs that cannot be found, by config name, with the reason.
     pub fn missing(&self) -> impl Iterator<Item = (&str, ProgramFindError)> {
         let find = |entry: &AllowedProgram| self.ground.finder.find(&entry.command, &self.ground.root);
         self.entries.iter().filter_map(move |(name, entry)| Some((name.as_str(), find(entry).err()?)))
     }
 
-    /// What is run for a wish.
+    /// Builds the specification of a requested run.
     ///
     /// # Errors
     ///
-    /// A [`Fault`] that says what there is: no such program, other arguments than it may have, a folder outside of its own.
+    /// [`Fault`] that names the alternatives: the program is not allowed, its arguments are not, or the folder is outside
+    /// its own.
     pub fn job(&self, name: &str, wish: ProgramRequest) -> Result<ProcessSpec, Fault> {
         let shown = |text: &str| cut(text, limits::NAME_SHOWN_CHARS).escape_debug().to_string();
         let Some(entry) = self.entries.get(name) else {
@@ -177,7 +178,7 @@ impl AllowedPrograms {
             let message = format!("`{name}` may not be run with the arguments `{args}`; it may with {may}");
             return Err(Fault::Denied { message });
         }
-        // A pattern that leaves options open means those that change what is looked at.
+        // A pattern with wildcards for options does not mean options that turn a reading program into a writing one.
         let more = known_options::that_do_more(&entry.command, &wish.args);
         let is_meant = |pattern: &&ArgsPattern| {
             more.iter().all(|at| pattern.spells_out(*at) && (at + 1 == wish.args.len() || pattern.spells_out(at + 1)))
@@ -193,11 +194,11 @@ impl AllowedPrograms {
         self.ground.job_of(entry, wish)
     }
 
-    /// Runs one to its end.
+    /// Runs a program to its end.
     ///
     /// # Errors
     ///
-    /// As [`AllowedPrograms::job`]; [`Fault::Timeout`] if its time was over.
+    /// As for [`AllowedPrograms::job`]; [`Fault::Timeout`] if the time limit expired.
     pub async fn run(&self, name: &str, wish: ProgramRequest) -> Result<ProcessOutput, Fault> {
         let job = self.job(name, wish)?;
         let time = job.time;

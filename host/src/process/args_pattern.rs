@@ -1,30 +1,30 @@
-//! Which arguments a program may be run with.
+//! Patterns for the arguments of a program.
 
 use std::fmt;
 
-/// A list of words that stands for lists of arguments. A word stands for one argument: `*` in it for any characters, `?` for
-/// one, `\` before a character for that character. A word that begins with `*` or `?` stands for no argument that begins with
-/// `-`: options are written down. The last word may be `**`: any further arguments, options too.
+/// A pattern for argument lists: each word matches one argument. In a word, `*` matches any characters, `?` one character,
+/// and `\` quotes the next character. A word that begins with `*` or `?` matches no argument that begins with `-`: options
+/// must be written out. The last word may be `**`, which matches any further arguments, including options.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArgsPattern {
     words: Vec<String>,
     has_rest: bool,
 }
 
-/// Why a list of words is no pattern.
+/// The reason for which a list of words is no pattern.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields are the facts in the sentence above them")]
 pub enum ArgsPatternError {
-    /// `**` stands before its end.
+    /// `**` is not the last word.
     #[error("`**` is for what follows: it can only be the last word")]
     RestWithin,
-    /// Nothing follows a `\`.
+    /// A `\` ends the word.
     #[error("`{word}` ends in the middle: `\\` stands before a character that is meant as it is")]
     Unended { word: String },
 }
 
 impl ArgsPattern {
-    /// Reads one.
+    /// Parses a pattern.
     ///
     /// # Errors
     ///
@@ -44,13 +44,13 @@ impl ArgsPattern {
         }
     }
 
-    /// Whether it stands for these arguments.
+    /// Returns `true` if the pattern matches these arguments.
     pub fn fits(&self, args: &[String]) -> bool {
         let has_as_many = if self.has_rest { args.len() >= self.words.len() } else { args.len() == self.words.len() };
         has_as_many && self.words.iter().zip(args).all(|(word, arg)| fits(word, arg))
     }
 
-    /// Returns `true` if the argument at this position stands in the pattern letter by letter.
+    /// Returns `true` if the pattern spells out the argument at this position without wildcards.
     pub fn spells_out(&self, at: usize) -> bool {
         let is_letter = |piece: &ArgsPatternToken| matches!(piece, ArgsPatternToken::Is(_));
         self.words.get(at).is_some_and(|word| pieces(word).iter().all(is_letter))
@@ -59,14 +59,14 @@ impl ArgsPattern {
 
 const REST: &str = "**";
 
-/// Whether a word stands for an argument. In time that grows with the product of both at most.
+/// Returns `true` if a word matches an argument. The time is at most proportional to the product of their lengths.
 fn fits(word: &str, arg: &str) -> bool {
     if word.starts_with(['*', '?']) && arg.starts_with('-') {
         return false;
     }
     let pieces = pieces(word);
     let arg: Vec<char> = arg.chars().collect();
-    // Where to go on if it does not fit: after the last `*`, with one more character of it.
+    // The backtracking point: after the last `*`, which then matches one more character.
     let (mut at, mut piece, mut retry) = (0, 0, None);
     while at < arg.len() {
         match pieces.get(piece) {
@@ -93,9 +93,9 @@ fn fits(word: &str, arg: &str) -> bool {
 enum ArgsPatternToken {
     /// Any characters.
     Any,
-    /// Any one.
+    /// Any one character.
     One,
-    /// This one.
+    /// This character.
     Is(char),
 }
 
@@ -113,7 +113,7 @@ fn pieces(word: &str) -> Vec<ArgsPatternToken> {
     pieces
 }
 
-/// As it is written in a config.
+/// Formats the pattern as in a config.
 impl fmt::Display for ArgsPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rest = self.has_rest.then_some(REST);

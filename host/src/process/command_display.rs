@@ -1,13 +1,13 @@
 use crate::error::{is_unseen, legible};
 
-/// The words of a command as a person is shown them: no two lists of words look alike, and nothing of them acts on a
-/// terminal. It is no line for a shell.
+/// Formats the words of a command for a person: unambiguous, and without characters that a terminal acts on. The result is
+/// not a shell command line.
 pub fn shown_words<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     words.into_iter().map(shown_word).collect::<Vec<_>>().join(" ")
 }
 
 fn shown_word(word: &str) -> String {
-    // There are letters that look like a blank.
+    // Some letters look like a blank.
     let is_plain = |c: char| c.is_alphanumeric() && !is_unseen(c) || "_-./:=@%+,~".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) { word.into() } else { legible(&format!("{word:?}")) }
 }

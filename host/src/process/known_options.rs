@@ -1,20 +1,20 @@
-//! Options by which programs that only look write files or run other programs.
+//! Options by which reading programs write files or run other programs.
 
 use std::path::Path;
 
-/// What is known of a program's options.
+/// The known options of a program.
 struct KnownOptions {
-    /// The names that the program has.
+    /// The names of the program.
     names: &'static [&'static str],
-    /// Options of several letters, with their dashes.
+    /// The long options, with their dashes.
     long: &'static [&'static str],
-    /// Options of one letter.
+    /// The one-letter options.
     short: &'static [char],
-    /// Whether the beginning of a long option stands for all of it.
+    /// `true` if a long option may be abbreviated.
     abbreviates: bool,
 }
 
-/// Programs that configs allow with any options because they only look, and their options that do more.
+/// Programs that configs allow with any options since they normally only read, and their options that do more.
 const KNOWN: [KnownOptions; 6] = [
     KnownOptions {
         names: &["git"],
@@ -55,21 +55,20 @@ const KNOWN: [KnownOptions; 6] = [
     KnownOptions { names: &["tree"], long: &[], short: &['o'], abbreviates: false },
 ];
 
-/// Subcommands of git whose `-o` and `-O` write and run nothing.
+/// Subcommands of git whose `-o` and `-O` neither write files nor run programs.
 const GIT_PLAIN: [&str; 5] = ["commit", "ls-files", "ls-tree", "push", "rev-list"];
 
-/// Options that stand before git's subcommand and do no more than it does without them. The others lead git elsewhere, or set
-/// what it runs.
+/// Global git options before the subcommand that are harmless. The others direct git elsewhere or set what it runs.
 const GIT_GLOBAL: [&str; 5] = ["--no-pager", "--no-optional-locks", "--literal-pathspecs", "--version", "--help"];
 
-/// Returns the positions of the arguments that make this program write a file or run another program, although it could
-/// also be run without. Of a program that is not known there are none.
+/// Returns the positions of the arguments that make this program write a file or run another program. Empty for unknown
+/// programs.
 pub fn that_do_more(command: &str, args: &[String]) -> Vec<usize> {
     let name =
         Path::new(command).file_name().map(|name| name.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
     let name = name.strip_suffix(".exe").unwrap_or(&name);
     let Some(known) = KNOWN.iter().find(|known| known.names.contains(&name)) else { return Vec::new() };
-    // After `--` there are no options. `find` has none in that sense: its words are taken wherever they stand.
+    // No options follow `--`, except for `find`, whose expressions are recognized anywhere.
     let options =
         args.iter().position(|arg| arg == "--").filter(|_| !known.names.contains(&"find")).unwrap_or(args.len());
     let options = &args[..options];
@@ -82,7 +81,7 @@ pub fn that_do_more(command: &str, args: &[String]) -> Vec<usize> {
     options.iter().enumerate().filter(|one| does_more(*one)).map(|(at, _)| at).collect()
 }
 
-/// The position of git's subcommand: the first word that is neither an option nor the value of one.
+/// Returns the position of git's subcommand: the first word that is neither an option nor an option's value.
 fn git_subcommand(args: &[String]) -> usize {
     let mut at = 0;
     while let Some(arg) = args.get(at).filter(|arg| arg.starts_with('-')) {
@@ -117,9 +116,9 @@ impl KnownOptions {
         match subcommand {
             None => letters.contains(self.short),
             Some(subcommand) if GIT_PLAIN.contains(&subcommand) => false,
-            // Options of one letter stand together, and the last may have its value after it.
+            // One-letter options can be combined, and the last may have its value attached.
             Some("archive" | "format-patch") => letters.contains('o'),
-            // `-o` shows the matching part alone.
+            // `-o` only prints the matching part.
             Some("grep") => letters.contains('O'),
             Some("rebase" | "difftool") => letters.contains('x'),
             Some(_) => letters.starts_with(self.short),

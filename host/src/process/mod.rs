@@ -1,6 +1,6 @@
-//! Programs that the host runs. They run outside of any sandbox, so everything about a run is decided here: which program,
-//! found where, with which words, in which folder, with what of the environment, for how long, and that it ends with all
-//! that it has started.
+//! Programs that the host runs outside any sandbox. This module therefore controls everything about a run: the program and
+//! its location, its arguments, working folder, environment and time limit, and the termination of all processes that it has
+//! started.
 
 mod allowed_programs;
 mod args_pattern;

@@ -1,29 +1,29 @@
-//! What a program says and is told, through its pipes.
+//! Communication with a program through its pipes.
 
 #[cfg(not(unix))]
 pub(crate) use elsewhere::feed;
 #[cfg(unix)]
 pub(crate) use unix::feed;
 
-/// What is done with what comes beyond a bound.
+/// The handling of output beyond the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PipeOverflow {
-    /// The pipe is closed.
+    /// Close the pipe.
     HangUp,
-    /// It is read and dropped: a full pipe would stop the program.
+    /// Read and discard: a full pipe would block the program.
     Forget,
 }
 
-/// What a program has written to one of its pipes so far.
+/// The output that a program has written to one of its pipes so far.
 #[derive(Debug, Default)]
 pub(crate) struct PipeOutput {
     pub bytes: Vec<u8>,
-    /// Whether more than was wanted came.
+    /// `true` if there was more output than the limit.
     pub is_cut: bool,
 }
 
 impl PipeOutput {
-    /// Takes in a part.
+    /// Appends a chunk, up to the limit.
     fn take(&mut self, part: &[u8], most: usize) {
         let room = most - self.bytes.len();
         self.is_cut |= part.len() > room;
@@ -31,7 +31,7 @@ impl PipeOutput {
     }
 }
 
-/// On Unix the runtime itself waits for the pipes: nothing is left behind where somebody else keeps one open.
+/// On Unix the runtime waits for the pipes: no thread is left behind when another process keeps a pipe open.
 #[cfg(unix)]
 mod unix {
     use std::{io, os::fd::OwnedFd};
@@ -45,16 +45,15 @@ mod unix {
     use crate::limits;
 
     impl PipeOutput {
-        /// Listens to a pipe to its end, and keeps its first `most` bytes. Where this is dropped, what has come so far is
-        /// there.
+        /// Reads a pipe to its end, and keeps its first `most` bytes. If the future is dropped, the output so far is kept.
         ///
         /// # Errors
         ///
-        /// The pipe cannot be waited for.
+        /// An I/O error if the pipe cannot be waited for.
         pub async fn listen(&mut self, pipe: impl Into<OwnedFd>, most: usize, beyond: PipeOverflow) -> io::Result<()> {
             let mut pipe = pipe::Receiver::from_owned_fd(pipe.into())?;
             let mut part = vec![0; limits::PROCESS_PART_BYTES];
-            // What came before an error is what there is.
+            // Output before a read error is kept.
             while let Ok(count @ 1..) = pipe.read(&mut part).await {
                 self.take(&part[..count], most);
                 if self.is_cut && beyond == PipeOverflow::HangUp {
@@ -65,7 +64,7 @@ mod unix {
         }
     }
 
-    /// Writes all of it and closes the pipe. A program that does not read on has what it wants.
+    /// Writes all bytes and closes the pipe. A program that stops reading is not an error.
     pub(crate) async fn feed(pipe: impl Into<OwnedFd>, bytes: &[u8]) -> io::Result<()> {
         let mut pipe = pipe::Sender::from_owned_fd(pipe.into())?;
         let _ = pipe.write_all(bytes).await;
@@ -73,7 +72,7 @@ mod unix {
     }
 }
 
-/// Elsewhere each pipe has a thread: one of the runtime's could keep the process from ending.
+/// Elsewhere each pipe has its own thread: a thread of the runtime could keep the process from ending.
 #[cfg(not(unix))]
 mod elsewhere {
     use std::{
@@ -87,8 +86,7 @@ mod elsewhere {
     use crate::limits;
 
     impl PipeOutput {
-        /// Listens to a pipe to its end, and keeps its first `most` bytes. Where this is dropped, what has come so far is
-        /// there.
+        /// Reads a pipe to its end, and keeps its first `most` bytes. If the future is dropped, the output so far is kept.
         pub async fn listen(
             &mut self,
             mut pipe: impl Read + Send + 'static,
@@ -114,7 +112,7 @@ mod elsewhere {
         }
     }
 
-    /// Writes all of it and closes the pipe. A program that does not read on has what it wants.
+    /// Writes all bytes and closes the pipe. A program that stops reading is not an error.
     pub(crate) async fn feed(mut pipe: impl Write + Send + 'static, bytes: &[u8]) -> io::Result<()> {
         let (done, written) = oneshot::channel();
         let bytes = bytes.to_vec();

@@ -1,4 +1,4 @@
-//! Programs that the host has started, with all that they start in turn.
+//! Programs that the host has started, with all their descendants.
 
 use std::{
     io,
@@ -9,8 +9,8 @@ use tokio::time::sleep;
 
 use crate::limits;
 
-/// A program in a process group of its own. When this is dropped it is ended, and with it whatever it has started that is
-/// still in its group, or, where it has one, in its session.
+/// A program in its own process group. Dropping it kills the program and its descendants that are still in its group, or in
+/// its session if it has its own.
 pub(crate) struct ProcessGroup {
     child: Child,
     has_session: bool,
@@ -18,7 +18,7 @@ pub(crate) struct ProcessGroup {
 }
 
 impl ProcessGroup {
-    /// Starts it in the session of this program: it can ask the person at its terminal. Its pipes are in
+    /// Starts the program in the session of this process, so that it can use the terminal. Its pipes are in
     /// [`ProcessGroup::child`].
     pub fn start(command: &mut Command) -> io::Result<Self> {
         #[cfg(unix)]
@@ -26,12 +26,12 @@ impl ProcessGroup {
         Ok(Self { child: command.spawn()?, has_session: false, ended: false })
     }
 
-    /// The same in a session of its own: it has no terminal, and what it starts is found wherever it has put it.
+    /// Starts the program in its own session: it has no terminal, and its descendants are found in whatever group they are.
     pub fn start_apart(command: &mut Command) -> io::Result<Self> {
         #[cfg(unix)]
         {
             use std::os::unix::process::CommandExt;
-            // SAFETY: between fork and exec only what is safe in a signal handler may be called, and `setsid` is.
+            // SAFETY: between fork and exec only async-signal-safe functions may be called, and `setsid` is one.
             unsafe {
                 command.pre_exec(|| rustix::process::setsid().map(drop).map_err(io::Error::from));
             }
@@ -39,12 +39,12 @@ impl ProcessGroup {
         Ok(Self { child: command.spawn()?, has_session: cfg!(unix), ended: false })
     }
 
-    /// The program itself.
+    /// Returns the program's process.
     pub fn child(&mut self) -> &mut Child {
         &mut self.child
     }
 
-    /// Waits for its end. What it has started may go on.
+    /// Waits for the program to end. Its descendants may go on.
     pub async fn end(&mut self) -> io::Result<ExitStatus> {
         loop {
             if let Some(status) = self.child.try_wait()? {
@@ -55,9 +55,10 @@ impl ProcessGroup {
         }
     }
 
-    /// Waits until it has ended, and leaves it where it is: [`ProcessGroup::stop`] then says how, and ends what it has started.
+    /// Waits until the program has ended, without reaping it: [`ProcessGroup::stop`] then returns its status and kills its
+    /// descendants.
     pub async fn has_ended(&mut self) {
-        // Most programs that a tool runs are quick.
+        // Most programs that a tool runs end quickly.
         let mut pause = limits::PROCESS_FIRST_PAUSE;
         while self.is_running() {
             sleep(pause).await;
@@ -68,7 +69,7 @@ impl ProcessGroup {
     #[cfg(unix)]
     fn is_running(&mut self) -> bool {
         use rustix::process::{WaitId, WaitIdOptions, waitid};
-        // Without taking its number from it: its group is still to be ended.
+        // Does not reap the process: its id must stay reserved until the group is killed.
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         !self.ended && self.pid().is_some_and(|pid| matches!(waitid(WaitId::Pid(pid), options), Ok(None)))
     }
@@ -83,10 +84,10 @@ impl ProcessGroup {
         i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw)
     }
 
-    /// Ends it and what it has started, and says how it came to its end: its own, if it had come to one.
+    /// Kills the program and its descendants, and returns its exit status: its own, if it had ended by itself.
     pub fn stop(&mut self) -> io::Result<ExitStatus> {
         if !self.ended {
-            // Before it is waited for: until then nobody else has its number.
+            // Before the process is reaped: until then its id cannot be reused.
             #[cfg(unix)]
             if let Some(pid) = self.pid() {
                 let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
@@ -110,11 +111,11 @@ impl Drop for ProcessGroup {
     }
 }
 
-/// Ends all that is left of a session, whatever groups it has made of itself.
+/// Kills all remaining processes of a session, in whatever process groups they are.
 #[cfg(target_os = "linux")]
 fn kill_session(session: rustix::process::Pid) {
     use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
-    // What was just being started at one look is there at the next.
+    // A process that was being started during one scan is found by the next.
     for _ in 0..limits::PROCESS_LOOKS {
         let Ok(all) = std::fs::read_dir("/proc") else { return };
         let number = |entry: std::fs::DirEntry| entry.file_name().to_str()?.parse().ok().and_then(Pid::from_raw);
@@ -123,7 +124,7 @@ fn kill_session(session: rustix::process::Pid) {
             if !is_alive_in(pid, session) {
                 continue;
             }
-            // Once it is held, its number cannot become somebody else's between the look and the signal.
+            // The pidfd ensures that the signal reaches the checked process even if its id is reused.
             let Ok(held) = pidfd_open(pid, PidfdFlags::empty()) else { continue };
             if is_alive_in(pid, session) {
                 is_empty &= pidfd_send_signal(&held, Signal::KILL).is_err();
@@ -135,12 +136,12 @@ fn kill_session(session: rustix::process::Pid) {
     }
 }
 
-/// Whether a process is of this session and has not ended.
+/// Returns `true` if a process belongs to this session and has not ended.
 #[cfg(target_os = "linux")]
 fn is_alive_in(pid: rustix::process::Pid, session: rustix::process::Pid) -> bool {
     let Ok(stat) = std::fs::read(format!("/proc/{}/stat", pid.as_raw_nonzero())) else { return false };
     let stat = String::from_utf8_lossy(&stat);
-    // After its name, which may hold anything: its state, its parent, its group, its session.
+    // After the name, which may hold any characters: state, parent, group, session.
     let mut fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_ascii_whitespace();
     let is_alive = fields.next().is_some_and(|state| !matches!(state, "Z" | "X"));
     is_alive && fields.nth(2).and_then(|id| id.parse().ok()) == Some(session.as_raw_nonzero().get())

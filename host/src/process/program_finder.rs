@@ -1,40 +1,40 @@
-//! Where a program is. Nobody but the host looks for one: what a model or a plugin says is a name.
+//! The search for programs. Only the host resolves programs: a model or a plugin supplies a name.
 
 use std::{
     fs,
     path::{Path, PathBuf},
 };
 
-/// Looks for programs in folders, and where they are named by their path.
+/// A search path for programs; programs may also be named by path.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProgramFinder {
     folders: Vec<PathBuf>,
 }
 
-/// Why a program is not there.
+/// The reason for which a program was not found.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields are the facts in the sentence above them")]
 pub enum ProgramFindError {
-    /// What was said is no name of one.
+    /// The text is not a program name.
     #[error("`{}` is no name of a program: write its name, and each of its arguments by itself", name.escape_debug())]
     NoName { name: String },
-    /// There is none of this name.
+    /// The search path has no program of this name.
     #[error("there is no program `{}` in the folders of PATH", name.escape_debug())]
     NotInPath { name: String },
-    /// There is none at this path.
+    /// The path has no executable file.
     #[error("{} is no program: there is no such file, or it may not be run", path.display())]
     NoProgram { path: PathBuf },
 }
 
 impl ProgramFinder {
-    /// The folders of a `PATH`. Those that are not named from the root on are passed over: which they are depends on where
-    /// one stands, and that may be a folder of somebody else.
+    /// Creates a finder for the folders of a `PATH`. Relative folders are skipped: they depend on the current directory,
+    /// which may be another person's.
     pub fn new(path: &str) -> Self {
         Self { folders: std::env::split_paths(path).filter(|folder| folder.is_absolute()).collect() }
     }
 
-    /// The file of a program: of one that is named by a path, which may be relative to `base`, that; else the first of that
-    /// name in the folders.
+    /// Returns the file of a program. A path is used as it is, relative to `base`; a name is looked up in the search path,
+    /// first match first.
     ///
     /// # Errors
     ///

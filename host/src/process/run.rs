@@ -17,64 +17,64 @@ use crate::{
     limits,
 };
 
-/// What is to be run.
+/// The specification of a program run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessSpec {
-    /// The file.
+    /// The executable file.
     pub program: PathBuf,
-    /// One word each; there is no shell.
+    /// The arguments, one word each; there is no shell.
     pub args: Vec<String>,
-    /// Where it works.
+    /// The working folder.
     pub folder: PathBuf,
-    /// All of its environment.
+    /// The complete environment.
     pub environment: Vec<(String, String)>,
-    /// What it reads; nothing: there is nothing to read.
+    /// The standard input; if empty, there is none.
     pub stdin: Vec<u8>,
-    /// How long it may take.
+    /// The wall time limit.
     pub time: Duration,
 }
 
-/// How a run ended.
+/// The way in which a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProcessExit {
-    /// By itself, with this status.
+    /// The program ended with this exit status.
     Status(i32),
-    /// By a signal, as a crash does.
+    /// The program was ended by this signal, as in a crash.
     Signal(i32),
-    /// Its time was over, and it was ended.
+    /// The time limit expired, and the program was killed.
     Time,
 }
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Debug)]
 pub struct ProcessOutput {
-    /// How it ended.
+    /// The way in which it ended.
     pub exit: ProcessExit,
-    /// The first [`limits::PROCESS_OUTPUT_BYTES`] of what it wrote to its standard output.
+    /// The first [`limits::PROCESS_OUTPUT_BYTES`] of its standard output.
     pub stdout: Vec<u8>,
-    /// The same of its standard error.
+    /// The first [`limits::PROCESS_OUTPUT_BYTES`] of its standard error.
     pub stderr: Vec<u8>,
-    /// Whether it wrote more than that to one of them.
+    /// `true` if it wrote more than that to one of them.
     pub is_cut: bool,
 }
 
-/// Why a program did not run, or what it came to is not known.
+/// The reason for which a program did not run or its result is unknown.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields are the facts in the sentence above them")]
 pub enum ProcessError {
-    /// As many run already as may.
+    /// All slots are taken.
     #[error("{most} programs are running already: try again when some of them have ended")]
     Busy { most: usize },
-    /// It did not start.
+    /// The program did not start.
     #[error("the program {} does not start: {}", program.display(), why_unreadable(error))]
     Start { program: PathBuf, error: io::Error },
-    /// The system does not say what becomes of it.
+    /// The system cannot report the program's end.
     #[error("the program {} was started and cannot be waited for: {}", program.display(), why_unreadable(error))]
     Wait { program: PathBuf, error: io::Error },
 }
 
 impl ProcessError {
-    /// As a model or a plugin reads it.
+    /// Converts the error for a model or a plugin.
     pub fn fault(&self) -> Fault {
         let message = self.to_string();
         match self {
@@ -87,7 +87,7 @@ impl ProcessError {
     }
 }
 
-/// Places for programs that run at once, [`limits::PROCESSES`] of them. Clones are the same places.
+/// Slots for concurrently running programs, [`limits::PROCESSES`] of them. Clones share the slots.
 #[derive(Debug, Clone)]
 pub struct ProcessSlots(Arc<Semaphore>);
 
@@ -98,12 +98,12 @@ impl Default for ProcessSlots {
 }
 
 impl ProcessSlots {
-    /// Runs a program to its end, without a terminal and in a session of its own. What it has started and left in that
-    /// session ends with it; dropping the future ends all of it too.
+    /// Runs a program to its end, without a terminal and in its own session. Processes that it leaves in that session end
+    /// with it; dropping the future kills all of them too.
     ///
     /// # Errors
     ///
-    /// [`ProcessError`]. That it failed, crashed or took too long is none, and stands in what came of it.
+    /// [`ProcessError`]. A failed, crashed or timed-out program is not an error; its result says so.
     pub async fn run(&self, job: ProcessSpec) -> Result<ProcessOutput, ProcessError> {
         let most = limits::PROCESSES;
         let place = timeout(limits::PROCESS_PLACE_WAIT, self.0.acquire()).await;
@@ -150,7 +150,7 @@ impl ProcessSlots {
             let in_time = timeout(job.time, ended).await.ok().transpose()?.is_some();
             let status = process.stop().map_err(wait)?;
             if !has_talked {
-                // All that it has said is in its pipes, which somebody may keep open who has left its session.
+                // The remaining output is in the pipes, which a process that has left the session may keep open.
                 let _ = timeout(limits::PROCESS_GRACE, talking).await;
             }
             (in_time, status)
@@ -176,7 +176,7 @@ fn exit(status: ExitStatus) -> ProcessExit {
 }
 
 impl ProcessOutput {
-    /// Whether it ended by itself and says that all is well.
+    /// Returns `true` if the program ended by itself with status 0.
     pub fn is_success(&self) -> bool {
         self.exit == ProcessExit::Status(0)
     }

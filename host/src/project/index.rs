@@ -13,12 +13,12 @@ use ignore::{
 
 use crate::{error::acts_on_terminal, files, limits};
 
-/// Folders that tools fill: what is in them was not written by anybody. `target` and the like are also known by the
-/// `CACHEDIR.TAG` that their makers put there.
+/// Folders that hold generated or installed files. `target` and others are also recognized by the `CACHEDIR.TAG` that tools
+/// put there.
 const GENERATED: [&str; 7] =
     ["node_modules", "bower_components", "__pycache__", "site-packages", "target", "dist", "venv"];
 
-/// Files by which one knows what a folder is: what it is built from, and what says so.
+/// Files that identify a folder by how it is built.
 const MANIFESTS: [&str; 20] = [
     "build.gradle",
     "build.gradle.kts",
@@ -42,7 +42,7 @@ const MANIFESTS: [&str; 20] = [
     "setup.py",
 ];
 
-/// Files by which one knows what a folder is, whatever their ending: where to begin to read.
+/// Stems of files that identify a folder by where to begin reading.
 const BEGINNINGS: [&str; 13] = [
     "__main__",
     "agents",
@@ -59,23 +59,23 @@ const BEGINNINGS: [&str; 13] = [
     "readme",
 ];
 
-/// Notable files that are named of a folder whose files are not.
+/// The number of notable files that are named when a folder's files are only counted.
 const NOTABLE_NAMED: usize = 8;
-/// Endings that are counted by name; the rest are counted together.
+/// The number of file extensions that are counted separately.
 const ENDINGS_NAMED: usize = 6;
-/// Files of a folder that are named at most, from the most telling index to the shortest.
+/// The maximum number of named files per folder, from the most detailed index to the shortest.
 const FILES_NAMED: [usize; 3] = [32, 8, 0];
 
-/// How far an index goes.
+/// The bounds of an index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexBounds {
-    /// Files and folders that are looked at.
+    /// The number of files and folders that are examined.
     pub entries: usize,
-    /// Folders below one another that are looked into.
+    /// The depth of the folders that are examined.
     pub depth: usize,
-    /// Time for all of it.
+    /// The time for the whole index.
     pub time: Duration,
-    /// Characters of the index.
+    /// The characters of the index.
     pub chars: usize,
 }
 
@@ -86,11 +86,11 @@ impl Default for IndexBounds {
     }
 }
 
-/// What is where in a project, as a model reads it: folders with the names of their files, or with how many there are
-/// of each ending. As deep and as detailed as `bounds` allow; what is not looked at is told.
+/// Builds the index of a project for a model: folders with the names of their files, or with the number of files per
+/// extension, as deep and as detailed as `bounds` allow. It states what was not examined.
 ///
-/// Hidden and generated folders and what `.gitignore` names are left out; links are named, not followed. The same
-/// project gives the same text, unless time runs out. A project without files has an empty index.
+/// Hidden and generated folders and everything that `.gitignore` excludes are omitted; links are named, not followed. The
+/// same project gives the same text, unless the time runs out. A project without files has an empty index.
 pub fn structural_index(root: &Path, bounds: &IndexBounds) -> String {
     let tree = FolderTree::walk(root, bounds);
     if tree.folders[0].files.is_empty() && tree.folders[0].below.is_empty() {
@@ -104,10 +104,10 @@ pub fn structural_index(root: &Path, bounds: &IndexBounds) -> String {
     (head + &tree).chars().take(bounds.chars).collect()
 }
 
-/// What was found, from the root down, level by level: where a bound ends the walk, what is near the root is there.
+/// The folders found, in breadth-first order: when a bound ends the walk, the folders near the root are complete.
 struct FolderTree {
     folders: Vec<IndexedFolder>,
-    /// What ended the walk before all was seen.
+    /// The bound that ended the walk early.
     ended: Option<String>,
 }
 
@@ -116,25 +116,25 @@ struct IndexedFolder {
     depth: usize,
     /// The names of its files, in order.
     files: Vec<String>,
-    /// Its folders, in order.
+    /// The indices of its subfolders, in order.
     below: Vec<usize>,
-    /// Why it is not known what is in it.
+    /// The reason for which its content is unknown.
     unknown: Option<&'static str>,
 }
 
-/// The lines of a `.gitignore`, and of those above it.
+/// The rules of a `.gitignore`, and of those in the parent folders.
 struct IgnoreRules {
     own: Gitignore,
     above: Option<Arc<IgnoreRules>>,
 }
 
 impl IgnoreRules {
-    /// The rules in a folder. `below` is its path below the root, which patterns are matched against.
+    /// Reads the rules in a folder. `below` is its path relative to the root, against which patterns are matched.
     fn of(folder: &Path, below: &Path, above: Option<Arc<IgnoreRules>>) -> Option<Arc<IgnoreRules>> {
         let Ok(text) = files::read(&folder.join(".gitignore"), folder, limits::IGNORE_FILE_BYTES) else { return above };
         let mut builder = GitignoreBuilder::new(below);
         for line in text.lines() {
-            // As git does: a line that is no pattern is not used.
+            // Like git, ignores invalid patterns.
             let _ = builder.add_line(None, line);
         }
         match builder.build() {
@@ -216,17 +216,17 @@ impl FolderTree {
         head
     }
 
-    /// The folders down to `levels`, with the names of their files where there are no more than `named`; none if that
-    /// is more than `room` characters.
+    /// Formats the folders down to `levels`, with the names of their files where there are at most `named`; `None` if the
+    /// text exceeds `room` characters.
     fn shown(&self, levels: usize, named: usize, room: usize) -> Option<String> {
         let (mut text, mut used) = (String::new(), 0);
-        // A folder, and how far to the right it stands.
+        // The index of a folder, and its indentation.
         let mut waiting = vec![(0, 0)];
         while let Some((mut at, indent)) = waiting.pop() {
             let mut line = "  ".repeat(indent);
             line.push_str(&self.folders[at].name);
             line.push_str(if at == 0 { "./" } else { "/" });
-            // A folder with nothing but one folder stands on a line with it.
+            // A folder that contains only one folder is joined with it on one line.
             while let ([], [only], true) =
                 (&*self.folders[at].files, &*self.folders[at].below, at != 0 && self.folders[at].depth < levels)
             {
@@ -264,7 +264,7 @@ impl FolderTree {
         Some(text)
     }
 
-    /// What is in a folder and below it.
+    /// Describes the content of a folder and its descendants.
     fn all_files(&self, at: usize, named: usize) -> String {
         if self.folders[at].below.is_empty() {
             return self.folders[at].own_files(named);
@@ -283,7 +283,7 @@ impl FolderTree {
 }
 
 impl IndexedFolder {
-    /// The names of its files, or how many there are of each ending and the notable ones.
+    /// Returns the names of its files, or the number of files per extension and the notable ones.
     fn own_files(&self, named: usize) -> String {
         if self.files.len() <= named {
             return self.files.join(", ");
@@ -306,7 +306,7 @@ fn is_notable(name: &str) -> bool {
         || [".csproj", ".sln", ".cabal", ".gemspec"].iter().any(|ending| name.ends_with(ending))
 }
 
-/// The ending of a file's name, if it is one: `rs` of `main.rs`.
+/// Returns the extension of a file name: `rs` of `main.rs`.
 fn ending(name: &str) -> Option<String> {
     let (before, ending) = name.rsplit_once('.')?;
     let is_one =
@@ -314,7 +314,7 @@ fn ending(name: &str) -> Option<String> {
     is_one.then(|| ending.to_ascii_lowercase())
 }
 
-/// How many there are of each ending, the most first.
+/// Returns the number of files per extension, the largest first.
 fn counts<'a>(names: impl Iterator<Item = &'a String>) -> String {
     let (mut of_ending, mut others) = (BTreeMap::<String, usize>::new(), 0);
     for name in names {
@@ -337,7 +337,7 @@ fn many(count: usize, what: &str) -> String {
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
-/// A name on one line: whoever named the file does not write the lines of the index.
+/// Escapes a name for one line: a file name must not be able to add lines to the index.
 fn shown(name: &str) -> String {
     if !name.contains(acts_on_terminal) {
         return name.to_owned();
@@ -400,7 +400,7 @@ mod tests {
         fs::write(root.path().join("sub/.gitignore"), "!keep.log\ngen/\n").unwrap();
         let expected = "4 files in 2 folders: 2 rs, 1 log, 1 other\n./ a.rs\nsub/ b.rs, keep.log\n  out/ x\n";
         assert_eq!(index(&root), expected);
-        // One that is too long is not used.
+        // A file that is too long is not used.
         fs::write(root.path().join(".gitignore"), "*.log\n".repeat(limits::IGNORE_FILE_BYTES as usize / 6 + 1))
             .unwrap();
         assert!(index(&root).contains("a.log"), "{}", index(&root));

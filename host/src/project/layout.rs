@@ -9,101 +9,100 @@ use crate::{
     files,
 };
 
-/// Where things are in a project: its root and the folder `.shelly` in it.
+/// The paths in a project: its root and the folder `.shelly` in it.
 ///
-/// What is below `local/` belongs to one person's copy of the project and is not for git; the rest is shared.
+/// Everything below `local/` belongs to one person's copy of the project and is ignored by git; the rest is shared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProjectLayout {
     root: PathBuf,
 }
 
 impl ProjectLayout {
-    /// The layout of the project in this folder. Nothing is looked at.
+    /// Creates the layout of the project in this folder. No disk access.
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
 
-    /// The project's folder.
+    /// Returns the project's folder.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// `.shelly`.
+    /// Returns `.shelly`.
     pub fn dir(&self) -> PathBuf {
         self.root.join(".shelly")
     }
 
-    /// `.shelly/config.yaml`.
+    /// Returns `.shelly/config.yaml`.
     pub fn config(&self) -> PathBuf {
         self.dir().join("config.yaml")
     }
 
-    /// `.shelly/context.md`: what every agent is told of the project, as all `.shelly/*.md`.
+    /// Returns `.shelly/context.md`, which is part of every agent's prompt, like all `.shelly/*.md`.
     pub fn context(&self) -> PathBuf {
         self.dir().join("context.md")
     }
 
-    /// `.shelly/knowledge`: what agents read when they need it.
+    /// Returns `.shelly/knowledge`, whose files agents read on demand.
     pub fn knowledge(&self) -> PathBuf {
         self.dir().join("knowledge")
     }
 
-    /// `.shelly/skills`.
+    /// Returns `.shelly/skills`.
     pub fn skills(&self) -> PathBuf {
         self.dir().join("skills")
     }
 
-    /// `.shelly/.gitignore`.
+    /// Returns `.shelly/.gitignore`.
     pub fn gitignore(&self) -> PathBuf {
         self.dir().join(".gitignore")
     }
 
-    /// `.shelly/local`.
+    /// Returns `.shelly/local`.
     pub fn local(&self) -> PathBuf {
         self.dir().join("local")
     }
 
-    /// `.shelly/local/permissions.json`.
+    /// Returns `.shelly/local/permissions.json`.
     pub fn permissions(&self) -> PathBuf {
         self.local().join("permissions.json")
     }
 
-    /// `.shelly/permissions.json`: where the permissions once stood.
+    /// Returns `.shelly/permissions.json`, the former path of the permissions.
     pub fn legacy_permissions(&self) -> PathBuf {
         self.dir().join("permissions.json")
     }
 
-    /// `.shelly/local/notes`.
+    /// Returns `.shelly/local/notes`.
     pub fn notes(&self) -> PathBuf {
         self.local().join("notes")
     }
 
-    /// `.shelly/local/reflections`.
+    /// Returns `.shelly/local/reflections`.
     pub fn reflections(&self) -> PathBuf {
         self.local().join("reflections")
     }
 
-    /// `.shelly/local/sessions`.
+    /// Returns `.shelly/local/sessions`.
     pub fn sessions(&self) -> PathBuf {
         self.local().join("sessions")
     }
 
-    /// `.shelly/local/kv`: what plugins keep.
+    /// Returns `.shelly/local/kv`, the folder of the plugins' key-value stores.
     pub fn kv(&self) -> PathBuf {
         self.local().join("kv")
     }
 
-    /// `.shelly/local/pricing.yaml`.
+    /// Returns `.shelly/local/pricing.yaml`.
     pub fn pricing(&self) -> PathBuf {
         self.local().join("pricing.yaml")
     }
 
-    /// Makes the folder of one person's copy, if it is missing, and keeps it from git: it holds what agents did. Permissions
-    /// move there from where they once stood.
+    /// Creates the local folder, if it is missing, and makes git ignore it. Moves permissions from their former path.
     ///
     /// # Errors
     ///
-    /// As [`ProjectLayout::bootstrap`].
+    /// As for [`ProjectLayout::bootstrap`].
     pub fn make_local(&self) -> Result<(), ProjectError> {
         self.check_root()?;
         for folder in [self.dir(), self.local()] {
@@ -114,30 +113,30 @@ impl ProjectLayout {
         ProjectPermissions::migrate(self).map(drop)
     }
 
-    /// Makes the folder for what plugins keep, if it is missing.
+    /// Creates the folder of the plugins' key-value stores, if it is missing.
     ///
     /// # Errors
     ///
-    /// As [`ProjectLayout::bootstrap`].
+    /// As for [`ProjectLayout::bootstrap`].
     pub fn make_kv(&self) -> Result<(), ProjectError> {
         if fs::symlink_metadata(self.kv()).is_ok_and(|there| there.is_dir()) {
             return Ok(());
         }
         self.make_local()?;
         let made = files::create_folder(&self.kv());
-        // What is kept is on the disk once its folders are.
+        // The stores are durable only if their folders are.
         let kept =
             made.and_then(|_| [self.dir(), self.local(), self.kv()].iter().try_for_each(|dir| files::sync_folder(dir)));
         kept.map_err(|error| unwritable(self.kv(), &error))
     }
 
-    /// Makes what is missing: the folders (mode 0750), `.gitignore` and the permissions (mode 0600), which move from
-    /// where they once stood. What is there stays. Returns what it made, in order.
+    /// Creates the missing folders (mode 0750), `.gitignore` and the permissions file (mode 0600); moves permissions from
+    /// their former path. Existing files stay unchanged. Returns the created paths, in order.
     ///
     /// # Errors
     ///
-    /// [`ProjectError`]: the project's own folder is not there, something cannot be made, or something else, a link for
-    /// example, stands in its place.
+    /// [`ProjectError`] if the project's own folder is missing, a file cannot be created, or something else, such as a link,
+    /// stands in its place.
     pub fn bootstrap(&self) -> Result<Vec<PathBuf>, ProjectError> {
         self.check_root()?;
         let folders = [
@@ -174,7 +173,7 @@ impl ProjectLayout {
 }
 
 impl ProjectLayout {
-    /// Whether there is anything in `.shelly` but what runs wrote down and plugins kept.
+    /// Returns `true` if `.shelly` contains anything besides session records and plugin stores.
     pub fn holds_more_than_sessions(&self) -> bool {
         let others = |folder: &Path, own: &[&str]| {
             let entries = fs::read_dir(folder).into_iter().flatten().flatten();
@@ -186,7 +185,7 @@ impl ProjectLayout {
 
     fn check_root(&self) -> Result<(), ProjectError> {
         let no_root = |reason: String| ProjectError::NoRoot { root: self.root.clone(), reason };
-        // The folder that we are in has no name.
+        // An empty path stands for the current folder.
         let root = if self.root.as_os_str().is_empty() { Path::new(".") } else { &self.root };
         match fs::metadata(root) {
             Ok(metadata) if metadata.is_dir() => Ok(()),

@@ -1,7 +1,7 @@
-//! A project's folder `.shelly`, and what an agent is told of the project before it begins.
+//! A project's folder `.shelly`, and the project description in an agent's system prompt.
 //!
-//! Everything here reads and writes below the folder that it is given, and nothing else; only to find the git
-//! repository the folders above are looked at. It blocks: call it from a thread that may.
+//! All functions access only the folder that they are given, except that the search for the git repository also examines
+//! parent folders. They block: call them from a thread that may block.
 
 mod context;
 mod index;
@@ -19,26 +19,26 @@ use std::path::PathBuf;
 
 use crate::error::{ErrorKind, Report};
 
-/// Why a project's folder cannot be used.
+/// The reason for which a project's folder cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields are the facts in the sentence above them")]
 pub enum ProjectError {
-    /// The folder of the project is not there: it is never made.
+    /// The folder of the project does not exist; it is never created.
     #[error("{} is not a project's folder", root.display())]
     NoRoot { root: PathBuf, reason: String },
-    /// A file or a folder cannot be made or changed.
+    /// A file or a folder cannot be created or changed.
     #[error("cannot write {}", path.display())]
     Unwritable { path: PathBuf, reason: String },
     /// The permissions cannot be read.
     #[error("cannot read the permissions {}", path.display())]
     Unreadable { path: PathBuf, reason: String },
-    /// The permissions are not what they should be.
+    /// The permissions are malformed.
     #[error("the permissions {} are damaged", path.display())]
     Damaged { path: PathBuf, reason: String },
 }
 
 impl ProjectError {
-    /// As a person reads it.
+    /// Returns the error as a report with causes and a hint.
     pub fn report(&self) -> Report {
         let report = Report::new(ErrorKind::Usage, self.to_string());
         match self {

@@ -9,39 +9,39 @@ use crate::{
     limits,
 };
 
-/// What a person has allowed for a project, for good. It is kept in `.shelly/local/permissions.json`.
+/// The permissions that a person has given permanently for a project. Stored in `.shelly/local/permissions.json`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ProjectPermissions {
-    /// Folders that may be read and changed, with all below them.
+    /// Folders that may be read and changed, with everything below them.
     #[serde(deserialize_with = "list")]
     pub fs_directories: Vec<PathBuf>,
     /// Programs that may be run, with any arguments.
     #[serde(deserialize_with = "list")]
     pub trusted_commands: Vec<String>,
-    /// Domains that may be reached.
+    /// Domains that may be contacted.
     #[serde(deserialize_with = "list")]
     pub trusted_domains: Vec<String>,
-    /// Tools that may be called without asking, as `ORIGIN/NAME`.
+    /// Tools that may be called without a question, as `ORIGIN/NAME`.
     #[serde(deserialize_with = "list")]
     pub trusted_tools: Vec<String>,
-    /// What another version keeps here; it stays.
+    /// Keys of other versions; they are preserved.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
 
-/// A list; `null` is an empty one.
+/// Deserializes a list; `null` is an empty one.
 fn list<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
     Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
 impl ProjectPermissions {
-    /// Reads the permissions of a project. Where there are none yet, those of the place where they once stood; without
-    /// those, none.
+    /// Reads the permissions of a project, from the former path if the present one does not exist; without either file,
+    /// none.
     ///
     /// # Errors
     ///
-    /// [`ProjectError`]: the file cannot be read, is too large or damaged.
+    /// [`ProjectError`] if the file cannot be read, is too large or is malformed.
     pub fn load(layout: &ProjectLayout) -> Result<Self, ProjectError> {
         let path = match layout.permissions() {
             path if fs::symlink_metadata(&path).is_ok() => path,
@@ -59,7 +59,7 @@ impl ProjectPermissions {
         if text.trim().is_empty() {
             return Ok(Self::default());
         }
-        // As it once was: the folders alone.
+        // The former format: the folders alone.
         if text.trim_start().starts_with('[') {
             let folders = serde_json::from_str(text).map_err(|error| error.to_string())?;
             return Ok(Self { fs_directories: folders, ..Self::default() });
@@ -67,11 +67,11 @@ impl ProjectPermissions {
         serde_json::from_str(text).map_err(|error| error.to_string())
     }
 
-    /// Writes them: whole or not at all, and only their owner may read them. The folder `.shelly/local` must be there.
+    /// Writes the permissions atomically, readable only by their owner. The folder `.shelly/local` must exist.
     ///
     /// # Errors
     ///
-    /// [`ProjectError`]: they cannot be written, or are more than can be read again.
+    /// [`ProjectError`] if they cannot be written, or exceed the size that can be read again.
     pub fn save(&self, layout: &ProjectLayout) -> Result<(), ProjectError> {
         let (path, json) = (layout.permissions(), self.to_json());
         if json.len() as u64 > limits::PERMISSIONS_BYTES {
@@ -81,12 +81,12 @@ impl ProjectPermissions {
         files::replace(&path, json.as_bytes()).map_err(|error| unwritable(path, &error))
     }
 
-    /// Reads them, changes them and writes them, so that of two programs that do so at once each keeps what the other one
-    /// wrote. Where `change` changes nothing, nothing is written.
+    /// Reads, changes and writes the permissions under a lock, so that concurrent processes do not lose each other's
+    /// changes. Writes nothing if `change` changes nothing.
     ///
     /// # Errors
     ///
-    /// [`ProjectError`]: as [`ProjectPermissions::load`] and [`ProjectPermissions::save`].
+    /// [`ProjectError`] as from [`ProjectPermissions::load`] and [`ProjectPermissions::save`].
     pub fn change(layout: &ProjectLayout, change: impl FnOnce(&mut Self)) -> Result<(), ProjectError> {
         let local = layout.local();
         let locked = files::create_folder(&local).and_then(|_| files::lock_folder(&local));
@@ -103,8 +103,8 @@ impl ProjectPermissions {
         json + "\n"
     }
 
-    /// Moves the permissions from where they once stood, unless there are some in their place. Says whether it did. The
-    /// folder `.shelly/local` must be there.
+    /// Moves the permissions from their former path, unless the present file exists. Returns `true` if it did. The folder
+    /// `.shelly/local` must exist.
     pub(super) fn migrate(layout: &ProjectLayout) -> Result<bool, ProjectError> {
         if !Self::is_due(layout) {
             return Ok(false);
@@ -115,18 +115,18 @@ impl ProjectPermissions {
     }
 
     fn migrate_locked(layout: &ProjectLayout) -> Result<bool, ProjectError> {
-        // Another program may have moved them meanwhile.
+        // Another process may have moved them meanwhile.
         if !Self::is_due(layout) {
             return Ok(false);
         }
-        // Read and written, not renamed: so it has its mode and its present shape, and what is damaged stays.
+        // Rewritten rather than renamed: this sets the mode and the present format, and leaves a malformed file in place.
         Self::load(layout)?.save(layout)?;
         let old = layout.legacy_permissions();
         fs::remove_file(&old).map_err(|error| unwritable(old, &error))?;
         Ok(true)
     }
 
-    /// Returns `true` if there are permissions where they once stood, and none in their place.
+    /// Returns `true` if there are permissions at the former path and none at the present one.
     fn is_due(layout: &ProjectLayout) -> bool {
         let is_there = |path: &PathBuf| fs::symlink_metadata(path).is_ok();
         !is_there(&layout.permissions()) && is_there(&layout.legacy_permissions())
@@ -254,13 +254,13 @@ mod tests {
             moves(&layout);
             assert!(!layout.legacy_permissions().exists(), "two files would say two things");
             assert_eq!(ProjectPermissions::load(&layout).unwrap().fs_directories, [PathBuf::from("/a")]);
-            // What stands in its place stays.
+            // A file in its place stays.
             fs::write(layout.legacy_permissions(), r#"["/b"]"#).unwrap();
             moves(&layout);
             assert!(layout.legacy_permissions().exists());
             assert_eq!(ProjectPermissions::load(&layout).unwrap().fs_directories, [PathBuf::from("/a")]);
         }
-        // What is damaged is not moved, and does not get lost.
+        // A malformed file is not moved, and is not lost.
         let (_root, layout) = project();
         fs::write(layout.legacy_permissions(), "{").unwrap();
         assert!(matches!(layout.make_local(), Err(ProjectError::Damaged { .. })));

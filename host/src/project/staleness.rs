@@ -8,20 +8,20 @@ use std::{
 use super::ProjectLayout;
 use crate::{files, limits};
 
-/// Whether what agents are told of a project keeps up with it.
+/// The result of comparing a project's description with its git history.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Staleness {
-    /// As far as can be told, it does.
+    /// The description is up to date, as far as can be determined.
     Fresh,
-    /// It does not.
+    /// The description is out of date.
     Stale {
-        /// Why, for a person.
+        /// The reason, for a person.
         reason: String,
     },
 }
 
-/// Compares `context.md` with the last move of the git repository's HEAD: a commit, a checkout, a merge. One that is
-/// missing is stale; without a repository, or where it cannot be read, one that is there is not.
+/// Compares the time of `context.md` with the last move of the git repository's HEAD: a commit, a checkout, a merge. A
+/// missing `context.md` is stale; without a readable repository, an existing one is fresh.
 pub fn staleness(layout: &ProjectLayout) -> Staleness {
     let stale = |reason: &str| Staleness::Stale { reason: reason.into() };
     let Ok(written) = fs::metadata(layout.context()).and_then(|metadata| metadata.modified()) else {
@@ -33,28 +33,29 @@ pub fn staleness(layout: &ProjectLayout) -> Staleness {
     }
 }
 
-/// When HEAD last moved, of the repository that the folder is in. No process is started: git keeps a log of it.
+/// Returns the time of the last move of the HEAD of the repository that contains the folder. No process is started: git
+/// keeps a log.
 fn last_move(root: &Path) -> Option<SystemTime> {
     let git = git_folder(root)?;
     if let Some(time) = last_line(&git.join("logs/HEAD")).and_then(|line| time_of(&line)) {
         return Some(time);
     }
-    // Without a log, what HEAD names was written at that time.
+    // Without a log, the reference that HEAD names was written at that time.
     let modified = |path: PathBuf| fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
     let head = small(&git.join("HEAD"))?;
     let Some(name) = head.trim().strip_prefix("ref: ") else { return modified(git.join("HEAD")) };
     if !name.starts_with("refs/") || name.split('/').any(|part| part == "..") {
         return None;
     }
-    // A further work tree shares them with the first.
+    // A linked worktree shares its references with the main one.
     let common = small(&git.join("commondir")).map_or_else(|| git.clone(), |path| git.join(path.trim()));
     modified(common.join(name)).or_else(|| modified(common.join("packed-refs")))
 }
 
-/// The folder `.git` of this folder or of the nearest above that has one. In a further work tree `.git` is a file that
-/// names it.
+/// Returns the `.git` folder of this folder or of the nearest parent that has one. In a linked worktree `.git` is a file
+/// that names the folder.
 fn git_folder(root: &Path) -> Option<PathBuf> {
-    // The folder that we are in has no name.
+    // An empty path stands for the current folder.
     let root = if root.as_os_str().is_empty() { Path::new(".") } else { root }.canonicalize().ok()?;
     let (parent, git) = root.ancestors().map(|parent| (parent, parent.join(".git"))).find(|(_, git)| git.exists())?;
     if git.is_dir() {
@@ -68,7 +69,7 @@ fn small(path: &Path) -> Option<String> {
     files::read(path, path.parent()?, limits::GIT_FILE_BYTES).ok()
 }
 
-/// The last line that is not empty; none where it is longer than what is read.
+/// Returns the last non-empty line; `None` if it is longer than the part that is read.
 fn last_line(path: &Path) -> Option<String> {
     let mut file = files::open(path).ok()?;
     let length = file.seek(SeekFrom::End(0)).ok()?;
@@ -76,7 +77,7 @@ fn last_line(path: &Path) -> Option<String> {
     file.seek(SeekFrom::Start(start)).ok()?;
     let mut end = Vec::new();
     file.take(limits::GIT_FILE_BYTES).read_to_end(&mut end).ok()?;
-    // Names in it are in any encoding.
+    // Names in the log may have any encoding.
     let end = String::from_utf8_lossy(&end);
     let end = end.trim_end();
     match end.rsplit_once('\n') {
@@ -86,7 +87,7 @@ fn last_line(path: &Path) -> Option<String> {
     }
 }
 
-/// The time in a line of git's log: `<old> <new> <name> <address> <seconds> <zone>` and, after a tab, what was done.
+/// Parses the time in a line of git's log: `<old> <new> <name> <address> <seconds> <zone>` and, after a tab, the action.
 fn time_of(line: &str) -> Option<SystemTime> {
     let who_and_when = line.split('\t').next()?;
     let seconds = who_and_when.trim_end().rsplit(' ').nth(1)?.parse().ok()?;
@@ -107,7 +108,7 @@ mod tests {
         file.set_modified(UNIX_EPOCH + Duration::from_secs(seconds)).unwrap();
     }
 
-    /// A project whose context was written at second 1,000.
+    /// Returns a project whose context was written at second 1,000.
     fn project() -> (tempfile::TempDir, ProjectLayout) {
         let root = tempfile::tempdir().unwrap();
         let layout = ProjectLayout::new(root.path().join("project"));

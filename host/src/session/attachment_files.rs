@@ -1,15 +1,16 @@
-//! Attachments as files that a person may look at.
+//! Reading attachments of a session as files.
 
 use std::io;
 
 use super::{SessionError, SessionStore, Sha256Digest, StorageEntryKind, error::disk, reader, writer::ATTACHMENTS};
 
 impl SessionStore {
-    /// The attachments of a session and their bytes, by their digests; at most `most`. Files that are none are left out.
+    /// Lists the attachments of a session as digest and size in bytes, sorted by digest; at most `most`. Files that are not
+    /// attachments are skipped.
     ///
     /// # Errors
     ///
-    /// [`SessionError`]: there is no such session, its folder cannot be read.
+    /// [`SessionError`] if the session does not exist or its folder cannot be read.
     pub fn attachments(&self, given: &str, most: usize) -> Result<Vec<(Sha256Digest, u64)>, SessionError> {
         let folder = self.folder.join(self.resolve(given)?).join(ATTACHMENTS);
         let entries = match self.storage.entries(&folder, most) {
@@ -22,11 +23,11 @@ impl SessionStore {
         Ok(files)
     }
 
-    /// One of them, as it was written; none if there is none of this digest.
+    /// Reads one attachment as it was written; returns `None` if none has this digest.
     ///
     /// # Errors
     ///
-    /// As [`SessionStore::attachments`]; it is not what was written.
+    /// As for [`SessionStore::attachments`], and if the file is not what was written.
     pub fn attachment(&self, given: &str, digest: &Sha256Digest) -> Result<Option<Vec<u8>>, SessionError> {
         let folder = self.folder.join(self.resolve(given)?);
         let path = folder.join(ATTACHMENTS).join(digest.hex());

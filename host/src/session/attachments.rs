@@ -1,4 +1,4 @@
-//! Long strings of a record, in files of their own.
+//! Long strings of a journal record, stored in separate files.
 
 use std::{borrow::Cow, collections::BTreeMap, ops::Range};
 
@@ -11,27 +11,27 @@ use super::{
 };
 use crate::{agent::journal::JournalRecord, limits};
 
-/// A file to be written.
+/// An attachment file to be written.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct JournalAttachment {
     pub digest: Sha256Digest,
     pub bytes: Vec<u8>,
 }
 
-/// What a line says, without its envelope.
+/// The content of a journal line, without its envelope.
 #[derive(Debug, Default)]
 pub(super) struct JournalLineBody {
     /// The members of its JSON object.
     pub members: Vec<u8>,
-    /// What it refers to.
+    /// The attachments that it refers to.
     pub attachments: Vec<JournalAttachment>,
 }
 
-/// The places of strings that stand in files.
+/// The strings of a line that are stored in files, by JSON pointer.
 type AttachedStrings = BTreeMap<String, AttachmentRef>;
 
 impl JournalLineBody {
-    /// Of a record. An error is the reason why it cannot be written.
+    /// Serializes a record. An error is the reason for which it cannot be written.
     pub fn of(record: &JournalRecord, secrets: &Secrets) -> Result<Self, String> {
         let mut attached = AttachedStrings::new();
         let mut attachments = Vec::new();
@@ -61,12 +61,12 @@ impl JournalLineBody {
         Ok(Self { members, attachments })
     }
 
-    /// Of what the session itself writes.
+    /// Serializes a record of the session itself.
     pub fn own(own: &SessionRecord) -> Result<Self, String> {
         Ok(Self { members: members(&to_json(own)?).to_vec(), attachments: Vec::new() })
     }
 
-    /// The bytes of all of it.
+    /// Returns the bytes of the line and its attachments.
     pub fn bytes(&self) -> usize {
         self.members.len() + self.attachments.iter().map(|attachment| attachment.bytes.len()).sum::<usize>()
     }
@@ -88,7 +88,7 @@ fn attach(
     to.push(JournalAttachment { digest, bytes });
 }
 
-/// Takes the long strings out of a JSON text that we wrote.
+/// Replaces the long strings of a JSON text that this program wrote by attachments.
 fn detach(
     json: Vec<u8>,
     secrets: &Secrets,
@@ -102,7 +102,7 @@ fn detach(
             return;
         }
         let Ok(string) = serde_json::from_str::<String>(&text[token.clone()]) else { return };
-        // What is an image is an image on the disk too, if that loses nothing.
+        // Image bytes are stored as an image file, provided that the encoding is restored exactly.
         let is_bytes = place.ends_with("/bytes");
         let decoded = is_bytes.then(|| STANDARD.decode(&string).ok()).flatten();
         match decoded.filter(|bytes| STANDARD.encode(bytes) == string) {
@@ -116,8 +116,7 @@ fn detach(
     rest
 }
 
-/// Puts the strings back into a line. `load` reads a file; what is wrong with the line itself is made an error by
-/// `wrong`.
+/// Puts the attached strings back into a line. `load` reads a file; `wrong` turns a defect of the line itself into an error.
 pub(super) fn restore<E>(
     text: &str,
     attached: &AttachedStrings,
@@ -155,10 +154,9 @@ pub(super) fn restore<E>(
     Ok(whole)
 }
 
-/// Calls `each` with every string of a valid JSON text that is a value: its place as a JSON pointer, and where it stands
-/// with its quotes.
+/// Calls `each` with every string value of a valid JSON text: its JSON pointer and its byte range including the quotes.
 pub(super) fn for_each_string(json: &str, mut each: impl FnMut(&str, Range<usize>)) {
-    /// The length of the path to what it is in; in a list, the place of what comes.
+    /// The length of the path to the container; for a list, also the index of the next element.
     struct JsonLevel(usize, Option<usize>);
     let bytes = json.as_bytes();
     let (mut path, mut levels, mut is_key, mut at) = (String::new(), Vec::new(), false, 0);
@@ -204,7 +202,7 @@ pub(super) fn for_each_string(json: &str, mut each: impl FnMut(&str, Range<usize
     }
 }
 
-/// The place after the string that begins here.
+/// Returns the position after the string that begins at `start`.
 fn end_of_string(bytes: &[u8], start: usize) -> usize {
     let mut at = start + 1;
     while let Some(found) = bytes.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {

@@ -1,18 +1,18 @@
-//! Authenticates the lines of a journal: the mark covers the first ones, and each further line has an authentication code that
-//! covers it and the code before it.
+//! Authentication of journal lines: the mark covers the first lines, and each further line has an authentication code over
+//! its content and the previous code.
 
 use sha2::{Digest as _, Sha256};
 
 use super::{format::split_code, ownership::SessionAuthor};
 use crate::trust::DerivedKey;
 
-/// The purpose of the key from which marks and codes are made.
+/// The purpose string of the key from which marks and codes are derived.
 pub(super) const PURPOSE: &str = "shelly-host session";
 
-/// Hexadecimal digits of the code of a line: 128 bits.
+/// The number of hexadecimal digits of a line's code: 128 bits.
 pub(super) const CODE_DIGITS: usize = 32;
 
-/// The codes of a session's lines, up to the last one.
+/// The chain of codes up to the last line of a session.
 #[derive(Debug, Clone)]
 pub(super) struct LineChain {
     key: DerivedKey,
@@ -20,13 +20,13 @@ pub(super) struct LineChain {
 }
 
 impl LineChain {
-    /// Returns the code of the next line, of which `content` is what the code covers.
+    /// Appends a line and returns its code; `content` is the part of the line that the code covers.
     pub fn extend(&mut self, content: &[u8]) -> String {
         self.last = self.key.code(&[b"line", &self.last, content]);
         hex(&self.last[..CODE_DIGITS / 2])
     }
 
-    /// Returns `true` if the next line is this one; then the chain has it.
+    /// Returns `true` if `line` is the authentic next line; then the chain includes it.
     fn follows(&mut self, line: &[u8]) -> bool {
         let Some((content, code)) = split_code(line) else { return false };
         let mut next = self.clone();
@@ -38,17 +38,17 @@ impl LineChain {
     }
 }
 
-/// The mark of a session: who made it, under which name, and with which first lines.
+/// The mark of a session: its author, its name, and its first lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SessionMark {
     pub maker: SessionAuthor,
-    /// Number of lines that the mark covers itself, the first one among them.
+    /// The number of lines that the mark itself covers, including the first one.
     pub lines: u64,
     code: [u8; 32],
 }
 
 impl SessionMark {
-    /// Makes the mark of a session of this name whose first lines, with their ends, have this digest.
+    /// Creates the mark of a session of this name; `digest` is that of its first lines including their line ends.
     pub fn new(key: &DerivedKey, maker: SessionAuthor, name: &str, lines: u64, digest: Sha256) -> Self {
         let code = key.code(&[
             b"mark",
@@ -61,17 +61,17 @@ impl SessionMark {
         Self { maker, lines, code }
     }
 
-    /// The chain of the lines that follow those that it covers.
+    /// Returns the chain for the lines after those that the mark covers.
     pub fn chain(&self, key: DerivedKey) -> LineChain {
         LineChain { key, last: self.code }
     }
 
-    /// The text of its file.
+    /// Returns the text of the mark file.
     pub fn text(&self) -> String {
         format!("2 {} {} hmac-sha256:{}\n", self.maker.word(), self.lines, hex(&self.code))
     }
 
-    /// Reads the text of its file; `None` if it is none, or one of an earlier release.
+    /// Parses the text of a mark file; `None` if it is invalid or of an earlier release.
     pub fn parse(text: &str) -> Option<Self> {
         let (head, code) = text.strip_suffix('\n')?.split_once(" hmac-sha256:")?;
         let mut words = head.split(' ');
@@ -85,28 +85,28 @@ impl SessionMark {
     }
 }
 
-/// Compares a journal with its mark while it is read, from its first line on.
+/// Verifies a journal against its mark while it is read, from the first line on.
 #[derive(Debug)]
 pub(super) enum JournalVerifier {
-    /// There is no mark, or none that is right for the session's name and first lines.
+    /// There is no mark, or none that matches the session's name and first lines.
     Unmarked,
-    /// The mark is one of an earlier release, and is right for the first line.
+    /// The mark is of an earlier release and matches the first line.
     FirstLine(SessionAuthor),
     /// The lines that the mark covers are being read.
     Covered { key: DerivedKey, name: String, mark: SessionMark, seen: Sha256 },
-    /// All lines so far are those that were written.
+    /// All lines so far are authentic.
     Chained(SessionAuthor, LineChain),
-    /// The mark is right, and this line is not one that was written.
+    /// The mark matches, and `line` is not authentic.
     Altered { maker: SessionAuthor, line: u64 },
 }
 
 impl JournalVerifier {
-    /// Watches for the lines of a session of this name, which has this mark.
+    /// Creates the verifier of a session of this name with this mark.
     pub fn new(key: DerivedKey, name: &str, mark: SessionMark) -> Self {
         Self::Covered { key, name: name.to_owned(), mark, seen: Sha256::new() }
     }
 
-    /// Takes the next line, without its end.
+    /// Takes the next line, without its line end.
     pub fn see(&mut self, n: u64, line: &[u8]) {
         match self {
             Self::Unmarked | Self::FirstLine(_) | Self::Altered { .. } => {}
@@ -128,7 +128,7 @@ impl JournalVerifier {
         }
     }
 
-    /// Who made the session, by its mark; `None` where it has none that is right.
+    /// Returns the author of the session according to its mark; `None` without a matching mark.
     pub fn maker(&self) -> Option<SessionAuthor> {
         match self {
             Self::Unmarked | Self::Covered { .. } => None,
@@ -136,7 +136,7 @@ impl JournalVerifier {
         }
     }
 
-    /// Whose the lines are that were read.
+    /// Returns the authorship of the lines read so far.
     pub fn authorship(&self) -> Authorship {
         match self {
             Self::Unmarked | Self::Covered { .. } => Authorship::Unmarked,
@@ -146,7 +146,7 @@ impl JournalVerifier {
         }
     }
 
-    /// The chain with which further lines go on; `None` where that would vouch for what somebody else wrote.
+    /// Returns the chain for further lines; `None` if continuing it would vouch for lines of another author.
     pub fn chain(&self) -> Option<LineChain> {
         match self {
             Self::Chained(_, chain) => Some(chain.clone()),
@@ -155,26 +155,26 @@ impl JournalVerifier {
     }
 }
 
-/// Whose the lines of a session are, by its mark and their codes.
+/// The authorship of a session's lines, according to its mark and their codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Authorship {
-    /// This person's programs wrote every line, or this person accepted the session as it was. It may have been cut back to an
-    /// earlier line since: each prefix of it is `Own`, too.
+    /// This person's programs wrote every line, or this person accepted the session as it was. It may have been truncated to
+    /// an earlier line since: each prefix of it is `Own`, too.
     Own,
-    /// The session was begun by this person with an earlier release, whose mark covers the first line alone: who wrote the
-    /// others is not known. Somebody else who kept such a mark can put it back in the place of a newer one.
+    /// This person began the session with an earlier release, whose mark covers only the first line; the authors of the
+    /// other lines are unknown. Another person who kept such a mark can put it in the place of a newer one.
     FirstLine,
-    /// The mark is right, and from this line on somebody else wrote.
+    /// The mark matches, but from this line on another author wrote.
     Altered {
-        /// Its number.
+        /// The number of the line.
         line: u64,
     },
-    /// There is no mark that is right for the session's name and first lines.
+    /// No mark matches the session's name and first lines.
     Unmarked,
 }
 
 impl Authorship {
-    /// Returns `true` if the session may be gone on with unasked.
+    /// Returns `true` if the session may be resumed without asking.
     pub fn is_own(self) -> bool {
         self == Self::Own
     }
@@ -196,7 +196,7 @@ mod tests {
         UserKey::new(Some(home.path().join("key"))).derived_or_made(PURPOSE).unwrap()
     }
 
-    /// A session of this name with so many further lines, and its mark.
+    /// Returns a session of this name with this many further lines, and its mark.
     fn session(key: &DerivedKey, name: &str, lines: u64) -> (SessionMark, Vec<Vec<u8>>) {
         let header = b"the first line".to_vec();
         let digest = Sha256::new_with_prefix(&header).chain_update(b"\n");
@@ -253,7 +253,7 @@ mod tests {
     }
 
     proptest! {
-        /// Every prefix of a session is its own, and every other change of it is found, with its place.
+        /// Every prefix of a session is its own, and every other change is detected, with its position.
         #[test]
         fn each_prefix_is_own_and_every_other_change_is_told(
             count in 1..8_u64, at in any::<prop::sample::Index>(), byte in any::<prop::sample::Index>(), bit in 0..8_u32,
@@ -268,7 +268,7 @@ mod tests {
             let mut changed = lines.clone();
             let byte = byte.index(changed[at].len());
             changed[at][byte] ^= 1 << bit;
-            // The checksum in front is not covered: the reader has compared it.
+            // The checksum at the beginning is not covered: the reader has checked it.
             let is_checksum = byte < br#"{"crc":"00000000","#.len();
             prop_assert_eq!(authorship(&key, "a", &mark, &changed), if is_checksum { Authorship::Own } else { altered });
             let mut added = lines.clone();

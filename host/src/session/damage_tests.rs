@@ -1,4 +1,4 @@
-//! Sessions that something is wrong with, and those that others remove meanwhile: the rest goes on.
+//! Damaged sessions, and sessions that another process removes at the same time: the others stay usable.
 
 use std::{fs, io, path::Path, sync::Arc};
 
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{agent::journal::Recorder, limits};
 
-/// The disk, on which nobody may look into one folder: whoever tests may be one to whom nothing is forbidden.
+/// A disk on which one folder is unreadable, since the user who runs the tests may have access to everything.
 #[derive(Debug)]
 struct ForbiddingStorage(&'static str);
 
@@ -139,7 +139,7 @@ fn one_odd_session_keeps_no_other_from_being_used() {
     assert_eq!(fs::read_to_string(&precious).unwrap(), "kept", "no link is followed");
     assert!(matches!(store.remove("forbidden"), Err(SessionError::Disk { .. })));
 
-    // What is left of the deep one is told of again, and keeps nothing else.
+    // The remainder of the deep one is reported again, and blocks nothing else.
     let again = store.prune(&PrunePolicy::default()).unwrap();
     assert!(names(&again.failed).iter().all(|name| name.starts_with(".gone-")) && again.failed.len() == 1);
     assert!(again.failed[0].1.to_string().contains("too many folders below one another"), "{again:?}");
@@ -159,7 +159,7 @@ fn what_is_gone_meanwhile_is_no_failure() {
     assert!(matches!(store.lock("a"), Err(SessionError::NotFound { .. })));
     assert_eq!(store.usage().unwrap().sessions, 2);
 
-    // Several at once: what one of them has removed none of the others misses.
+    // Several prune at once: a session removed by one is no error for the others.
     for n in 0..40 {
         write(&store, &format!("s{n}"));
     }

@@ -9,60 +9,60 @@ use crate::{
     trust::TrustError,
 };
 
-/// Why sessions cannot be used.
+/// The reason for which sessions cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields are the facts in the sentence above them")]
 pub enum SessionError {
-    /// No session has this name, and none begins with it.
+    /// No session has this name or a name that begins with it.
     #[error("there is no session `{given}`")]
     NotFound { given: String },
-    /// Several sessions begin with what was given. `some` of them.
+    /// Several session names begin with the given text; `some` holds some of them.
     #[error("several sessions begin with `{given}`")]
     Ambiguous { given: String, some: Vec<String> },
     /// A name that no session can have.
     #[error("`{given}` cannot be the name of a session")]
     BadName { given: String },
-    /// There is one of this name, which somebody may write to.
+    /// A session of this name exists. `in_use`: a process writes to it.
     #[error("there is a session `{id}`")]
     Exists { id: String, in_use: bool },
-    /// Another process writes to it, or this one does.
+    /// A process writes to the session, this one or another.
     #[error("the session `{id}` is in use")]
     InUse { id: String },
-    /// Another release wrote it, whose format is not known here.
+    /// A newer release wrote the session in an unknown format.
     #[error("{} needs a newer shelly-host: its format is {version}, and this one reads up to {VERSION}", path.display())]
     Newer { path: PathBuf, version: u64 },
-    /// Something in it is not what was written. `line` counts from 1, `byte` is where that line begins.
+    /// The content is not what was written. `line` counts from 1; `byte` is the offset of that line.
     #[error("{} is damaged at line {line}, byte {byte}", path.display())]
     Damaged { path: PathBuf, line: u64, byte: u64, reason: String },
-    /// There is no such line: the last one has the number `last`.
+    /// The line does not exist: the last one has the number `last`.
     #[error("the session `{id}` has no line {at}")]
     NoLine { id: String, at: u64, last: u64 },
-    /// No more sessions may be made.
+    /// The number of sessions has reached its limit.
     #[error("there are {there} sessions, and no more than {most} may be kept")]
     TooMany { there: usize, most: usize },
-    /// The sessions fill what they may fill.
+    /// The sessions have reached their size limit.
     #[error("all sessions take {there} bytes, and no more than {most} may be used")]
     TooLarge { there: u64, most: u64 },
-    /// A link, or something else that was not expected, stands in the place of a file or a folder.
+    /// A link, or another unexpected object, stands in the place of a file or a folder.
     #[error("{} is not what it should be", path.display())]
     NotOurs { path: PathBuf, reason: String },
-    /// It was not made here by this person, who has not said that it may be gone on with. `has_key`: whether there is a
-    /// place for the key by which that is known.
+    /// The session was not created here by this person, who has not accepted it. `has_key`: there is a location for the
+    /// person's key, which the check needs.
     #[error("the session `{id}` {}", not_own(*authorship))]
     NotOwn { id: String, has_key: bool, authorship: Authorship },
-    /// Its lines are not those about which the person was asked.
+    /// The lines differ from those about which the person was asked.
     #[error("the session `{id}` was changed while you were asked about it")]
     ChangedSinceReview { id: String },
-    /// The key by which a person's sessions are known cannot be used.
+    /// The key that identifies a person's sessions cannot be used.
     #[error(transparent)]
     Key(#[from] TrustError),
-    /// The disk says no. `doing` is what was tried, such as `read`.
+    /// The disk returned an error. `doing` is the attempted operation, such as `read`.
     #[error("cannot {doing} {}", path.display())]
     Disk { doing: &'static str, path: PathBuf, error: io::Error },
 }
 
 impl SessionError {
-    /// As a person reads it.
+    /// Returns the error as a report with causes and a hint.
     pub fn report(&self) -> Report {
         if let Self::Key(error) = self {
             return error.report();
@@ -91,7 +91,7 @@ impl SessionError {
             Self::Damaged { path, line, reason, .. } => {
                 let session = path.parent().and_then(Path::file_name).unwrap_or_default().display();
                 report.cause(reason).hint(match line {
-                    // There is nothing before its header.
+                    // No line precedes the header.
                     1 => format!("it cannot be opened; `shelly-host session rm {session}` removes it"),
                     _ => format!(
                         "`shelly-host session resume {session} --up-to-damage` goes on from there; what follows is kept \
@@ -127,7 +127,7 @@ impl SessionError {
             Self::ChangedSinceReview { id } => {
                 report.hint(format!("look at it with `shelly-host session show {id}`, and resume it again"))
             }
-            // Told above.
+            // Handled above.
             Self::Key(_) => report,
             Self::NotOurs { reason, .. } => report.cause(reason).hint("remove what stands there, if it is not yours"),
             Self::Disk { error, .. } => {
@@ -152,7 +152,7 @@ fn not_own(authorship: Authorship) -> String {
     }
 }
 
-/// Makes errors of the disk.
+/// Returns a function that wraps an I/O error on `path`.
 pub(super) fn disk(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> SessionError {
     let path = path.to_owned();
     move |error| SessionError::Disk { doing, path, error }

@@ -1,4 +1,4 @@
-//! What survives faults and losses of power.
+//! Durability across disk faults and power loss.
 
 use super::{
     tests::{began, ended, named, said, store},
@@ -9,7 +9,7 @@ use crate::{
     limits,
 };
 
-/// What a scenario wrote, and how much of it was told to be kept.
+/// The lines that a scenario wrote, and how many of them were reported as durable.
 #[derive(Default)]
 struct ScenarioLog {
     written: Vec<(u64, JournalRecord)>,
@@ -27,7 +27,7 @@ impl ScenarioLog {
     }
 }
 
-/// A session that is begun, left and gone on with; some records have attachments, some come together.
+/// A session that is created, closed and resumed; some records have attachments, some are written together.
 async fn scenario(disk: &MemoryDisk, told: &mut ScenarioLog) -> Result<(), Box<dyn std::error::Error>> {
     let store = store(disk);
     let session = store.create(named("s"))?;
@@ -50,7 +50,7 @@ async fn scenario(disk: &MemoryDisk, told: &mut ScenarioLog) -> Result<(), Box<d
     Ok(())
 }
 
-/// What was told to be kept is there, nothing was made up, and the session goes on.
+/// Checks that durable lines are present, that none is invented, and that the session can be resumed.
 async fn check(disk: &MemoryDisk, told: &ScenarioLog, what: &str) {
     let store = store(disk);
     let opened = match store.open("s", SessionOpenOptions::default()) {
@@ -106,7 +106,7 @@ async fn whenever_the_power_fails_what_is_kept_stays() {
         for chance in 0..8 {
             let left = disk.after_power_loss(nth * 8 + chance);
             check(&left, &told, &format!("power lost at {nth}, {chance}")).await;
-            // And once more, while it is opened.
+            // Power is lost once more while the session is opened.
             let left = disk.after_power_loss(nth * 8 + chance);
             left.fail(nth % 40 + 1, DiskFault::Broken, true);
             let _ = store(&left).open("s", SessionOpenOptions::default());

@@ -8,12 +8,14 @@ use super::{
 };
 
 impl SessionStore {
-    /// Copies a session up to a line, that one included, or all of it; somebody may write to it. Returns the copy's name.
-    /// The copy is [this person's own](SessionStore::is_own), and [made here](SessionStore::is_made_here), if the session is.
+    /// Copies a session up to and including line `at`, or all of it; a process may be writing to it. Returns the name of the
+    /// copy. The copy is [this person's own](SessionStore::is_own), and [made here](SessionStore::is_made_here), if the
+    /// session is.
     ///
     /// # Errors
     ///
-    /// [`SessionError`]: there is no such session or line, it is damaged before it, the disk says no.
+    /// [`SessionError`] if the session or the line does not exist, if the session is damaged before the line, or if the disk
+    /// fails.
     pub fn fork(&self, given: &str, at: Option<u64>) -> Result<String, SessionError> {
         let from = self.resolve(given)?;
         let (last, maker) = self.last_of(&from, at)?;
@@ -29,7 +31,7 @@ impl SessionStore {
             let start = self.write_header(folder, &header)?;
             let end = self.copy_lines(&mut journal, last, folder, start)?;
             match maker {
-                // The lines have codes of another chain, so its own mark covers them.
+                // The lines have codes of the original's chain, so the copy's mark covers them.
                 Some(maker) => self.mark(folder, id, maker, (last, end)).map(drop),
                 None => Ok(()),
             }
@@ -37,7 +39,8 @@ impl SessionStore {
         Ok(made.id)
     }
 
-    /// The number of the last line that is copied, and who made the session if all up to there is this person's.
+    /// Returns the number of the last line to copy, and the author of the session if all lines up to there are this
+    /// person's.
     fn last_of(&self, id: &str, at: Option<u64>) -> Result<(u64, Option<SessionAuthor>), SessionError> {
         let mut journal =
             self.watched(id).or_else(|_| JournalReader::open(Arc::clone(&self.storage), self.folder.join(id)))?;
@@ -50,7 +53,7 @@ impl SessionStore {
         match at {
             Some(at) if at == 0 || at > last => Err(SessionError::NoLine { id: id.to_owned(), at, last }),
             _ => {
-                // Of a part of the lines that the mark covers nothing is known before the rest is read.
+                // Authorship within the lines that the mark covers is known only when all of them are read.
                 while journal.next_covered()? {}
                 let authorship = match journal.watch().authorship() {
                     Authorship::Altered { line } if line > last => Authorship::Own,
@@ -61,7 +64,7 @@ impl SessionStore {
         }
     }
 
-    /// Copies lines as they are, and returns where the last one ends: their numbers and checksums hold in the copy too.
+    /// Copies lines unchanged and returns the end offset of the last one: line numbers and checksums stay valid in the copy.
     fn copy_lines(
         &self,
         journal: &mut JournalReader,
@@ -92,7 +95,7 @@ impl SessionStore {
         Ok(end)
     }
 
-    /// Gives the same file a second name, or copies it where that cannot be.
+    /// Hard-links the attachment, or copies it where linking fails.
     fn copy_attachment(
         &self,
         journal: &JournalReader,

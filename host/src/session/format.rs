@@ -4,47 +4,47 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
 use super::chain::{CODE_DIGITS, LineChain};
 
-/// The version of the format that is written, and the newest that can be read.
+/// The version of the written format, and the newest readable version.
 pub const VERSION: u64 = 1;
 
-/// The first line of a journal: what a list of sessions shows.
+/// The first line of a journal, which a list of sessions shows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionHeader {
-    /// The session's name: its folder has it too.
+    /// The name of the session and of its folder.
     pub id: String,
-    /// When it began.
+    /// The time of creation.
     #[serde(with = "rfc3339")]
     pub created: SystemTime,
-    /// The release of the host that began it.
+    /// The release of the host that created the session.
     pub host: String,
     /// The agent that a person started.
     pub agent: String,
-    /// Its model.
+    /// The model of that agent.
     pub model: String,
-    /// Its first task, cut.
+    /// The first task, cut.
     pub title: String,
-    /// The session that it is a copy of the beginning of.
+    /// The session of which this one is a copy, up to a line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<ForkOrigin>,
-    /// The session whose conversation it goes on with.
+    /// The session whose conversation this one continues.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub follows: Option<String>,
-    /// What it was run with.
+    /// The agents, teams, plugins and models in use.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<SessionPart>,
-    /// What the command line named when it began.
+    /// The command line options at creation.
     #[serde(default, skip_serializing_if = "LaunchOptions::is_empty")]
     pub options: LaunchOptions,
 }
 
-/// The options of the command line that began a session. They choose files, so they are acted on only if the session
-/// [was made here](super::SessionStore::is_made_here).
+/// The command line options that began a session. They select files, so they are used only if the session [was made
+/// here](super::SessionStore::is_made_here).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaunchOptions {
-    /// The config, relative to the folder that holds the project's `.shelly` where it is below it.
+    /// The config; relative to the folder that holds the project's `.shelly` if it is below that folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config: Option<String>,
-    /// Plugin directories, relative in the same way.
+    /// Plugin directories; relative under the same condition.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub plugins: Vec<String>,
     /// The model, by the name that was given.
@@ -53,7 +53,7 @@ pub struct LaunchOptions {
 }
 
 impl LaunchOptions {
-    /// Returns `true` if nothing was named.
+    /// Returns `true` if no option was given.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -64,27 +64,27 @@ impl LaunchOptions {
     }
 }
 
-/// Where a session was copied from.
+/// The origin of a copied session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ForkOrigin {
-    /// The other session.
+    /// The name of the original session.
     pub id: String,
     /// The last line that was copied.
     pub at: u64,
 }
 
-/// Something that a session was run with, so that a change of it can be noticed.
+/// A component of a session's setup, recorded so that a change of it can be noticed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionPart {
-    /// What it is.
+    /// The kind of the part.
     pub kind: SessionPartKind,
-    /// Its name.
+    /// The name of the part.
     pub name: String,
     /// The digest of its content.
     pub digest: Sha256Digest,
 }
 
-/// What a [`SessionPart`] is.
+/// The kind of a [`SessionPart`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionPartKind {
@@ -99,7 +99,7 @@ pub enum SessionPartKind {
 }
 
 impl SessionPartKind {
-    /// The word for it, as in JSON.
+    /// Returns the name of the kind, as in JSON.
     pub fn word(self) -> &'static str {
         match self {
             Self::Agent => "agent",
@@ -115,7 +115,7 @@ impl SessionPartKind {
 pub struct Sha256Digest(pub [u8; 32]);
 
 impl Sha256Digest {
-    /// The digest of these bytes.
+    /// Computes the digest of these bytes.
     pub fn of(bytes: &[u8]) -> Self {
         use sha2::Digest as _;
         Self(sha2::Sha256::digest(bytes).into())
@@ -129,11 +129,11 @@ impl fmt::Display for Sha256Digest {
 }
 
 const SHA256: &str = "sha256:";
-/// Before the digest of an attachment whose bytes stand in the record as base64.
+/// The prefix of an attachment's digest whose bytes appear in the record as base64.
 const BASE64: &str = "base64:";
 
 impl Sha256Digest {
-    /// The 64 digits alone.
+    /// Returns the 64 hexadecimal digits.
     pub fn hex(&self) -> String {
         self.0.iter().map(|byte| format!("{byte:02x}")).collect()
     }
@@ -142,7 +142,7 @@ impl Sha256Digest {
         Self::of_hex(text.strip_prefix(SHA256)?)
     }
 
-    /// The digest that is written so: 64 digits, in small letters.
+    /// Parses 64 lower-case hexadecimal digits.
     pub fn of_hex(hex: &str) -> Option<Self> {
         let hex = Some(hex).filter(|hex| hex.len() == 64)?.as_bytes();
         let digit = |digit: u8| match digit {
@@ -171,12 +171,12 @@ impl<'de> Deserialize<'de> for Sha256Digest {
     }
 }
 
-/// Where a string of a line is.
+/// The reference of a line to an attached string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct AttachmentRef {
-    /// Of the file's bytes.
+    /// The digest of the file's bytes.
     pub digest: Sha256Digest,
-    /// Whether the string is the base64 of the bytes, and not the bytes themselves.
+    /// `true` if the string is the base64 of the bytes, `false` if it is the bytes themselves.
     pub is_base64: bool,
 }
 
@@ -195,43 +195,43 @@ impl<'de> Deserialize<'de> for AttachmentRef {
     }
 }
 
-/// What the session itself writes.
+/// A record that the session itself writes.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(super) enum SessionRecord {
-    /// A process goes on with it.
+    /// A process opened the session for writing.
     Opened { pid: u32, host: String, parts: Vec<SessionPart> },
 }
 
-/// The kinds of [`SessionRecord`].
+/// The kind of a [`SessionRecord`].
 pub(super) const OPENED: &str = "opened";
 
-/// What every line but the first begins with.
+/// The members with which every line but the first begins.
 #[derive(Debug, Deserialize)]
 pub(super) struct LineEnvelope<'a> {
     pub n: u64,
     pub t: u64,
     pub run: u64,
-    /// Whether it is the beginning or the end of a run that a person started.
+    /// `true` at the beginning and the end of a run that a person started.
     #[serde(default)]
     pub top: bool,
     #[serde(borrow)]
     pub kind: Cow<'a, str>,
-    /// Strings that stand in files, by their places (JSON pointers).
+    /// The strings that are stored in files, by JSON pointer.
     #[serde(default)]
     pub attached: BTreeMap<String, AttachmentRef>,
 }
 
-/// What every line begins with; the digits are the checksum of all that follows up to the end of the line.
+/// The prefix of every line; the digits are the checksum of everything after the prefix up to the end of the line.
 const PREFIX: &str = r#"{"crc":"00000000","#;
 const CRC_AT: usize = r#"{"crc":""#.len();
 
-/// Before the authentication code of a line, which is its last member.
+/// The text before the authentication code of a line, which is its last member.
 const CODE: &[u8] = br#","mac":""#;
-/// Behind it.
+/// The text after the code.
 const CODE_END: &[u8] = br#""}"#;
 
-/// Appends the line of these JSON objects, whose members follow one another. With a chain it ends with the code of the chain.
+/// Appends a line with the members of these JSON objects. With a chain, the line ends with its authentication code.
 pub(super) fn append_line(
     lines: &mut Vec<u8>,
     envelope: fmt::Arguments<'_>,
@@ -257,21 +257,22 @@ pub(super) fn append_line(
     lines.push(b'\n');
 }
 
-/// Returns what the authentication code at the end of a line covers, and the code; `None` if it ends with none.
+/// Returns the content that the authentication code at the end of a line covers, and the code; `None` if the line has no
+/// code.
 pub(super) fn split_code(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let rest = line.get(PREFIX.len()..)?.strip_suffix(CODE_END)?;
     let (rest, code) = rest.split_at_checked(rest.len().checked_sub(CODE_DIGITS)?)?;
     Some((rest.strip_suffix(CODE)?, code))
 }
 
-/// The line of these members.
+/// Returns the line of these members.
 pub(crate) fn line_of(members: &str) -> Vec<u8> {
     let mut line = Vec::new();
     append_line(&mut line, format_args!("{members}"), b"", None);
     line
 }
 
-/// The text of a line, without its end, if it is what was written.
+/// Returns the text of a line, without its line end, if its checksum is correct.
 pub(super) fn checked(line: &[u8]) -> Result<&str, &'static str> {
     let text = str::from_utf8(line).map_err(|_| "it is not UTF-8 text")?;
     let wrong = "it does not begin with a checksum";
@@ -286,30 +287,30 @@ pub(super) fn checked(line: &[u8]) -> Result<&str, &'static str> {
     }
 }
 
-/// The members of a JSON object, without its braces.
+/// Returns the members of a JSON object, without its braces.
 pub(super) fn members(object: &[u8]) -> &[u8] {
     object.strip_prefix(b"{").and_then(|rest| rest.strip_suffix(b"}")).unwrap_or_default()
 }
 
-/// The first line.
+/// Returns the first line of a journal.
 pub(super) fn header_line(header: &SessionHeader) -> Vec<u8> {
     let mut line = Vec::new();
-    // Texts and numbers alone: it can always be written.
+    // The header holds only text and numbers, so serialization cannot fail.
     let json = serde_json::to_vec(header).unwrap_or_default();
     append_line(&mut line, format_args!("\"shelly_session\":{VERSION},"), members(&json), None);
     line
 }
 
-/// Why a header is none.
+/// The reason for which a header cannot be read.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum SessionHeaderError {
-    /// A later release wrote it.
+    /// A newer release wrote it.
     Newer(u64),
-    /// It is not what was written.
+    /// The line is not what was written.
     Damaged(String),
 }
 
-/// The header in the first line, without the line's end. Each version that there ever was has its own reading here.
+/// Parses the header from the first line, without its line end. Every version that was ever released is handled here.
 pub(super) fn read_header(line: &[u8]) -> Result<SessionHeader, SessionHeaderError> {
     #[derive(Deserialize)]
     struct FormatVersion {

@@ -14,43 +14,44 @@ use crate::{error::without_number, limits};
 /// A session in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionSummary {
-    /// Its name.
+    /// The name.
     pub id: String,
-    /// When something was last written.
+    /// The time of the last write.
     pub modified: SystemTime,
-    /// Bytes of its journal, without attachments.
+    /// The size of the journal in bytes, without attachments.
     pub journal_bytes: u64,
-    /// Bytes of all of it, as far as that can be told.
+    /// The size of the session in bytes, as far as it can be determined.
     pub bytes: u64,
-    /// Whether somebody writes to it.
+    /// `true` if a process writes to it.
     pub in_use: bool,
-    /// What is in it, or why that cannot be told.
+    /// The header and status, or the reason for which they cannot be read.
     pub content: Result<(SessionHeader, SessionStatus), String>,
 }
 
-/// How far the last run that a person started has come.
+/// The status of the last run that a person started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionStatus {
     /// No run has begun.
     Empty,
-    /// It is under way, or was interrupted.
+    /// A run is active, or was interrupted.
     Unfinished,
-    /// It ended with an answer.
+    /// The last run ended with an answer.
     Finished,
-    /// It ended without one.
+    /// The last run ended with an error.
     Failed,
 }
 
-/// What the sessions take.
+/// The disk usage of all sessions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SessionDiskUsage {
-    /// How many there are.
+    /// The number of sessions.
     pub sessions: usize,
-    /// Their bytes, attachments included, as far as that can be told. What several sessions share is counted for each.
+    /// The size in bytes with attachments, as far as it can be determined. Attachments shared by several sessions count for
+    /// each.
     pub bytes: u64,
 }
 
-/// A session's name and what the system says of its journal.
+/// The name of a session and the file status of its journal.
 pub(super) struct JournalStat {
     pub id: String,
     pub modified: SystemTime,
@@ -58,21 +59,21 @@ pub(super) struct JournalStat {
 }
 
 impl SessionStore {
-    /// The newest sessions, at most `most`, the newest first. Of each the beginning and the end are read, no more.
+    /// Lists at most `most` sessions, the newest first. Only the beginning and the end of each journal are read.
     ///
     /// # Errors
     ///
-    /// [`SessionError`]: the folder cannot be read. A session that cannot be read is in the list and says so.
+    /// [`SessionError`] if the folder cannot be read. An unreadable session is listed with its error.
     pub fn list(&self, most: usize) -> Result<Vec<SessionSummary>, SessionError> {
         let newest = self.newest()?;
         Ok(newest.into_iter().take(most).map(|found| self.summary(found)).collect())
     }
 
-    /// What the sessions take.
+    /// Returns the disk usage of all sessions.
     ///
     /// # Errors
     ///
-    /// [`SessionError`]: the folder cannot be read.
+    /// [`SessionError`] if the folder cannot be read.
     pub fn usage(&self) -> Result<SessionDiskUsage, SessionError> {
         let mut usage = SessionDiskUsage::default();
         for id in self.names()? {
@@ -82,7 +83,7 @@ impl SessionStore {
         Ok(usage)
     }
 
-    /// All sessions, the newest first, those that cannot be read among them.
+    /// Returns all sessions, the newest first, including unreadable ones.
     pub(super) fn newest(&self) -> Result<Vec<JournalStat>, SessionError> {
         let mut all = Vec::new();
         for id in self.names()? {
@@ -90,7 +91,7 @@ impl SessionStore {
             let (modified, journal_bytes) = match self.storage.entry(&path) {
                 Ok(entry) if entry.kind == StorageEntryKind::File => (entry.modified, entry.len),
                 Ok(entry) => (entry.modified, 0),
-                // Something else has a folder here, or it was removed in this moment.
+                // The folder belongs to something else, or the session was removed at this moment.
                 Err(error) if is_absent(&error) => continue,
                 Err(_) => match self.storage.entry(&self.folder.join(&id)) {
                     Ok(entry) => (entry.modified, 0),
@@ -117,7 +118,7 @@ impl SessionStore {
         SessionSummary { in_use: self.is_in_use(&id), bytes: self.bytes_of(&id), id, modified, journal_bytes, content }
     }
 
-    /// Whether nothing else stands in the place of a session's attachments.
+    /// Checks that no other object stands in the place of a session's attachment folder.
     fn has_its_folder(&self, id: &str) -> Result<(), SessionError> {
         let path = self.folder.join(id).join(ATTACHMENTS);
         match self.storage.entry(&path) {
@@ -129,7 +130,7 @@ impl SessionStore {
         }
     }
 
-    /// Whether nobody writes to a session whose last run has not ended.
+    /// Returns `true` if no process writes to the session and its last run has not ended.
     pub(super) fn could_go_on(&self, id: &str) -> bool {
         let path = self.folder.join(id).join(JOURNAL);
         let file = self.storage.open(&path).ok();
@@ -137,13 +138,14 @@ impl SessionStore {
         status == Some(SessionStatus::Unfinished) && !self.is_in_use(id)
     }
 
-    /// Whether somebody writes to a session. What cannot be told is no.
+    /// Returns `true` if a process writes to the session; `false` if that cannot be determined.
     pub(super) fn is_in_use(&self, id: &str) -> bool {
         let lock = self.storage.open(&self.folder.join(id).join(LOCK));
         lock.and_then(|lock| lock.try_lock()).is_ok_and(|free| !free)
     }
 
-    /// Bytes of a session. What cannot be read is not counted: it must not keep the others from being used.
+    /// Returns the size of a session in bytes. Unreadable parts are not counted, so that they do not make the other sessions
+    /// unusable.
     pub(super) fn bytes_of(&self, id: &str) -> u64 {
         self.bytes_below(&self.folder.join(id), limits::SESSION_FOLDERS_DEEP)
     }
@@ -163,10 +165,10 @@ fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-/// How far the session has come, by the end of its journal, whose header ends at `start`.
+/// Returns the status of a session from the end of its journal, whose header ends at `start`.
 fn status(file: &dyn StoredFile, start: u64) -> io::Result<SessionStatus> {
     let end = file.len()?;
-    // Once more with a longer piece if nothing was found: the end of a run is one of the longer lines.
+    // The end of a run is one of the longer lines: retry with a longer piece if nothing was found.
     for most in [limits::SESSION_TAIL_BYTES, 16 * limits::SESSION_TAIL_BYTES] {
         let from = end.saturating_sub(most as u64).max(start);
         let mut tail = vec![0; usize::try_from(end.saturating_sub(from)).unwrap_or_default()];
@@ -181,7 +183,7 @@ fn status(file: &dyn StoredFile, start: u64) -> io::Result<SessionStatus> {
     Ok(SessionStatus::Unfinished)
 }
 
-/// The lines of a text, the last one first.
+/// Iterates over the lines of a text, the last one first.
 fn lines_from_the_end(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut left = Some(text);
     std::iter::from_fn(move || {
@@ -192,13 +194,13 @@ fn lines_from_the_end(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// What a line tells, if it is the beginning or the end of a run that a person started.
+/// Returns the status that follows from a line, if it is the beginning or the end of a run that a person started.
 fn of_line(line: &[u8]) -> Option<SessionStatus> {
     #[derive(Deserialize)]
     struct RunEndLine {
         outcome: BTreeMap<String, IgnoredAny>,
     }
-    // Most lines are not parsed.
+    // Skips parsing for most lines.
     memchr::memmem::find(line, b"\"top\":true")?;
     let text = checked(line).ok()?;
     let envelope: LineEnvelope<'_> =

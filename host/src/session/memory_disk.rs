@@ -1,4 +1,4 @@
-//! A disk in memory that fails when it is told to and can lose its power: for tests of all that stands on sessions.
+//! An in-memory disk with injectable faults and power loss, for tests.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -10,21 +10,21 @@ use std::{
 
 use super::{SessionStorage, StorageEntry, StorageEntryKind, StoredFile};
 
-/// A disk in memory. Clones are the same disk. Its root folder is there.
+/// An in-memory disk. Clones share its content. The root folder exists.
 ///
-/// It tells what is safe from what is not: a file's bytes are after [`StoredFile::sync`], names after
-/// [`SessionStorage::sync_folder`]. [`MemoryDisk::after_power_loss`] is what would be found then.
+/// It models durability: a file's bytes are durable after [`StoredFile::sync`], names after [`SessionStorage::sync_folder`].
+/// [`MemoryDisk::after_power_loss`] returns what a crash would leave.
 #[derive(Clone)]
 pub struct MemoryDisk(Arc<Mutex<MemoryDiskState>>);
 
-/// How an operation of a [`MemoryDisk`] fails.
+/// The way in which an operation of a [`MemoryDisk`] fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DiskFault {
-    /// There is no space; half of what was to be written is.
+    /// The disk is full; half of the data is written.
     Full,
-    /// The device fails; half of what was to be written is.
+    /// The device fails; half of the data is written.
     Broken,
-    /// A write writes half of it, and says so; all else works.
+    /// A write writes half of its data and reports that; all other operations succeed.
     Short,
 }
 
@@ -32,7 +32,7 @@ struct MemoryDiskState {
     nodes: HashMap<u64, MemoryDiskNode>,
     next: u64,
     operations: u64,
-    /// The operation that fails, how, and whether all after it do too.
+    /// The number of the failing operation, its fault, and whether all later operations fail too.
     fault: Option<(u64, DiskFault, bool)>,
     locked: HashSet<u64>,
     reads: u64,
@@ -46,7 +46,7 @@ enum MemoryDiskNode {
 
 type MemoryDiskNames = BTreeMap<String, u64>;
 
-/// A change of a folder that is not safe yet: they become so in their order.
+/// A change of a folder that is not durable yet; changes become durable in order.
 #[derive(Clone)]
 enum UnsyncedChange {
     Added(String, u64),
@@ -65,35 +65,35 @@ impl Default for MemoryDisk {
 }
 
 impl MemoryDisk {
-    /// An empty one.
+    /// Creates an empty disk.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Lets the `nth` operation from now on fail, counted from 1, or all from that one on.
+    /// Makes the `nth` operation from now on fail, counted from 1, or that one and all later ones.
     pub fn fail(&self, nth: u64, fault: DiskFault, for_ever: bool) {
         let mut state = self.state();
         state.fault = Some((state.operations + nth, fault, for_ever));
     }
 
-    /// Lets nothing fail any more, and says whether something has.
+    /// Removes the fault and returns whether an operation has failed.
     pub fn mend(&self) -> bool {
         let mut state = self.state();
         let operations = state.operations;
         state.fault.take().is_some_and(|(nth, _, _)| operations >= nth)
     }
 
-    /// Operations up to now.
+    /// Returns the number of operations so far.
     pub fn operations(&self) -> u64 {
         self.state().operations
     }
 
-    /// Reads of files up to now.
+    /// Returns the number of file reads so far.
     pub fn reads(&self) -> u64 {
         self.state().reads
     }
 
-    /// What would be found if the power failed now: what is safe, and of the rest as much as `chance` leaves.
+    /// Returns the disk after a power loss: everything durable, and as much of the rest as `chance` leaves.
     pub fn after_power_loss(&self, chance: u64) -> Self {
         let mut chance = LcgRandom(chance);
         let state = self.state();
@@ -106,7 +106,7 @@ impl MemoryDisk {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts an operation, which may have to fail.
+    /// Counts an operation, and fails if a fault is due.
     fn begin(&self) -> io::Result<MutexGuard<'_, MemoryDiskState>> {
         let mut state = self.state();
         state.count().map_or(Ok(()), |fault| fault.map_or(Ok(()), Err))?;
@@ -118,7 +118,7 @@ impl MemoryDisk {
     }
 }
 
-/// Numbers that look like chance (a linear congruential generator).
+/// Pseudo-random numbers (a linear congruential generator).
 struct LcgRandom(u64);
 
 impl LcgRandom {
@@ -140,7 +140,7 @@ impl MemoryDiskNode {
                     0 => safe.clone(),
                     1 => bytes.clone(),
                     _ => {
-                        // Of what was added, some came to the disk, and of that, some is not there in truth.
+                        // A part of the appended data reached the disk, and the end of that part is zeroed.
                         let from = safe.len().min(bytes.len());
                         let to = from + chance.below(bytes.len() - from + 1);
                         let whole = from + chance.below(to - from + 1);
@@ -149,7 +149,7 @@ impl MemoryDiskNode {
                         left
                     }
                 };
-                // What is safe is not changed by what was not.
+                // Durable data is not affected by later writes.
                 let kept = safe.len().min(left.len());
                 left[..kept].copy_from_slice(&safe[..kept]);
                 Self::File { bytes: left.clone(), safe: left, modified: *modified }
@@ -183,7 +183,7 @@ impl UnsyncedChange {
 }
 
 impl MemoryDiskState {
-    /// Counts an operation, and says how it fails: with an error, or as a short write.
+    /// Counts an operation and returns its fault: `Some(None)` is a short write.
     fn count(&mut self) -> Option<Option<io::Error>> {
         self.operations += 1;
         let (nth, fault, for_ever) = self.fault?;
@@ -212,7 +212,7 @@ impl MemoryDiskState {
         }
     }
 
-    /// The folder that a path is in, and its name there.
+    /// Returns the folder that contains a path, and the name in it.
     fn place(&self, path: &Path) -> io::Result<(u64, String)> {
         let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_string_lossy().into_owned();
         Ok((self.find(path.parent().unwrap_or(Path::new("")))?, name))
@@ -359,7 +359,7 @@ impl fmt::Debug for MemoryDisk {
 struct MemoryDiskFile {
     disk: MemoryDisk,
     id: u64,
-    /// Whether it holds the lock.
+    /// `true` if it holds the lock.
     holds: Mutex<bool>,
 }
 

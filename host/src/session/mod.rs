@@ -1,46 +1,48 @@
-//! Sessions on disk: a journal of what the agents did, written as it happens, so that they go on after a crash.
+//! Sessions on disk: a journal of what the agents did, written as it happens, from which runs resume after a crash.
 //!
-//! A [`SessionStore`] is the folder that holds all sessions of a project. A [`Session`] is one that is open for writing: it is
-//! the [`Recorder`](crate::agent::journal::Recorder) of its runs. What is on disk is described, for whoever wants to
-//! read it without us, in `docs/session-format.md`.
+//! A [`SessionStore`] is the folder that holds all sessions of a project. A [`Session`] is open for writing: it is the
+//! [`Recorder`](crate::agent::journal::Recorder) of its runs. `docs/session-format.md` describes the files for readers other
+//! than this program.
 //!
 //! ```
 //! use std::sync::Arc;
 //! use shelly_host::{
-//!     agent::{Agent, Crew, Registry, journal::Past},
+//!     agent::{Agent, AgentGroup, AgentRegistry, journal::JournalState},
 //!     chat::{Chat, Message},
 //!     event::RunCx,
 //!     model::ScriptedCompleter,
-//!     session::{Disk, New, Opening, Options, Store},
+//!     session::{DiskStorage, NewSession, SessionOpenOptions, SessionStore, SessionStoreOptions},
 //! };
 //!
 //! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let folder = tempfile::tempdir()?;
 //! # let folder = folder.path().to_owned();
-//! let agent = |says: &str| Agent::new("ada", "Be brief.", Arc::new(ScriptedCompleter::new([ScriptedCompleter::text(says)])));
-//! let store = Store::new(Arc::new(Disk), folder.join("sessions"), Options { root: Some(folder), ..Options::default() });
+//! let model = |says: &str| Arc::new(ScriptedCompleter::new([ScriptedCompleter::text(says)]));
+//! let agent = |says: &str| Agent::new("ada", "Be brief.", model(says));
+//! let options = SessionStoreOptions { root: Some(folder.clone()), ..SessionStoreOptions::default() };
+//! let store = SessionStore::new(Arc::new(DiskStorage), folder.join("sessions"), options);
 //!
-//! let session = Arc::new(store.create(New { agent: "ada".into(), ..New::default() })?);
-//! let crew = Arc::new(Crew::new(Registry::new()).with_recorder(session.clone()));
+//! let session = Arc::new(store.create(NewSession { agent: "ada".into(), ..NewSession::default() })?);
+//! let group = Arc::new(AgentGroup::new(AgentRegistry::new()).with_recorder(session.clone()));
 //! let chat = Chat::recorded();
-//! agent("Four.").with_crew(crew, 0).run(&RunCx::new("ada"), &chat, vec![Message::user("2 + 2?")]).await?;
+//! agent("Four.").with_crew(group, 0).run(&RunCx::new("ada"), &chat, vec![Message::user("2 + 2?")]).await?;
 //! let id = session.id().to_owned();
 //! session.close().await?;
 //! drop(session);
 //!
-//! // In another process: what was interrupted goes on with `Agent::resume`; a conversation that was not, with a task.
-//! let opened = store.open(&id, Opening::default())?;
-//! let past = Past::of(opened.records)?;
+//! // In another process: `Agent::resume` continues an interrupted run; a finished conversation continues with a new task.
+//! let opened = store.open(&id, SessionOpenOptions::default())?;
+//! let past = JournalState::of(opened.records)?;
 //! let chat = past.chat()?;
-//! let crew = Arc::new(Crew::new(Registry::new()).resuming(Arc::new(opened.session), past, &chat));
-//! let ada = agent("Six.").with_crew(crew, 0);
+//! let group = Arc::new(AgentGroup::new(AgentRegistry::new()).resuming(Arc::new(opened.session), past, &chat));
+//! let ada = agent("Six.").with_crew(group, 0);
 //! assert!(ada.resume(&RunCx::new("ada"), &chat, vec![]).await.is_none());
 //! let answer = ada.run(&RunCx::new("ada"), &chat, vec![Message::user("And 2 more?")]).await?;
 //! assert_eq!((answer.message.text_content().as_str(), chat.snapshot().len()), ("Six.", 5));
 //! # Ok(()) }
 //! ```
 //!
-//! The store blocks: call it from a thread that may. An open session never does; a thread of its own writes.
+//! The store blocks: call it from a thread that may block. An open session never blocks; a thread of its own writes.
 
 mod attachment_files;
 mod attachments;

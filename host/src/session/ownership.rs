@@ -1,6 +1,6 @@
-//! Decides who wrote a session. A session that was made here has a file `mark` in its folder: a code under a key that only this
-//! person has, over the session's name and its first lines, which starts the [chain](super::chain) of codes of the lines that
-//! follow. A session that came with a project has no valid mark, and its open calls need consent.
+//! Authorship of sessions. A session that was created here has a file `mark` in its folder: an authentication code, under a
+//! key that only this person has, over the session's name and its first lines. It starts the [chain](super::chain) of codes
+//! of the lines that follow. A session that came with a project has no valid mark, and its open calls need consent.
 
 use std::{io, path::Path, sync::Arc};
 
@@ -14,20 +14,20 @@ use super::{
 };
 use crate::trust::TrustError;
 
-/// The mark's name in the session's folder.
+/// The name of the mark file in the session's folder.
 const MARK: &str = "mark";
 
-/// Who made a session that this person goes on with. Each has marks of its own.
+/// The author of a session that this person may resume. Each author has separate marks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SessionAuthor {
-    /// This person, here.
+    /// This person.
     Person,
-    /// Somebody else; this person has said that it may be gone on with.
+    /// Another person; this person has accepted the session.
     Other,
 }
 
 impl SessionAuthor {
-    /// Label of the marks of earlier releases, which cover the session's first line.
+    /// Returns the key label of the marks of earlier releases, which cover only the session's first line.
     fn marked(self) -> &'static str {
         match self {
             Self::Person => "shelly-host session",
@@ -35,7 +35,7 @@ impl SessionAuthor {
         }
     }
 
-    /// The word for it in a mark.
+    /// Returns the word for the author in a mark.
     pub fn word(self) -> &'static str {
         match self {
             Self::Person => "person",
@@ -43,13 +43,13 @@ impl SessionAuthor {
         }
     }
 
-    /// The maker for which this is the word.
+    /// Parses the word for the author in a mark.
     pub fn of_word(word: &str) -> Option<Self> {
         [Self::Person, Self::Other].into_iter().find(|maker| maker.word() == word)
     }
 }
 
-/// A session as it was when a person was asked about it.
+/// The state of a session at the time when a person was asked about it.
 #[derive(Debug, Clone)]
 pub struct SessionReview {
     id: String,
@@ -60,27 +60,27 @@ pub struct SessionReview {
 }
 
 impl SessionReview {
-    /// Returns whose its lines are.
+    /// Returns the authorship of its lines.
     pub fn authorship(&self) -> Authorship {
         self.authorship
     }
 }
 
-/// Bytes of a mark that are looked at: more than any has.
+/// The number of bytes of a mark file that are read: more than any mark has.
 const MARK_BYTES: usize = 128;
 
 impl SessionStore {
-    /// Tells whose the lines of a session are: all of it is read, up to damage. Where the project is does not matter, and
-    /// neither does whether somebody writes to it.
+    /// Determines the authorship of a session: reads all of it, up to damage. Neither the location of the project matters
+    /// nor whether a process is writing to the session.
     ///
     /// # Errors
     ///
-    /// [`SessionError`]: there is none, its header is damaged, the key or the disk says no.
+    /// [`SessionError`] if the session does not exist, its header is damaged, or the key or the disk fails.
     pub fn authorship(&self, given: &str) -> Result<Authorship, SessionError> {
         Ok(self.read_marked(&self.resolve(given)?)?.watch().authorship())
     }
 
-    /// Reads a session as [`authorship`](Self::authorship) does, so that a person can be asked about what is there now.
+    /// Reads a session as [`authorship`](Self::authorship) does, so that a person can be asked about its present content.
     ///
     /// # Errors
     ///
@@ -93,15 +93,15 @@ impl SessionStore {
         Ok(SessionReview { id, authorship, lines, bytes, digest })
     }
 
-    /// Reads the session of this name up to damage: before damage it can be gone on with.
+    /// Reads the session of this name up to damage: it can be resumed from the lines before the damage.
     fn read_marked(&self, id: &str) -> Result<JournalReader, SessionError> {
         let mut journal = self.watched(id)?;
         while journal.next_before_damage()?.is_some() {}
         Ok(journal)
     }
 
-    /// Returns `true` if the session may go on unasked for the person whose key [`Options`](super::SessionStoreOptions) names: its lines are
-    /// [`Authorship::Own`].
+    /// Returns `true` if the session may be resumed without asking the person whose key
+    /// [`SessionStoreOptions`](super::SessionStoreOptions) holds: its lines are [`Authorship::Own`].
     ///
     /// # Errors
     ///
@@ -110,9 +110,9 @@ impl SessionStore {
         self.authorship(given).map(Authorship::is_own)
     }
 
-    /// Returns `true` if the person whose key [`Options`](super::SessionStoreOptions) names made the session here: what its header names may be
-    /// acted on. Returns `false` for a session of somebody else that this person accepted. Only the lines that the mark covers
-    /// are read.
+    /// Returns `true` if the person whose key [`SessionStoreOptions`](super::SessionStoreOptions) holds created the session
+    /// here, so that the options in its header may be used. Returns `false` for another person's session that this person
+    /// accepted. Only the lines that the mark covers are read.
     ///
     /// # Errors
     ///
@@ -121,8 +121,8 @@ impl SessionStore {
         self.maker(given).map(|maker| maker == Some(SessionAuthor::Person))
     }
 
-    /// Returns `true` if the session has a mark of this person that is right for its name and the lines that it covers. Whether
-    /// somebody else has written to it since is told by [`SessionStore::authorship`].
+    /// Returns `true` if the session has a mark of this person that matches its name and the lines that the mark covers.
+    /// [`SessionStore::authorship`] tells whether another author has written to it since.
     ///
     /// # Errors
     ///
@@ -137,7 +137,7 @@ impl SessionStore {
         Ok(journal.watch().maker())
     }
 
-    /// Opens the journal of the session of this name so that its mark is compared with what is read.
+    /// Opens the journal of the session of this name and verifies it against its mark while it is read.
     pub(super) fn watched(&self, id: &str) -> Result<JournalReader, SessionError> {
         let folder = self.folder.join(id);
         let mark = self.mark_in(&folder)?;
@@ -159,7 +159,7 @@ impl SessionStore {
             return Ok(key.map_or(JournalVerifier::Unmarked, |key| JournalVerifier::new(key, id, mark)));
         }
         for maker in [SessionAuthor::Person, SessionAuthor::Other] {
-            // A folder of another name may be another session in its place.
+            // A folder of another name may hold another session in its place.
             if header.id == id && self.options.own.has_marked(maker.marked(), line, text.trim_end())? {
                 return Ok(JournalVerifier::FirstLine(maker));
             }
@@ -167,7 +167,7 @@ impl SessionStore {
         Ok(JournalVerifier::Unmarked)
     }
 
-    /// The text of the mark in this folder; `None` if there is none.
+    /// Reads the mark in this folder; `None` if there is none.
     fn mark_in(&self, folder: &Path) -> Result<Option<String>, SessionError> {
         let path = folder.join(MARK);
         match self.storage.entry(&path) {
@@ -183,12 +183,12 @@ impl SessionStore {
         Ok(String::from_utf8(mark).ok())
     }
 
-    /// Accepts a session as it was when it was reviewed: marks the lines that were there then.
+    /// Accepts a session in its reviewed state: writes a mark for the lines that existed then.
     ///
     /// # Errors
     ///
-    /// The errors of [`SessionStore::authorship`]; there is no place for a key; somebody writes to the session; its reviewed lines
-    /// have changed since.
+    /// The errors of [`SessionStore::authorship`]; also if there is no location for a key, if a process writes to the
+    /// session, or if its reviewed lines have changed since.
     pub fn make_own(&self, review: &SessionReview) -> Result<(), SessionError> {
         let SessionReview { id, authorship, lines, bytes, digest } = review;
         let folder = self.folder.join(id);
@@ -201,19 +201,19 @@ impl SessionStore {
         if found.clone().finalize() != digest.clone().finalize() {
             return Err(changed());
         }
-        // Who began it may be known from its first line.
+        // The first line may tell who began the session.
         let begun = (*authorship == Authorship::FirstLine).then(|| self.maker(id)).transpose()?.flatten();
         self.mark_with(&folder, id, begun.unwrap_or(SessionAuthor::Other), *lines, found)?;
         self.storage.sync_folder(&folder).map_err(disk("write", &folder))
     }
 
-    /// Whether a person has a key here at all.
+    /// Returns `true` if there is a location for a person's key.
     pub fn has_key(&self) -> bool {
         self.options.own.has_place()
     }
 
-    /// Writes the mark of the session of this name, whose journal in this folder has so many lines in so many bytes, and returns
-    /// the chain of those that will follow. The folder need not have that name yet.
+    /// Writes the mark of the session of this name, whose journal in this folder has this many lines and bytes, and returns
+    /// the chain for the lines that follow. The folder need not have its final name yet.
     pub(super) fn mark(
         &self,
         folder: &Path,
@@ -249,7 +249,7 @@ impl SessionStore {
         self.storage.rename(&beside, &path).map_err(disk("write", &path))
     }
 
-    /// The digest of the first bytes of the journal in this folder.
+    /// Returns the digest of the first `bytes` bytes of the journal in this folder.
     fn digest_of_lines(&self, folder: &Path, bytes: u64) -> Result<Sha256, SessionError> {
         const AT_ONCE: u64 = 1 << 20;
         let path = folder.join(JOURNAL);
@@ -283,7 +283,7 @@ mod tests {
         trust::UserKey,
     };
 
-    /// The sessions of a project, for a person whose key is in this file.
+    /// Returns the sessions of a project, for a person whose key is in this file.
     fn store(project: &Path, key: Option<&Path>) -> SessionStore {
         let own = UserKey::new(key.map(Path::to_owned));
         SessionStore::new(Arc::new(DiskStorage), project, SessionStoreOptions { own, ..SessionStoreOptions::default() })
@@ -316,7 +316,7 @@ mod tests {
         assert!(here.is_made_here("a").unwrap(), "also when more was written");
         let fork = here.fork("a", None).unwrap();
         assert!(here.is_own(&fork).unwrap() && here.is_made_here(&fork).unwrap());
-        // Somebody else's, or without a key: no session is.
+        // With another person's key, or without a key, no session is own.
         for key in [Some(&*theirs), None] {
             let other = store(&project, key);
             assert!(!other.is_own("a").unwrap());
@@ -324,7 +324,7 @@ mod tests {
             let fork = other.fork("a", None).unwrap();
             assert!(!other.is_own(&fork).unwrap() && !here.is_own(&fork).unwrap(), "neither is a copy");
         }
-        // The mark holds for this one alone, under its name, in any place.
+        // The mark is valid for this session alone, under its name, in any project folder.
         fs::rename(project.join("a"), project.join("b")).unwrap();
         assert!(!here.is_own("b").unwrap(), "another session could stand in its place");
         drop(here.create(named("a")).unwrap());
@@ -336,7 +336,7 @@ mod tests {
         assert!(store(&path("moved"), Some(&mine)).is_own("a").unwrap());
     }
 
-    /// A session of so many further lines, written by the person with this key.
+    /// Returns a session of this many further lines, written by the person with this key.
     fn written(store: &SessionStore, id: &str, lines: usize) -> PathBuf {
         let session = store.create(named(id)).unwrap();
         for n in 0..lines {
@@ -354,7 +354,7 @@ mod tests {
         let text = fs::read_to_string(&path).unwrap();
         let lines: Vec<&str> = text.split_inclusive('\n').collect();
         assert_eq!((lines.len(), here.authorship("a").unwrap()), (4, Authorship::Own));
-        // What somebody without the key can write, with a right checksum.
+        // A line that a writer without the key can produce, with a correct checksum.
         let forged = |n: u64| {
             let members = format!(r#""n":{n},"t":0,"run":1,"kind":"looked","changes":[],"effects":[]"#);
             String::from_utf8(crate::session::line_of(&members)).unwrap()
@@ -376,7 +376,7 @@ mod tests {
             if let Err(error) = opened {
                 assert!(error.to_string().contains(&format!("line {}", line.unwrap())), "{case}: {error}");
                 assert_eq!(fs::read_to_string(&path).unwrap(), altered, "{case}: it is left as it was");
-                // With a word of the person for once nothing is vouched for.
+                // A person's consent for one run vouches for nothing.
                 drop(here.open("a", SessionOpenOptions::default()).unwrap());
                 assert_eq!(here.authorship("a").unwrap(), expected, "{case}");
             } else {
@@ -384,7 +384,7 @@ mod tests {
                 assert_eq!(here.authorship("a").unwrap(), Authorship::Own, "{case}: it went on from there");
             }
         }
-        // A copy is as its original was up to there.
+        // A copy has the authorship of its original up to that line.
         fs::write(&path, text.clone() + &forged(5)).unwrap();
         for (at, is_own) in [(2, true), (4, true), (5, false)] {
             let fork = here.fork("a", Some(at)).unwrap();
@@ -417,12 +417,12 @@ mod tests {
         assert_eq!(here.authorship("a").unwrap(), Authorship::Own);
     }
 
-    /// Accepts a session as it is now.
+    /// Accepts a session in its present state.
     fn accept(store: &SessionStore, id: &str) -> Result<(), SessionError> {
         store.make_own(&store.review(id)?)
     }
 
-    /// Gives a session the mark that earlier releases made.
+    /// Gives a session the mark of earlier releases.
     fn mark_first_line(store: &SessionStore, id: &str, maker: SessionAuthor) {
         let journal = fs::read(store.folder.join(id).join(JOURNAL)).unwrap();
         let first = journal.split_inclusive(|byte| *byte == b'\n').next().unwrap();
@@ -437,7 +437,7 @@ mod tests {
         let here = store(&project, Some(&key));
         for (id, maker, is_made_here) in [("a", SessionAuthor::Person, true), ("b", SessionAuthor::Other, false)] {
             written(&here, id, 2);
-            // Also where somebody puts it in the place of a newer mark.
+            // Also when it is put in the place of a newer mark.
             mark_first_line(&here, id, maker);
             assert_eq!(here.authorship(id).unwrap(), Authorship::FirstLine);
             assert_eq!((here.is_own(id).unwrap(), here.is_made_here(id).unwrap()), (false, is_made_here));

@@ -13,44 +13,45 @@ use super::{
 };
 use crate::{error::Report, limits};
 
-/// Which sessions are to go. All that is absent removes nothing.
+/// The choice of sessions to remove. An absent criterion removes nothing.
 #[derive(Debug, Clone, Default)]
 pub struct PrunePolicy {
-    /// The newest, which stay in any case. Alone: all others go.
+    /// The number of newest sessions that always stay. Alone, it removes all others.
     pub keep: Option<usize>,
-    /// Those that were not written to for so long go.
+    /// Removes sessions that were not written to for this long.
     pub older_than: Option<Duration>,
-    /// The oldest go until all take at most so many bytes.
+    /// Removes the oldest sessions until all take at most this many bytes.
     pub most_bytes: Option<u64>,
-    /// Also those whose last run has not ended: they could go on.
+    /// Also removes sessions whose last run has not ended and could be resumed.
     pub unfinished: bool,
-    /// Nothing is removed: it is only told what would be.
+    /// Removes nothing, and only reports what would be removed.
     pub dry_run: bool,
 }
 
-/// What was removed, or would be.
+/// The sessions that were removed, or would be.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PruneReport {
-    /// Sessions and their bytes, the oldest first.
+    /// The removed sessions and their bytes, the oldest first.
     pub removed: Vec<(String, u64)>,
-    /// The bytes of all of them.
+    /// The total bytes of the removed sessions.
     pub freed: u64,
-    /// Sessions that would have gone and are in use.
+    /// Sessions that were chosen, but are in use.
     pub in_use: Vec<String>,
-    /// Sessions that would have gone and have a run that has not ended.
+    /// Sessions that were chosen, but have an unfinished run.
     pub unfinished: Vec<String>,
-    /// Sessions that could not be removed, or not wholly, and why. Names that begin with a dot are what a crash left.
+    /// Sessions that could not be removed, or not completely, with the error. Names that begin with a dot are leftovers of a
+    /// crash.
     pub failed: Vec<(String, Report)>,
 }
 
 impl SessionStore {
-    /// Removes a session that nobody uses, by its full name, and returns the bytes that it took; none if it is gone.
+    /// Removes a session that no process uses, by its full name, and returns its size in bytes; `None` if it does not exist.
     ///
     /// # Errors
     ///
-    /// [`SessionError`]: it is in use, the disk says no.
+    /// [`SessionError`] if it is in use or the disk fails.
     pub fn remove(&self, id: &str) -> Result<Option<u64>, SessionError> {
-        // A name that another one begins with is not that one's.
+        // A prefix of another session's name does not name that session.
         match self.resolve(id) {
             Ok(found) if found == id => {}
             Ok(_) | Err(SessionError::NotFound { .. } | SessionError::Ambiguous { .. }) => return Ok(None),
@@ -66,12 +67,12 @@ impl SessionStore {
         }
     }
 
-    /// Removes sessions, never one that is in use, and what a crash left of some that were being made or removed. One that
-    /// cannot be removed does not keep the others.
+    /// Removes sessions, never one that is in use, and the leftovers of sessions whose creation or removal was interrupted
+    /// by a crash. A session that cannot be removed does not stop the removal of the others.
     ///
     /// # Errors
     ///
-    /// [`SessionError`]: the folder cannot be read.
+    /// [`SessionError`] if the folder cannot be read.
     pub fn prune(&self, policy: &PrunePolicy) -> Result<PruneReport, SessionError> {
         let mut pruned = PruneReport::default();
         if !policy.dry_run {
@@ -99,8 +100,8 @@ impl SessionStore {
         Ok(pruned)
     }
 
-    /// The sessions that are to go and their bytes, the oldest first. Those that stay because they are unfinished are
-    /// added to `stay`.
+    /// Returns the sessions to remove and their bytes, the oldest first. Adds those that stay because they are unfinished to
+    /// `stay`.
     fn chosen(&self, policy: &PrunePolicy, stay: &mut Vec<String>) -> Result<Vec<(String, u64)>, SessionError> {
         let PrunePolicy { keep, older_than, most_bytes, unfinished, dry_run: _ } = *policy;
         let mut stays = |id: &str| {
@@ -113,7 +114,7 @@ impl SessionStore {
         let now = SystemTime::now();
         let is_old = |found: &JournalStat| match older_than {
             Some(age) => now.duration_since(found.modified).is_ok_and(|since| since >= age),
-            // `keep` alone removes all others, and `most_bytes` chooses by itself.
+            // `keep` alone removes all others; `most_bytes` makes its own choice.
             None => keep.is_some() && most_bytes.is_none(),
         };
         let mut all = Vec::new();
@@ -138,11 +139,11 @@ impl SessionStore {
         Ok(chosen)
     }
 
-    /// Removes a session, if nobody uses it. It has no name any more before its first file goes.
+    /// Removes a session that no process uses. The folder is renamed before its first file is removed.
     fn remove_unused(&self, id: &str) -> Result<RemovalOutcome, SessionError> {
         let (folder, gone) = (self.folder.join(id), self.folder.join(format!("{GONE}{}", self.random(8)?)));
         let lock = match self.storage.entry(&folder.join(LOCK)) {
-            // Nobody can hold what is no file.
+            // A lock that is not a file cannot be held.
             Ok(entry) if entry.kind != StorageEntryKind::File => None,
             _ => match self.lock(id) {
                 Ok(None) => return Ok(RemovalOutcome::InUse),
@@ -159,12 +160,12 @@ impl SessionStore {
         removed.map(|()| RemovalOutcome::Done).map_err(disk("remove", &gone))
     }
 
-    /// Lets what was removed stay so if the power fails now, where that can be: else some would be back, and whole.
+    /// Syncs the removals where the disk allows it: otherwise some sessions would reappear intact after a power loss.
     fn sync_after_removal(&self) {
         let _ = self.storage.sync_folder(&self.folder);
     }
 
-    /// Removes what a crash left.
+    /// Removes the leftovers of a crash.
     fn remove_leftovers(&self, failed: &mut Vec<(String, Report)>) -> Result<(), SessionError> {
         for name in self.all_names()? {
             let path = self.folder.join(&name);
@@ -182,10 +183,10 @@ impl SessionStore {
     }
 }
 
-/// What came of a removal.
+/// The outcome of a removal.
 enum RemovalOutcome {
     Done,
     InUse,
-    /// Somebody else has removed it.
+    /// Another process has removed it.
     Gone,
 }

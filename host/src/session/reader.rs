@@ -15,60 +15,60 @@ use super::{
 };
 use crate::{agent::journal::JournalRecord, limits};
 
-/// A journal that is being read, line by line. A last line that was cut off is left out, with a warning. After an error
-/// there is nothing more.
+/// A reader of a journal, line by line. A truncated last line is skipped with a warning. After an error the reader is
+/// exhausted.
 pub struct JournalReader {
     storage: Arc<dyn SessionStorage>,
     folder: PathBuf,
     file: Box<dyn StoredFile>,
     header: SessionHeader,
-    /// What was read and not looked at, and where in the file its end is.
+    /// The bytes that were read, the length of the consumed part, and the file offset of their end.
     buffer: Vec<u8>,
     looked_at: usize,
     read_to: u64,
-    /// The last line that was looked at.
+    /// The number of the last consumed line.
     n: u64,
     warnings: Vec<String>,
     is_done: bool,
-    /// Compares its lines with its mark as they are read.
+    /// Verifies the lines against the mark while they are read.
     watch: JournalVerifier,
 }
 
 /// A line of a journal.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JournalLine {
-    /// Its number, from 2 on: the header is line 1.
+    /// The number, from 2 on: the header is line 1.
     pub n: u64,
-    /// When it was written, in milliseconds since 1970.
+    /// The time of writing, in milliseconds since 1970.
     pub t: u64,
-    /// The run that it is about; 0 is the session itself.
+    /// The run that the line belongs to; 0 for the session itself.
     pub run: u64,
-    /// What it says.
+    /// The content.
     pub what: JournalLineContent,
 }
 
-/// What a line says.
+/// The content of a journal line.
 #[derive(Debug, Clone, PartialEq)]
 #[allow(clippy::large_enum_variant, reason = "nearly all of them are records")]
 pub enum JournalLineContent {
-    /// Something happened in a run.
+    /// An event in a run.
     Record(JournalRecord),
-    /// A process went on with the session.
+    /// A process opened the session for writing.
     Opened {
-        /// Its number.
+        /// The process id.
         pid: u32,
-        /// Its release.
+        /// The release of the host.
         host: String,
-        /// What it was run with.
+        /// The agents, teams, plugins and models in use.
         parts: Vec<SessionPart>,
     },
 }
 
-/// A line that is what was written; what it says was not looked at.
+/// A line with a correct checksum whose content is not parsed yet.
 pub(super) struct RawJournalLine {
-    /// Where it begins.
+    /// The offset of its first byte.
     pub start: u64,
-    /// Without its end.
+    /// The text, without its line end.
     pub text: String,
     pub n: u64,
     pub t: u64,
@@ -77,7 +77,7 @@ pub(super) struct RawJournalLine {
     pub attached: BTreeMap<String, AttachmentRef>,
 }
 
-/// Bytes that are read at once.
+/// The number of bytes read at once.
 const CHUNK: usize = 256 << 10;
 
 impl JournalReader {
@@ -101,7 +101,7 @@ impl JournalReader {
         })
     }
 
-    /// Opens the journal in this folder; whose its lines are is known once they are read.
+    /// Opens the journal in this folder with a verifier; authorship is known after the lines are read.
     pub(super) fn open_watched(
         storage: Arc<dyn SessionStorage>,
         folder: PathBuf,
@@ -118,17 +118,17 @@ impl JournalReader {
         Ok(journal)
     }
 
-    /// Whose the lines are that were read, and the chain with which further ones go on.
+    /// Returns the verifier, which knows the authorship of the lines read and the chain for further ones.
     pub(super) fn watch(&self) -> &JournalVerifier {
         &self.watch
     }
 
-    /// The first line.
+    /// Returns the header.
     pub fn header(&self) -> &SessionHeader {
         &self.header
     }
 
-    /// What was left out, once all lines are read.
+    /// Returns the warnings about skipped lines, once all lines are read.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
@@ -137,12 +137,12 @@ impl JournalReader {
         self.folder.join(JOURNAL)
     }
 
-    /// Where the next line begins: the end of all that is whole, once all lines are read.
+    /// Returns the offset of the next line; once all lines are read, the end of the intact part.
     pub(super) fn at(&self) -> u64 {
         self.read_to - (self.buffer.len() - self.looked_at) as u64
     }
 
-    /// The number of the last line that was read.
+    /// Returns the number of the last line that was read.
     pub(super) fn line(&self) -> u64 {
         self.n
     }
@@ -155,7 +155,7 @@ impl JournalReader {
         SessionError::Damaged { path: self.path(), line, byte, reason: reason.into() }
     }
 
-    /// The next line; none at the end.
+    /// Returns the next line; `None` at the end.
     pub(super) fn next_checked(&mut self) -> Result<Option<RawJournalLine>, SessionError> {
         if self.is_done {
             return Ok(None);
@@ -165,7 +165,7 @@ impl JournalReader {
         line
     }
 
-    /// The next line; none at the end, and where damage begins.
+    /// Returns the next line; `None` at the end and at damage.
     pub(super) fn next_before_damage(&mut self) -> Result<Option<RawJournalLine>, SessionError> {
         match self.next_checked() {
             Err(SessionError::Damaged { .. }) => Ok(None),
@@ -173,7 +173,7 @@ impl JournalReader {
         }
     }
 
-    /// Reads one more of the lines that the session's mark covers; `false` if it covers no more, or none is left.
+    /// Reads the next line that the session's mark covers; returns `false` if there is none.
     pub(super) fn next_covered(&mut self) -> Result<bool, SessionError> {
         Ok(matches!(self.watch, JournalVerifier::Covered { .. }) && self.next_before_damage()?.is_some())
     }
@@ -196,7 +196,7 @@ impl JournalReader {
             Ok(text) => text.to_owned(),
             Err(reason) => {
                 let end = start + length as u64 + 1;
-                // Of the last line alone it can be that not all of it came to the disk.
+                // Only the last line can be incomplete because of a crash.
                 if self.file.len().map_err(disk("read", &self.path()))? > end {
                     return Err(self.damaged(n, start, reason));
                 }
@@ -218,7 +218,7 @@ impl JournalReader {
         Ok(Some(RawJournalLine { start, text, n, t, run, is_own, attached }))
     }
 
-    /// The length of the next line, without its end, which is in the buffer then; none if the file ends before that.
+    /// Buffers the next line and returns its length without its line end; `None` if the file ends before.
     fn find_end(&mut self) -> Result<Option<usize>, SessionError> {
         let most = limits::SESSION_LINE_BYTES + limits::SESSION_HEADER_BYTES;
         let mut searched = 0;
@@ -245,7 +245,7 @@ impl JournalReader {
         }
     }
 
-    /// What a line says, with its attachments.
+    /// Parses a line, with its attachments.
     pub(super) fn understood(&self, line: RawJournalLine) -> Result<JournalLine, SessionError> {
         let RawJournalLine { start, ref text, n, t, run, is_own, ref attached, .. } = line;
         let wrong = |reason: String| self.damaged(n, start, reason);
@@ -274,7 +274,7 @@ impl JournalReader {
     }
 }
 
-/// Reads an attachment of the session in this folder; `wrong` makes an error of what is wrong with it.
+/// Reads an attachment of the session in this folder; `wrong` turns a defect of it into an error.
 pub(super) fn attachment(
     storage: &dyn SessionStorage,
     folder: &Path,
@@ -317,7 +317,7 @@ impl Iterator for JournalReader {
     }
 }
 
-/// The first line of a journal, and where the second one begins.
+/// Reads the header of a journal, and returns it with the offset of the second line.
 pub(super) fn header(file: &dyn StoredFile, path: &Path) -> Result<(SessionHeader, u64), SessionError> {
     let mut buffer = vec![0; 4 << 10];
     let mut read = file.read_full_at(&mut buffer, 0).map_err(disk("read", path))?;

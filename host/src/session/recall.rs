@@ -7,11 +7,11 @@ use crate::{
 };
 
 impl SessionStore {
-    /// What was asked in a session and what was answered, in short: for an agent that is to build on it.
+    /// Returns a summary of the tasks and answers of a session, for an agent that continues from it.
     ///
     /// # Errors
     ///
-    /// [`SessionError`]: there is none, it is damaged, the disk says no.
+    /// [`SessionError`] if the session does not exist, is damaged, or the disk fails.
     pub fn recall(&self, given: &str) -> Result<String, SessionError> {
         let mut journal = self.read(given)?;
         let mut said: Vec<String> = Vec::new();
@@ -35,7 +35,7 @@ impl SessionStore {
                 _ => {}
             }
         }
-        // The newest matter most.
+        // The newest entries matter most.
         let (mut left, mut from) = (limits::RECALLED_CHARS, said.len());
         while let Some(more) = from.checked_sub(1).map(|at| said[at].chars().count()).filter(|more| *more <= left) {
             (left, from) = (left - more, from - 1);

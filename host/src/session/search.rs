@@ -8,39 +8,40 @@ use crate::{
     limits,
 };
 
-/// A message in which a text was found.
+/// A message that contains the searched text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionSearchHit {
-    /// The session.
+    /// The name of the session.
     pub id: String,
-    /// Its title.
+    /// The title of the session.
     pub title: String,
-    /// The line of its journal; 1 if it is the title alone.
+    /// The number of the journal line; 1 for the title.
     pub n: u64,
     /// The run; 0 for the title.
     pub run: u64,
-    /// Who said it; none for the title.
+    /// The role of the author; `None` for the title.
     pub role: Option<Role>,
-    /// What stands around it, in one line.
+    /// The text around the match, on one line.
     pub excerpt: String,
 }
 
-/// What a search came to.
+/// The result of a search.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SessionSearchResults {
-    /// What was found, in the newest sessions first.
+    /// The hits, newest sessions first.
     pub found: Vec<SessionSearchHit>,
-    /// Sessions that could not be read, or only up to a place, and why.
+    /// Sessions that could not be read, or only in part, with the error.
     pub left_out: Vec<(String, Report)>,
 }
 
 impl SessionStore {
-    /// Messages and titles with this text, in whatever case, in the newest sessions first; at most `most`. Only the
-    /// first [`limits::SESSION_SEARCH_CHARS`] characters of the text are looked for.
+    /// Searches messages and titles for a text, case-insensitively, in the newest sessions first; returns at most `most`
+    /// hits. Only the first [`limits::SESSION_SEARCH_CHARS`] characters of the text are used.
     ///
     /// # Errors
     ///
-    /// [`SessionError`]: the folder cannot be read. What is damaged is left out from there on, and told.
+    /// [`SessionError`] if the folder cannot be read. A damaged session is searched up to the damage and reported in the
+    /// result.
     pub fn search(&self, text: &str, most: usize) -> Result<SessionSearchResults, SessionError> {
         let wanted: Vec<char> = text.chars().take(limits::SESSION_SEARCH_CHARS).flat_map(char::to_lowercase).collect();
         let (mut searched, word) = (SessionSearchResults::default(), longest_word(&wanted));
@@ -52,7 +53,7 @@ impl SessionStore {
                 break;
             }
             let done = self.search_in(&session.id, (&wanted, &word), most, &mut searched.found);
-            // What was removed meanwhile is not left out.
+            // A session that was removed meanwhile is not reported.
             if let Err(error) = done
                 && self.storage.entry(&self.folder.join(&session.id)).is_ok()
             {
@@ -63,8 +64,7 @@ impl SessionStore {
         Ok(searched)
     }
 
-    /// Adds what is found in a session to `all`, until that are `most`. The first error is told; what can be read is
-    /// searched.
+    /// Adds the hits of a session to `all`, up to `most`. Searches everything that can be read, and returns the first error.
     fn search_in(
         &self,
         id: &str,
@@ -102,7 +102,7 @@ impl SessionStore {
     }
 }
 
-/// The longest word of letters and digits that stand in JSON as they are: nothing if another script is looked for.
+/// Returns the longest word of letters and digits, which JSON never escapes; empty if the text is not ASCII.
 fn longest_word(wanted: &[char]) -> String {
     if !wanted.iter().all(char::is_ascii) {
         return String::new();
@@ -111,7 +111,7 @@ fn longest_word(wanted: &[char]) -> String {
     words.max_by_key(|word| word.len()).unwrap_or_default().iter().collect()
 }
 
-/// Whether a line can hold this word, in whatever case: most cannot, and need not be understood.
+/// Returns `false` if a line cannot contain this word in any case, so that it need not be parsed.
 fn may_hold(line: &str, word: &str) -> bool {
     let (line, word) = (line.as_bytes(), word.as_bytes());
     let Some(first) = word.first() else { return true };
@@ -119,7 +119,7 @@ fn may_hold(line: &str, word: &str) -> bool {
         .any(|at| line.get(at..at + word.len()).is_some_and(|part| part.eq_ignore_ascii_case(word)))
 }
 
-/// What came into a conversation: who said it, and its texts.
+/// Returns the messages that a record adds to a conversation: role and texts.
 fn said(record: &JournalRecord) -> Vec<(Role, Vec<String>)> {
     let changes: &[ChatChange] = match record {
         JournalRecord::Turn { changes, .. }
@@ -151,11 +151,11 @@ fn text_of(part: &Part) -> String {
     }
 }
 
-/// What stands around the first place in which the characters, all small, stand in a text.
+/// Returns the text around the first match of the lower-case characters `wanted`.
 fn excerpt(text: &str, wanted: &[char]) -> Option<String> {
     let small = text.to_lowercase();
     let at = small.find(&wanted.iter().collect::<String>())?;
-    // In small letters a text may have more or fewer characters: the place in the text is found by counting them.
+    // Lower-casing can change the number of characters: the position in the text is found by counting them.
     let before = small[..at].chars().count();
     let (mut passed, mut start) = (0, text.len());
     for (place, c) in text.char_indices() {

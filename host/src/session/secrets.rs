@@ -8,35 +8,35 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind, Match, MatchKind};
 
 use crate::{encodings::encodings_of, limits};
 
-/// Credentials that the host knows: none of them is written down, printed or told to a client.
+/// Credentials that the host knows: none of them is written to a journal, printed or sent to a client.
 ///
-/// They are looked for in every way in which a server may echo them: as they are, in JSON, in URLs, as hexadecimal digits, as
-/// `\u` escapes and as base64.
+/// They are searched for in every encoding in which a server may echo them: as they are, in JSON, in URLs, as hexadecimal
+/// digits, as `\u` escapes and as base64.
 #[derive(Clone, Default)]
 pub struct Secrets(Arc<KnownSecrets>);
 
 #[derive(Default)]
 struct KnownSecrets {
-    /// The text that replaces each credential, and the credential.
+    /// The replacement text of each credential, and the credential.
     named: Vec<(String, String)>,
-    /// Made when something is looked for first: some stores are opened to look at a name.
+    /// Built on the first search: some stores are opened only to look up a name.
     search: OnceLock<SecretSearch>,
 }
 
-/// Finds all forms of all credentials.
+/// A search for all encodings of all credentials.
 struct SecretSearch {
     forms: AhoCorasick,
-    /// The forms in small letters, sorted.
+    /// The encodings in lower case, sorted.
     sorted: Vec<String>,
-    /// Of which credential each form is.
+    /// The index of the credential of each encoding.
     owners: Vec<usize>,
-    /// Bytes of the longest form.
+    /// The length in bytes of the longest encoding.
     longest: usize,
 }
 
 impl Secrets {
-    /// The credentials, each with the name that stands in its place. Values of fewer than
-    /// [`limits::SESSION_SECRET_BYTES`] bytes are not looked for: they would be found in what is no secret.
+    /// Creates a set of credentials, each with the name that replaces it. Values of fewer than
+    /// [`limits::SESSION_SECRET_BYTES`] bytes are ignored: they would match text that is no secret.
     pub fn new<N: Into<String>, V: AsRef<str>>(secrets: impl IntoIterator<Item = (N, V)>) -> Self {
         let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
         let instead =
@@ -46,24 +46,24 @@ impl Secrets {
         Self(Arc::new(KnownSecrets { named, search: OnceLock::new() }))
     }
 
-    /// Starts to take a text in pieces, and to hand it on without secrets.
+    /// Creates a stream that removes secrets from a text that arrives in pieces.
     pub fn stream(&self) -> SecretStream {
         SecretStream { secrets: self.clone(), held: String::new() }
     }
 
-    /// These bytes without secrets.
+    /// Returns these bytes without secrets.
     pub(super) fn clean<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
         self.replaced(bytes, |_| true).map_or(Cow::Borrowed(bytes), Cow::Owned)
     }
 
     /// Returns this text without secrets.
     pub fn clean_text(&self, text: &str) -> String {
-        // What is replaced begins and ends where characters do.
+        // A replacement begins and ends at character boundaries.
         String::from_utf8_lossy(&self.clean(text.as_bytes())).into_owned()
     }
 
-    /// Returns this JSON text without secrets. One that is itself a word of the format, such that the text is not `valid` without
-    /// it, stays.
+    /// Returns this JSON text without secrets. A secret that is itself a keyword of the format, so that the text is not
+    /// `valid` without it, stays.
     pub fn clean_json(&self, json: Vec<u8>, valid: impl Fn(&[u8]) -> bool) -> Vec<u8> {
         let Some(all) = self.replaced(&json, |_| true) else { return json };
         if valid(&all) {
@@ -75,8 +75,8 @@ impl Secrets {
         })
     }
 
-    /// The bytes with names in place of the credentials that are `wanted`; `None` if none of them was found. A whole key of a
-    /// JSON object stays as it is.
+    /// Replaces the credentials that are `wanted` by their names; returns `None` if none was found. A complete key of a JSON
+    /// object is not replaced.
     fn replaced(&self, bytes: &[u8], wanted: impl Fn(usize) -> bool) -> Option<Vec<u8>> {
         let search = self.search()?;
         let (mut clean, mut copied) = (Vec::new(), 0);
@@ -93,7 +93,7 @@ impl Secrets {
         (copied > 0).then_some(clean)
     }
 
-    /// The search; `None` if there is nothing to look for.
+    /// Returns the search; `None` if there are no credentials.
     fn search(&self) -> Option<&SecretSearch> {
         let KnownSecrets { named, search } = &*self.0;
         (!named.is_empty()).then(|| search.get_or_init(|| SecretSearch::new(named)))
@@ -107,7 +107,7 @@ impl SecretSearch {
         };
         let mut all: Vec<_> = named.iter().enumerate().flat_map(forms).collect();
         all.sort();
-        // Of two names of one credential the first one stands.
+        // The first of two names of one credential wins.
         all.dedup_by(|next, first| next.0 == first.0);
         let (sorted, owners): (Vec<_>, Vec<_>) = all.into_iter().unzip();
         let mut builder = AhoCorasick::builder();
@@ -118,9 +118,9 @@ impl SecretSearch {
         Self { forms, sorted, owners, longest }
     }
 
-    /// Returns `true` if a text is the beginning of a form and not all of it.
+    /// Returns `true` if a text is a proper prefix of an encoding.
     fn is_begun_by(&self, text: &str) -> bool {
-        // Nearly always the first bytes decide, so no copy in small letters is made.
+        // The first bytes nearly always decide, so no lower-case copy is made.
         let small = || text.bytes().map(|byte| byte.to_ascii_lowercase());
         let at = self.sorted.partition_point(|form| form.bytes().cmp(small()).is_le());
         self.sorted
@@ -128,7 +128,7 @@ impl SecretSearch {
             .is_some_and(|form| form.len() > text.len() && form.bytes().zip(small()).all(|(a, b)| a == b))
     }
 
-    /// Where what could yet become a form begins in a text that may go on.
+    /// Returns the start of the suffix that could become an encoding when the text continues.
     fn open_end(&self, text: &str) -> usize {
         let from = text.len().saturating_sub(self.longest);
         let starts = text.char_indices().map(|(at, _)| at).skip_while(|at| *at < from);
@@ -143,7 +143,7 @@ fn is_key(bytes: &[u8], found: &Match) -> bool {
     before.ends_with(b"\"") && !before.ends_with(b"\\\"") && behind.starts_with(b"\":")
 }
 
-/// A text that comes in pieces, and goes on without secrets. What could be the beginning of a secret is held back.
+/// A filter that removes secrets from a text that arrives in pieces. A possible beginning of a secret is held back.
 #[derive(Debug)]
 pub struct SecretStream {
     secrets: Secrets,
@@ -151,7 +151,7 @@ pub struct SecretStream {
 }
 
 impl SecretStream {
-    /// Takes a piece, and returns what can be shown now.
+    /// Takes a piece, and returns the text that can be shown now.
     pub fn push(&mut self, piece: &str) -> String {
         self.held.push_str(piece);
         let open = self.secrets.search().map_or(self.held.len(), |search| search.open_end(&self.held));
@@ -159,7 +159,7 @@ impl SecretStream {
         self.secrets.clean_text(&std::mem::replace(&mut self.held, rest))
     }
 
-    /// Returns the rest: nothing comes after it.
+    /// Returns the remaining text; call it at the end.
     pub fn finish(&mut self) -> String {
         self.secrets.clean_text(&std::mem::take(&mut self.held))
     }

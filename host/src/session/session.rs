@@ -17,22 +17,23 @@ use super::{
 };
 use crate::agent::journal::{JournalPosition, JournalRecord, JournalWriteError, Recorder};
 
-/// A session that is open for writing: nobody else writes to it as long as it is there. When it is dropped, all that was
-/// written goes to the disk first.
+/// A session that is open for writing; it is locked against other writers until it is dropped. Dropping it first writes
+/// everything to disk.
 #[derive(Debug)]
 pub struct Session {
     header: SessionHeader,
     folder: PathBuf,
     queue: Arc<JournalQueue>,
     secrets: Secrets,
-    /// Runs that a person started.
+    /// The runs that a person started.
     top: Mutex<HashSet<u64>>,
     thread: Option<thread::JoinHandle<()>>,
     not_marked: Option<String>,
 }
 
 impl Session {
-    /// Opens it, with its last line, the bytes of all of it, and those that it may have. Its lines go on with `chain`.
+    /// Starts the writer thread. `last` is the number of the last line, `total` the bytes of the session, `most` their
+    /// limit. Further lines continue `chain`.
     pub(super) fn start(
         header: SessionHeader,
         place: JournalWriter,
@@ -48,18 +49,18 @@ impl Session {
         Ok(Self { header, folder, queue, secrets, top: Mutex::new(top), thread: Some(thread), not_marked: None })
     }
 
-    /// Its name.
+    /// Returns the name of the session.
     pub fn id(&self) -> &str {
         &self.header.id
     }
 
-    /// The first line of its journal.
+    /// Returns the header of its journal.
     pub fn header(&self) -> &SessionHeader {
         &self.header
     }
 
-    /// Why it could not be marked as this person's own when it was made, if that is so: see
-    /// [`Store::is_own`](super::SessionStore::is_own).
+    /// Returns the reason for which the session could not be marked as this person's own when it was created, if so: see
+    /// [`SessionStore::is_own`](super::SessionStore::is_own).
     pub fn not_marked(&self) -> Option<&str> {
         self.not_marked.as_deref()
     }
@@ -69,18 +70,18 @@ impl Session {
         self
     }
 
-    /// Its folder.
+    /// Returns the folder of the session.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Ends it: waits until all that was written would survive a loss of power. What is written later is refused.
+    /// Closes the session: waits until everything written is durable. Later writes are refused.
     ///
     /// # Errors
     ///
-    /// [`JournalWriteError`] if something could not be written.
+    /// [`JournalWriteError`] if a record could not be written.
     pub async fn close(&self) -> Result<(), JournalWriteError> {
-        // What was refused before is lost too.
+        // A record that was refused before is lost too.
         let lost = self.queue.lost().filter(|lost| lost.reason != CLOSED);
         self.queue.close(CLOSED);
         self.queue.kept(self.queue.last()).await?;
@@ -92,7 +93,7 @@ impl Session {
         self.queue.push(0, false, JournalLineBody::own(&own));
     }
 
-    /// Whether this begins or ends a run that a person started.
+    /// Returns `true` if this record begins or ends a run that a person started.
     fn is_top(&self, run: u64, record: &JournalRecord) -> bool {
         let top = || self.top.lock().unwrap_or_else(PoisonError::into_inner);
         match record {
@@ -126,7 +127,7 @@ impl Drop for Session {
     fn drop(&mut self) {
         self.queue.close(CLOSED);
         if let Some(thread) = self.thread.take() {
-            // It has told those who wait, also if it crashed.
+            // It has notified the waiting callers, even if it panicked.
             let _ = thread.join();
         }
     }

@@ -6,31 +6,31 @@ use std::{
 
 use crate::files;
 
-/// Every operation on the disk that sessions are made of. Whoever embeds the host may bring one of their own, and tests
-/// bring those that fail.
+/// The disk operations on which sessions are built. An embedder may provide another implementation; tests provide failing
+/// ones.
 ///
-/// A path that a link stands in the place of is an error, in every operation but [`SessionStorage::remove_file`], which removes
-/// the link. All of them block.
+/// A link at the given path is an error in every operation but [`SessionStorage::remove_file`], which removes the link. All
+/// operations block.
 pub trait SessionStorage: Send + Sync + fmt::Debug {
-    /// Makes a folder that only its owner may look into, in one that is there; `false` if there is one.
+    /// Creates a folder in an existing one, accessible only to its owner; returns `false` if it exists.
     fn create_folder(&self, path: &Path) -> io::Result<bool>;
 
-    /// Opens a file that is there.
+    /// Opens an existing file.
     fn open(&self, path: &Path) -> io::Result<Box<dyn StoredFile>>;
 
-    /// Opens a file to be written, and makes it if it is not there: only its owner may read it then.
+    /// Opens a file for writing, and creates it if it is missing, readable only by its owner.
     fn open_or_create(&self, path: &Path) -> io::Result<Box<dyn StoredFile>>;
 
-    /// What stands in a folder, in any order: at most `most`. What goes away while it is read may be missing.
+    /// Lists at most `most` entries of a folder, in any order. Entries that are removed during the listing may be missing.
     fn entries(&self, folder: &Path, most: usize) -> io::Result<Vec<StorageEntry>>;
 
-    /// What stands there.
+    /// Returns the entry at this path.
     fn entry(&self, path: &Path) -> io::Result<StorageEntry>;
 
-    /// Gives a file or a folder another name. A file of that name is replaced.
+    /// Renames a file or a folder. An existing file of the new name is replaced.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
-    /// Gives a file a second name. Where that cannot be, an error: the file is copied then.
+    /// Creates a hard link. On an error the caller copies the file.
     fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
 
     /// Removes a file or a link.
@@ -39,38 +39,38 @@ pub trait SessionStorage: Send + Sync + fmt::Debug {
     /// Removes an empty folder.
     fn remove_folder(&self, path: &Path) -> io::Result<()>;
 
-    /// Returns once the names in a folder would survive a loss of power.
+    /// Returns once the names in a folder are durable across power loss.
     fn sync_folder(&self, path: &Path) -> io::Result<()>;
 }
 
-/// A file that is open.
+/// An open file.
 pub trait StoredFile: Send + Sync {
-    /// Its bytes.
+    /// Returns the size in bytes.
     fn len(&self) -> io::Result<u64>;
 
-    /// Whether it has none.
+    /// Returns `true` if the file is empty.
     fn is_empty(&self) -> io::Result<bool> {
         self.len().map(|len| len == 0)
     }
 
-    /// Reads from a place on, and says how many bytes; fewer than there is room for are not the end, none are.
+    /// Reads from an offset and returns the number of bytes. Fewer bytes than the buffer holds do not mean the end, 0 does.
     fn read_at(&self, buffer: &mut [u8], at: u64) -> io::Result<usize>;
 
-    /// Writes to a place, and says how many bytes: may be fewer.
+    /// Writes at an offset and returns the number of bytes written, which may be smaller than requested.
     fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<usize>;
 
-    /// Cuts it.
+    /// Truncates the file.
     fn truncate(&self, len: u64) -> io::Result<()>;
 
-    /// Returns once its bytes would survive a loss of power.
+    /// Returns once the content is durable across power loss.
     fn sync(&self) -> io::Result<()>;
 
-    /// Takes it for as long as it is open; `false` if somebody else has it, in this process or another.
+    /// Locks the file while it is open; returns `false` if this process or another one holds the lock.
     fn try_lock(&self) -> io::Result<bool>;
 }
 
 impl dyn StoredFile + '_ {
-    /// Writes all of it.
+    /// Writes all bytes.
     pub(super) fn write_all_at(&self, mut bytes: &[u8], mut at: u64) -> io::Result<()> {
         while !bytes.is_empty() {
             match self.write_at(bytes, at) {
@@ -86,7 +86,7 @@ impl dyn StoredFile + '_ {
         Ok(())
     }
 
-    /// Reads until the buffer is full or the file ends, and says how many bytes.
+    /// Reads until the buffer is full or the file ends, and returns the number of bytes.
     pub(super) fn read_full_at(&self, buffer: &mut [u8], at: u64) -> io::Result<usize> {
         let mut read = 0;
         while read < buffer.len() {
@@ -101,27 +101,27 @@ impl dyn StoredFile + '_ {
     }
 }
 
-/// Something in a folder.
+/// An entry of a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StorageEntry {
-    /// Its name, as far as that is UTF-8.
+    /// The name. Entries whose name is not UTF-8 are not listed.
     pub name: String,
-    /// What it is.
+    /// The kind of the entry.
     pub kind: StorageEntryKind,
-    /// Bytes of a file.
+    /// The size of a file in bytes.
     pub len: u64,
-    /// When it was last changed.
+    /// The time of the last change.
     pub modified: SystemTime,
 }
 
-/// What stands in a folder.
+/// The kind of a folder entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StorageEntryKind {
     /// A file.
     File,
     /// A folder.
     Folder,
-    /// A link, a pipe, a device.
+    /// A link, pipe or device.
     Other,
 }
 
@@ -146,7 +146,7 @@ impl SessionStorage for DiskStorage {
             false => Err(io::ErrorKind::NotFound.into()),
         };
         let file = match writable {
-            // A session that one may read and not write can be shown.
+            // A read-only session can still be shown.
             Err(error)
                 if matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem) =>
             {
@@ -220,8 +220,8 @@ fn described(name: String, metadata: &fs::Metadata) -> StorageEntry {
     StorageEntry { name, kind, len: metadata.len(), modified: metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH) }
 }
 
-/// Whether a file is there. Looked at before it is opened: a link would be followed, and to open a pipe is to wait for
-/// somebody who writes.
+/// Returns `true` if a file exists. The check precedes opening: opening follows links, and opening a pipe waits for a
+/// writer.
 fn file_there(path: &Path) -> io::Result<bool> {
     match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_file() => Ok(true),
@@ -285,8 +285,8 @@ impl StoredFile for DiskFile {
     }
 }
 
-/// Removes a folder and all that is in it, as far as that can be: the first error is told. Links are removed, not followed.
-/// `deep` is how many folders below one another it may have. What somebody else removes meanwhile is removed.
+/// Removes a folder and its content as far as possible, and returns the first error. Links are removed, not followed. `deep`
+/// is the maximum number of nested folders. An entry that another process removes meanwhile counts as removed.
 pub(super) fn remove_all(storage: &dyn SessionStorage, path: &Path, deep: u32) -> io::Result<()> {
     const AT_ONCE: usize = 10_000;
     loop {
@@ -313,7 +313,7 @@ pub(super) fn remove_all(storage: &dyn SessionStorage, path: &Path, deep: u32) -
     }
 }
 
-/// What is not there any more is removed.
+/// Treats a missing file as removed.
 fn gone(removed: io::Result<()>) -> io::Result<()> {
     match removed {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

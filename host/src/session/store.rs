@@ -32,21 +32,21 @@ pub struct SessionStore {
     pub(super) options: SessionStoreOptions,
 }
 
-/// What a store may use, and what it keeps out.
+/// The limits and settings of a store.
 #[derive(Debug, Clone)]
 pub struct SessionStoreOptions {
-    /// A folder above the sessions: what is between the two must not be links, and is made if it is missing. None: the
-    /// folder above the sessions is there, and is trusted.
+    /// A folder above the sessions folder. The folders between the two are created if missing and must not be links. `None`:
+    /// the parent of the sessions folder exists and is trusted.
     pub root: Option<PathBuf>,
-    /// Sessions that there may be; at most [`limits::SESSIONS`].
+    /// The maximum number of sessions, at most [`limits::SESSIONS`].
     pub sessions: usize,
-    /// Bytes of all of them; beyond it no further one is made.
+    /// The maximum bytes of all sessions; beyond it no session is created.
     pub sessions_bytes: u64,
-    /// Bytes of one of them; beyond it nothing more is written, and its runs end.
+    /// The maximum bytes of one session; beyond it writing fails and its runs end.
     pub session_bytes: u64,
-    /// What is never written.
+    /// The credentials that are never written.
     pub secrets: Secrets,
-    /// By which the sessions that are made here are known again.
+    /// The key by which this person's sessions are recognized.
     pub own: UserKey,
 }
 
@@ -63,67 +63,67 @@ impl Default for SessionStoreOptions {
     }
 }
 
-/// A session that is to be made.
+/// The parameters of a new session.
 #[derive(Debug, Clone, Default)]
 pub struct NewSession {
-    /// Its name; made up if there is none, from the time and chance.
+    /// The name; if `None`, it is generated from the time and random digits.
     pub id: Option<String>,
     /// The agent that a person starts.
     pub agent: String,
-    /// Its model.
+    /// The model of that agent.
     pub model: String,
-    /// Its first task; cut.
+    /// The first task; it is cut.
     pub title: String,
-    /// The session whose conversation it goes on with.
+    /// The session whose conversation this one continues.
     pub follows: Option<String>,
-    /// What it is run with.
+    /// The agents, teams, plugins and models in use.
     pub parts: Vec<SessionPart>,
-    /// What the command line names; left out of the header if it is longer than [`limits::SESSION_OPTIONS_BYTES`].
+    /// The command line options; omitted from the header if they are longer than [`limits::SESSION_OPTIONS_BYTES`].
     pub options: LaunchOptions,
 }
 
-/// How a session is opened.
+/// The options for opening a session.
 #[derive(Debug, Clone, Default)]
 pub struct SessionOpenOptions {
-    /// Whether a damaged session is opened up to the damage: all of its journal is kept beside it then, in
-    /// `journal.damaged-1.jsonl` or with the next number that is free.
+    /// `true`: a damaged session is opened up to the damage. The whole journal is kept beside it as
+    /// `journal.damaged-1.jsonl`, or with the next free number.
     pub up_to_damage: bool,
-    /// What it is run with from now on.
+    /// The agents, teams, plugins and models in use from now on.
     pub parts: Vec<SessionPart>,
-    /// `true`: a session that [is not own](super::Authorship::is_own) is refused. Otherwise it is opened all the same, and nobody
-    /// vouches for what is written to it.
+    /// `true`: a session that [is not own](super::Authorship::is_own) is refused. `false`: such a session is opened, and its
+    /// further lines get no authentication codes.
     pub must_be_own: bool,
 }
 
-/// A session that was opened, and what happened in it.
+/// An opened session and the records in it.
 #[derive(Debug)]
 pub struct OpenedSession {
-    /// To be written on.
+    /// The session, open for writing.
     pub session: Session,
-    /// Every record, with its run, in order.
+    /// All records with their runs, in order.
     pub records: Vec<(u64, JournalRecord)>,
-    /// What it was run with when it was last opened.
+    /// The parts in use when it was last opened.
     pub parts: Vec<SessionPart>,
-    /// What was left out, for a person.
+    /// Warnings about skipped content, for a person.
     pub warnings: Vec<String>,
 }
 
 impl SessionStore {
-    /// The sessions in this folder. Nothing is looked at.
+    /// Creates a store for this folder. No disk access.
     pub fn new(storage: Arc<dyn SessionStorage>, folder: impl Into<PathBuf>, options: SessionStoreOptions) -> Self {
         Self { storage, folder: folder.into(), options }
     }
 
-    /// The folder.
+    /// Returns the folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The full name of the session that is named so, or whose name alone begins so.
+    /// Returns the full name of the session with this name, or of the only session whose name begins with it.
     ///
     /// # Errors
     ///
-    /// [`SessionError`]: there is none, there are several, the folder cannot be read.
+    /// [`SessionError`] if there is none, if there are several, or if the folder cannot be read.
     pub fn resolve(&self, given: &str) -> Result<String, SessionError> {
         if !is_name(given) {
             return Err(SessionError::BadName { given: cut(given, limits::NAME_SHOWN_CHARS) });
@@ -149,11 +149,11 @@ impl SessionStore {
         }
     }
 
-    /// Makes a session, open for writing.
+    /// Creates a session and opens it for writing.
     ///
     /// # Errors
     ///
-    /// [`SessionError`]: the name cannot be one or is taken, the sessions fill what they may, the disk says no.
+    /// [`SessionError`] if the name is invalid or taken, a limit of the store is reached, or the disk fails.
     pub fn create(&self, new: NewSession) -> Result<Session, SessionError> {
         let NewSession { id, agent, model, title, follows, parts, options } = new;
         let options = if options.size() > limits::SESSION_OPTIONS_BYTES { LaunchOptions::default() } else { options };
@@ -172,7 +172,7 @@ impl SessionStore {
                 options,
             };
             let end = self.write_header(folder, &header)?;
-            // Without one it can be used: it is asked about when it is gone on with.
+            // Without a mark the session is usable, but resuming it needs consent.
             let marked = self.mark(folder, id, SessionAuthor::Person, (1, end)).map_err(|error| {
                 let report = error.report();
                 let hint = report.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
@@ -202,16 +202,17 @@ impl SessionStore {
         Ok(session.with_not_marked(not_marked))
     }
 
-    /// Opens a session to go on with it. A last line that was cut off goes.
+    /// Opens a session for writing. A truncated last line is removed.
     ///
     /// # Errors
     ///
-    /// [`SessionError`]: there is none, it is in use, it is damaged, the disk says no.
+    /// [`SessionError`] if the session does not exist, is in use, is damaged, is not own although that is required, or if
+    /// the disk fails.
     pub fn open(&self, given: &str, opening: SessionOpenOptions) -> Result<OpenedSession, SessionError> {
         let id = self.resolve(given)?;
         let folder = self.folder.join(&id);
         let lock = self.lock(&id)?.ok_or_else(|| SessionError::InUse { id: id.clone() })?;
-        // Whoever copies sessions may leave out folders in which there is nothing.
+        // A tool that copies sessions may omit empty folders.
         let attachments = folder.join(ATTACHMENTS);
         self.storage.create_folder(&attachments).map_err(disk("make", &attachments))?;
         let mut journal = self.watched(&id)?;
@@ -273,11 +274,11 @@ impl SessionStore {
         Ok(OpenedSession { session, records, parts, warnings })
     }
 
-    /// Reads a session, which somebody may write to: up to what is there by now. Nothing is changed.
+    /// Reads a session up to its present end; a process may be writing to it. The session is not changed.
     ///
     /// # Errors
     ///
-    /// [`SessionError`]: there is none, its header is damaged, the disk says no.
+    /// [`SessionError`] if the session does not exist, its header is damaged, or the disk fails.
     pub fn read(&self, given: &str) -> Result<JournalReader, SessionError> {
         let id = self.resolve(given)?;
         JournalReader::open(Arc::clone(&self.storage), self.folder.join(id))
@@ -298,7 +299,7 @@ impl SessionStore {
             .map_err(disk("start to write", &path))
     }
 
-    /// Copies a journal, before a part of it is cut off.
+    /// Copies a journal before a part of it is cut off.
     fn copy_aside(&self, folder: &Path) -> Result<PathBuf, SessionError> {
         let from = folder.join(JOURNAL);
         let mut to = (1..).map(|n: u32| folder.join(format!("journal.damaged-{n}.jsonl")));
@@ -338,7 +339,7 @@ impl SessionStore {
         Ok(line.len() as u64)
     }
 
-    /// Makes a session's folder whole: it has its name once all that is in it is on the disk.
+    /// Creates a session's folder atomically: it gets its name once its content is on disk.
     pub(super) fn make<T>(
         &self,
         id: Option<String>,
@@ -410,7 +411,7 @@ impl SessionStore {
         Ok((lock, filled))
     }
 
-    /// Takes a session for oneself; none if somebody else has it. It may be gone by now.
+    /// Locks a session; returns `None` if another process holds the lock. Fails if the session has been removed.
     pub(super) fn lock(&self, id: &str) -> Result<Option<Box<dyn StoredFile>>, SessionError> {
         let (folder, path) = (self.folder.join(id), self.folder.join(id).join(LOCK));
         let gone = || SessionError::NotFound { given: id.to_owned() };
@@ -423,7 +424,7 @@ impl SessionStore {
                 thread::sleep(limits::SESSION_LOCK_PAUSE);
             }
             if lock.try_lock().map_err(disk("lock", &path))? {
-                // Somebody may have removed it in between.
+                // Another process may have removed the session before the lock was taken.
                 return match self.storage.entry(&folder) {
                     Err(error) if error.kind() == io::ErrorKind::NotFound => Err(gone()),
                     there => there.map(|_| Some(lock)).map_err(disk("read", &folder)),
@@ -433,7 +434,7 @@ impl SessionStore {
         Ok(None)
     }
 
-    /// The folders between the root and the sessions, the outermost first.
+    /// Returns the folders between the root and the sessions, the outermost first.
     fn folders(&self) -> Vec<&Path> {
         let Some(root) = &self.options.root else { return vec![&self.folder] };
         let mut folders: Vec<_> = self.folder.ancestors().take_while(|folder| folder != root).collect();
@@ -447,7 +448,7 @@ impl SessionStore {
             .try_for_each(|folder| self.storage.create_folder(folder).map(|_| ()).map_err(disk("make", folder)))
     }
 
-    /// Returns once the folders themselves would survive a loss of power.
+    /// Returns once the folders themselves are durable across power loss.
     fn sync_folders(&self) -> Result<(), SessionError> {
         self.folders().into_iter().filter_map(Path::parent).try_for_each(|above| {
             // The path may be relative.
@@ -456,7 +457,7 @@ impl SessionStore {
         })
     }
 
-    /// Whether the folder is there.
+    /// Returns `true` if the sessions folder exists.
     fn is_there(&self) -> Result<bool, SessionError> {
         for path in self.folders() {
             match self.storage.entry(path) {
@@ -472,7 +473,7 @@ impl SessionStore {
         Ok(true)
     }
 
-    /// The names of all sessions, in any order, and of what else is in the folder and begins with a dot.
+    /// Returns the names of all folders in the sessions folder, in any order: sessions, and folders that begin with a dot.
     pub(super) fn all_names(&self) -> Result<Vec<String>, SessionError> {
         if !self.is_there()? {
             return Ok(Vec::new());
@@ -482,14 +483,14 @@ impl SessionStore {
         Ok(entries.into_iter().filter(|entry| entry.kind == StorageEntryKind::Folder).map(|entry| entry.name).collect())
     }
 
-    /// The names of all sessions, in any order.
+    /// Returns the names of all sessions, in any order.
     pub(super) fn names(&self) -> Result<Vec<String>, SessionError> {
         let mut names = self.all_names()?;
         names.retain(|name| is_name(name));
         Ok(names)
     }
 
-    /// `20261122-101530-7f3a9c`: when in UTC, and chance.
+    /// Returns a name such as `20261122-101530-7f3a9c`: UTC time and random digits.
     fn new_name(&self) -> Result<String, SessionError> {
         let time = humantime::format_rfc3339_seconds(files::writable_date(SystemTime::now())).to_string();
         let digits: String = time.chars().filter(char::is_ascii_digit).collect();
@@ -497,7 +498,7 @@ impl SessionStore {
         Ok(format!("{day}-{time}-{}", self.random(3)?))
     }
 
-    /// Random bytes as hexadecimal digits.
+    /// Returns random bytes as hexadecimal digits.
     pub(super) fn random(&self, bytes: usize) -> Result<String, SessionError> {
         let mut random = vec![0; bytes];
         getrandom::fill(&mut random).map_err(|error| disk("make a name in", &self.folder)(io::Error::other(error)))?;
@@ -505,7 +506,7 @@ impl SessionStore {
     }
 }
 
-/// A session that was made.
+/// A newly created session.
 pub(super) struct CreatedSession<T> {
     pub id: String,
     pub folder: PathBuf,
@@ -513,7 +514,7 @@ pub(super) struct CreatedSession<T> {
     pub filled: T,
 }
 
-/// What the names of folders begin with that are not sessions yet, or not any more.
+/// Prefixes of folders that are not sessions yet, or not any more.
 pub(super) const NEW: &str = ".new-";
 pub(super) const GONE: &str = ".gone-";
 
@@ -521,7 +522,7 @@ fn is_taken(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::AlreadyExists | io::ErrorKind::DirectoryNotEmpty)
 }
 
-/// Whether a session may be named so: never a path, an option or a hidden file.
+/// Returns `true` if a session may have this name: never a path, an option or a hidden file.
 pub(super) fn is_name(name: &str) -> bool {
     (1..=limits::SESSION_NAME_BYTES).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))

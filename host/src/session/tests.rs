@@ -244,7 +244,7 @@ fn the_list_says_how_far_sessions_have_come_and_reads_little() {
         assert_eq!((header.title.as_str(), seen), ("Do it.", status), "{id}");
         store.list(1).unwrap();
         assert!(disk.reads() - reads <= 8, "{id}: {} reads", disk.reads() - reads);
-        // A process that went on with it and has done nothing yet changes nothing.
+        // A process that opened it and has done nothing yet changes nothing.
         drop(store.open(id, SessionOpenOptions::default()).unwrap());
         assert_eq!(store.list(1).unwrap()[0].content.as_ref().unwrap().1, status, "{id}");
     }
@@ -269,7 +269,7 @@ fn of_ten_thousand_sessions_only_those_that_are_shown_are_read() {
     assert!(operations <= MANY as u64 + 300, "{operations} operations");
 }
 
-/// A session in a folder, its journal's bytes and the records of it.
+/// Returns a session in a folder, its journal's bytes and its records.
 fn on_disk() -> (tempfile::TempDir, SessionStore, Vec<u8>, Vec<(u64, JournalRecord)>) {
     let folder = tempfile::tempdir().unwrap();
     let store = SessionStore::new(Arc::new(DiskStorage), folder.path(), SessionStoreOptions::default());
@@ -310,7 +310,7 @@ fn damage_is_told_with_its_place_and_opened_up_to_there_on_request() {
     assert_eq!((again.records.len(), again.warnings.len()), (1, 0), "it is whole again");
     drop(again);
 
-    // An attachment that is gone or changed is damage of the line that names it.
+    // A missing or changed attachment is damage of the line that refers to it.
     let attachments = folder.path().join("s/attachments");
     let attachment = fs::read_dir(&attachments).unwrap().next().unwrap().unwrap().path();
     for change in [&b"x"[..], b""] {
@@ -326,7 +326,7 @@ fn damage_is_told_with_its_place_and_opened_up_to_there_on_request() {
     );
     assert_eq!(up_to().records, []);
 
-    // What stands in the wrong place, or comes from another release.
+    // Objects in the wrong place, and sessions of other releases.
     let header = text.lines().next().unwrap();
     let swapped: String = [header, text.lines().nth(2).unwrap(), text.lines().nth(1).unwrap(), ""].join("\n");
     fs::write(&journal, swapped).unwrap();
@@ -381,7 +381,7 @@ async fn a_fork_is_the_session_up_to_a_line() {
     for (run, record) in &all {
         session.write(*run, record);
     }
-    // Its source may be in use.
+    // The original may be in use.
     session.kept(session.write(1, &said("last"))).await.unwrap();
     for (at, there) in [(Some(1), 0), (Some(2), 1), (Some(3), 2), (Some(4), 3), (None, 4)] {
         let id = store.fork("s", at).unwrap();
@@ -397,7 +397,7 @@ async fn a_fork_is_the_session_up_to_a_line() {
         assert!(matches!(store.fork("s", Some(at)), Err(SessionError::NoLine { last: 5, .. })), "{at}");
     }
     drop(session);
-    // Its attachments are its own.
+    // The copy has its own attachments.
     let id = store.fork("s", None).unwrap();
     store.remove("s").unwrap();
     assert_eq!(store.open(&id, SessionOpenOptions::default()).unwrap().records.len(), 4);
@@ -461,7 +461,7 @@ fn what_could_go_on_stays_unless_it_is_said() {
         (PrunePolicy { unfinished: true, ..everything.clone() }, &["a", "b", "c"], &[]),
         (PrunePolicy { keep: Some(2), ..PrunePolicy::default() }, &["a"], &[]),
         (too_much(all - 1), &["a"], &[]),
-        // In its place the next one goes.
+        // The next one is removed in its place.
         (too_much(all / 2), &["a", "c"], &["b"]),
         (PrunePolicy { unfinished: true, ..too_much(all / 2) }, &["a", "b"], &[]),
     ] {

@@ -11,69 +11,68 @@ use crate::{
     model::{Ledger, Usage, UsageTally},
 };
 
-/// What was said in a session, run by run: each conversation as it stood when the run ended, or stands by now.
+/// The messages of a session, run by run: each conversation as it was when the run ended, or as it is now.
 ///
-/// It is made of the lines of a journal, as many as there are. Nothing is checked: what can be told of a session is told,
-/// also where it cannot go on.
+/// It is built from the lines of a journal without checks: a session that cannot be resumed can still be shown.
 #[derive(Debug, Default)]
 pub struct Transcript {
     runs: BTreeMap<u64, RunTranscript>,
     ledger: Ledger,
 }
 
-/// What was said in one run.
+/// The messages of one run.
 #[derive(Debug)]
 pub struct RunTranscript {
-    /// Its number.
+    /// The number of the run.
     pub run: u64,
-    /// The agent, by its name in the config.
+    /// The name of the agent in the config.
     pub agent: Arc<str>,
-    /// The agent, by its name in this session.
+    /// The instance name of the agent in this session.
     pub instance: Arc<str>,
-    /// Its model.
+    /// The model of the agent.
     pub model: String,
-    /// When it began, in milliseconds since 1970.
+    /// The time of its beginning, in milliseconds since 1970.
     pub began: u64,
-    /// Of whom it works for.
+    /// The delegation that started it; `None` if a person did.
     pub errand: Option<DelegationId>,
-    /// The run whose conversation it goes on with: what was said there is not said here again.
+    /// The run whose conversation it continues: the messages of that run are not repeated here.
     pub continues: Option<u64>,
-    /// Its system prompt.
+    /// The system prompt.
     pub prompt: Arc<str>,
-    /// What it has used, without those that work for it.
+    /// Its own usage, without the runs that it started.
     pub spent: UsageTally,
-    /// How it ended; none if it has not.
+    /// The end of the run; `None` if it has not ended.
     pub ended: Option<RecordedRunEnd>,
-    /// The runs that work for it, and for which call, in the order in which they began.
+    /// The runs that it started, each with the call that did, in order of their beginning.
     pub children: Vec<(String, u64)>,
-    /// How many runs it stands below, at most [`limits::DELEGATION_DEPTH_CEILING`]: 0 for one that is nobody's child.
+    /// The number of its ancestors, at most [`limits::DELEGATION_DEPTH_CEILING`]: 0 for a run without a parent.
     level: u32,
     said: Vec<TranscriptMessage>,
-    /// What it was given and has not read.
+    /// The input that it has not read yet.
     input: Vec<Message>,
     sent: Vec<Message>,
-    /// Calls that were begun, and results that do not stand in the conversation yet.
+    /// The ids of started calls, and results that are not in the conversation yet.
     begun: HashSet<String>,
     results: HashMap<String, ToolResult>,
 }
 
-/// A message that was said.
+/// A message in a transcript.
 #[derive(Debug, Clone)]
 pub struct TranscriptMessage {
-    /// The line of the journal that says so.
+    /// The number of the journal line.
     pub n: u64,
-    /// What was said.
+    /// The message.
     pub message: Arc<Message>,
-    /// Whether it is of the host, an effect or a middleware, and neither a person's nor a model's.
+    /// `true` if the host, an effect or a middleware wrote it, not a person or a model.
     pub note: bool,
-    /// Whether it was changed, or put in the place of others.
+    /// `true` if it was changed, or replaces other messages.
     pub edited: bool,
     id: u64,
     run: u64,
 }
 
 impl Transcript {
-    /// What these lines tell.
+    /// Builds the transcript of these lines.
     pub fn of(lines: impl IntoIterator<Item = JournalLine>) -> Self {
         let mut transcript = Self::default();
         lines.into_iter().for_each(|line| transcript.add(line));
@@ -93,7 +92,7 @@ impl Transcript {
             JournalRecord::Asked { completion, cost, .. } => Some((completion.usage, *cost)),
             _ => None,
         };
-        // What a middleware answered in place of a model was not paid for.
+        // A reply that a middleware gave in the model's place has no usage and no cost.
         if let Some((usage, cost)) = paid.filter(|(usage, _)| *usage != Usage::default()) {
             self.ledger.record(&there.instance, usage, cost);
             there.spent.completions = there.spent.completions.saturating_add(1);
@@ -103,22 +102,22 @@ impl Transcript {
         there.add(n, record);
     }
 
-    /// All runs, by their numbers.
+    /// Iterates over all runs, by number.
     pub fn runs(&self) -> impl Iterator<Item = &RunTranscript> {
         self.runs.values()
     }
 
-    /// The runs that are nobody's children: those that a person started, as a rule.
+    /// Iterates over the runs without a parent, which are normally those that a person started.
     pub fn top(&self) -> impl Iterator<Item = &RunTranscript> {
         self.runs.values().filter(|run| run.level == 0)
     }
 
-    /// A run.
+    /// Returns the run of this number.
     pub fn run(&self, run: u64) -> Option<&RunTranscript> {
         self.runs.get(&run)
     }
 
-    /// What each agent has used and cost.
+    /// Returns the usage and cost per agent.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
     }
@@ -128,8 +127,8 @@ impl Transcript {
         else {
             return;
         };
-        // Whoever wrote the journal may be anyone: none is its own child, and none twice. Those that begin side by side
-        // come in any order of their numbers.
+        // The journal is untrusted input: a run must not be its own ancestor or occur twice. Runs that begin concurrently
+        // may appear in any order of their numbers.
         if self.runs.contains_key(&run) {
             return;
         }
@@ -168,35 +167,35 @@ impl Transcript {
 }
 
 impl RunTranscript {
-    /// What was said in it, in order.
+    /// Iterates over the messages of this run, in order.
     pub fn said(&self) -> impl Iterator<Item = &TranscriptMessage> {
         self.said.iter().filter(|said| said.run == self.run)
     }
 
-    /// What it was told and has not read.
+    /// Iterates over the messages that were sent to this run and that it has not read.
     pub fn waiting(&self) -> impl Iterator<Item = &Message> {
         self.input.iter().chain(&self.sent)
     }
 
-    /// The results of its calls, by the call: also those that do not stand in the conversation yet.
+    /// Returns the results of its calls by call id, including results that are not in the conversation yet.
     pub fn results(&self) -> HashMap<&str, &ToolResult> {
         let told = self.said().flat_map(|said| said.message.tool_results());
         self.results.values().chain(told).map(|result| (&*result.call_id, result)).collect()
     }
 
-    /// Its calls that have no result.
+    /// Returns its calls that have no result.
     pub fn open_calls(&self) -> Vec<&ToolCall> {
         let results = self.results();
         let calls = self.said().flat_map(|said| said.message.tool_calls());
         calls.filter(|call| !results.contains_key(&*call.id)).collect()
     }
 
-    /// Whether it is known that this call was begun; of one that may be made again it need not be.
+    /// Returns `true` if the journal records that this call was started; for a repeatable call the record may be missing.
     pub fn has_begun(&self, call: &str) -> bool {
         self.begun.contains(call)
     }
 
-    /// Its conversation, for the run that goes on with it.
+    /// Takes the conversation out of this run, for the run that continues it.
     fn hand_on(&mut self) -> Vec<TranscriptMessage> {
         let own = self.said().cloned().collect();
         std::mem::replace(&mut self.said, own)
@@ -232,7 +231,7 @@ impl RunTranscript {
                 self.results.insert(result.call_id.clone(), result);
             }
             JournalRecord::Sent { message } => self.sent.push(message),
-            // What these tell stands in the conversation too, in the calls and in their results.
+            // These events also appear in the conversation, as calls and results.
             JournalRecord::Delegated { .. }
             | JournalRecord::Parked { .. }
             | JournalRecord::Answered { .. }
@@ -275,7 +274,7 @@ impl RunTranscript {
                         self.said.splice(first..=last, by);
                     }
                 }
-                // The prompt is known, and what is kept beside the conversation nobody has said.
+                // The prompt is known, and full results are not messages.
                 ChatChange::Prompted { .. } | ChatChange::Kept { .. } => {}
             }
         }
@@ -286,7 +285,7 @@ impl RunTranscript {
         TranscriptMessage { n, note: note || message.is_note(), edited, message, id, run: self.run }
     }
 
-    /// This message waits no more.
+    /// Removes this message from those that wait.
     fn read(&mut self, message: &Message) {
         if let Some(at) = self.sent.iter().position(|waiting| waiting == message) {
             self.sent.remove(at);

@@ -1,7 +1,7 @@
-//! The thread that writes what an open session was told.
+//! The thread that writes the records of an open session.
 //!
-//! Group commit: all that was told while the disk was busy goes into the next write, and all that was written is synced at
-//! once.
+//! Group commit: everything that was queued while the disk was busy goes into the next write, and everything written is
+//! synced at once.
 
 use std::{
     collections::HashSet,
@@ -26,13 +26,13 @@ use crate::{
     limits,
 };
 
-/// Where a session stands on the disk.
+/// The files of an open session.
 pub(super) struct JournalWriter {
     pub storage: Arc<dyn SessionStorage>,
     pub id: String,
-    /// Its folder.
+    /// The session's folder.
     pub folder: PathBuf,
-    /// Its journal, of which everything up to `end` is whole, and up to `kept` synced.
+    /// The journal; its content is complete up to `end` and synced up to `kept`.
     pub journal: Box<dyn StoredFile>,
     pub end: u64,
     pub kept: u64,
@@ -46,17 +46,17 @@ impl JournalWriter {
     }
 }
 
-/// Names in a session's folder.
+/// File and folder names in a session's folder.
 pub(super) const JOURNAL: &str = "journal.jsonl";
 pub(super) const ATTACHMENTS: &str = "attachments";
 pub(super) const LOCK: &str = "lock";
 
-/// What callers and the thread share.
+/// The state shared by callers and the writer thread.
 pub(super) struct JournalQueue {
     pending: Mutex<PendingLines>,
     wake: Condvar,
     progress: watch::Sender<WriterProgress>,
-    /// Bytes that the session may have.
+    /// The maximum bytes of the session.
     most: u64,
 }
 
@@ -64,34 +64,35 @@ pub(super) struct JournalQueue {
 struct PendingLines {
     lines: Vec<u8>,
     attachments: Vec<JournalAttachment>,
-    /// Bytes of both.
+    /// The bytes of lines and attachments.
     bytes: usize,
-    /// The number of the last line that was told.
+    /// The number of the last queued line.
     last: u64,
-    /// The last line that somebody waits for.
+    /// The last line for which a caller waits.
     wanted: u64,
-    /// Bytes of the whole session, what is pending included.
+    /// The bytes of the whole session, including the queue.
     total: u64,
-    /// Attachments that were told once.
+    /// The attachments that were queued before.
     known: HashSet<Sha256Digest>,
-    /// By which lines are known as this person's; `None` where the session has no mark.
+    /// The chain of authentication codes; `None` if the session has no mark.
     chain: Option<LineChain>,
-    /// Why nothing more is taken.
+    /// The reason for which further lines are refused.
     lost: Option<JournalWriteError>,
     is_asleep: bool,
 }
 
-/// What the thread has done.
+/// The progress of the writer thread.
 #[derive(Default)]
 struct WriterProgress {
-    /// The last line that is kept.
+    /// The last durable line.
     kept: u64,
-    /// Why no further one will be.
+    /// The reason for which no further line will become durable.
     lost: Option<JournalWriteError>,
 }
 
 impl JournalQueue {
-    /// Of a session that has so many lines and bytes, whose lines go on with this chain.
+    /// Creates the queue of a session that has `last` lines and `total` bytes of at most `most`; further lines continue
+    /// `chain`.
     pub fn new(last: u64, total: u64, most: u64, chain: Option<LineChain>) -> Self {
         Self {
             pending: Mutex::new(PendingLines { last, total, chain, ..PendingLines::default() }),
@@ -105,7 +106,8 @@ impl JournalQueue {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a line, or says why nothing more is taken: see [`JournalQueue::lost`]. `is_top` as in the format.
+    /// Queues a line and returns its position; `u64::MAX` if lines are refused: see [`JournalQueue::lost`]. `is_top` becomes
+    /// the member `top`.
     pub fn push(&self, run: u64, is_top: bool, body: Result<JournalLineBody, String>) -> JournalPosition {
         let mut pending = self.lock();
         if pending.lost.is_some() {
@@ -131,7 +133,7 @@ impl JournalQueue {
         mark
     }
 
-    /// The number of the last line that was told.
+    /// Returns the number of the last queued line.
     pub fn last(&self) -> JournalPosition {
         JournalPosition(self.lock().last)
     }
@@ -147,12 +149,12 @@ impl JournalQueue {
         match done {
             Ok(progress) if progress.kept >= mark.0 => Ok(()),
             Ok(progress) => Err(progress.lost.clone().unwrap_or_else(crashed)),
-            // The sender is ours.
+            // The sender belongs to the queue itself.
             Err(_) => Err(crashed()),
         }
     }
 
-    /// Has the thread make haste.
+    /// Makes the thread sync up to `mark` without delay.
     fn want(&self, mark: JournalPosition) {
         let mut pending = self.lock();
         pending.wanted = pending.wanted.max(mark.0.min(pending.last));
@@ -161,7 +163,7 @@ impl JournalQueue {
         }
     }
 
-    /// Nothing more is taken; what was told is still written.
+    /// Refuses further lines; queued lines are still written.
     pub fn close(&self, reason: &str) {
         self.lock().lost.get_or_insert_with(|| JournalWriteError { reason: reason.into() });
         self.wake.notify_one();
@@ -184,7 +186,7 @@ impl PendingLines {
         let envelope = format_args!("\"n\":{n},\"t\":{now},\"run\":{run},{top}");
         append_line(&mut self.lines, envelope, &members, chain.as_mut());
         let bytes = self.lines.len() - before + files;
-        // One that is too long alone is taken: it is bounded too.
+        // A record that alone exceeds the bound is accepted: it has a bound of its own.
         let refused = if self.total + bytes as u64 > most {
             Some(format!(
                 "the session has reached its bound of {most} bytes on disk: raise sessions.max_bytes in the config, or begin a new one"
@@ -208,16 +210,16 @@ impl PendingLines {
     }
 }
 
-/// Writes until the queue is closed or something fails. What is written is there if the process is killed; what is synced is
-/// there if the power fails too. It is synced as soon as somebody waits for that, and else [a moment
-/// later](limits::SESSION_SYNC_DELAY).
+/// Writes until the queue is closed or an operation fails. Written data survives the end of the process; synced data also
+/// survives power loss. Data is synced as soon as a caller waits for it, and otherwise [after a
+/// delay](limits::SESSION_SYNC_DELAY).
 pub(super) fn write(queue: &JournalQueue, mut place: JournalWriter) {
     let _at_end = WriterEndGuard(queue);
     let mut lines = Vec::new();
-    // A name that an earlier process made may not be on the disk yet.
+    // A file name that an earlier process created may not be durable yet.
     let mut is_folder_synced = false;
     let (mut written, mut kept) = (queue.last().0, queue.last().0);
-    // By when what is written must be synced; none: all of it is.
+    // The time by which written data must be synced; `None` if all of it is.
     let mut due: Option<Instant> = None;
     loop {
         let mut pending = queue.lock();
@@ -252,7 +254,7 @@ pub(super) fn write(queue: &JournalQueue, mut place: JournalWriter) {
                 due.get_or_insert_with(|| Instant::now() + limits::SESSION_SYNC_DELAY);
             }),
         };
-        // What was written before something failed is kept, if the disk lets us.
+        // Data written before a failure is synced, if the disk allows it.
         if (must_sync || done.is_err()) && due.is_some() {
             let synced = place.sync();
             if synced.is_ok() {
@@ -262,7 +264,7 @@ pub(super) fn write(queue: &JournalQueue, mut place: JournalWriter) {
             done = done.and(synced);
         }
         if let Err(error) = done {
-            // What is not whole goes, as far as the disk lets us; whoever reads it leaves it out in any case.
+            // Cuts off incomplete data, as far as the disk allows it; readers skip it in any case.
             let _ = place.journal.truncate(if due.is_some() { place.kept } else { place.end });
             let mut pending = queue.lock();
             pending.lost = Some(JournalWriteError { reason: place.why(&error) });
@@ -275,7 +277,7 @@ pub(super) fn write(queue: &JournalQueue, mut place: JournalWriter) {
     }
 }
 
-/// Tells those who wait that nothing more will come, however the thread ends.
+/// Notifies waiting callers that nothing more will be written, however the thread ends.
 struct WriterEndGuard<'a>(&'a JournalQueue);
 
 impl Drop for WriterEndGuard<'_> {
@@ -319,10 +321,10 @@ impl JournalWriter {
     }
 }
 
-/// Writes an attachment, if it is not there; whether a name was made.
+/// Writes an attachment if it is missing; returns `true` if a file name was created.
 fn keep(storage: &dyn SessionStorage, folder: &Path, file: &JournalAttachment) -> Result<bool, SessionError> {
     let path = folder.join(file.digest.hex());
-    // It got its name when all of it was on the disk.
+    // A file gets its name only when its content is on disk.
     if storage
         .entry(&path)
         .is_ok_and(|there| there.kind == StorageEntryKind::File && there.len == file.bytes.len() as u64)
@@ -335,7 +337,7 @@ fn keep(storage: &dyn SessionStorage, folder: &Path, file: &JournalAttachment) -
     Ok(true)
 }
 
-/// Writes a file beside the one that it is to be.
+/// Writes and syncs a new file; removes it on an error.
 pub(super) fn write_new(storage: &dyn SessionStorage, path: &Path, bytes: &[u8]) -> io::Result<()> {
     let write = || {
         let file = storage.open_or_create(path)?;

@@ -12,10 +12,10 @@ use crate::{
     limits,
 };
 
-/// JSON values under keys, through which agents tell each other facts. Clones are the same blackboard.
+/// A shared map of JSON values through which agents exchange facts. Clones are the same blackboard.
 ///
-/// Values are copies: what was put there changes only by being put there again. Each change takes the next revision of
-/// the whole board, from 1 on, so that no revision comes twice, not even under a key that was deleted in between.
+/// Values are copies: a stored value changes only when the key is written again. Each change increments the revision of the
+/// whole board, from 1 on, so that no revision occurs twice, not even for a key that was deleted in between.
 #[derive(Debug, Clone, Default)]
 pub struct Blackboard {
     board: Arc<WatchedValue<BlackboardState>>,
@@ -24,46 +24,46 @@ pub struct Blackboard {
 /// A value on a [`Blackboard`].
 #[derive(Debug, Clone, Serialize)]
 pub struct BlackboardEntry {
-    /// Names this state of the value; a later one has a larger number.
+    /// The revision of the board at which the value was written; later values have larger ones.
     pub revision: u64,
     /// The value as it was written.
     pub value: Arc<RawValue>,
 }
 
 impl BlackboardEntry {
-    /// The value as a type of Rust.
+    /// Deserializes the value.
     ///
     /// # Errors
     ///
-    /// If it is not one of that type.
+    /// An error if the value does not have that type.
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         serde_json::from_str(self.value.get())
     }
 }
 
-/// A change of a [`Blackboard`]: all of them in order make it again.
+/// A change of a [`Blackboard`]: replaying all changes in order rebuilds it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlackboardChange {
     /// The key.
     pub key: String,
-    /// The revision of the board that the change made.
+    /// The revision of the board after the change.
     pub revision: u64,
-    /// The new value, as JSON; none: the key was deleted.
+    /// The new value as JSON; `None`: the key was deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
 }
 
-/// Why a blackboard did not do what it was asked.
+/// The reason for which a blackboard operation failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields are the facts in the sentence above them")]
 pub enum BlackboardError {
-    /// Not a name that its tools could have.
+    /// The namespace cannot be part of a tool name.
     #[error("`{namespace}` is no namespace: 1 to {} of a-z, 0-9 and _ are", limits::NAMESPACE_BYTES)]
     Namespace { namespace: String },
-    /// Not a key.
+    /// The key is invalid.
     #[error("`{key}` is no key: 1 to {} bytes without control characters are", limits::BLACKBOARD_KEY_BYTES)]
     Key { key: String },
-    /// Not JSON, or nested too deeply to be read again.
+    /// The value is not JSON, or is nested too deeply to be read again.
     #[error("the value for `{key}` cannot be kept: {cause}")]
     Value { key: String, cause: String },
     /// The value is too large.
@@ -72,7 +72,7 @@ pub enum BlackboardError {
         limits::BLACKBOARD_VALUE_BYTES
     )]
     TooLarge { key: String, bytes: usize },
-    /// There are too many keys.
+    /// The blackboard has reached its maximum number of keys.
     #[error("the blackboard has {} keys, as many as it can; write to one of them", limits::BLACKBOARD_KEYS)]
     TooManyKeys,
     /// All values together are too large.
@@ -81,7 +81,7 @@ pub enum BlackboardError {
         limits::BLACKBOARD_BYTES
     )]
     Full { bytes: usize },
-    /// The key is not at the revision that was expected.
+    /// The key does not have the expected revision.
     #[error("`{key}` is at {}, and not at {}: read it again and decide anew", at(.found), at(.expected))]
     Conflict { key: String, expected: Option<u64>, found: Option<u64> },
 }
@@ -102,23 +102,23 @@ impl From<BlackboardError> for Fault {
 }
 
 impl Blackboard {
-    /// An empty blackboard.
+    /// Creates an empty blackboard.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Tells `hook`, instead of an earlier one, of each change from now on, in their order. It is told in the midst of them:
-    /// it must not wait, and must not use the blackboard.
+    /// Sets the callback for each change from now on, in order, replacing an earlier callback. It is called while the
+    /// blackboard is locked: it must not block and must not use the blackboard.
     pub fn on_change(&self, hook: Arc<dyn Fn(&BlackboardChange) + Send + Sync>) {
         self.board.set(|board| board.hook = StateChangeHook::new(hook));
     }
 
-    /// Makes the blackboard what these changes, in their order, had made of an empty one: what was on it is gone. Nobody is
-    /// told of them again; revisions go on from the last one.
+    /// Replaces the content with the result of replaying these changes on an empty blackboard. The change callback is not
+    /// called for them; revisions continue from the last one.
     ///
     /// # Errors
     ///
-    /// [`StateRestoreError`] if no blackboard can come to be so; nothing has changed then.
+    /// [`StateRestoreError`] if the changes are inconsistent; the blackboard is unchanged then.
     pub fn restore(&self, changes: impl IntoIterator<Item = BlackboardChange>) -> Result<(), StateRestoreError> {
         let mut restored = BlackboardState::default();
         for change in changes {
@@ -135,27 +135,27 @@ impl Blackboard {
         Ok(())
     }
 
-    /// The value under a key.
+    /// Returns the value of a key.
     pub fn get(&self, key: &str) -> Option<BlackboardEntry> {
         self.board.read(|board| board.entries.get(key).cloned())
     }
 
-    /// Puts a value under a key, whatever was there; returns its revision.
+    /// Writes the value of a key, replacing any existing one, and returns its revision.
     ///
     /// # Errors
     ///
-    /// If the key or the value is not one that can be kept, or the board is full.
+    /// [`BlackboardError`] if the key or the value is invalid or too large, or the board is full.
     pub fn set<T: Serialize + ?Sized>(&self, key: &str, value: &T) -> Result<u64, BlackboardError> {
         let value = checked(key, value)?;
         self.board.change(|board| board.put(key, value))
     }
 
-    /// Puts a value under a key if the one that is there has this revision, or if none is there and none is expected;
-    /// returns its revision. Of several who expect the same, one succeeds.
+    /// Writes the value of a key if the existing value has the revision `expected`, or if none exists and `expected` is
+    /// `None`; returns the new revision. Of several concurrent callers that expect the same revision, one succeeds.
     ///
     /// # Errors
     ///
-    /// As [`set`](Self::set), and [`BlackboardError::Conflict`].
+    /// As for [`set`](Self::set), and [`BlackboardError::Conflict`].
     pub fn compare_and_swap<T: Serialize + ?Sized>(
         &self,
         key: &str,
@@ -172,28 +172,28 @@ impl Blackboard {
         })
     }
 
-    /// Removes a key; says whether it was there.
+    /// Removes a key; returns `true` if it existed.
     pub fn delete(&self, key: &str) -> bool {
         self.board.change(|board| board.remove(key).ok_or(())).is_ok()
     }
 
-    /// The keys, sorted.
+    /// Returns the keys, sorted.
     pub fn keys(&self) -> Vec<String> {
         self.board.read(|board| board.entries.keys().cloned().collect())
     }
 
-    /// All keys and values as they are at one moment.
+    /// Returns all keys and values at one moment.
     pub fn snapshot(&self) -> BTreeMap<String, BlackboardEntry> {
         self.board.read(|board| board.entries.clone())
     }
 
-    /// Waits until there is a value under the key.
+    /// Waits until the key has a value.
     pub async fn watch(&self, key: &str) -> BlackboardEntry {
         self.board.until(|board| board.entries.get(key).cloned()).await
     }
 
-    /// Waits until the value under the key is another one than that of revision `after`: none if it was deleted. With 0
-    /// for "none was seen yet" it waits until there is one.
+    /// Waits until the value of the key is newer than revision `after`; returns `None` if the key was deleted. With `after`
+    /// 0, waits until a value exists.
     pub async fn changed(&self, key: &str, after: u64) -> Option<BlackboardEntry> {
         let look = |board: &BlackboardState| match board.entries.get(key) {
             Some(entry) => (entry.revision > after).then(|| Some(entry.clone())),
@@ -206,14 +206,14 @@ impl Blackboard {
 #[derive(Debug, Default)]
 struct BlackboardState {
     entries: BTreeMap<String, BlackboardEntry>,
-    /// Of all keys and values.
+    /// The total bytes of all keys and values.
     bytes: usize,
     revision: u64,
     hook: StateChangeHook<BlackboardChange>,
 }
 
 impl BlackboardState {
-    /// Makes a change that was made before; else says why it cannot have been.
+    /// Replays a recorded change; an error says why it is inconsistent.
     fn make(&mut self, key: &str, revision: u64, value: Option<String>) -> Result<(), String> {
         let next = self.revision + 1;
         if revision != next {
@@ -272,7 +272,7 @@ fn checked<T: Serialize + ?Sized>(key: &str, value: &T) -> Result<Arc<RawValue>,
     if bytes > limits::BLACKBOARD_VALUE_BYTES {
         return Err(BlackboardError::TooLarge { key: key.into(), bytes });
     }
-    // Raw JSON may be nested without end or hold half a surrogate: nobody could read that again.
+    // Raw JSON may be nested too deeply or contain a lone surrogate, and could not be read again.
     serde_json::from_str::<serde_json::Value>(value.get()).map_err(unfit)?;
     Ok(value.into())
 }
@@ -426,7 +426,7 @@ mod tests {
         assert_eq!(board.changed("k", 1).await.unwrap().revision, revision);
     }
 
-    /// All that a blackboard tells of its changes.
+    /// Records all changes that a blackboard reports.
     fn told(board: &Blackboard) -> Arc<Mutex<Vec<BlackboardChange>>> {
         let told = Arc::new(Mutex::new(Vec::new()));
         let hook = Arc::clone(&told);

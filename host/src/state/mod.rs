@@ -1,7 +1,7 @@
-//! What agents share beside their conversations: blackboards, a board of tasks, notes on disk, and the tools for them.
+//! State that agents share besides their conversations: blackboards, task boards, notes on disk, and the tools for them.
 //!
-//! Each is a handle: clones are the same board or folder. Locks are held for moments, never while something is waited
-//! for; whoever waits stops by dropping the future.
+//! Each type is a handle: clones refer to the same board or folder. Locks are held briefly and never across an await.
+//! Dropping the future cancels a wait.
 
 mod blackboard;
 mod notes;
@@ -22,7 +22,7 @@ pub use watched_value::StateRestoreError;
 
 use crate::{error::cut, limits};
 
-/// A name that was given and is wrong, as an error repeats it.
+/// Shortens an invalid name for an error message.
 fn named(name: &str) -> String {
     cut(name, limits::NAME_SHOWN_CHARS)
 }

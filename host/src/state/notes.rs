@@ -14,12 +14,10 @@ use crate::{
     files, limits,
 };
 
-/// Markdown files in one folder, through which agents leave each other what must outlast a run. Clones are the same
-/// folder.
+/// A folder of Markdown files in which agents leave information that outlasts a run. Clones refer to the same folder.
 ///
-/// A note is `<name>.md`. It is written whole or not at all, for its owner alone (mode 0600); the folder is made with the
-/// first note (mode 0750). Symbolic links are refused, as notes and as the folder. Other files in the folder are left
-/// alone.
+/// A note is the file `<name>.md`. It is written atomically with mode 0600; the folder is created with the first note, with
+/// mode 0750. Symbolic links are refused, as notes and as the folder. Other files in the folder are ignored.
 #[derive(Debug, Clone)]
 pub struct NoteStore {
     folder: Arc<NoteFolder>,
@@ -28,48 +26,48 @@ pub struct NoteStore {
 #[derive(Debug)]
 struct NoteFolder {
     path: Box<Path>,
-    /// Held while a note is written, so that no two are the last that has room.
+    /// Held while a note is written, so that concurrent writers cannot exceed the limit.
     writing: Mutex<()>,
 }
 
-/// What a list says of a note.
+/// The entry of a note in a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NoteSummary {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its first line, cut at [`limits::NOTES_LINE_CHARS`] characters.
+    /// The first line, cut at [`limits::NOTES_LINE_CHARS`] characters.
     pub first_line: String,
 }
 
 /// The notes of a folder.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NoteList {
-    /// Sorted by name, at most [`limits::NOTES_FILES`].
+    /// The notes sorted by name, at most [`limits::NOTES_FILES`].
     pub notes: Vec<NoteSummary>,
-    /// How many more there are: somebody else put them there.
+    /// The number of further notes, which were added by other means.
     pub left_off: usize,
 }
 
-/// Why a note was not written or read.
+/// The reason for which a note was not written or read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields are the facts in the sentence above them")]
 pub enum NoteError {
-    /// Not a name.
+    /// The name is invalid.
     #[error("`{name}` is no name for a note: 1 to {} of A-Z, a-z, 0-9, _ and - are", limits::NOTES_NAME_BYTES)]
     Name { name: String },
-    /// Too large.
+    /// The note is too large.
     #[error(
         "the note `{name}` has {bytes} bytes, at most {} are read and written; make several of it",
         limits::NOTES_FILE_BYTES
     )]
     TooLarge { name: String, bytes: u64 },
-    /// There are too many.
+    /// The folder has reached its maximum number of notes.
     #[error("there are {count} notes, as many as there can be; write the new one over one that is no longer needed")]
     Full { count: usize },
-    /// There is none of this name.
+    /// No note has this name.
     #[error("there is no note `{name}`; list the notes to see which there are")]
     Missing { name: String },
-    /// Something else has the name of the note.
+    /// The path of the note is not a regular file.
     #[error("the note `{name}` is {kind}: it is not followed; take another name")]
     NotAFile { name: String, kind: &'static str },
     /// The folder cannot be used.
@@ -95,12 +93,12 @@ impl From<NoteError> for Fault {
 }
 
 impl NoteStore {
-    /// The notes in this folder. Nothing is read or made yet.
+    /// Creates a store for this folder. No disk access.
     pub fn new(folder: impl AsRef<Path>) -> Self {
         Self { folder: Arc::new(NoteFolder { path: folder.as_ref().into(), writing: Mutex::default() }) }
     }
 
-    /// Writes a note, over the one of that name if there is one. Once begun it is finished, even if this is dropped.
+    /// Writes a note, replacing one of the same name. A write that has begun completes, even if this future is dropped.
     ///
     /// # Errors
     ///
@@ -125,7 +123,7 @@ impl NoteStore {
         self.blocking(move |folder| folder.read(&name)).await
     }
 
-    /// The notes there are; none if there is no folder.
+    /// Lists the notes; empty if the folder does not exist.
     ///
     /// # Errors
     ///
@@ -183,12 +181,12 @@ impl NoteFolder {
         }
         let names = self.names()?;
         let left_off = names.len().saturating_sub(limits::NOTES_FILES);
-        // One that went in between, or that is no plain file, is no note.
+        // A file that was removed meanwhile, or is not a regular file, is skipped.
         let summary = |name: String| Some(NoteSummary { first_line: self.first_line(&name).ok()?, name });
         Ok(NoteList { notes: names.into_iter().take(limits::NOTES_FILES).filter_map(summary).collect(), left_off })
     }
 
-    /// Reads no more than the line that is shown can have.
+    /// Reads only as many bytes as the shown line can have.
     fn first_line(&self, name: &str) -> Result<String, NoteError> {
         let mut head = Vec::new();
         let longest = (limits::NOTES_LINE_CHARS + 1) * 4;
@@ -197,7 +195,7 @@ impl NoteFolder {
         Ok(cut(String::from_utf8_lossy(&head).lines().next().unwrap_or_default(), limits::NOTES_LINE_CHARS))
     }
 
-    /// The names of the notes, sorted.
+    /// Returns the names of the notes, sorted.
     fn names(&self) -> Result<BTreeSet<String>, NoteError> {
         let mut names = BTreeSet::new();
         for entry in fs::read_dir(&self.path).map_err(folder_error)? {
@@ -213,7 +211,7 @@ impl NoteFolder {
         Ok(names)
     }
 
-    /// Opens a note that is a plain file, and not what took its place in between.
+    /// Opens a note, and checks that the opened file is the regular file that was checked before.
     fn open(&self, name: &str) -> Result<fs::File, NoteError> {
         let path = self.path.join(format!("{name}.md"));
         let failed = |error: io::Error| match error.kind() {
@@ -234,7 +232,7 @@ impl NoteFolder {
         Ok(file)
     }
 
-    /// Whether the folder is there; an error if something else is.
+    /// Returns `true` if the folder exists; an error if the path is not a folder.
     fn is_there(&self) -> Result<bool, NoteError> {
         match fs::symlink_metadata(&self.path) {
             Ok(there) if there.is_dir() => Ok(true),

@@ -12,31 +12,31 @@ use crate::{
     tool::{CompletionStatus, TaskCompletion},
 };
 
-/// What was learned from tasks that failed: a Markdown file each in one folder, found again by the words of later tasks.
-/// Clones are the same folder.
+/// A folder of reflections on failed tasks: one Markdown file each, found again by the words of later tasks. Clones refer to
+/// the same folder.
 #[derive(Debug, Clone)]
 pub struct ReflectionStore {
     folder: Arc<Path>,
 }
 
 impl ReflectionStore {
-    /// Those in this folder, which is made when the first is written.
+    /// Creates a store for this folder, which is created with the first file.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into().into() }
     }
 
-    /// Writes down how a task went wrong, in a file of its own.
+    /// Writes a reflection on a failed task to a new file.
     ///
     /// # Errors
     ///
-    /// Why it could not be written.
+    /// The I/O error that prevented the write.
     pub async fn write(&self, agent: &str, task: &str, completed: &TaskCompletion) -> io::Result<()> {
         let folder = Arc::clone(&self.folder);
         let (stem, text) = (file_stem(agent, SystemTime::now()), text(agent, task, completed));
         in_background(move || save(&folder, &stem, &text)).await
     }
 
-    /// What was written of tasks like this one, newest first; none if there is nothing. What cannot be read is left out.
+    /// Returns the reflections on similar tasks, newest first; `None` if there are none. Unreadable files are skipped.
     pub async fn relevant(&self, task: &str) -> Option<String> {
         let words = words(task);
         if words.is_empty() {
@@ -52,7 +52,7 @@ async fn in_background<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> +
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Err(io::Error::other("it crashed")))
 }
 
-/// `coder-20260207-153012`: the agent, and when in UTC.
+/// Returns a file name such as `coder-20260207-153012`: the agent and the UTC time.
 fn file_stem(agent: &str, now: SystemTime) -> String {
     let safe = |c: char| if c.is_alphanumeric() || c == '-' || c == '_' { c } else { '-' };
     let mut agent: String = agent.chars().map(safe).collect();
@@ -83,7 +83,7 @@ fn text(agent: &str, task: &str, completed: &TaskCompletion) -> String {
     text
 }
 
-/// Writes a new file; two failures in one second are two files.
+/// Writes a new file; two failures in one second give two files.
 fn save(folder: &Path, stem: &str, text: &str) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
@@ -93,7 +93,7 @@ fn save(folder: &Path, stem: &str, text: &str) -> io::Result<()> {
     for n in 1..=limits::REFLECTIONS_A_SECOND {
         let name = if n == 1 { format!("{stem}.md") } else { format!("{stem}-{n}.md") };
         if files::create(&folder.join(name), text.as_bytes())? {
-            // One that cannot be removed is in nobody's way.
+            // A file that cannot be removed does no harm.
             newest_first(folder).iter().skip(limits::REFLECTIONS_KEPT).for_each(|path| drop(fs::remove_file(path)));
             return Ok(());
         }
@@ -101,7 +101,7 @@ fn save(folder: &Path, stem: &str, text: &str) -> io::Result<()> {
     Err(io::Error::other("too many tasks failed in this second"))
 }
 
-/// The reflections in a folder, newest first.
+/// Returns the reflections in a folder, newest first.
 fn newest_first(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let mut files: Vec<(SystemTime, PathBuf)> = entries
@@ -112,12 +112,12 @@ fn newest_first(folder: &Path) -> Vec<PathBuf> {
             Some((about.modified().ok()?, entry.path()))
         })
         .collect();
-    // Of one moment the later name is the newer.
+    // Among files of the same time, the later name is newer.
     files.sort_by(|one, other| other.cmp(one));
     files.into_iter().map(|(_, path)| path).collect()
 }
 
-/// The newest files that share at least two words with the task, as many as fit.
+/// Returns the newest files that share at least two words with the task, as many as fit.
 fn find(folder: &Path, words: &BTreeSet<String>) -> Vec<String> {
     let files = newest_first(folder);
     let (mut found, mut bytes) = (Vec::new(), 0);
@@ -143,7 +143,7 @@ fn read(path: &Path) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The words of a task that say something, in lower case.
+/// Returns the words of a task that are long enough to be significant, in lower case.
 fn words(task: &str) -> BTreeSet<String> {
     let words = task.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase);
     words.filter(|word| word.len() >= limits::REFLECTION_WORD_BYTES).collect()

@@ -5,7 +5,7 @@ use std::{
 
 use tokio::sync::watch;
 
-/// A value that many hold, and a revision that counts its changes and wakes whoever waits for one.
+/// A shared value with a revision that counts its changes and wakes waiting tasks.
 #[derive(Debug, Default)]
 pub(super) struct WatchedValue<T> {
     value: Mutex<T>,
@@ -13,25 +13,25 @@ pub(super) struct WatchedValue<T> {
 }
 
 impl<T> WatchedValue<T> {
-    /// Looks at it.
+    /// Applies `look` to the value.
     pub(super) fn read<R>(&self, look: impl FnOnce(&T) -> R) -> R {
         look(&self.lock())
     }
 
-    /// Changes it. An `Err` means that it is as it was: nobody is woken.
+    /// Applies `change`. On `Err` the value is unchanged and no waiter is notified.
     pub(super) fn change<R, E>(&self, change: impl FnOnce(&mut T) -> Result<R, E>) -> Result<R, E> {
         let done = change(&mut self.lock())?;
         self.revision.send_modify(|revision| *revision += 1);
         Ok(done)
     }
 
-    /// Changes it, and wakes whoever waits.
+    /// Applies `change` and notifies the waiters.
     pub(super) fn set(&self, change: impl FnOnce(&mut T)) {
         change(&mut self.lock());
         self.revision.send_modify(|revision| *revision += 1);
     }
 
-    /// Looks now and after each change, until there is something to see.
+    /// Applies `look` now and after each change, until it returns `Some`.
     pub(super) async fn until<R>(&self, mut look: impl FnMut(&T) -> Option<R>) -> R {
         // Subscribed before the first look: a change between a look and the wait is not missed.
         let mut changes = self.revision.subscribe();
@@ -39,29 +39,28 @@ impl<T> WatchedValue<T> {
             if let Some(found) = self.read(&mut look) {
                 return found;
             }
-            // Fails only without a sender, and that is in `self`.
+            // Fails only without a sender, which `self` holds.
             let _ = changes.changed().await;
         }
     }
 
-    /// How often it was changed.
+    /// Returns the number of changes so far.
     pub(super) fn revision(&self) -> u64 {
         *self.revision.borrow()
     }
 
-    /// Waits until it was changed more than `after` times; returns how often it was.
+    /// Waits until the value has changed more than `after` times; returns the number of changes.
     pub(super) async fn changed(&self, after: u64) -> u64 {
         self.until(|_| Some(self.revision()).filter(|revision| *revision > after)).await
     }
 
-    /// Every change is made whole or not at all, so that a panic of another holder leaves nothing to fear.
+    /// Every change is atomic, so a lock poisoned by another holder's panic is safe to use.
     fn lock(&self) -> MutexGuard<'_, T> {
         self.value.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Who is told of changes; nobody by default. It is told under the lock, so that the order of what it is told is the order
-/// of the changes.
+/// A callback for changes; none by default. It is called under the lock, so that calls have the order of the changes.
 pub(super) struct StateChangeHook<T>(Option<Arc<StateChangeFn<T>>>);
 
 type StateChangeFn<T> = dyn Fn(&T) + Send + Sync;
@@ -71,7 +70,7 @@ impl<T> StateChangeHook<T> {
         Self(Some(hook))
     }
 
-    /// Tells of a change, which is made only if somebody is told.
+    /// Reports a change, which is created only if there is a callback.
     pub(super) fn tell(&self, change: impl FnOnce() -> T) {
         if let Some(hook) = &self.0 {
             hook(&change());
@@ -91,13 +90,13 @@ impl<T> fmt::Debug for StateChangeHook<T> {
     }
 }
 
-/// What was written down of a board does not make one.
+/// The error for recorded changes that cannot be replayed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{place} cannot be restored: {cause}; what is written down of it was changed or is incomplete")]
 pub struct StateRestoreError {
-    /// Which task, or which change of a blackboard.
+    /// The affected task, or the change of a blackboard.
     pub place: String,
-    /// What is wrong with it.
+    /// The reason.
     pub cause: String,
 }
 
@@ -114,7 +113,7 @@ mod tests {
         let seen = shared.until(|_| {
             looks += 1;
             if looks == 1 {
-                // As if it changed right after this look: the lock is held here, so that only the revision can.
+                // Simulates a change right after this look: the lock is held here, so only the revision can change.
                 shared.revision.send_modify(|revision| *revision += 1);
             }
             (looks == 2).then_some(())

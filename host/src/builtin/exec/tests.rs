@@ -74,19 +74,19 @@ async fn a_program_runs_if_the_person_says_so() {
         let person = async {
             let asked = inbox.next().await.unwrap();
             let QuestionKind::Permission { subject: about, detail: told } = &asked.question.kind else { panic!() };
-            // Either is the same program.
+            // Both paths are the same program.
             let told = told.replace("The program is /bin/", "The program is /usr/bin/");
             assert_eq!((about.to_string().as_str(), &told), (subject, &detail));
             inbox.decide(asked.id, verdict).unwrap();
         };
         assert_eq!(tokio::join!(call(&tools, arguments), person).0, result);
     }
-    // It is trusted with whatever arguments, and none of the others is.
+    // The program is trusted with any arguments, and no other program is.
     let trusted = serde_json::json!({"command": "sh", "args": ["-c", "exit 0"]});
     assert_eq!(call(&tools, trusted).await, (false, "[it printed nothing]".into()));
     assert!(desk.trusts(&PermissionSubject::Program { name: "sh".into() }));
     assert!(!desk.trusts(&PermissionSubject::Program { name: "echo".into() }));
-    // What cannot be run is not asked about.
+    // A program that cannot be run causes no question.
     let long = "x".repeat(limits::COMMAND_SHOWN_CHARS);
     for (arguments, says) in [
         (serde_json::json!({"command": "no-such-program"}), "there is no program `no-such-program`"),
@@ -151,7 +151,7 @@ async fn what_a_config_names_runs_unasked_and_nothing_else() {
         time: Duration::from_secs(9),
     };
     let programs = AllowedPrograms::new(ground(folder.path()), [("greet".to_owned(), entry)]);
-    // Whatever was trusted or would be allowed.
+    // Independent of what was trusted or would be allowed.
     let trusted = TrustedSubjects::new([PermissionSubject::Program { name: "echo".into() }]).unwrap();
     let tools = exec_tools(ApprovalBroker::new(HeadlessPolicy::All, trusted), ExecPolicy::Named(programs));
     let description = &tools.specs()[0].description;

@@ -26,11 +26,11 @@ struct World {
     tools: ToolBox,
     events: EventStream,
     cx: RunCx,
-    /// Files that a person saw wholly.
+    /// The files whose complete content a person saw.
     seen: Arc<Mutex<Vec<PathBuf>>>,
 }
 
-/// A tool that proposes to write a new file, whose agent asks at this desk.
+/// Returns a tool that proposes to write a new file; its agent asks at this broker.
 fn world(desk: &ApprovalBroker, asks: ChangeApprovalPolicy) -> World {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().canonicalize().unwrap().join("root");
@@ -94,7 +94,7 @@ async fn a_person_decides_with_the_difference_shown() {
             false => assert_eq!(text, format!("as you wish:\ncreated {path} (+1 -0)")),
         }
     }
-    // From now on it is trusted, but for what is remarkable.
+    // From now on the tool is trusted, except for changes with warnings.
     assert_eq!(world.call("d", CallStartHook::default()).await, (false, "as you wish:\ncreated d (+1 -0)".into()));
     let person = async {
         let asked = inbox.next().await.unwrap();
@@ -144,13 +144,13 @@ async fn a_call_that_is_made_again_does_not_change_anything_twice() {
     let world = World { cx: RunCx::new("ada"), ..world(&desk, ChangeApprovalPolicy::All) };
     let made = (false, "as you wish:\ncreated a (+1 -0)".to_owned());
     assert_eq!(world.call("a", CallStartHook::default()).await, made);
-    // The same id is not enough: only what was interrupted is looked up.
+    // An equal id is not enough: only an interrupted call is looked up.
     let (is_error, text) = world.call("a", CallStartHook::default()).await;
     assert!(is_error && text.contains("`a` is there already"), "{text}");
     fs::write(world.folder.path().join("root/a"), "edited since").unwrap();
     assert_eq!(world.call("a", CallStartHook::default().again(true)).await, made);
     assert_eq!(fs::read_to_string(world.folder.path().join("root/a")).unwrap(), "edited since");
-    // One that was interrupted before anything was changed is simply made.
+    // A call that was interrupted before any change is simply made.
     assert!(!world.call("b", CallStartHook::default().again(true)).await.0 && world.has("b"));
 }
 

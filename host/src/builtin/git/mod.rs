@@ -1,5 +1,5 @@
-//! The tools `git_*`: what an agent needs of git every day. A repository may be somebody else's, and what stands in it runs no
-//! program: see [`repository`].
+//! The tools `git_*` for everyday work with git. The repository may be another person's, so its configuration and content
+//! run no program: see [`repository`].
 
 mod repository;
 
@@ -26,8 +26,8 @@ use crate::{
     tool::{self, ConcurrencyDomain, Tool, ToolBox, ToolConcurrency, ToolCx, ToolOutput},
 };
 
-/// The tools of this repository. That they read it is asked once in a session, what changes something each time, unless the
-/// program `git` is trusted.
+/// Creates the tools for this repository. A person is asked once per session for reading, and each time for a change, unless
+/// the program `git` is trusted.
 pub fn git_tools(desk: ApprovalBroker, repository: GitRepository) -> ToolBox {
     let git = GitContext { desk, repository, read_in: Arc::default(), changing: Arc::default() };
     let reads = ToolHints { read_only: true, closed_world: true, ..ToolHints::default() };
@@ -130,13 +130,13 @@ struct GitCommitArgs {
 struct GitContext {
     desk: ApprovalBroker,
     repository: GitRepository,
-    /// The runs in which the person lets it be read, up to [`limits::GIT_RUNS`].
+    /// The runs for which the person allows reading, up to [`limits::GIT_RUNS`].
     read_in: Arc<Mutex<HashSet<Arc<str>>>>,
-    /// Held by who changes something: git itself refuses the second one.
+    /// Held while a change is made: git itself refuses a concurrent one.
     changing: Arc<tokio::sync::Mutex<()>>,
 }
 
-/// A call of one of the tools.
+/// The implementation of one of the tools.
 type GitToolFn<A> = fn(GitContext, ToolCx, A) -> BoxFuture<'static, Result<ToolOutput, Fault>>;
 
 impl GitContext {
@@ -237,7 +237,7 @@ impl GitContext {
                 return Err(Fault::invalid("`files` and `all` both say what to commit: leave one of them out"));
             }
             let prepared = self.repository.prepare().await?;
-            // The message is read, not parsed.
+            // The message goes to standard input, where git does not parse it as an option.
             let words = ["commit", "--no-gpg-sign", "--no-verify", "--file=-"];
             let (list, first, words) = match (all.unwrap_or_default(), files.is_empty()) {
                 (true, _) => {
@@ -252,7 +252,7 @@ impl GitContext {
                 (false, false) => {
                     let files = paths(&files)?;
                     let list = [&["status", "--short", "--ignore-submodules=dirty", "--"], &*files].concat();
-                    // So that those which git does not know yet are committed too.
+                    // Stages the files first, so that untracked ones are committed too.
                     let first = [ADD, &*files].concat();
                     (list, Some(first), [&words[..], &["--only", "--"], &files].concat())
                 }
@@ -276,7 +276,7 @@ impl GitContext {
         .boxed()
     }
 
-    /// Runs what changes nothing, if the person lets the repository be read.
+    /// Runs a reading command, if the person allows reading the repository.
     async fn read(&self, cx: &ToolCx, tool: &str, words: &[&str]) -> Result<ToolOutput, Fault> {
         self.may_read(&cx.run, tool).await?;
         let prepared = self.repository.prepare().await?;
@@ -307,7 +307,7 @@ impl GitContext {
         self.read_in.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs what changes something, if the person says yes to it.
+    /// Runs a changing command, if the person approves it.
     async fn change(
         &self,
         cx: &ToolCx,
@@ -323,7 +323,7 @@ impl GitContext {
                 "this is more than a person can be shown who is asked about it: do it in several steps".into();
             return Err(Fault::TooLarge { message });
         }
-        // What a model has written comes last: nothing in it can stand in for what follows.
+        // The model's text comes last, so that it cannot imitate the parts after it.
         let said = if message.is_empty() { String::new() } else { format!("\nThe message is:\n{message}") };
         let detail = format!("{detail}\n{prepared}{said}");
         let ruling = self.desk.permit(&cx.run, PermissionSubject::Program { name: GIT.into() }, &detail).await?;
@@ -331,7 +331,7 @@ impl GitContext {
             return Err(declined(tool, ruling.by));
         }
         let _alone = self.changing.lock().await;
-        // A person takes time, in which somebody else may have worked on the repository.
+        // While the person decides, another process may have changed the repository.
         let now = self.repository.prepare().await?;
         if now != *prepared {
             let message = "the repository's configuration is not what it was when the person was asked: try it again";
@@ -348,7 +348,7 @@ impl GitContext {
     }
 }
 
-/// What came of a change.
+/// Returns the result of a change.
 fn changed(ended: ProcessOutput) -> Result<ToolOutput, Fault> {
     let is_within = String::from_utf8_lossy(&ended.stderr).contains("failed in submodule");
     match !ended.is_success() && is_within {
@@ -361,14 +361,14 @@ fn changed(ended: ProcessOutput) -> Result<ToolOutput, Fault> {
     }
 }
 
-/// What changes a repository.
+/// A changing command.
 struct GitChange<'a> {
-    /// What is run before it.
+    /// A command that runs before it.
     first: Option<Vec<&'a str>>,
     words: Vec<&'a str>,
-    /// What it reads.
+    /// The standard input of the command.
     message: String,
-    /// What the person is shown; none: the words.
+    /// The text for the person; `None`: the command itself.
     detail: Option<String>,
 }
 
@@ -380,15 +380,15 @@ impl<'a> GitChange<'a> {
 
 const GIT: &str = "git";
 
-/// Diffs are git's own: no program makes them, whatever the repository says. Of a repository within it the two commits alone
-/// are named: a difference in there would be made by a second git, which goes by what that one says.
+/// Options for built-in diffs: no external diff program runs, whatever the repository configures. For a submodule only the
+/// two commits are named: its diff would be made by a second git, which follows the submodule's configuration.
 const PLAIN: &[&str] = &["--no-ext-diff", "--no-textconv", "--no-color", "--submodule=short"];
 
-/// Git looks whether the repositories within this one have changed, each by a second git, which would run the filters of that
-/// one; nothing switches that off here. The second one goes by the same settings, and ends at one that cannot be.
+/// Git checks whether submodules have changed by running a second git in each, which would run the filters of that
+/// submodule; no option prevents this. The second git inherits this invalid setting and ends with an error.
 const ADD: &[&str] = &["-c", "status.showUntrackedFiles=not-within", "add", "--"];
 
-/// A path that a model has named, if it names one.
+/// Validates a path from a model, if there is one.
 fn path(path: Option<&str>) -> Result<Option<&str>, Fault> {
     path.filter(|path| !path.is_empty()).map(checked_path).transpose()
 }
@@ -400,7 +400,8 @@ fn paths(all: &[String]) -> Result<Vec<&str>, Fault> {
     all.iter().map(|path| checked_path(path)).collect()
 }
 
-/// It is below the folder in which git works. Patterns and options it is not: it follows `--`, and git takes it as it is.
+/// Checks that a path is below git's working folder. It cannot act as a pattern or an option: it follows `--`, and git takes
+/// it literally.
 fn checked_path(path: &str) -> Result<&str, Fault> {
     let is_below = Path::new(path).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
     if path.is_empty() || path.contains('\0') || !is_below {
@@ -412,7 +413,7 @@ fn checked_path(path: &str) -> Result<&str, Fault> {
     Ok(path)
 }
 
-/// Something that names a commit or what is in it, and no option.
+/// Validates a revision, which names a commit or an object in it and is not an option.
 fn revision(revision: &str) -> Result<&str, Fault> {
     let is_one = |c: char| c.is_alphanumeric() || "._-/@{}^~:+,= ".contains(c);
     let is_range = revision.split(':').next().unwrap_or_default().contains("..");
@@ -423,7 +424,7 @@ fn revision(revision: &str) -> Result<&str, Fault> {
     }
 }
 
-/// The name of a branch, and no option.
+/// Validates the name of a branch, which is not an option.
 fn branch(name: &str) -> Result<&str, Fault> {
     let is_one = |c: char| c.is_alphanumeric() || "._-/+".contains(c);
     let is_fine =

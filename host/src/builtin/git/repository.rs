@@ -1,9 +1,9 @@
-//! A repository, and git run in it so that nothing which lies there runs a program: no hook, no monitor, no external diff, no
+//! Runs git in a repository such that nothing in the repository runs a program: no hook, no monitor, no external diff, no
 //! text conversion, no filter, no pager, editor, signing or credential program, and nothing that reaches the network.
 //!
-//! What can be switched off for one command is. Filters have names that only the repository knows: it is asked for them
-//! first, which runs nothing, and they are replaced by none for what reads; with them, nothing is changed, since files would
-//! be stored that are not what they are meant to be. What the person's own configuration says, holds.
+//! Whatever can be disabled for one command is disabled. Filters have names that only the repository knows: they are queried
+//! first, which runs nothing, and are replaced by none for reading commands. With filters, changing commands are refused,
+//! since they would store wrong file contents. The person's own configuration stays in effect.
 
 use std::{
     collections::BTreeSet,
@@ -19,22 +19,22 @@ use crate::{
     process::{ExecContext, ProcessExit, ProcessOutput, ProgramRequest},
 };
 
-/// Where git works.
+/// The repository in which git works.
 #[derive(Debug, Clone)]
 pub struct GitRepository(Arc<ExecContext>);
 
-/// What was found out of a repository before a command is run in it.
+/// Facts about a repository that are determined before a command is run in it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct GitRepositoryInfo {
     top: PathBuf,
     git_dir: PathBuf,
-    /// Filters of its own, by their names.
+    /// The names of the filters in its own configuration.
     filters: BTreeSet<String>,
-    /// Hooks of its own that its configuration names.
+    /// `true` if its own configuration names hooks.
     hooks: bool,
 }
 
-/// Options that switch off for one command what a repository could have run.
+/// Options that disable, for one command, programs that a repository could have run.
 const SETTINGS: [&str; 28] = [
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
@@ -66,8 +66,8 @@ const SETTINGS: [&str; 28] = [
     "i18n.logOutputEncoding=UTF-8",
 ];
 
-/// The same in the environment, which git's own programs inherit. `GIT_ALLOW_PROTOCOL` names the only ways to other
-/// repositories, and there is none of this name.
+/// Environment variables with the same purpose, which git's subprocesses inherit. `GIT_ALLOW_PROTOCOL` lists the only
+/// allowed transports, and no transport has this name.
 const ENVIRONMENT: [(&str, &str); 12] = [
     ("LC_ALL", "C"),
     ("GIT_CONFIG_NOSYSTEM", "1"),
@@ -84,18 +84,18 @@ const ENVIRONMENT: [(&str, &str); 12] = [
 ];
 
 impl GitRepository {
-    /// That in which the root of this ground is.
+    /// Creates the repository that contains the root of this execution context.
     pub fn new(mut ground: ExecContext) -> Self {
         ground.environment.retain(|(name, _)| !ENVIRONMENT.iter().any(|(own, _)| own == name));
         ground.environment.extend(ENVIRONMENT.map(|(name, value)| (name.to_owned(), value.to_owned())));
         Self(Arc::new(ground))
     }
 
-    /// Looks at it before a command is run in it.
+    /// Inspects the repository before a command is run in it.
     ///
     /// # Errors
     ///
-    /// A [`Fault`]: there is no repository, git is not there, or it leads out of the project.
+    /// [`Fault`] if there is no repository, git is missing, or the repository is not that of the folder.
     pub(super) async fn prepare(&self) -> Result<GitRepositoryInfo, Fault> {
         let places = ["rev-parse", "--path-format=absolute", "--show-toplevel", "--git-dir", "--git-common-dir"];
         let places = self.asked(&places).await?;
@@ -135,11 +135,11 @@ impl GitRepository {
         Ok(GitRepositoryInfo { top: top.clone(), git_dir: git_dir.clone(), filters, hooks })
     }
 
-    /// Runs git with these words.
+    /// Runs git with these arguments.
     ///
     /// # Errors
     ///
-    /// A [`Fault`] if it does not run. That it failed stands in what came of it.
+    /// [`Fault`] if git does not run. A failed command is not an error; its result says so.
     pub(super) async fn run(
         &self,
         prepared: &GitRepositoryInfo,
@@ -162,7 +162,7 @@ impl GitRepository {
         self.0.run(self.0.job("git", wish)?).await
     }
 
-    /// What git answers to a question that it must answer.
+    /// Returns the output of a query that must succeed.
     async fn asked(&self, words: &[&str]) -> Result<String, Fault> {
         let ended = self.run_with(&[], words, Vec::new()).await?;
         let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -179,9 +179,9 @@ impl GitRepository {
     }
 }
 
-/// Whether a repository and the folder of its files belong together. Where each of them is, the other one says, and what says so
-/// may be somebody else's: it could name the files, or the commits, of any other repository of this person. `names_folder`: its
-/// configuration says where its files are.
+/// Checks that a repository and its working folder belong together. Each of them names the other, but those names may be
+/// another person's: they could point to the files or commits of any other repository of this person. `names_folder`: the
+/// repository's configuration names its working folder.
 fn is_its_own(top: &Path, git_dir: &Path, common: &Path, names_folder: bool) -> Result<(), String> {
     let real = |path: &Path| path.canonicalize().map_err(|error| format!("{}: {error}", path.display()));
     let named = top.join(".git");
@@ -213,9 +213,9 @@ fn is_its_own(top: &Path, git_dir: &Path, common: &Path, names_folder: bool) -> 
     }
 }
 
-/// Where a file of git leads to that lies in `folder`: after `before` it holds a path.
+/// Returns the target of a git link file in `folder`: it holds `before` and a path.
 fn leads_to(file: &Path, folder: &Path, before: &str) -> Option<PathBuf> {
-    // A pipe would never open.
+    // Opening a pipe would block.
     fs::symlink_metadata(file).ok().filter(fs::Metadata::is_file)?;
     let mut text = String::new();
     fs::File::open(file).ok()?.take(limits::GIT_LINK_BYTES).read_to_string(&mut text).ok()?;
@@ -223,11 +223,11 @@ fn leads_to(file: &Path, folder: &Path, before: &str) -> Option<PathBuf> {
 }
 
 impl GitRepositoryInfo {
-    /// Whether what lies in it would have a say in what is changed.
+    /// Checks that no program of the repository would have to take part in a change.
     ///
     /// # Errors
     ///
-    /// A [`Fault`] that says what.
+    /// [`Fault`] that names the program.
     pub fn may_change(&self) -> Result<(), Fault> {
         let what = match (self.filters.first(), self.hooks) {
             (Some(name), _) => format!("the filter `{}`", cut(name, limits::NAME_SHOWN_CHARS).escape_debug()),
@@ -242,7 +242,7 @@ impl GitRepositoryInfo {
     }
 }
 
-/// Where it is, for a person.
+/// Formats the location for a person.
 impl fmt::Display for GitRepositoryInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (top, git_dir) = (self.top.to_string_lossy(), self.git_dir.to_string_lossy());

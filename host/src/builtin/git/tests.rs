@@ -1,4 +1,4 @@
-//! Real repositories, some of which want to run what they like.
+//! Tests with real repositories, some of which try to run programs.
 
 mod bounds;
 
@@ -15,7 +15,7 @@ use crate::{
     process::{ExecContext, ProgramFinder},
 };
 
-/// A project with a repository that has one commit, and the home of a person who has a name.
+/// A project with a repository that has one commit, and the home of a person with a configured name.
 struct World {
     folder: tempfile::TempDir,
 }
@@ -46,7 +46,7 @@ impl World {
         fs::write(self.project().join(name), text).unwrap();
     }
 
-    /// A program that leaves a mark, and does what a filter or a text conversion does.
+    /// Returns a program that leaves a trace, and acts as a filter or a text conversion.
     fn evil(&self) -> String {
         let (script, mark) = (self.path("evil.sh"), self.path("mark"));
         fs::write(&script, format!("#!/bin/sh\ntouch '{}'\ncat \"$@\" 2>/dev/null\nexit 0\n", mark.display())).unwrap();
@@ -58,7 +58,7 @@ impl World {
         self.path("mark").exists()
     }
 
-    /// Git as anybody would run it.
+    /// Runs git without any protection.
     fn plain(&self, words: &[&str]) -> String {
         let mut git = Command::new("git");
         git.args(words).current_dir(self.project()).env_clear();
@@ -67,7 +67,7 @@ impl World {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// Puts a file in the place of the repository.
+    /// Replaces the repository by a file.
     fn instead(&self, text: &str) {
         fs::remove_dir_all(self.project().join(".git")).unwrap();
         self.write(".git", text);
@@ -81,7 +81,7 @@ impl World {
         git_tools(desk.clone(), GitRepository::new(ExecContext { root, ..self.ground("/usr/bin:/bin") }))
     }
 
-    /// The project, with programs of these folders.
+    /// Returns the execution context of the project, with programs of these folders.
     fn ground(&self, path: &str) -> ExecContext {
         let variable = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let home = self.path("home").display().to_string();
@@ -139,7 +139,7 @@ async fn a_day_with_git() {
         let (is_error, text) = call(&tools, name, arguments.clone()).await;
         assert!(!is_error && text.contains(says), "{name} {arguments}: {text}");
     }
-    // Of what is staged and what is not, these files alone.
+    // Of staged and unstaged files, only these.
     world.write("staged", "1");
     world.write("named", "2");
     world.plain(&["add", "staged"]);
@@ -208,10 +208,10 @@ async fn what_a_model_writes_is_no_option_and_leads_nowhere_else() {
     assert_eq!(fs::read_dir(world.project()).unwrap().count(), 2, "nothing was made");
 }
 
-/// Its name, settings of the repository, and a command of git that runs something by them.
+/// Its name, settings of the repository, and a git command that runs a program because of them.
 type Attack = (&'static str, Vec<(&'static str, String)>, &'static [&'static str]);
 
-/// What a repository can be made to run, and a command that runs it where nobody takes care.
+/// Returns configurations that run programs, each with a command that does so without protection.
 fn attacks(evil: &str) -> Vec<Attack> {
     let evil = || evil.to_owned();
     let shell = format!("!{}", evil());
@@ -255,7 +255,7 @@ async fn nothing_that_a_repository_says_is_run() {
                 fs::create_dir_all(world.project().join(folder)).unwrap();
                 fs::copy(&evil, world.project().join(folder).join(hook)).unwrap();
             }
-            // Those which the others above do not have to be tried by themselves.
+            // Settings that the others imply need no test of their own.
             let always =
                 [("core.pager", evil.clone()), ("pager.log", evil.clone()), ("log.showSignature", "true".into())];
             for (key, value) in settings.iter().chain(&always) {
@@ -279,7 +279,7 @@ async fn nothing_that_a_repository_says_is_run() {
     }
 }
 
-/// Every tool, with what it does most of.
+/// Calls every tool.
 async fn everything(tools: &ToolBox) {
     for (name, arguments) in [
         ("git_status", json!({})),
@@ -362,9 +362,9 @@ async fn a_repository_has_no_say_in_where_its_files_are_and_reaches_no_network()
     let (is_error, text) = call(&tools, "git_diff", json!({})).await;
     assert!(is_error && text.contains("and nothing is done with it: that folder has no `.git`"), "{text}");
     world.plain(&["config", "--unset", "core.worktree"]);
-    // An object that is not there would be fetched by the program that the address names.
+    // The program in the remote's address would fetch the missing object.
     let evil = world.evil();
-    // This one ends by itself: git would wait for what it answers.
+    // This one ends by itself: git would wait for its answer.
     let remote = format!("ext::{evil} /dev/null");
     for (key, value) in [
         ("core.repositoryFormatVersion", "1"),
@@ -382,7 +382,7 @@ async fn a_repository_has_no_say_in_where_its_files_are_and_reaches_no_network()
     assert!(is_error && !world.is_marked(), "{text}");
     world.plain(&["show", &missing]);
     assert!(world.is_marked(), "it would not be run anyway");
-    // And a folder without one.
+    // A folder without a repository.
     fs::remove_dir_all(world.project().join(".git")).unwrap();
     let (is_error, text) = call(&tools, "git_status", json!({})).await;
     assert!(is_error && text.contains("git cannot be used here: fatal: not a git repository"), "{text}");
@@ -427,7 +427,7 @@ async fn it_is_asked_once_whether_it_may_be_read_and_each_time_before_it_is_chan
     let (events, mut told) = EventSink::channel();
     let cx = RunCx::new("ada").with_events(events);
     let readers = || join_all(reading.iter().map(|name| call_in(cx.clone(), &tools, name, json!({}))));
-    // One question, one answer, for all who wait.
+    // One question, one answer, for all waiting calls.
     for verdict in [Verdict::No, Verdict::Yes] {
         let person = async {
             let question = inbox.next().await.unwrap();
@@ -445,7 +445,7 @@ async fn it_is_asked_once_whether_it_may_be_read_and_each_time_before_it_is_chan
         assert!(answers.iter().all(|(is_error, _)| *is_error == (verdict == Verdict::No)), "{verdict:?} {answers:?}");
     }
     assert!(readers().await.iter().all(|(is_error, _)| !is_error), "nobody is asked again");
-    // A change is shown.
+    // The question shows the change.
     world.write("a.txt", "changed\n");
     let commits = || call(&tools, "git_commit", json!({"message": "Why\n\nbecause", "all": true}));
     for (verdict, subjects) in [(Verdict::No, "The first\n"), (Verdict::Yes, "Why\nThe first\n")] {
@@ -467,7 +467,7 @@ async fn it_is_asked_once_whether_it_may_be_read_and_each_time_before_it_is_chan
     };
     let (made, ()) = tokio::join!(call(&tools, "git_branch", json!({"action": "create", "name": "b"})), person);
     assert!(!made.0, "{made:?}");
-    // Who trusts the program is asked nothing more, in no run.
+    // A person who trusts the program is not asked again in any run.
     world.write("a.txt", "again\n");
     assert!(
         !commits().await.0 && !call_in(RunCx::new("ada").with_run("other"), &tools, "git_status", json!({})).await.0

@@ -21,7 +21,7 @@ fn purse(budget: Budget) -> Arc<BudgetAccount> {
     BudgetAccount::new(&budget, Instant::now())
 }
 
-/// $3 a million tokens of input, $15 of output.
+/// $3 per million input tokens, $15 per million output tokens.
 fn price() -> Price {
     let input = dollars("3");
     Price { input, output: dollars("15"), cache_read: dollars("0.3"), cache_write: input }
@@ -72,7 +72,7 @@ async fn time_runs_out() {
     let minute = Duration::from_secs(60);
     let purse = purse(Budget { time: Some(minute), ..Budget::default() });
     tokio::time::advance(minute / 2).await;
-    // Named: longer than what is left, and shorter; not named.
+    // Named and longer than what is left; named and shorter; not named.
     let shares = [Some(minute), Some(minute / 6), None].map(|time| Budget { time, ..Budget::default() });
     let shares = purse.carve(&shares);
     let left: Vec<_> = shares.iter().map(|share| share.purse().left().time.unwrap().as_secs()).collect();
@@ -113,11 +113,11 @@ fn a_reply_is_clamped_to_what_is_left() {
         (tokens(100), None, 99, None, Ok(Some(1))),
         (tokens(100), None, 100, None, Err(tokens_say("101"))),
         (tokens(100), Some(1), 200, None, Err(tokens_say("201"))),
-        // Who names no longest reply gets one only when there is room for less than any model writes.
+        // A request without a limit gets one only when there is room for less than any model writes.
         (tokens(any + 10), None, 10, None, Ok(None)),
         (tokens(any + 10), None, 11, None, Ok(Some(any as u32 - 1))),
         (tokens(u64::MAX), Some(u32::MAX), 0, None, Ok(Some(u32::MAX))),
-        // $0.003 for the request leaves what 100 tokens cost.
+        // $0.003 for the request leaves the price of 100 tokens.
         (money("0.0045"), Some(1_000), 1_000, Some(price()), Ok(Some(100))),
         (money("0.0045"), None, 1_000, Some(price()), Ok(Some(100))),
         (money("0.0045"), None, 1_000, None, Ok(None)),
@@ -136,12 +136,12 @@ fn a_reply_is_clamped_to_what_is_left() {
 fn shares_are_what_they_name_or_equal() {
     let none = Budget::default();
     for (bound, shares, get, left) in [
-        // One more share is kept back.
+        // One more part is kept back.
         (Some(100), vec![none; 3], vec![25; 3], 25),
         (Some(103), vec![none; 3], vec![25; 3], 28),
         (Some(2), vec![none; 3], vec![0; 3], 2),
         (Some(100), vec![none], vec![50], 50),
-        // Named first, in order; then equal shares of the rest.
+        // Named amounts first, in order; then equal parts of the rest.
         (Some(100), vec![none, tokens(40)], vec![30, 40], 30),
         (Some(100), vec![tokens(70), tokens(70), none], vec![70, 30, 0], 0),
         (Some(100), vec![tokens(10), tokens(20)], vec![10, 20], 70),
@@ -175,7 +175,7 @@ fn what_a_child_spends_its_parent_has_spent() {
     assert_eq!((child.check(), child.take_call()), (Err(BudgetExhausted::Settled), Err(BudgetExhausted::Settled)));
     assert_eq!(child.left().tokens, Some(0));
     assert!(child.carve(&[tokens(5), Budget::default()]).iter().all(|late| late.purse().check().is_err()));
-    // A reply that comes after the end is paid all the same.
+    // A reply that arrives after the end is charged all the same.
     child.charge(&usage(1_000), Usd::ZERO);
     assert_eq!(parent.spent().of_children.usage, usage(1_250));
     assert_eq!(parent.left().tokens, Some(0));
@@ -210,7 +210,7 @@ fn threads_never_take_more_calls_than_there_are() {
     assert_eq!((of_parent, of_child), (600, 400));
 }
 
-/// One step of some run in a tree of them.
+/// One step of a run in a tree of runs.
 #[derive(Debug, Clone)]
 enum Step {
     Carve(Index, Vec<Budget>),
@@ -239,11 +239,11 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     vec(step, 0..60)
 }
 
-/// A tree of purses: all that there ever were, and the shares that are not settled.
+/// A tree of accounts: all accounts that ever existed, and the unsettled allocations.
 struct Tree {
     purses: Vec<Arc<BudgetAccount>>,
     shares: Vec<BudgetAllocation>,
-    /// All that was ever charged or taken.
+    /// The sum of everything charged or taken.
     charged: BudgetUsage,
 }
 
@@ -283,7 +283,7 @@ impl Tree {
         }
     }
 
-    /// What all of them together may still spend, of each amount.
+    /// Returns what all accounts together may still spend, of each amount.
     fn left(&self) -> [Option<u64>; 3] {
         let add = |sum: [Option<u64>; 3], purse: &Arc<BudgetAccount>| {
             let left = amounts(&purse.left());
@@ -302,7 +302,7 @@ proptest! {
             let (left, charged) = (tree.left(), tree.charged.amounts());
             for at in [TOKENS, MONEY, CALLS] {
                 if let Some(bound) = amounts(&bound)[at] {
-                    // Nothing is promised twice, and nothing is lost.
+                    // No amount is promised twice, and none is lost.
                     prop_assert_eq!(left[at].unwrap() + charged[at], bound, "{} after {:?}", at, step);
                 }
             }
@@ -347,7 +347,7 @@ fn account(own: u64, of_children: u64) -> BudgetBreakdown {
     BudgetBreakdown { own: spent(own), of_children: spent(of_children) }
 }
 
-/// A share of so many tokens, as it was carved just now.
+/// Returns an allocation of this many tokens, made just now.
 fn carved(tokens: u64, spent: BudgetBreakdown) -> RestoredAllocation {
     RestoredAllocation {
         bounds: AllocationBounds { tokens: Some(tokens), ..AllocationBounds::default() },
@@ -365,7 +365,7 @@ async fn time_that_was_used_stays_used() {
     tokio::time::advance(minute * 2 / 3).await;
     let purse = BudgetAccount::restored(&budget, start, BudgetBreakdown::default());
     assert_eq!(purse.deadline(), Some(start + minute));
-    // Named: longer than what is left, and shorter; not named.
+    // Named and longer than what is left; named and shorter; not named.
     let shares = [Some(minute * 2), Some(minute / 2), None];
     let shares = purse.carve_exactly(&shares.map(|time| RestoredAllocation {
         time,
@@ -381,7 +381,7 @@ async fn time_that_was_used_stays_used() {
 #[test]
 fn a_share_is_restored_within_what_is_left() {
     for (bound, spent, shares, get, left) in [
-        // As it was.
+        // Unchanged.
         (
             Some(1_000),
             account(100, 50),
@@ -389,11 +389,11 @@ fn a_share_is_restored_within_what_is_left() {
             vec![90, 0],
             550,
         ),
-        // There is less than there was.
+        // There is less than before.
         (Some(500), account(300, 0), vec![carved(300, account(50, 0)), carved(5, account(0, 0))], vec![150, 0], 0),
         (Some(500), account(300, 0), vec![carved(300, account(250, 0))], vec![0], 0),
         (Some(500), account(600, 0), vec![carved(300, account(0, 0))], vec![0], 0),
-        // There was no bound, and now there is one.
+        // The amount was unbounded, and now it is bounded.
         (
             Some(500),
             account(100, 0),
@@ -431,7 +431,7 @@ fn a_share_of_a_run_that_is_over_is_counted_once() {
     assert_eq!((root.spent(), root.left().tokens), (account(0, 40), Some(960)));
 }
 
-/// A tree of purses whose children are settled before their parents, as those of runs are.
+/// A tree of accounts whose children are settled before their parents, as those of runs are.
 struct Runs {
     live: BTreeMap<usize, Run>,
     named: usize,
@@ -440,7 +440,7 @@ struct Runs {
 
 struct Run {
     purse: Arc<BudgetAccount>,
-    /// Its parent, and the share of it; none for the first one.
+    /// Its parent, and the allocation from it; `None` for the first one.
     of: Option<(usize, BudgetAllocation)>,
 }
 
@@ -493,7 +493,7 @@ impl Runs {
         self.live.remove(&run);
     }
 
-    /// The same from what is written down of it.
+    /// Restores the tree from its recorded form.
     fn restored(&self, budget: &Budget) -> Self {
         let written = |account: BudgetBreakdown| -> BudgetBreakdown {
             serde_json::from_str(&serde_json::to_string(&account).unwrap()).unwrap()

@@ -59,9 +59,9 @@ fn an_entry_allows_what_it_says_and_nothing_else() {
         ("https://api.example.com", "ftp://api.example.com:443", false),
         ("https://b\u{fc}cher.example", "https://xn--bcher-kva.example", true),
         ("https://b\u{fc}cher.example", "https://bucher.example", false),
-        // A letter of another script looks the same.
+        // A similar letter of another script.
         ("https://api.example.com", "https://\u{430}pi.example.com", false),
-        // Full-width letters are the same, for everybody.
+        // Full-width letters normalize to the same name.
         ("https://api.example.com", "https://\u{ff41}pi.example.com", true),
         ("https://*.example.com", "https://a.example.com", true),
         ("https://*.example.com", "https://a.b.example.com", true),
@@ -294,7 +294,7 @@ fn who_asks_for_a_place_is_given_it_wherever_that_is() {
     }
 }
 
-/// Any grant over a few places that lie in each other.
+/// Any grant over a few URLs that contain each other.
 pub(in super::super) fn any() -> impl Strategy<Value = HttpGrant> {
     let url = prop::sample::select(vec![
         "https://*",

@@ -1,4 +1,4 @@
-//! Real programs, some of which do not want to end.
+//! Tests with real programs, some of which resist being killed.
 
 use std::{
     fs,
@@ -10,7 +10,7 @@ use futures_util::{FutureExt, future::join_all};
 
 use super::*;
 
-/// A job for a shell, which the host itself never asks one to do.
+/// Returns a run of a shell, which the host itself never starts.
 fn shell(script: &str) -> ProcessSpec {
     ProcessSpec {
         program: "/bin/sh".into(),
@@ -28,7 +28,7 @@ async fn run(job: ProcessSpec) -> (ProcessExit, String, String) {
     (ended.exit, text(ended.stdout), text(ended.stderr))
 }
 
-/// Waits until there is no process any more whose command line has this word in it.
+/// Waits until no process has this word in its command line.
 async fn is_gone(word: &str) -> bool {
     let is_there = || {
         let all = fs::read_dir("/proc").unwrap().flatten();
@@ -44,7 +44,7 @@ async fn is_gone(word: &str) -> bool {
     false
 }
 
-/// A word that no other process has.
+/// Returns a word that is unique among processes.
 fn word(of: &str) -> String {
     format!("{of}-{}-{:?}", std::process::id(), Instant::now()).replace(|c: char| !c.is_ascii_alphanumeric(), "")
 }
@@ -71,7 +71,7 @@ async fn a_run_comes_to_what_the_program_came_to() {
         (much, ProcessExit::Status(0), "300000\n", ""),
         (deaf, ProcessExit::Status(0), "deaf\n", ""),
         (set, ProcessExit::Status(0), "A=b c\n", ""),
-        // It closes its pipes and works on.
+        // It closes its pipes and continues to run.
         (shell("exec >&- 2>&-; sleep 0.1; exit 3"), ProcessExit::Status(3), "", ""),
     ] {
         let shown = format!("{job:?}");
@@ -87,9 +87,9 @@ async fn it_has_no_terminal_no_file_of_ours_and_a_session_of_its_own() {
         assert!(exit == ProcessExit::Status(0) && !out.contains(&*ours.path().to_string_lossy()), "{out}");
         out.lines().filter(|line| line.contains("pipe:")).count()
     };
-    // Whoever started these tests may have left some open for all.
+    // The parent process of the tests may have left some files open.
     let pipes = open().await;
-    // The pipes of another run are ours too.
+    // The pipes of another run also count.
     let places = ProcessSlots::default();
     let mut other = Box::pin(places.run(shell("sleep 1000")));
     assert!(timeout(Duration::from_millis(100), &mut other).await.is_err());
@@ -109,7 +109,7 @@ async fn a_flood_is_read_to_its_end_and_kept_up_to_the_bound() {
     assert!(ended.is_cut);
     let ended = ProcessSlots::default().run(shell(&format!("head -c {most} /dev/zero"))).await.unwrap();
     assert_eq!((ended.stdout.len(), ended.is_cut), (most, false));
-    // One without end ends when its time is over, and what it said is there.
+    // An endless program is killed when its time expires, and its output is kept.
     let endless = ProcessSpec { time: Duration::from_millis(300), ..shell("yes") };
     let ended = ProcessSlots::default().run(endless).await.unwrap();
     assert_eq!((ended.exit, ended.stdout.len(), ended.is_cut), (ProcessExit::Time, most, true));
@@ -118,7 +118,7 @@ async fn a_flood_is_read_to_its_end_and_kept_up_to_the_bound() {
 #[tokio::test]
 async fn all_that_it_has_started_ends_with_it() {
     let word = &word("started");
-    // Deaf to signals, in the background, in groups of their own, holding its pipes; and each starts more.
+    // Processes that ignore signals, run in the background in their own groups, hold the pipes, and start more.
     let nasty = format!(
         "trap '' TERM HUP INT; set -m; for i in 1 2 3; do \
          (trap '' TERM HUP; (trap '' TERM; while :; do sleep 0.01; done; : {word}) & while :; do sleep 1; done; : {word}) & \
@@ -148,7 +148,7 @@ async fn a_run_that_is_dropped_ends() {
     assert!(!has_zombies(), "it was waited for");
 }
 
-/// Whether a child of ours has ended and nobody asks how.
+/// Returns `true` if a child process has ended and was not reaped.
 fn has_zombies() -> bool {
     let me = std::process::id().to_string();
     let look = || {
@@ -159,7 +159,7 @@ fn has_zombies() -> bool {
         });
         stats.collect::<std::collections::HashSet<_>>()
     };
-    // Other tests end programs meanwhile: those are waited for at once.
+    // Other tests end programs at the same time: those are reaped at once.
     let seen = look();
     std::thread::sleep(Duration::from_millis(if seen.is_empty() { 0 } else { 300 }));
     seen.intersection(&look()).next().is_some()
@@ -179,7 +179,7 @@ async fn who_starts_others_faster_than_they_are_ended_does_not_hold_the_run_up()
     let (word, folder) = (&word("relay"), tempfile::tempdir().unwrap());
     let on = folder.path().join("on");
     fs::write(&on, "").unwrap();
-    // Each hands over to the next one and ends, as long as the file is there.
+    // Each script starts the next one and ends, as long as the file exists.
     let relay = folder.path().join("relay.sh");
     fs::write(&relay, "[ -e \"$1\" ] || exit\nset -m\nsh \"$0\" \"$@\" &\n").unwrap();
     let script = format!("for i in 1 2 3 4; do sh {} {} {word} & done; sleep 1000", relay.display(), on.display());
@@ -196,7 +196,7 @@ async fn who_starts_others_faster_than_they_are_ended_does_not_hold_the_run_up()
 async fn no_more_run_at_once_than_may() {
     let folder = tempfile::tempdir().unwrap();
     let places = ProcessSlots::default();
-    // Each counts those that are there with it.
+    // Each counts the runs that are active at the same time.
     let script = "touch $$.on; ls *.on | wc -l; sleep 0.2; rm $$.on";
     let job = || ProcessSpec { folder: folder.path().into(), ..shell(script) };
     let all = join_all((0..2 * limits::PROCESSES).map(|_| places.run(job()))).await;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::chat::{Part, Role, ToolResultContent};
 
-/// Lines of a journal: the run, and a record as JSON.
+/// Builds journal lines from runs and records in JSON.
 fn lines(records: &[(u64, Value)]) -> Vec<JournalLine> {
     let line = |(at, (run, record)): (usize, &(u64, Value))| {
         let what = serde_json::from_value(record.clone()).unwrap_or_else(|error| panic!("{error}: {record}"));
@@ -79,7 +79,7 @@ fn call_ended(call: &str, text: &str) -> Value {
     json!({"kind": "call_ended", "result": result(call, text), "counted": true})
 }
 
-/// What was said in a run, as `line role text`.
+/// Formats the messages of a run as `line role text`.
 fn told(transcript: &Transcript, run: u64) -> Vec<String> {
     let told = |said: &TranscriptMessage| {
         let message = &said.message;
@@ -114,7 +114,7 @@ fn a_run_is_told_as_far_as_it_came() {
             turn(vec![
                 added(3, Message::results(vec![result("a", "ay")])),
                 ChatChange::Answered { id: 4, group: 2, call: "b".into() },
-                // Of what was never told.
+                // An answer to an unknown call.
                 ChatChange::Answered { id: 5, group: 2, call: "c".into() },
             ]),
         ),
@@ -122,7 +122,7 @@ fn a_run_is_told_as_far_as_it_came() {
         (1, ended()),
     ];
     let lines = lines(&records);
-    // After so many lines: messages, messages that wait, open calls, results, whether it has ended.
+    // After this many lines: messages, waiting messages, open calls, results, and whether it has ended.
     for (count, said, waiting, open, results, has_ended) in [
         (1, 0, 1, &[][..], 0, false),
         (2, 1, 0, &[], 0, false),
@@ -161,13 +161,13 @@ fn a_conversation_is_told_as_it_stood_when_each_run_ended() {
         (1, ended()),
         (2, began("ada", json!({"continues": 1}))),
         (2, turn(vec![added(3, Message::user("two"))])),
-        // It goes over the border between the two runs.
+        // The range crosses the border between the two runs.
         (
             2,
             replied(vec![
                 added(4, says("second")),
                 ChatChange::Replaced { first: 2, last: 3, by: vec![summary] },
-                // Of what is not there, and backwards: nobody would write that.
+                // Unknown and reversed ranges, which the host never writes.
                 ChatChange::Replaced { first: 77, last: 4, by: vec![] },
                 ChatChange::Replaced { first: 4, last: 1, by: vec![] },
             ]),
@@ -196,7 +196,7 @@ fn children_stand_below_their_calls_and_nobody_is_their_own() {
         (6, child(7, "later")),
         (6, began("again", json!({}))),
         (4, began("older", json!({}))),
-        // Of a run that never began.
+        // A run that never began.
         (99, turn(vec![added(1, Message::user("lost"))])),
     ];
     let transcript = Transcript::of(lines(&records));
@@ -206,7 +206,7 @@ fn children_stand_below_their_calls_and_nobody_is_their_own() {
     assert_eq!(transcript.top().map(|run| run.run).collect::<Vec<_>>(), [1, 5, 6]);
     assert_eq!(transcript.runs().map(|run| run.run).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
 
-    // Nobody delegates so deep.
+    // Deeper than any delegation.
     let deepest = u64::from(limits::DELEGATION_DEPTH_CEILING);
     records = vec![(1, began("ada", json!({})))];
     records.extend((2..deepest + 4).map(|run| (run, child(run - 1, "a"))));

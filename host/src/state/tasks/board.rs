@@ -16,10 +16,10 @@ use crate::{
     },
 };
 
-/// The rules of a board. Nothing here waits, and what returns an error has changed nothing.
+/// The state of a task board and its rules. No method blocks, and one that returns an error has changed nothing.
 #[derive(Debug, Default)]
 pub(super) struct TaskBoardState {
-    /// In the order of creation. None is ever removed, so that what is named in `blocked_by` is there.
+    /// The tasks in order of creation. None is ever removed, so that every id in `blocked_by` exists.
     slots: IndexMap<String, TaskSlot>,
     pub(super) hook: StateChangeHook<Task>,
 }
@@ -27,9 +27,9 @@ pub(super) struct TaskBoardState {
 #[derive(Debug)]
 pub(super) struct TaskSlot {
     pub(super) task: Task,
-    /// Since when nobody works on it, as far as it is not in progress.
+    /// The time since which the task has no assignee; only meaningful while it has none.
     pub(super) unassigned_since: Instant,
-    /// How often it was canceled: a reopened task is not canceled, but whoever worked on it was told to stop.
+    /// The number of cancellations. A reopened task is no longer canceled, but its former assignee was told to stop.
     pub(super) cancellations: u64,
 }
 
@@ -70,7 +70,7 @@ impl TaskBoardState {
         self.slots.values().map(|slot| &slot.task).filter(|task| passes(task)).cloned().collect()
     }
 
-    /// What a pending task waits for.
+    /// Returns the unfinished dependencies of a pending task.
     pub(super) fn blockers(&self, task: &Task) -> Vec<TaskBlocker> {
         if task.status != TaskStatus::Pending {
             return Vec::new();
@@ -146,7 +146,7 @@ impl TaskBoardState {
         self.slots.insert(slot.task.id.clone(), slot);
     }
 
-    /// Puts a task in the place of the old one, if it is another.
+    /// Replaces a task, if it has changed.
     fn put(&mut self, task: Task) {
         let Some(slot) = self.slots.get_mut(&task.id).filter(|slot| slot.task != task) else { return };
         if slot.task.assignee.is_some() && task.assignee.is_none() {
@@ -175,7 +175,7 @@ impl TaskBoardState {
         TaskStatusReport { id, status, previous, assignee, by, unblocked: ids(unblocked), stuck: ids(stuck) }
     }
 
-    /// What changes of tasks make of an empty board. They are not trusted.
+    /// Rebuilds a board from recorded tasks, which are untrusted input.
     pub(super) fn restored(changes: impl IntoIterator<Item = Task>) -> Result<Self, StateRestoreError> {
         let wrong = |id: &str, cause: String| StateRestoreError { place: format!("task `{}`", named(id)), cause };
         let mut board = Self::default();
@@ -199,7 +199,7 @@ impl TaskBoardState {
                 _ => board.add(task),
             }
         }
-        // A task can wait for one that was made later.
+        // A task may depend on one that was created later.
         for slot in board.slots.values() {
             board
                 .dependencies(slot.task.blocked_by.clone())
@@ -211,7 +211,7 @@ impl TaskBoardState {
         Ok(board)
     }
 
-    /// The tasks that wait in a circle, and those that wait for them.
+    /// Returns the tasks in a dependency cycle, and those that depend on them.
     fn never_free(&self) -> Vec<&Task> {
         let mut waiting: Vec<_> = self.slots.values().map(|slot| &slot.task).collect();
         let mut free = HashSet::new();
@@ -227,7 +227,7 @@ impl TaskBoardState {
         }
     }
 
-    /// The tasks that are named in `blocked_by`.
+    /// Returns the tasks in `blocked_by`.
     fn waits_for<'a>(&'a self, task: &'a Task) -> impl Iterator<Item = &'a Task> {
         task.blocked_by.iter().filter_map(|id| self.slots.get(id)).map(|slot| &slot.task)
     }
@@ -236,7 +236,7 @@ impl TaskBoardState {
         self.waits_for(task).filter(|on| on.status != TaskStatus::Completed)
     }
 
-    /// The first task that failed or was canceled among this one and what it waits for.
+    /// Returns the first failed or canceled task among this one and its dependencies.
     fn dead_end(&self, task: &Task) -> Option<String> {
         let (mut seen, mut open) = (HashSet::new(), vec![task]);
         while let Some(task) = open.pop() {
@@ -249,7 +249,7 @@ impl TaskBoardState {
         None
     }
 
-    /// Ids as they may stand in `blocked_by`: of tasks that are there, each once.
+    /// Validates ids for `blocked_by`: each task must exist; duplicates are removed.
     fn dependencies(&self, ids: Vec<String>) -> Result<Vec<String>, TaskError> {
         if ids.len() > limits::TASK_DEPENDENCIES {
             return Err(TaskError::TooManyDependencies { count: ids.len() });
@@ -264,9 +264,9 @@ impl TaskBoardState {
         Ok(known)
     }
 
-    /// Refuses a task that waits for itself, straight or through others. Others do not wait in circles already.
+    /// Refuses a task that depends on itself, directly or indirectly. The other tasks must have no cycles.
     fn check_cycle(&self, task: &Task) -> Result<(), TaskError> {
-        // From each task that was reached to the one that waits for it.
+        // Maps each reached task to the task that depends on it.
         let mut waiter: HashMap<&str, &str> = HashMap::new();
         let mut open = vec![task];
         while let Some(at) = open.pop() {
@@ -293,7 +293,7 @@ fn waits(task: &Task, id: &str) -> bool {
     task.status == TaskStatus::Pending && task.blocked_by.iter().any(|on| on == id)
 }
 
-/// The name of who makes the change, if it is one who may.
+/// Returns the actor's name if the actor may change the task.
 fn allowed(task: &Task, by: TaskActor<'_>) -> Result<Option<String>, TaskError> {
     let name = by.name();
     if by == TaskActor::Host || name == task.created_by || name == task.assignee {
@@ -303,14 +303,14 @@ fn allowed(task: &Task, by: TaskActor<'_>) -> Result<Option<String>, TaskError> 
     Err(TaskError::NotYours { id, created_by, assignee })
 }
 
-/// The statuses that can follow each other. In progress means that there is an assignee, and comes of a claim alone.
+/// Applies a status transition if it is allowed. A task in progress has an assignee, and only a claim starts it.
 fn move_to(task: &mut Task, to: TaskStatus) -> Result<(), TaskError> {
     use TaskStatus::{Canceled, Completed, Failed, InProgress, Pending};
     let id = || task.id.clone();
     match (task.status, to) {
         (from, to) if from == to => {}
         (Pending, Canceled) | (InProgress, Completed | Failed | Canceled) => task.status = to,
-        // Given back, or reopened.
+        // The task is given back or reopened.
         (_, Pending) => {
             task.status = Pending;
             task.assignee = None;
@@ -330,7 +330,7 @@ fn merge(metadata: &mut TaskMetadata, more: TaskMetadata) {
     }
 }
 
-/// Whether more lists and objects than that stand within each other.
+/// Returns `true` if lists and objects are nested more than `levels` deep.
 fn is_deeper(value: &Value, levels: usize) -> bool {
     match (value, levels.checked_sub(1)) {
         (Value::Array(_) | Value::Object(_), None) => true,
@@ -350,7 +350,7 @@ fn check(task: &Task) -> Result<(), TaskError> {
         return Err(TaskError::Description { bytes });
     }
     let keys = task.metadata.len();
-    // Values and strings are always JSON.
+    // Values and strings always serialize.
     let bytes = serde_json::to_string(&task.metadata).map_or(usize::MAX, |json| json.len());
     if keys > limits::TASK_METADATA_KEYS || bytes > limits::TASK_METADATA_BYTES {
         return Err(TaskError::Metadata { keys, bytes });

@@ -1,7 +1,7 @@
 use super::{TaskBlocker, TaskStatus};
 use crate::{error::Fault, limits};
 
-/// Why a task board did not do what it was asked.
+/// The reason for which a task board operation failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields are the facts in the sentence above them")]
 pub enum TaskError {
@@ -11,7 +11,7 @@ pub enum TaskError {
     /// The board is full.
     #[error("the board has {} tasks, as many as it can; reopen and change one that is no longer needed", limits::TASKS)]
     Full,
-    /// A task without a title, or with one that is too long.
+    /// The title is empty or too long.
     #[error(
         "a title has 1 to {} characters, this one has {chars}; put the rest into the description",
         limits::TASK_TITLE_CHARS
@@ -36,34 +36,34 @@ pub enum TaskError {
         limits::TASK_METADATA_DEPTH
     )]
     TooDeep,
-    /// It would wait for too many.
+    /// The task would have too many dependencies.
     #[error(
         "a task can wait for {} others, not for {count}; put some of them behind one task",
         limits::TASK_DEPENDENCIES
     )]
     TooManyDependencies { count: usize },
-    /// It would wait for itself.
+    /// The task would depend on itself.
     #[error("these would wait for each other for ever: {}", .path.join(" → "))]
     Cycle { path: Vec<String> },
-    /// What it waits for can change only before it is begun.
+    /// The dependencies of a task can change only while it is pending.
     #[error("`{id}` is {}: what it waits for can change only while it is pending", .status.as_str())]
     NotPending { id: String, status: TaskStatus },
-    /// Somebody else's task.
+    /// The task was neither created by the agent nor assigned to it.
     #[error("`{id}` can be changed only by who made it ({}) and who works on it ({})", name(.created_by), name(.assignee))]
     NotYours { id: String, created_by: Option<String>, assignee: Option<String> },
-    /// Another agent works on it.
+    /// Another agent works on the task.
     #[error("`{id}` is already being worked on by {by}; take another one, or wait for this one")]
     Taken { id: String, by: String },
-    /// It waits for others.
+    /// The task has unfinished dependencies.
     #[error("`{id}` cannot be begun: {}", list(.blockers))]
     Blocked { id: String, blockers: Vec<TaskBlocker> },
-    /// It has ended.
+    /// The task has ended.
     #[error("`{id}` is {} already; who made it or worked on it can reopen it by setting it to pending", .status.as_str())]
     Finished { id: String, status: TaskStatus },
-    /// Nobody works on it.
+    /// The task has no assignee.
     #[error("`{id}` is pending and cannot become {}; claim it first", .status.as_str())]
     NotClaimed { id: String, status: TaskStatus },
-    /// Nobody took it while it was waited for.
+    /// No agent claimed the task while a caller waited for it.
     #[error(
         "nobody took `{id}` for {} seconds{}; claim it, delegate it, or wait again later",
         limits::TASK_UNCLAIMED.as_secs(),

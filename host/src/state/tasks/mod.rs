@@ -17,41 +17,41 @@ use tokio::time::{Instant, timeout_at};
 use super::watched_value::{StateChangeHook, StateRestoreError, WatchedValue};
 use crate::limits;
 
-/// What is to be done, who does it, and what waits for what. Clones are the same board.
+/// A board of tasks with their assignees and dependencies. Clones are the same board.
 ///
-/// | from | to | how |
+/// | from | to | condition |
 /// |---|---|---|
-/// | pending | in progress | an agent claims it, or is assigned it; not while a task that it waits for is not completed |
+/// | pending | in progress | an agent claims the task or is assigned it; all its dependencies must be completed |
 /// | in progress | completed, failed | |
-/// | in progress | pending | given back: nobody is the assignee any more |
+/// | in progress | pending | the task is given back and loses its assignee |
 /// | pending, in progress | canceled | |
-/// | completed, failed, canceled | pending | reopened: nobody is the assignee any more |
+/// | completed, failed, canceled | pending | the task is reopened and loses its assignee |
 ///
-/// Nothing else happens to a status. Only who made a task, its assignee and the host may change it, in this or in
-/// anything else. Once it has ended only its metadata can change, until it is reopened.
+/// No other transition exists. Only the creator of a task, its assignee and the host may change it in any way. Once it has
+/// ended, only its metadata can change until it is reopened.
 #[derive(Debug, Clone, Default)]
 pub struct TaskBoard {
     board: Arc<WatchedValue<TaskBoardState>>,
 }
 
 impl TaskBoard {
-    /// A board without tasks.
+    /// Creates a board without tasks.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Tells `hook`, instead of an earlier one, of each task that is made or changed from now on, as it is then, in the
-    /// order of the changes. It is told in the midst of them: it must not wait, and must not use the board.
+    /// Sets the callback for each task that is created or changed from now on, in the order of the changes, replacing an
+    /// earlier callback. It is called while the board is locked: it must not block and must not use the board.
     pub fn on_change(&self, hook: Arc<dyn Fn(&Task) + Send + Sync>) {
         self.board.set(|board| board.hook = StateChangeHook::new(hook));
     }
 
-    /// Makes the board what these changes, in their order, had made of an empty one: what was on it is gone. Nobody is told
-    /// of them again. Who worked on a task still does, and can claim it again.
+    /// Replaces the content with the result of replaying these changes on an empty board. The change callback is not called
+    /// for them. Assignees keep their tasks and can claim them again.
     ///
     /// # Errors
     ///
-    /// [`StateRestoreError`] if no board can come to be so; nothing has changed then.
+    /// [`StateRestoreError`] if the changes are inconsistent; the board is unchanged then.
     pub fn restore(&self, changes: impl IntoIterator<Item = Task>) -> Result<(), StateRestoreError> {
         let mut restored = TaskBoardState::restored(changes)?;
         self.board.set(|board| {
@@ -61,16 +61,16 @@ impl TaskBoard {
         Ok(())
     }
 
-    /// Adds a task, pending and without an assignee.
+    /// Adds a pending task without an assignee.
     ///
     /// # Errors
     ///
-    /// If it waits for a task that is not there, or a bound is passed.
+    /// [`TaskError`] if it depends on an unknown task or exceeds a limit.
     pub fn create(&self, task: NewTask, by: TaskActor<'_>) -> Result<Task, TaskError> {
         self.board.change(|board| board.create(task, by))
     }
 
-    /// The task of this id.
+    /// Returns the task of this id.
     ///
     /// # Errors
     ///
@@ -79,12 +79,12 @@ impl TaskBoard {
         self.board.read(|board| board.slot(id).map(|slot| slot.task.clone()))
     }
 
-    /// The tasks that pass the filter, in the order of their creation.
+    /// Returns the tasks that pass the filter, in order of creation.
     pub fn list(&self, filter: &TaskFilter) -> Vec<Task> {
         self.board.read(|board| board.list(filter))
     }
 
-    /// What a pending task waits for; nothing if it can be claimed, or is past that.
+    /// Returns the unfinished dependencies of a pending task; empty if it can be claimed or is not pending.
     ///
     /// # Errors
     ///
@@ -93,60 +93,60 @@ impl TaskBoard {
         self.board.read(|board| board.slot(id).map(|slot| board.blockers(&slot.task)))
     }
 
-    /// Makes an agent the assignee of a pending task. Again by the same agent changes nothing; of several agents one
-    /// succeeds.
+    /// Makes an agent the assignee of a pending task. A repeated claim by the same agent changes nothing; of several agents
+    /// one succeeds.
     ///
     /// # Errors
     ///
-    /// If the task waits for others, has ended, or another agent works on it.
+    /// [`TaskError`] if the task has unfinished dependencies, has ended, or is assigned to another agent.
     pub fn claim(&self, id: &str, agent: &str) -> Result<ClaimedTask, TaskError> {
         self.board.change(|board| board.claim(id, agent, None))
     }
 
-    /// As [`claim`](Self::claim), for the host: `agent` also takes over what `from` works on, such as who delegates the
-    /// task or hands it over. What a third agent works on stays with it.
+    /// Like [`claim`](Self::claim), for the host: `agent` may also take over a task that is assigned to `from`, which
+    /// delegates it or hands it over. A task of a third agent stays with that agent.
     ///
     /// # Errors
     ///
-    /// As [`claim`](Self::claim).
+    /// As for [`claim`](Self::claim).
     pub fn claim_for(&self, id: &str, agent: &str, from: &str) -> Result<ClaimedTask, TaskError> {
         self.board.change(|board| board.claim(id, agent, Some(from)))
     }
 
-    /// Changes a task: all that is asked for, or nothing.
+    /// Changes a task: all requested changes are made, or none.
     ///
     /// # Errors
     ///
-    /// If `by` may not, the status cannot follow on the one that it has, tasks would wait for each other, or a bound is
-    /// passed.
+    /// [`TaskError`] if `by` has no permission, the transition is not allowed, a dependency cycle would arise, or a limit is
+    /// exceeded.
     pub fn update(&self, id: &str, update: TaskUpdate, by: TaskActor<'_>) -> Result<TaskStatusReport, TaskError> {
         self.board.change(|board| board.update(id, update, by))
     }
 
-    /// Changes the status alone. The one that it has already is no error.
+    /// Changes only the status. Setting the current status is not an error.
     ///
     /// # Errors
     ///
-    /// As [`update`](Self::update).
+    /// As for [`update`](Self::update).
     pub fn set_status(&self, id: &str, status: TaskStatus, by: TaskActor<'_>) -> Result<TaskStatusReport, TaskError> {
         self.update(id, TaskUpdate { status: Some(status), ..TaskUpdate::default() }, by)
     }
 
-    /// Cancels a task that has not ended; who works on it is told, see [`canceled`](Self::canceled).
+    /// Cancels a task that has not ended, and notifies its assignee: see [`canceled`](Self::canceled).
     ///
     /// # Errors
     ///
-    /// If `by` may not, or it has ended.
+    /// [`TaskError`] if `by` has no permission or the task has ended.
     pub fn cancel(&self, id: &str, by: TaskActor<'_>) -> Result<TaskStatusReport, TaskError> {
         self.board.change(|board| board.cancel(id, by))
     }
 
-    /// Waits until a task has ended, in whichever way.
+    /// Waits until a task has ended with any status.
     ///
     /// # Errors
     ///
-    /// [`TaskError::Unknown`]; [`TaskError::Unclaimed`] once it was without an assignee for
-    /// [`limits::TASK_UNCLAIMED`] while it was watched.
+    /// [`TaskError::Unknown`]; [`TaskError::Unclaimed`] once it was without an assignee for [`limits::TASK_UNCLAIMED`]
+    /// during the wait.
     pub async fn watch(&self, id: &str) -> Result<Task, TaskError> {
         let started = Instant::now();
         loop {
@@ -162,7 +162,7 @@ impl TaskBoard {
                 WatchedTaskState::Ended(task) => return Ok(task),
                 WatchedTaskState::Unassigned(since) => since,
             };
-            // Until somebody has taken it, even if it was given back at once, or it was canceled.
+            // Waits until the task is claimed, even if it was given back at once, or until it ends.
             let taken = self.board.until(|board| match board.slot(id) {
                 Ok(slot) if slot.task.status == TaskStatus::Pending && slot.unassigned_since == since => None,
                 _ => Some(()),
@@ -173,7 +173,7 @@ impl TaskBoard {
         }
     }
 
-    /// Waits until a task is canceled: who works on it should stop. Returns at once if it is.
+    /// Waits until a task is canceled, whereupon its assignee should stop. Returns at once if it is canceled.
     ///
     /// # Errors
     ///
@@ -187,18 +187,18 @@ impl TaskBoard {
         self.board.until(look).await
     }
 
-    /// A number that grows with each change of the board.
+    /// Returns the revision, which grows with each change of the board.
     pub fn revision(&self) -> u64 {
         self.board.revision()
     }
 
-    /// Waits until the board has changed since `revision`; returns its revision then.
+    /// Waits until the board has changed since `revision`; returns the new revision.
     pub async fn changed(&self, revision: u64) -> u64 {
         self.board.changed(revision).await
     }
 }
 
-/// What is seen of a task that is watched.
+/// The state of a watched task.
 enum WatchedTaskState {
     Ended(Task),
     Unassigned(Instant),

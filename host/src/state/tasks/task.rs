@@ -4,35 +4,35 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Facts about a task, by name.
+/// Open-ended facts about a task, by name.
 pub type TaskMetadata = BTreeMap<String, Value>;
 
-/// Where a task stands.
+/// The status of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskStatus {
-    /// Nobody works on it.
+    /// The task has no assignee.
     Pending,
-    /// Its assignee works on it.
+    /// The assignee works on the task.
     InProgress,
-    /// It was done.
+    /// The task was completed.
     Completed,
-    /// It was not done.
+    /// The task failed.
     Failed,
-    /// It is no longer to be done.
+    /// The task was canceled.
     Canceled,
 }
 
 impl TaskStatus {
-    /// All of them.
+    /// All statuses.
     pub const ALL: [Self; 5] = [Self::Pending, Self::InProgress, Self::Completed, Self::Failed, Self::Canceled];
 
-    /// Whether it ends here unless somebody reopens the task.
+    /// Returns `true` if the task has ended, unless it is reopened.
     pub fn is_terminal(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Canceled)
     }
 
-    /// The word for it, as in JSON.
+    /// Returns the name of the status, as in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "pending",
@@ -44,7 +44,7 @@ impl TaskStatus {
     }
 }
 
-/// The words alone: derived it would be an object for each, and a model pays for each word.
+/// Lists only the words: the derived schema has an object for each variant, and every token costs money.
 impl JsonSchema for TaskStatus {
     fn inline_schema() -> bool {
         true
@@ -59,12 +59,12 @@ impl JsonSchema for TaskStatus {
     }
 }
 
-/// Who asks for a change of a task.
+/// The actor that changes a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TaskActor<'a> {
     /// The host, which may change every task.
     Host,
-    /// The agent of this instance name, which may change what it made and what is assigned to it.
+    /// The agent of this instance name, which may change tasks that it created or is assigned to.
     Agent(&'a str),
 }
 
@@ -77,113 +77,115 @@ impl TaskActor<'_> {
     }
 }
 
-/// Something to be done by one agent.
+/// A task for one agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Task {
-    /// `task-<n>`, counted from 1 on each board.
+    /// The id: `task-<n>`, counted from 1 on each board.
     pub id: String,
-    /// What it is, in one line.
+    /// The title, on one line.
     pub title: String,
-    /// What is to be done.
+    /// The description of the work.
     pub description: String,
-    /// Where it stands.
+    /// The status.
     pub status: TaskStatus,
-    /// The instance name of the agent that works on it or did; none while it is pending, and if it was canceled before.
+    /// The instance name of the present or former assignee; `None` while the task is pending, and if it was canceled before
+    /// a claim.
     pub assignee: Option<String>,
     /// The tasks that must be completed before it can be claimed.
     pub blocked_by: Vec<String>,
-    /// What else is known of it.
+    /// Open-ended facts.
     pub metadata: TaskMetadata,
-    /// The instance name of the agent that made it; none for the host.
+    /// The instance name of the agent that created it; `None` for the host.
     pub created_by: Option<String>,
 }
 
-/// What a task is made of. It begins as pending and without an assignee.
+/// The parameters of a new task. It begins as pending and without an assignee.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NewTask {
-    /// What it is, in one line.
+    /// The title, on one line.
     pub title: String,
-    /// What is to be done.
+    /// The description of the work.
     pub description: String,
-    /// The tasks that must be completed before.
+    /// The tasks that must be completed before it can be claimed.
     pub blocked_by: Vec<String>,
-    /// What else is known of it.
+    /// Open-ended facts.
     pub metadata: TaskMetadata,
 }
 
-/// Changes of a task; what is none stays.
+/// Changes of a task; a field that is `None` stays unchanged.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TaskUpdate {
-    /// Another title.
+    /// The new title.
     pub title: Option<String>,
-    /// Another description.
+    /// The new description.
     pub description: Option<String>,
-    /// Another status; `pending` gives the task back or reopens it.
+    /// The new status; `pending` gives the task back or reopens it.
     pub status: Option<TaskStatus>,
-    /// What it waits for instead; only for a task that is pending, or becomes it.
+    /// The new dependencies; only for a task that is pending, or becomes pending.
     pub blocked_by: Option<Vec<String>>,
-    /// Facts that are added or replaced; one that is null is removed.
+    /// Facts to add or replace; a null value removes the fact.
     pub metadata: TaskMetadata,
 }
 
-/// Which tasks to list; what is none lets all pass.
+/// A filter for tasks; a field that is `None` matches every task.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TaskFilter {
-    /// Of this status.
+    /// Matches tasks of this status.
     pub status: Option<TaskStatus>,
-    /// Of this agent.
+    /// Matches tasks of this assignee.
     pub assignee: Option<String>,
-    /// Pending, and waiting for others or not.
+    /// `true` matches pending tasks with unfinished dependencies, `false` pending tasks without.
     pub blocked: Option<bool>,
 }
 
-/// A task that another one waits for.
+/// An unfinished dependency of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TaskBlocker {
-    /// The task that is waited for.
+    /// The id of the dependency.
     pub id: String,
-    /// Where it stands.
+    /// The status of the dependency.
     pub status: TaskStatus,
-    /// A task that failed or was canceled: this one, or one that it waits for itself. While that is so, waiting is in vain.
+    /// The failed or canceled task that makes this dependency impossible: the dependency itself, or one of its own
+    /// dependencies.
     pub dead_end: Option<String>,
 }
 
-/// A task that is done and that another one builds on.
+/// A completed dependency of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TaskDependency {
-    /// The task.
+    /// The id of the dependency.
     pub id: String,
-    /// Its title.
+    /// The title of the dependency.
     pub title: String,
 }
 
-/// What an agent is told that has claimed a task.
+/// The result of claiming a task.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ClaimedTask {
     /// The task, now in progress.
     #[serde(flatten)]
     pub task: Task,
-    /// The completed tasks that it builds on.
+    /// The completed dependencies.
     pub builds_on: Vec<TaskDependency>,
-    /// From whom it was taken over.
+    /// The previous assignee from whom the task was taken over.
     pub taken_from: Option<String>,
 }
 
-/// What a change did to a task and to those that wait for it.
+/// The effect of a change on a task and on its dependents.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TaskStatusReport {
-    /// The task.
+    /// The id of the task.
     pub id: String,
-    /// Where it stands.
+    /// The new status.
     pub status: TaskStatus,
-    /// Where it stood before.
+    /// The previous status.
     pub previous: TaskStatus,
-    /// Who works on it or did.
+    /// The present or former assignee.
     pub assignee: Option<String>,
-    /// Who made the change; none for the host.
+    /// The agent that made the change; `None` for the host.
     pub by: Option<String>,
-    /// Tasks that can be claimed because of it.
+    /// Tasks that can be claimed because of the change.
     pub unblocked: Vec<String>,
-    /// Pending tasks that wait for it in vain, because it failed or was canceled.
+    /// Pending dependents that cannot proceed because the task failed or was canceled.
     pub stuck: Vec<String>,
 }

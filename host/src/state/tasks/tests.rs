@@ -22,7 +22,7 @@ fn metadata(facts: serde_json::Value) -> TaskMetadata {
     serde_json::from_value(facts).unwrap()
 }
 
-/// A board of `lead` with a task for each list of what it waits for.
+/// A board of `lead` with one task per list of dependencies.
 fn board(tasks: &[&[&str]]) -> TaskBoard {
     let board = TaskBoard::new();
     for (n, blocked_by) in tasks.iter().enumerate() {
@@ -31,7 +31,7 @@ fn board(tasks: &[&[&str]]) -> TaskBoard {
     board
 }
 
-/// A board whose only task stands at `status`, if it was begun by `worker`.
+/// A board whose only task has this status; `worker` claimed it where needed.
 fn board_at(status: TaskStatus) -> TaskBoard {
     let board = board(&[&[]]);
     if status != Pending {
@@ -169,7 +169,7 @@ fn only_who_made_it_who_works_on_it_and_the_host_change_a_task() {
     }
     let told = board_at(InProgress).cancel("task-1", Agent("other")).unwrap_err().to_string();
     assert_eq!(told, "`task-1` can be changed only by who made it (lead) and who works on it (worker)");
-    // A task of the host that nobody works on is nobody's: not even that of an agent without a name.
+    // An unassigned task of the host belongs to no agent, not even to one without a name.
     let board = TaskBoard::new();
     board.create(new("t", &[]), Host).unwrap();
     let told = board.cancel("task-1", Agent("")).unwrap_err().to_string();
@@ -316,7 +316,7 @@ async fn a_watch_ends_with_the_task_in_whichever_way() {
 #[tokio::test(start_paused = true)]
 async fn a_watch_gives_up_on_what_nobody_takes() {
     let board = board(&[&[], &["task-1"]]);
-    // Time before the watch does not count.
+    // Time before the wait does not count.
     tokio::time::advance(limits::TASK_UNCLAIMED * 2).await;
     let started = Instant::now();
     let told = board.watch("task-2").await.unwrap_err().to_string();
@@ -331,7 +331,7 @@ async fn a_watch_gives_up_on_what_nobody_takes() {
     let mut watch = Box::pin(board.watch("task-1"));
     assert!(poll!(&mut watch).is_pending());
     tokio::time::advance(nearly).await;
-    // Taken and given back between two looks of the watch: the clock begins anew.
+    // A task that is claimed and given back between two checks restarts the clock.
     board.claim("task-1", "ann").unwrap();
     board.set_status("task-1", Pending, Agent("ann")).unwrap();
     assert!(poll!(&mut watch).is_pending());
@@ -378,7 +378,7 @@ async fn each_change_of_the_board_can_be_waited_for() {
     }
 }
 
-/// A board, and all that it tells of its changes.
+/// Returns a board and records all changes that it reports.
 fn told(board: &TaskBoard) -> Arc<Mutex<Vec<Task>>> {
     let told = Arc::new(Mutex::new(Vec::new()));
     let hook = Arc::clone(&told);

@@ -51,7 +51,7 @@ struct BlackboardWatchArgs {
     timeout_seconds: Option<u64>,
 }
 
-/// The tools `<ns>_state_get`, `<ns>_state_set`, `<ns>_state_list` and `<ns>_state_watch` of a blackboard.
+/// Returns the tools `<ns>_state_get`, `<ns>_state_set`, `<ns>_state_list` and `<ns>_state_watch` of a blackboard.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -72,7 +72,7 @@ struct BlackboardWatchArgs {
 /// let mut researcher = Agent::new("researcher", "Store what you find under `findings`.", Arc::new(model));
 /// researcher.tools = blackboard_tools(&board, "project")?;
 /// researcher.run(&RunCx::new("researcher"), &Chat::new(), vec![Message::user("Quantum computers?")]).await?;
-/// // Whoever has a clone of the board reads it: another agent by its tools, a program like this.
+/// // Every holder of a clone reads the board: another agent through its tools, or a program like this.
 /// assert_eq!(board.get("findings").unwrap().value.get(), r#"{"qubits":105}"#);
 /// # Ok(()) }
 /// ```
@@ -146,7 +146,7 @@ fn shown(entry: BlackboardEntry, with_revision: bool) -> Result<ToolOutput, Faul
     }
 }
 
-/// Says that there is no such key, and which there are.
+/// Returns the error for a missing key, which names existing keys.
 fn no_key(board: &Blackboard, key: &str) -> Fault {
     let keys = board.keys();
     let some: Vec<_> = keys.iter().take(limits::BLACKBOARD_KEYS_SHOWN).map(String::as_str).collect();

@@ -1,4 +1,4 @@
-//! What a model is given of the boards and notes.
+//! Tools through which models use blackboards, tasks and notes.
 
 mod blackboard;
 mod notes;
@@ -22,22 +22,22 @@ const ADDS: ToolHints = ToolHints { read_only: false, non_destructive: true, ide
 const CHANGES: ToolHints =
     ToolHints { read_only: false, non_destructive: false, idempotent: false, closed_world: true };
 
-/// How a tool of these hints runs beside other calls on what is kept under this name.
+/// Returns the concurrency of a tool with these hints, relative to other calls on the named resource.
 fn concurrency(hints: ToolHints, of: &str) -> ToolConcurrency {
     ToolConcurrency::touching(hints, [ConcurrencyDomain::named(of)])
 }
 
-/// How a tool runs beside other calls that waits for changes of what is kept under this name.
+/// Returns the concurrency of a tool that waits for changes of the named resource.
 fn watches(of: &str) -> ToolConcurrency {
     ToolConcurrency::Watches([ConcurrencyDomain::named(of)].into())
 }
 
-/// What the wall time of a tool that waits is bounded by: the wait, and time to say that it was in vain.
+/// Returns the wall time limit of a tool that waits: the maximum wait, and time to report that nothing happened.
 fn wait_limit() -> Duration {
     limits::SHARED_WAIT + limits::SHARED_WAIT_GRACE
 }
 
-/// Waits as long as the model asks for; `what` begins the sentence that says that it was in vain.
+/// Waits as long as the model asks; `what` begins the error message after a timeout.
 async fn wait<R>(seconds: Option<u64>, what: String, future: impl Future<Output = R>) -> Result<R, Fault> {
     let most = limits::SHARED_WAIT.as_secs();
     let seconds = seconds.unwrap_or(most);
@@ -96,7 +96,7 @@ mod tests {
         assert_eq!(*told.lock().unwrap(), ["task by ann c", "change by bob c", "change by nobody"]);
     }
 
-    /// Calls a tool as a model does: what it answers, or after `error: ` what went wrong.
+    /// Calls a tool as a model does, and returns its answer, or the error after `error: `.
     pub(super) async fn call(tools: &ToolBox, agent: &str, name: &str, arguments: serde_json::Value) -> String {
         let cx = ToolCx {
             run: RunCx::new(agent),

@@ -26,7 +26,7 @@ struct NoteReadArgs {
 #[derive(Deserialize, JsonSchema)]
 struct NoteListArgs {}
 
-/// The tools `write_note`, `read_note` and `list_notes`.
+/// Returns the tools `write_note`, `read_note` and `list_notes`.
 pub fn note_tools(notes: &NoteStore) -> ToolBox {
     let [of_write, of_read, of_list] = [(); 3].map(|()| notes.clone());
     let write = function(
@@ -55,7 +55,7 @@ pub fn note_tools(notes: &NoteStore) -> ToolBox {
             Ok(output)
         }
     });
-    // They are files, which other tools may see.
+    // Notes are files, which other tools may access.
     let concurrency = |hints| ToolConcurrency::touching(hints, [ConcurrencyDomain::Files]);
     ToolBox::new()
         .with(write.with_hints(ToolHints { idempotent: true, ..CHANGES }).with_concurrency(concurrency(CHANGES)))

@@ -78,7 +78,7 @@ struct TaskWatchArgs {
     timeout_seconds: Option<u64>,
 }
 
-/// A task as a list shows it.
+/// A task in a list.
 #[derive(Serialize)]
 struct TaskRow<'a> {
     id: &'a str,
@@ -95,7 +95,7 @@ impl<'a> TaskRow<'a> {
     }
 }
 
-/// A task as it is shown alone.
+/// A task with its unfinished dependencies.
 #[derive(Serialize)]
 struct TaskDetails {
     #[serde(flatten)]
@@ -103,8 +103,8 @@ struct TaskDetails {
     waits_for: Vec<TaskBlocker>,
 }
 
-/// The tools `shared_tasks_create`, `_list`, `_get`, `_claim`, `_update`, `_watch` and `_cancel` of a task board. Who calls
-/// one acts as the agent of that instance name.
+/// Returns the tools `shared_tasks_create`, `_list`, `_get`, `_claim`, `_update`, `_watch` and `_cancel` of a task board.
+/// The caller acts as the agent of its instance name.
 pub fn task_tools(board: &TaskBoard) -> ToolBox {
     let create =
         tool(board, "create", "Adds a task to the board that all agents share.", |board, me, args: TaskCreateArgs| {
@@ -167,10 +167,10 @@ pub fn task_tools(board: &TaskBoard) -> ToolBox {
         .with(cancel.with_hints(CHANGES).with_concurrency(changes))
 }
 
-/// What the board is called where calls are put into order: an agent has one.
+/// The name of the concurrency domain of the board: an agent has one board.
 const BOARD: &str = "host:tasks";
 
-/// A tool that answers at once: `call` is given the board and the name of the agent that calls.
+/// Creates a tool that answers at once: `call` gets the board and the name of the calling agent.
 fn tool<A, C>(
     board: &TaskBoard,
     name: &str,
@@ -183,11 +183,11 @@ where
 {
     let board = board.clone();
     let call = move |cx: ToolCx, args: A| ready(call(&board, &cx.run.agent, args));
-    // What a call has changed is known: see `TaskBoard::on_change`.
+    // Changes made by a call are recorded: see `TaskBoard::on_change`.
     function(&format!("shared_tasks_{name}"), description, call).repeatable()
 }
 
-/// What a model may not say of a new task is told apart from what it may.
+/// Rejects fields that a model must not set on a new task.
 fn new_task(args: TaskCreateArgs) -> Result<NewTask, Fault> {
     if let Some(status) = args.status.filter(|status| *status != TaskStatus::Pending) {
         let told = format!("a new task is pending and cannot be {}; leave out `status`", status.as_str());

@@ -1,4 +1,4 @@
-//! What is asked of git is bounded: commits, what a person is shown, runs that are remembered, time.
+//! Bounds of the git tools: commits, shown text, remembered runs, time.
 
 use std::{io::Write, process::Stdio};
 
@@ -37,7 +37,7 @@ async fn of_a_long_list_of_files_a_person_is_shown_the_beginning() {
         let detail = asked(&question).1;
         let list = detail.split("git commit of these files:\n").nth(1).unwrap();
         assert!(list.starts_with("A\tfile-000\nA\tfile-001\n") && !list.contains("file-299"), "{detail}");
-        // What follows says where the repository is.
+        // The location of the repository follows.
         let list = list.split("\nThe files are in").next().unwrap();
         assert!(list.chars().count() <= limits::GIT_LIST_SHOWN_CHARS + 1, "{list}");
         inbox.decide(question.id, Verdict::Yes).unwrap();
@@ -73,7 +73,7 @@ async fn a_command_that_does_not_end_is_ended() {
     fs::set_permissions(programs.join("git"), fs::Permissions::from_mode(0o755)).unwrap();
     let ground = world.ground(&format!("{}:/usr/bin:/bin", programs.display()));
     let tools = git_tools(everybody_says_yes(), GitRepository::new(ground));
-    // What is asked of it before takes its own time; from then on time is what the test makes of it.
+    // Preparation takes real time; from then on the test controls time.
     let clock = async {
         while !mark.exists() {
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;

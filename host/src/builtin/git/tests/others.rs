@@ -1,8 +1,8 @@
-//! Repositories within the project, and others of this person: neither are asked by way of the one that is.
+//! Submodules and other repositories of this person: none is read by way of the project's repository.
 
 use super::*;
 
-/// Two commits of a repository within, of which the first is there again: git shows what lies between them.
+/// Returns a submodule with two commits, with the first checked out: git shows the difference between them.
 fn with_a_change_within(world: &World) {
     world.plain(&["init", "--quiet", "--initial-branch=main", "inner"]);
     for text in ["1\n", "2\n"] {
@@ -45,7 +45,7 @@ async fn filters_of_a_repository_within_are_not_run_where_files_are_added() {
     world.plain(&["-C", "inner", "checkout", "--quiet", "main"]);
     world.write("inner/.git/info/attributes", "* filter=evil\n");
     world.plain(&["-C", "inner", "config", "filter.evil.clean", &evil]);
-    // It is as it was: that it was written anew has git look, and what it looks at goes through the filter.
+    // The content is unchanged, but the new modification time makes git read the file, through the filter.
     fs::File::open(world.project().join("inner/f")).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
     world.write("a.txt", "changed\n");
     let tools = world.tools(&everybody_says_yes());
@@ -117,7 +117,7 @@ async fn a_repository_of_this_person_is_not_read_by_way_of_another_one() {
                 w.write(".git", &format!("gitdir: fake{}", "\n".repeat(limits::GIT_LINK_BYTES as usize)));
                 let whole = fs::read(w.project().join(".git")).unwrap();
                 assert!(whole.len() as u64 > limits::GIT_LINK_BYTES);
-                // What is beyond the bound is not read, and what is before it leads there: this one is fine.
+                // Content beyond the limit is not read, and the part before it is a valid link.
             },
             "",
         ),
@@ -137,7 +137,7 @@ async fn a_repository_of_this_person_is_not_read_by_way_of_another_one() {
             assert!(text.contains(says) && !text.contains("The secret"), "{name}: {text}");
         }
     }
-    // A second folder of a repository, one that is kept beside its folder and says so, and one within another are what they are.
+    // A worktree, a repository outside its folder that names the folder, and a submodule are accepted.
     let world = World::new();
     for words in [
         &["worktree", "add", "--quiet", "../second"][..],
