@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_an_error_is_left_out() {
+    fn os_error_number_is_removed() {
         for (text, shown) in
             [("refused (os error 111)", "refused"), ("a (os error 2): b", "a: b"), ("plain (x)", "plain (x)")]
         {

@@ -555,7 +555,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn every_reader_is_told_and_a_slow_one_is_told_what_it_missed() {
+    async fn slow_observer_gets_a_missed_count() {
         let (sink, mut first) = EventSink::channel();
         let (mut second, mut slow) = (sink.follow(), sink.observe());
         let telling = tokio::spawn(async move {
@@ -578,7 +578,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_cannot_wait_is_told_to_whoever_has_room() {
+    async fn emit_now_skips_full_followers() {
         let (sink, mut full) = EventSink::channel();
         for n in 0..limits::EVENT_QUEUE {
             sink.emit_now(event(n));
@@ -597,7 +597,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_reader_that_is_gone_holds_nobody_up() {
+    async fn dropped_event_reader_blocks_no_emit() {
         let (sink, first) = EventSink::channel();
         let observer = sink.observe();
         assert!(sink.is_watched());
@@ -611,7 +611,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_tap_is_told_at_once_and_before_readers() {
+    async fn event_tap_is_called_before_readers() {
         let told = Arc::new(RwLock::new(Vec::new()));
         let tap = |name: &'static str| -> EventTap {
             let told = Arc::clone(&told);
@@ -640,7 +640,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_of_a_run_goes_with_it() {
+    fn run_extensions_are_dropped_with_the_run() {
         let cx = RunCx::new("ada");
         let (of_run, of_clone) = (cx.kept.get::<Mutex<u32>>(), cx.clone().kept.get::<Mutex<u32>>());
         *of_run.lock().unwrap() = 7;
@@ -653,7 +653,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_call_was_given_is_kept_up_to_the_bounds() {
+    fn nondeterministic_inputs_are_cut_at_their_limits() {
         let mut given = NondeterministicInputs::default();
         assert_eq!(serde_json::to_value(&given).unwrap(), serde_json::json!({}));
         given.clock(7);

@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_made_once_and_replaced_whole() {
+    fn files_are_created_once_and_replaced_atomically() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a");
         assert!(create(&path, b"1").unwrap());

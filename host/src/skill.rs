@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn front_matter_of_every_shape() {
+    fn skill_front_matter_variants_are_read() {
         for (text, expected) in [
             ("Do it.\n", ("review", "", "Do it.")),
             ("---\ndescription: When asked.\n---\nDo it.\n", ("review", "When asked.", "Do it.")),
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_skill_is_told() {
+    fn skill_errors_are_explained() {
         let long = "x".repeat(limits::SKILL_DESCRIPTION_CHARS + 1);
         for (text, expected) in [
             ("---\nname: a\ndescription: [\n---\n".to_owned(), "line "),
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_tool_hands_out_what_it_lists() {
+    async fn load_skill_returns_listed_skills() {
         let root = tempfile::tempdir().unwrap();
         let dir = root.path().join(".shelly/skills");
         write(&dir, "inline", "always there");

@@ -77,7 +77,7 @@ unsafe impl GlobalAlloc for CountingAllocator {
 }
 
 #[test]
-fn a_threads_memory_is_counted_with_its_peak() {
+fn thread_allocations_are_counted_with_their_peak() {
     let (_, nothing) = measure(|| ());
     assert_eq!(nothing, ThreadMemory::default());
     let (kept, memory) = measure(|| {

@@ -95,7 +95,7 @@ fn helper(keys: &str) -> String {
 const RUN: [&str; 4] = ["run", "hi", "--plugins", PLUGIN_ROOT];
 
 #[test]
-fn a_config_that_cannot_be_read() {
+fn unreadable_config_is_reported() {
     let place = Place::new();
     fs::create_dir(place.path().join("folder")).unwrap();
     place.file("latin1.yaml", b"agents:\n  - name: caf\xe9\n");
@@ -115,7 +115,7 @@ fn a_config_that_cannot_be_read() {
 }
 
 #[test]
-fn a_config_with_a_mistake() {
+fn invalid_config_is_reported() {
     let mut told = Told::default();
     let agent = |keys: &str| format!("agents:\n  - name: helper\n{keys}");
     let provider = |keys: &str| format!("providers:\n  - {{name: a, {keys}}}\n");
@@ -162,7 +162,7 @@ fn a_config_with_a_mistake() {
 }
 
 #[test]
-fn a_name_that_is_not_there() {
+fn unknown_name_is_reported_with_suggestions() {
     let place = Place::new();
     place.file("shelly.yaml", helper("    plugins: {count-txt: }\n  - name: reviewer\n"));
     let mut told = Told::default();
@@ -180,7 +180,7 @@ fn a_name_that_is_not_there() {
 }
 
 #[test]
-fn a_task_that_is_none() {
+fn invalid_task_is_reported() {
     let place = Place::new();
     place.file("long", "word ".repeat(1 << 18));
     place.file("latin1", b"caf\xe9");
@@ -208,7 +208,7 @@ fn a_task_that_is_none() {
 }
 
 #[test]
-fn a_command_line_that_is_wrong() {
+fn invalid_command_line_is_reported() {
     let place = Place::new();
     let mut told = Told::default();
     for (case, arguments) in [
@@ -231,7 +231,7 @@ fn a_command_line_that_is_wrong() {
 }
 
 #[test]
-fn a_plugin_directory_that_is_none() {
+fn invalid_plugin_directory_is_reported() {
     let place = Place::new();
     fs::create_dir(place.path().join("empty")).unwrap();
     place.file("file", "");
@@ -262,7 +262,7 @@ fn importing(import: &str) -> Vec<u8> {
 }
 
 #[test]
-fn a_plugin_that_cannot_be_used() {
+fn unusable_plugin_is_reported() {
     let exporting = |name: &str| component(&format!(r#"(component (instance $i) (export "{name}" (instance $i)))"#));
     let hollow = component(HOLLOW);
     let mut told = Told::default();
@@ -316,7 +316,7 @@ fn a_plugin_that_cannot_be_used() {
 }
 
 #[test]
-fn two_plugins_of_one_id_stop_who_needs_them_alone() {
+fn duplicate_plugin_id_fails_only_agents_that_need_it() {
     let place = Place::new();
     place.file("shelly.yaml", helper("    plugins: {twin: }\n  - name: other\n"));
     let mut told = Told::default();
@@ -343,7 +343,7 @@ fn two_plugins_of_one_id_stop_who_needs_them_alone() {
 }
 
 #[test]
-fn a_broken_manifest_takes_no_other_plugin_along() {
+fn broken_manifest_does_not_affect_other_plugins() {
     let place = Place::new();
     place.file("a/count-text/plugin.toml", "id = ");
     place.file("shelly.yaml", helper("    plugins: {count-text: }\n"));
@@ -352,7 +352,7 @@ fn a_broken_manifest_takes_no_other_plugin_along() {
 }
 
 #[test]
-fn what_is_not_granted_is_named_with_the_line_that_grants_it() {
+fn missing_grant_error_shows_the_config_line() {
     let place = Place::new();
     place.file("docs/note.txt", "one two three");
     let mut told = Told::default();
@@ -388,7 +388,7 @@ fn what_is_not_granted_is_named_with_the_line_that_grants_it() {
 }
 
 #[test]
-fn the_default_agent_leaves_out_what_it_cannot_have() {
+fn default_agent_leaves_out_unusable_plugins_with_a_warning() {
     let place = Place::new();
     place.plugin_bytes("broken", TOOL, b"no component");
     place.plugin_bytes(
@@ -412,7 +412,7 @@ fn the_default_agent_leaves_out_what_it_cannot_have() {
 }
 
 #[test]
-fn the_answer_stands_alone_on_standard_output() {
+fn stdout_holds_only_the_answer() {
     let place = Place::new();
     let arguments =
         ["run", "How many words are in \"one two three\"?", "--plugins", PLUGIN_ROOT, "--model", "offline-model"];
@@ -434,7 +434,7 @@ fn the_answer_stands_alone_on_standard_output() {
 }
 
 #[test]
-fn a_run_without_an_answer() {
+fn run_without_an_answer_is_reported() {
     let place = Place::new();
     place.file("shelly.yaml", helper("    plugins: {count-text: }\n    options: {max_iterations: 1}\n"));
     let mut told = Told::default();
@@ -507,7 +507,7 @@ pub fn answer(status: &str, body: &str) -> String {
 pub const FOUR: &str = r#"{"choices":[{"message":{"content":"Four."},"finish_reason":"stop"}]}"#;
 
 #[test]
-fn a_model_that_cannot_be_asked() {
+fn unreachable_model_is_reported() {
     let place = Place::new();
     let mut told = Told::default();
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -530,7 +530,7 @@ fn a_model_that_cannot_be_asked() {
 }
 
 #[test]
-fn a_key_that_is_not_accepted_is_never_shown() {
+fn rejected_api_key_is_never_shown() {
     const KEY: &str = "sk-test-0123456789-never-shown";
     let server = Server::start(|request| {
         let key = request.split("Bearer ").nth(1).or(request.split("bearer ").nth(1)).unwrap_or_default();
@@ -559,7 +559,7 @@ fn a_key_that_is_not_accepted_is_never_shown() {
 }
 
 #[test]
-fn a_model_is_found_by_a_key_in_the_environment() {
+fn model_is_discovered_by_an_environment_key() {
     let server = Server::start(|request| match request.starts_with("GET /v1/models ") {
         true => answer("200 OK", r#"{"data":[{"id":"small"},{"id":"gpt-4.1-mini"}]}"#),
         false => answer("200 OK", FOUR),
@@ -587,7 +587,7 @@ fn a_model_is_found_by_a_key_in_the_environment() {
 }
 
 #[test]
-fn there_is_no_model_to_be_found() {
+fn missing_model_is_reported() {
     // A model server of whoever runs the tests would be found.
     let usual = [11434, 8080, 8000, 1234];
     if usual.into_iter().any(|port| TcpStream::connect(("127.0.0.1", port)).is_ok()) {
@@ -630,7 +630,7 @@ fn interrupted(place: &Place, arguments: &[&str]) -> (Ran, Duration) {
 }
 
 #[test]
-fn ctrl_c_ends_a_run_at_once() {
+fn ctrl_c_cancels_a_run_at_once() {
     let place = Place::new();
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let silent = Server { port: silent.local_addr().unwrap().port(), asked: Arc::default() };
@@ -650,7 +650,7 @@ fn ctrl_c_ends_a_run_at_once() {
 }
 
 #[test]
-fn a_reader_that_leaves_early_is_no_failure() {
+fn closed_stdout_pipe_is_no_failure() {
     let place = Place::new();
     let arguments = ["run", "How many words are in \"a b\"?", "--plugins", PLUGIN_ROOT, "--model", "offline-model"];
     for output in ["text", "json", "events"] {
@@ -667,7 +667,7 @@ fn a_reader_that_leaves_early_is_no_failure() {
 }
 
 #[test]
-fn help_texts() {
+fn help_texts_match_their_snapshots() {
     let place = Place::new();
     for (name, arguments) in [
         ("help", &["--help"][..]),
@@ -693,7 +693,7 @@ fn help_texts() {
 }
 
 #[test]
-fn plugins_are_listed_with_the_bad_ones() {
+fn plugin_list_includes_broken_plugins() {
     let place = Place::new();
     place.plugin("tools", "kinds = [\"tool\"]\ndescription = \"Has no tools \\u001b[31m yet.\"\n", HOLLOW);
     let wants = "kinds = [\"tool\"]\n[wants]\nclock = true\nfiles = \"read\"\n";
@@ -709,7 +709,7 @@ fn plugins_are_listed_with_the_bad_ones() {
 }
 
 #[test]
-fn a_plugin_is_looked_into() {
+fn plugin_inspect_output_matches_its_snapshot() {
     let place = Place::new();
     let mut shown = String::new();
     let folder = format!("{PLUGIN_ROOT}/read-files");
@@ -725,7 +725,7 @@ fn a_plugin_is_looked_into() {
 }
 
 #[test]
-fn nothing_to_list_or_to_look_into() {
+fn plugin_list_and_inspect_report_missing_plugins() {
     let place = Place::new();
     place.plugin("one", TOOL, HOLLOW);
     let mut told = Told::default();

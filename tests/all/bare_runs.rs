@@ -30,7 +30,7 @@ fn offered(server: &Server) -> Vec<String> {
 }
 
 #[test]
-fn agent_has_the_plugins_that_need_no_grant() {
+fn default_agent_has_the_plugins_that_need_no_grant() {
     let (place, server) = (Place::new(), server(r#"{"data":[{"id":"gpt-4.1-mini"}]}"#));
     let ran = run(&place, &server, &["run", "hi"]);
     assert!(ran.code == 0 && !ran.stderr.contains("left out"), "{}", ran.shown());
@@ -55,7 +55,7 @@ fn agent_has_the_plugins_that_need_no_grant() {
 }
 
 #[test]
-fn conversation_is_kept_short_where_the_window_is_known() {
+fn bare_run_compacts_when_the_window_is_known() {
     let place = Place::new();
     for models in [r#"{"data":[{"id":"m","context_length":4096}]}"#, r#"{"data":[{"id":"m"}]}"#] {
         let server = server(models);

@@ -79,7 +79,7 @@ fn identity(units: &[Value], index: usize, known: &mut HashMap<usize, u64>) -> u
 }
 
 #[test]
-fn commands_share_one_build() {
+fn cargo_commands_share_one_build() {
     for (first, others) in [
         (
             "test --no-run",

@@ -124,7 +124,7 @@ async fn read_under(place: &Place, delegable: &str, path: &str) -> (String, Vec<
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_that_is_started_has_what_its_starter_may_pass_on() {
+async fn started_agent_is_limited_to_its_parents_delegable_grants() {
     let place = place();
     let secret = "only the reader itself";
     // Without a word of it the reader may what it may.
@@ -152,7 +152,7 @@ async fn one_that_is_started_has_what_its_starter_may_pass_on() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_plugin_that_cannot_do_without_is_left_out_and_a_guard_is_not() {
+async fn ceiling_drops_tool_plugins_but_never_guards() {
     let place = place();
     let (said, told) = read_under(&place, "{grant: {}}", "docs/open.txt").await;
     assert!(said.contains("tool not found") && !said.contains("anybody reads this"), "{said}");
@@ -193,7 +193,7 @@ async fn a_plugin_that_cannot_do_without_is_left_out_and_a_guard_is_not() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_way_leads_past_a_ceiling() {
+async fn ceiling_holds_for_every_way_to_start_an_agent() {
     let place = place();
     let secret = "only the reader itself";
     let docs = "{grant: {files: [{path: docs}]}}";
@@ -230,7 +230,7 @@ async fn no_way_leads_past_a_ceiling() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whom_it_may_start_and_what_they_may_spend_is_bounded() {
+async fn delegable_bounds_agents_and_budget() {
     let place = place();
     let agents = format!(
         "{}  - name: other\n    instructions: I am other.\n",
@@ -252,7 +252,7 @@ async fn whom_it_may_start_and_what_they_may_spend_is_bounded() {
 /// A folder that is a part of another one is opened when an agent is started: what a plugin may have put in its place
 /// since then is not followed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_link_in_the_place_of_a_folder_leads_nowhere() {
+async fn link_in_place_of_a_delegable_folder_is_not_followed() {
     let place = place();
     place.file("docs/part/here.txt", "here");
     // The config is read while it is a folder; what it leads to later does not matter.
@@ -307,7 +307,7 @@ fn bounded(place: &Place, plugin: &str, leads: bool, grants: &str, uses: &str) -
 
 /// Each grant of each plugin, taken away by itself: it does not start, or the capability is gone.
 #[test]
-fn every_capability_of_a_ceiling_bounds() {
+fn ceiling_bounds_every_capability() {
     let place = place();
     let folder = place.path().join("docs");
     let files = |mode: &str| format!("files: [{{path: docs, mode: {mode}}}]");
@@ -381,7 +381,7 @@ fn every_capability_of_a_ceiling_bounds() {
 
 /// Of what a plugin may send a ceiling leaves what lies in both, and names what it takes away.
 #[test]
-fn a_ceiling_takes_away_parts_of_the_way_out() {
+fn ceiling_narrows_http_grants() {
     let place = place();
     let wants =
         "kinds = [\"tool\"]\nwants = {http = [\"https://*.example.com\", \"http://nas.lan\"], credentials = true}";
@@ -440,7 +440,7 @@ fn a_ceiling_takes_away_parts_of_the_way_out() {
 }
 
 #[test]
-fn a_certificate_is_printed() {
+fn plugin_certify_prints_a_certificate() {
     let place = place();
     place.file("c.yaml", format!("agents:\n{READER}"));
     let certify = |more: &[&str]| {
@@ -469,7 +469,7 @@ fn a_certificate_is_printed() {
 
 /// Who has not given something is told by who decided it, not by how places are called.
 #[test]
-fn a_plugin_called_like_a_ceiling_is_no_ceiling() {
+fn plugin_named_like_a_ceiling_is_not_mistaken_for_one() {
     let place = place();
     let needs_clock = Guest::tool().import(CLOCK).with("(table funcref (elem $now))").component();
     place.plugin_bytes("use", "kinds = [\"tool\"]\nwants = {clock = true}", &needs_clock);
@@ -484,7 +484,7 @@ fn a_plugin_called_like_a_ceiling_is_no_ceiling() {
 
 /// A tool that is an agent, and one of a plugin of the same name: the first of them is used, as far as it may be started.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn own_tool_takes_the_place_of_an_agent_that_may_not_be_started() {
+async fn own_tool_replaces_an_agent_tool_that_may_not_start() {
     let place = place();
     let agents = |delegable: &str| {
         format!(

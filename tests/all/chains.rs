@@ -390,7 +390,7 @@ async fn goes_on(case: &Case, records: &[(u64, JournalRecord)]) {
 }
 
 #[test]
-fn chains_by_chance_end_and_pay_for_what_was_used() {
+fn random_middleware_chains_end_and_account_for_usage() {
     let cases = CASES * chance::number("SHELLY_CHANCE_TIMES").unwrap_or(1) as u32;
     let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
     let mut runner = TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));

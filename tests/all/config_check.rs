@@ -50,7 +50,7 @@ context: {max_external_file_size: 1000}
 ";
 
 #[test]
-fn what_holds_is_shown_with_all_that_the_file_leaves_out() {
+fn config_check_shows_the_effective_config_with_defaults() {
     let place = Place::new();
     place.file("shelly.yaml", CONFIG);
     place.file("docs/a.txt", "a");
@@ -72,7 +72,7 @@ fn what_holds_is_shown_with_all_that_the_file_leaves_out() {
 const HELD: &str = "credentials: [{name: github, env: GITHUB_TOKEN, for: ['https://h']}]\n";
 
 #[test]
-fn what_is_doubtful_of_the_way_out_is_told_before_a_run_and_in_it() {
+fn http_warnings_are_shown_by_config_check_and_run() {
     let place = Place::new();
     let wants = "kinds = [\"tool\"]\nwants = {http = [\"https://*.example.com\"], credentials = true}";
     place.plugin_bytes("fetch", wants, &Guest::tool().component());
@@ -113,7 +113,7 @@ fn what_is_doubtful_of_the_way_out_is_told_before_a_run_and_in_it() {
 }
 
 #[test]
-fn load_tells_what_only_loading_shows() {
+fn config_check_load_reports_plugin_load_errors() {
     let place = Place::new();
     let named = |name: &str| Spec { name: name.into(), ..Spec::default() };
     let guest = |specs: Vec<Spec>| Guest::tool().answer("specs", |image: &mut Image| image.specs(&specs)).component();
@@ -144,7 +144,7 @@ fn load_tells_what_only_loading_shows() {
 }
 
 #[test]
-fn the_first_mistake_is_told_as_a_run_tells_it() {
+fn config_check_and_run_report_the_same_first_error() {
     let mut told = String::new();
     let base = "providers: [{name: o, kind: ollama, model: m}]\nagents:\n  - name: a\n";
     for (case, config) in [
@@ -208,7 +208,7 @@ fn the_first_mistake_is_told_as_a_run_tells_it() {
 }
 
 #[test]
-fn all_mistakes_are_told_in_one_pass() {
+fn config_check_reports_all_errors_in_one_pass() {
     let place = Place::new();
     place.file(
         "c.yaml",
@@ -261,7 +261,7 @@ programs:
 }
 
 #[test]
-fn a_program_that_is_not_there_is_told_before_a_run_and_in_it() {
+fn missing_program_warning_is_shown_by_config_check_and_run() {
     let place = Place::new();
     let server = Server::start(|_| answer("200 OK", FOUR));
     place.file("empty.sh", "");
@@ -286,7 +286,7 @@ fn a_program_that_is_not_there_is_told_before_a_run_and_in_it() {
 }
 
 #[test]
-fn tabs_are_told_as_tabs() {
+fn tab_indentation_in_config_is_named() {
     let place = Place::new();
     for text in
         ["agents:\n\t- name: a\n", "agents:\n  - name: a\n\toptions: {}\n", "agents:\n  -\tname: a\n\t  plugins:\n"]
@@ -301,7 +301,7 @@ fn tabs_are_told_as_tabs() {
 /// A pipe would keep everybody waiting for somebody who writes, and a link would have any file read.
 #[cfg(unix)]
 #[test]
-fn prices_are_read_from_a_file_of_the_project_alone() {
+fn pricing_file_must_be_a_regular_project_file() {
     let place = Place::new();
     place.file(".shelly/config.yaml", "providers: [{name: o, kind: openai, model: m}]\nagents: [{name: a}]\n");
     let elsewhere = place.file("elsewhere.yaml", "{}");
@@ -327,7 +327,7 @@ fn prices_are_read_from_a_file_of_the_project_alone() {
 }
 
 #[test]
-fn ceilings_that_hold_nothing_are_told() {
+fn config_check_warns_of_ineffective_ceilings() {
     let place = Place::new();
     place.file("docs/a.txt", "a");
     place.file(
@@ -347,7 +347,7 @@ fn ceilings_that_hold_nothing_are_told() {
 }
 
 #[test]
-fn every_template_can_be_used_as_it_is() {
+fn every_init_template_passes_config_check() {
     let place = Place::new();
     for template in ["assistant", "dev-team"] {
         assert_eq!(place.run(&["init", "--force", "--template", template]).code, 0);
@@ -373,7 +373,7 @@ fn every_template_can_be_used_as_it_is() {
 
 /// The lines of a template that a person is told to take the `#` from do what they say.
 #[test]
-fn what_templates_hold_in_comments_can_be_used_too() {
+fn commented_lines_of_init_templates_are_valid() {
     for template in ["assistant", "dev-team"] {
         let place = Place::new();
         assert_eq!(place.run(&["init", "--template", template]).code, 0);

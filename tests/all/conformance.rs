@@ -39,7 +39,7 @@ const CUT: &str = r#"
       (call $ok))"#;
 
 #[test]
-fn the_host_holds() {
+fn host_passes_the_attack_suite() {
     let place = Place::new();
     let ran = run(&place, &["--output", "json"]);
     let report = json(&ran);
@@ -85,7 +85,7 @@ fn the_host_holds() {
 }
 
 #[test]
-fn what_is_exported_comes_to_the_same() {
+fn exported_attack_suite_gives_the_same_results() {
     let place = Place::new();
     let kinds = ["--kind", "run-middleware", "--kind", "tool-middleware", "--kind", "coordinator"];
     let here = json(&run(&place, &[&kinds[..], &["--output", "json"]].concat()));
@@ -103,7 +103,7 @@ fn what_is_exported_comes_to_the_same() {
 }
 
 #[test]
-fn what_escapes_and_what_ends_otherwise_is_named() {
+fn attack_report_names_escapes_and_unexpected_verdicts() {
     let place = Place::new();
     attack(&place, "a-polite-one", POLITE, "");
     attack(&place, "b-unexpected", &POLITE.replace("held", "trapped"), "");
@@ -159,7 +159,7 @@ fn what_escapes_and_what_ends_otherwise_is_named() {
 }
 
 #[test]
-fn a_bomb_ends_its_attack_and_never_the_suite() {
+fn resource_bomb_ends_its_attack_but_not_the_suite() {
     const LOOPS: &str = r#"(func (export "shelly:plugin/tool@0.1.0#call") (param i32 i32 i32 i32 i32 i32 i32 i32)
         (result i32) (loop $for-ever (br $for-ever)) (unreachable))"#;
     let place = Place::new();
@@ -198,7 +198,7 @@ fn a_bomb_ends_its_attack_and_never_the_suite() {
 }
 
 #[test]
-fn a_suite_that_cannot_be_read_is_wrong_usage() {
+fn unreadable_attack_suite_is_a_usage_error() {
     let place = Place::new();
     attack(&place, "a", "tries = ", "");
     for (arguments, says) in [

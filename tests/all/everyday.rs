@@ -279,7 +279,7 @@ pub async fn tables() {
 }
 
 #[test]
-fn the_toolbox_has_all_of_them_and_the_files_of_the_project_to_read() {
+fn everyday_toolbox_has_every_tool_and_reads_project_files() {
     let place = Place::new();
     place.file("data.json", "{\"a\": 7}");
     let call = |tool: &str, arguments: &str| {

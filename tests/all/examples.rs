@@ -160,7 +160,7 @@ macro_rules! examples {
 
         /// But for the third, which has tests of its own: where Ollama runs on this machine it would be asked.
         #[test]
-        fn every_example_is_run_and_told_of() {
+        fn every_example_is_tested_and_documented() {
             let run = BTreeSet::from(["03-custom-provider", $($folder,)*].map(str::to_owned));
             assert_eq!(run, folders());
             for folder in folders() {
@@ -189,7 +189,7 @@ examples! {
 
 /// `--model local`, as the README says, is a model that is none of ours, in every example.
 #[test]
-fn every_example_can_have_a_real_model() {
+fn every_example_accepts_model_local() {
     let readme = readme();
     let model = readme.split("--model ").nth(1).expect("it is told of").split(['`', ' ']).next().unwrap();
     let place = repository();
@@ -212,7 +212,7 @@ fn every_example_can_have_a_real_model() {
 
 /// No command is beside the tests, and what is linked to is there.
 #[test]
-fn the_readme_names_nothing_that_is_not_there() {
+fn examples_readme_names_only_existing_files_and_commands() {
     let run: usize = folders().iter().map(|folder| commands(folder).len()).sum();
     assert_eq!(readme().matches("`shelly-host run ").count(), run);
     let readme = readme();
@@ -237,7 +237,7 @@ fn weather() {
 
 /// What `plugins/README.md` says of tests of one's own configs, done as it says.
 #[test]
-fn a_config_is_tested_as_the_readme_says() {
+fn config_test_of_the_plugins_readme_works() {
     let readme = fs::read_to_string(root().join("plugins/README.md")).unwrap();
     let (_, part) = readme.split_once("**To test a config of your own**").unwrap();
     let blocks: Vec<_> = part.split("```").skip(1).step_by(2).collect();

@@ -85,7 +85,7 @@ fn everything() -> Value {
 }
 
 #[tokio::test]
-async fn values_of_every_type_go_in_and_come_back() {
+async fn function_values_of_every_type_round_trip() {
     let (tools, run) = (tools("plain-types").await, RunCx::new("helper"));
     let back = call(&tools, &run, "echo", json!({ "it": everything() })).await;
     assert_eq!(serde_json::from_str::<Value>(&back).unwrap(), everything());
@@ -101,7 +101,7 @@ async fn values_of_every_type_go_in_and_come_back() {
 }
 
 #[tokio::test]
-async fn what_a_function_returns_is_what_the_model_reads() {
+async fn function_result_is_returned_to_the_model() {
     let (tools, run) = (tools("plain-types").await, RunCx::new("helper"));
     for (name, arguments, says) in [
         ("greet", json!({"name": "Ada"}), "Hello, Ada!"),
@@ -131,7 +131,7 @@ async fn what_a_function_returns_is_what_the_model_reads() {
 }
 
 #[tokio::test]
-async fn a_model_is_told_names_types_and_what_the_manifest_says() {
+async fn function_tools_show_names_types_and_manifest_docs() {
     let tools = tools("plain-types").await;
     let names: Vec<_> = tools.names().collect();
     let expected =
@@ -159,7 +159,7 @@ async fn a_model_is_told_names_types_and_what_the_manifest_says() {
 }
 
 #[tokio::test]
-async fn handles_last_as_long_as_the_run_and_are_nobody_elses() {
+async fn function_handles_live_for_one_run_and_are_not_shared() {
     let (tools, run) = (tools("plain-counters").await, RunCx::new("helper"));
     let new = async |run: &RunCx, start: u64| -> String {
         serde_json::from_str(&call(&tools, run, "counter_new", json!({ "start": start })).await).unwrap()
@@ -209,7 +209,7 @@ async fn handles_last_as_long_as_the_run_and_are_nobody_elses() {
 }
 
 #[tokio::test]
-async fn calls_of_one_run_come_one_after_the_other() {
+async fn function_calls_of_one_run_are_serialised() {
     let (tools, run) = (tools("plain-counters").await, RunCx::new("helper"));
     let one: String = serde_json::from_str(&call(&tools, &run, "counter_new", json!({"start": 0})).await).unwrap();
     let calls = (0..20).map(|_| call(&tools, &run, "counter_increment", json!({"self": one, "by": 1})));
@@ -220,7 +220,7 @@ async fn calls_of_one_run_come_one_after_the_other() {
 }
 
 #[tokio::test]
-async fn handles_are_lost_with_their_instance_and_that_is_told() {
+async fn lost_function_handles_error_names_the_cause() {
     let limits = Limits { tool_time: Duration::from_millis(300), ..Limits::default() };
     let (tools, run) = (tools_of(guest("plain-counters"), limits).await, RunCx::new("helper"));
     for (ends, why) in [("crash", "its plugin crashed"), ("spin", "its plugin ran out of time")] {
@@ -240,7 +240,7 @@ async fn handles_are_lost_with_their_instance_and_that_is_told() {
 }
 
 #[tokio::test]
-async fn kept_instance_holds_memory_until_its_run_ends() {
+async fn kept_instance_memory_is_freed_when_its_run_ends() {
     let engine = Arc::new(PluginEngine::new(None).unwrap());
     let (tools, run) = (tools_on(&engine, guest("plain-counters"), Limits::default()).await, RunCx::new("helper"));
     assert_eq!(engine.guest_memory().held, 0);
@@ -257,7 +257,7 @@ async fn kept_instance_holds_memory_until_its_run_ends() {
 }
 
 #[tokio::test]
-async fn no_more_handles_are_given_than_may_be() {
+async fn function_handles_of_one_run_are_bounded() {
     let (tools, run) = (tools("plain-counters").await, RunCx::new("helper"));
     let many = call(&tools, &run, "many", json!({"count": limits::FUNCTION_HANDLES})).await;
     let many: Vec<String> = serde_json::from_str(&many).unwrap();
@@ -270,7 +270,7 @@ async fn no_more_handles_are_given_than_may_be() {
 }
 
 #[tokio::test]
-async fn an_instance_is_one_calls_unless_the_manifest_says_that_it_is_a_runs() {
+async fn function_instance_is_per_call_unless_kept_by_the_manifest() {
     let (fresh, run) = (tools("plain-types").await, RunCx::new("helper"));
     for _ in 0..2 {
         assert_eq!(call(&fresh, &run, "calls", json!({})).await, "1");
@@ -288,7 +288,7 @@ async fn an_instance_is_one_calls_unless_the_manifest_says_that_it_is_a_runs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_instance_that_nobody_calls_is_dropped() {
+async fn idle_function_instance_is_dropped() {
     let (tools, run) = (tools("plain-counters").await, RunCx::new("helper"));
     let one: String = serde_json::from_str(&call(&tools, &run, "counter_new", json!({"start": 1})).await).unwrap();
     tokio::time::sleep(limits::KEPT_IDLE - Duration::from_secs(1)).await;
@@ -301,7 +301,7 @@ async fn an_instance_that_nobody_calls_is_dropped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kept_instances_have_places_of_their_own_which_runs_give_back() {
+async fn kept_instances_have_own_slots_that_runs_release() {
     let engine = Arc::new(PluginEngine::new(None).unwrap());
     let settings = PluginSettings::new("helper", "agents.helper.plugins.plain-counters");
     let load = async || Arc::new(Plugin::load(&engine, &Arc::new(guest("plain-counters")), &settings).await.unwrap());
@@ -332,7 +332,7 @@ async fn kept_instances_have_places_of_their_own_which_runs_give_back() {
 }
 
 #[tokio::test]
-async fn a_model_calls_functions_and_mends_what_was_wrong() {
+async fn model_calls_functions_and_corrects_invalid_arguments() {
     let (types, counters) = (tools("plain-types").await, tools("plain-counters").await);
     let mind = Arc::new(Mind::new(|asked| match asked.turn {
         0 => act("shapes_area", json!({"of": {"circel": 2}})),
@@ -409,7 +409,7 @@ fn told(error: &PluginError) -> String {
 }
 
 #[test]
-fn what_cannot_be_a_tool_is_left_out_and_the_reason_is_told() {
+fn unsupported_functions_are_left_out_with_the_reason() {
     let lifted = |name: &str, param: &str| {
         format!(
             "(func (export \"{name}\") (param \"it\" {param}) (canon lift (core func $i \"{}\") (memory (core memory $i \"memory\")) \
@@ -450,7 +450,7 @@ fn what_cannot_be_a_tool_is_left_out_and_the_reason_is_told() {
 }
 
 #[test]
-fn what_a_manifest_says_of_functions_that_are_not_there_is_refused() {
+fn manifest_keys_of_unknown_functions_are_refused() {
     let two = ADD.to_owned() + &ADD.replace("\"add\") (param \"a\"", "\"sub\") (param \"a\"");
     for (manifest, says) in [
         ("only = [\"plus\"]", "only: it has no function `plus` that can be a tool; there are `add`, `sub`"),
@@ -495,7 +495,7 @@ fn append_docs(component: &mut Vec<u8>, json: &str) {
 }
 
 #[test]
-fn what_the_binary_says_of_its_functions_is_told_to_the_model() {
+fn package_docs_describe_functions_to_the_model() {
     let section = |json: &str| {
         let mut bytes = component(ADD);
         append_docs(&mut bytes, json);
@@ -518,7 +518,7 @@ fn what_the_binary_says_of_its_functions_is_told_to_the_model() {
 }
 
 #[tokio::test]
-async fn a_component_that_lies_in_a_directory_alone_is_a_plugin() {
+async fn component_file_without_a_folder_is_a_plugin() {
     let place = Place::new();
     place.file("plugins/My_Adder.wasm", component(ADD));
     place.file("plugins/broken.wasm", "no component");
@@ -546,7 +546,7 @@ async fn a_component_that_lies_in_a_directory_alone_is_a_plugin() {
 }
 
 #[test]
-fn the_program_shows_what_functions_become() {
+fn cli_shows_function_tools() {
     let place = Place::new();
     place.file("plugins/adder.wasm", component(ADD));
     let ran = place.run(&["plugin", "list", "--plugins", "plugins"]);

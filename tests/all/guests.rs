@@ -216,7 +216,7 @@ mod shipped {
     }
 
     #[test]
-    fn a_task_is_taken_apart_and_delegated_to_agents_with_sandboxes_of_their_own() {
+    fn delegation_example_splits_a_task_among_sandboxed_agents() {
         let place = Place::new();
         let config = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/02-delegation/shelly.yaml");
         let task = "How many words are in README.md, and how many lines are in Cargo.toml?";

@@ -23,7 +23,7 @@ fn moved(place: &Place, seconds: u64) {
 }
 
 #[test]
-fn check_says_whether_the_index_is_due() {
+fn index_check_reports_a_stale_index() {
     let place = Place::new();
     let check = |more: &[&str]| place.run(&[&["index", "--check"], more].concat());
     let missing = check(&[]);
@@ -134,7 +134,7 @@ fn index_takes_the_flags_of_a_run() {
 }
 
 #[test]
-fn index_that_was_not_written_is_no_success() {
+fn unwritten_index_is_a_failure() {
     let write = ("fs_write", json!({"path": ".shelly/context.md", "content": "It is a bird."}));
     // Nobody says yes to what it would write.
     let (place, _server) = project(&[write]);

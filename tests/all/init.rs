@@ -24,7 +24,7 @@ fn files(place: &Place) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn a_project_begins() {
+fn init_creates_a_project() {
     let place = Place::new();
     let ran = place.run(&["init"]);
     assert_snapshot!("init", ran.shown());
@@ -41,7 +41,7 @@ fn a_project_begins() {
 }
 
 #[test]
-fn what_is_there_is_replaced_only_if_it_is_said() {
+fn init_replaces_files_only_with_force() {
     let place = Place::new();
     place.file(".shelly/.gitignore", "mine\n");
     place.file(".shelly/other.md", "mine\n");
@@ -65,7 +65,7 @@ fn what_is_there_is_replaced_only_if_it_is_said() {
 }
 
 #[test]
-fn what_is_wrong_is_told() {
+fn init_errors_are_reported() {
     let place = Place::new();
     place.file("file", "");
     let mut told = String::new();

@@ -64,7 +64,7 @@ fn piped_text_goes_to_the_model_with_the_task() {
 }
 
 #[test]
-fn nothing_is_added_where_nothing_is_given() {
+fn empty_standard_input_adds_nothing_to_the_task() {
     let (place, server) = place();
     let of_dash = piped(&place, &["run", "-"], b"Sum it up.");
     let blank = piped(&place, &["run", "Sum it up."], b" \n\n");
@@ -79,7 +79,7 @@ fn nothing_is_added_where_nothing_is_given() {
 }
 
 #[test]
-fn what_cannot_be_given_is_refused_before_anything_is_asked() {
+fn invalid_standard_input_is_refused_before_the_run() {
     let (place, server) = place();
     assert_eq!(piped(&place, &["run", "hello"], b"").code, 0);
     let asked = server.asked.lock().unwrap().len();
@@ -102,7 +102,7 @@ fn what_cannot_be_given_is_refused_before_anything_is_asked() {
 
 /// A pipe that stays open without a word, as many a program leaves one to what it starts.
 #[test]
-fn a_silent_pipe_is_waited_for_a_little() {
+fn silent_pipe_is_waited_for_briefly() {
     let (place, server) = place();
     for (arguments, is_silent) in [
         (&["run", "Sum it up."][..], true),
@@ -124,7 +124,7 @@ fn a_silent_pipe_is_waited_for_a_little() {
 }
 
 #[test]
-fn slow_input_is_waited_for_if_it_is_said() {
+fn slow_input_is_awaited_with_stdin_always() {
     let (place, server) = place();
     let mut slow = Command::new("sh").args(["-c", "sleep 4; echo SLOW"]).stdout(Stdio::piped()).spawn().unwrap();
     let mut command = place.command(&["run", "Sum it up.", "--stdin", "always"]);

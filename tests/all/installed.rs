@@ -68,7 +68,7 @@ fn copies_of_shipped_plugins_keep_their_default_grants() {
 }
 
 #[test]
-fn a_program_without_plugins_says_how_to_get_them() {
+fn program_without_plugins_explains_how_to_get_them() {
     let place = Place::new();
     let program = installed_program(&place);
     place.file("c.yaml", format!("{CONFIG}    toolboxes: [filesystem]\n    effects: []\n"));
@@ -98,7 +98,7 @@ fn a_program_without_plugins_says_how_to_get_them() {
 }
 
 #[test]
-fn the_ids_of_shipped_plugins_are_those_that_are_built() {
+fn shipped_plugin_ids_match_the_built_plugins() {
     let mut built: Vec<_> =
         fs::read_dir(PLUGIN_ROOT).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     built.sort();

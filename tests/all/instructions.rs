@@ -30,7 +30,7 @@ fn refused(ran: &Ran, path: &str) {
 }
 
 #[test]
-fn changed_instructions_are_not_used_before_they_are_seen() {
+fn changed_instructions_require_trust_before_use() {
     let server = Server::start(|_| answer("200 OK", FOUR));
     let place = project(&server);
     // In a new project they are a part of what is asked about.
@@ -77,7 +77,7 @@ fn changed_instructions_are_not_used_before_they_are_seen() {
 }
 
 #[test]
-fn first_instructions_are_what_later_ones_are_compared_with() {
+fn first_seen_instructions_are_the_baseline() {
     let server = Server::start(|_| answer("200 OK", FOUR));
     let place = project(&server);
     let run = |more: &[&str]| place.run(&[&["run", "hi", "--config", "shelly.yaml"][..], more].concat());
@@ -95,7 +95,7 @@ fn first_instructions_are_what_later_ones_are_compared_with() {
 }
 
 #[test]
-fn long_changes_of_instructions_are_counted() {
+fn long_instruction_changes_are_shown_cut() {
     let server = Server::start(|_| answer("200 OK", FOUR));
     let place = project(&server);
     fine(place.run(&["config", "trust", "--yes"]));

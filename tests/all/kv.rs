@@ -69,7 +69,7 @@ fn stores(place: &Place) -> KvStores {
 }
 
 #[tokio::test]
-async fn a_guest_reads_what_it_wrote() {
+async fn guest_reads_back_its_kv_writes() {
     let (tools, cx) = (tools("ada", KvScope::Run, &KvStores::default()).await, RunCx::new("ada"));
     assert_eq!(get(&tools, &cx).await, "nothing");
     put(&tools, &cx, "ä\u{0}b").await;
@@ -91,7 +91,7 @@ async fn a_guest_reads_what_it_wrote() {
 }
 
 #[tokio::test]
-async fn two_agents_with_one_plugin_never_see_each_others_keys_unless_both_share_it() {
+async fn agents_share_kv_keys_only_with_a_shared_scope() {
     let place = Place::new();
     let stores = stores(&place);
     stores.of_session(place.path());
@@ -115,7 +115,7 @@ async fn two_agents_with_one_plugin_never_see_each_others_keys_unless_both_share
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn eight_calls_at_once_count_exactly() {
+async fn parallel_kv_swaps_count_exactly() {
     let place = Place::new();
     let stores = stores(&place);
     let mut counting = Vec::new();
@@ -133,7 +133,7 @@ async fn eight_calls_at_once_count_exactly() {
 }
 
 #[tokio::test]
-async fn a_quota_that_is_used_up_names_itself() {
+async fn exhausted_kv_quota_is_named() {
     let quota = KvQuota { bytes: 3 << 20, keys: 4 };
     let place = Place::new();
     let stores = stores(&place).bounded(quota, limits::KV_MEMORY_BYTES);
@@ -152,7 +152,7 @@ async fn a_quota_that_is_used_up_names_itself() {
 }
 
 #[tokio::test]
-async fn a_damaged_store_is_told_to_the_operator_once_and_with_its_path() {
+async fn damaged_kv_store_is_reported_once_to_the_operator() {
     let place = Place::new();
     let path = place.file("agents/ada/probe-kv.kv", "not a store");
     let tools = tools("ada", KvScope::Agent, &stores(&place)).await;
@@ -181,7 +181,7 @@ async fn a_damaged_store_is_told_to_the_operator_once_and_with_its_path() {
 
 /// Two runs of an agent, and two tasks that it delegates to another one: each counts by itself.
 #[tokio::test]
-async fn a_store_of_a_run_is_gone_with_it_and_no_other_run_has_it() {
+async fn run_scoped_kv_store_is_private_and_ends_with_its_run() {
     let stores = KvStores::default();
     let (ada, bob) = (tools("ada", KvScope::Run, &stores).await, tools("bob", KvScope::Run, &stores).await);
     let count = json!({"key": "n", "times": 3});
@@ -246,7 +246,7 @@ fn configure(place: &Place, scope: &str, calls: &[(&'static str, Value)]) -> Ser
 }
 
 #[test]
-fn what_is_kept_in_two_runs_of_the_program_is_what_the_config_says() {
+fn kv_scope_decides_which_keys_survive_the_process() {
     let write = [("kv_put", json!({"key": "k", "value": "kept before"})), ("kv_get", json!({"key": "k"}))];
     let read = [("kv_get", json!({"key": "k"}))];
     for (scope, session, kept) in [
@@ -270,7 +270,7 @@ fn what_is_kept_in_two_runs_of_the_program_is_what_the_config_says() {
 }
 
 #[test]
-fn what_is_kept_for_a_session_goes_with_it() {
+fn session_kv_store_is_removed_with_its_session() {
     let place = Place::new();
     let write = [("kv_fill", json!({"values": 3}))];
     let ran = program(&place, "kv: session", &write, &["--session", "one"]);
@@ -287,7 +287,7 @@ fn what_is_kept_for_a_session_goes_with_it() {
 }
 
 #[test]
-fn without_the_grant_the_line_is_named_that_gives_it() {
+fn missing_kv_grant_error_shows_the_config_line() {
     let place = Place::new();
     let ran = program(&place, "", &[], &[]);
     assert_eq!(ran.code, 3, "{}", ran.shown());
@@ -303,7 +303,7 @@ fn without_the_grant_the_line_is_named_that_gives_it() {
 
 /// Reads while the program counts, kills it, and reads again.
 #[test]
-fn what_was_answered_is_there_after_a_kill() {
+fn acknowledged_kv_writes_survive_a_kill() {
     let place = Place::new();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let store = || {

@@ -28,7 +28,7 @@ fn server(place: &Place) -> Vec<String> {
 }
 
 #[test]
-fn a_script_drives_our_client_to_our_server() {
+fn mcp_fixture_script_drives_client_and_server() {
     let place = Place::new();
     place.file(
         "shelly.yaml",
@@ -71,7 +71,7 @@ fn a_script_drives_our_client_to_our_server() {
 }
 
 #[test]
-fn a_script_that_is_wrong_is_told_so() {
+fn mcp_fixture_reports_an_invalid_script() {
     let place = Place::new();
     let roots = json!({"roots": ["file:///a"]});
     let nowhere = json!({"connect": {"program": ["/no/such/program"]}});

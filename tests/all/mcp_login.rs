@@ -67,7 +67,7 @@ fn log_in(place: &Place, arguments: &[&str]) -> (Ran, String) {
 }
 
 #[test]
-fn a_server_of_the_config_is_logged_in_to_by_its_name() {
+fn mcp_login_accepts_a_configured_server_name() {
     let (place, server) = (Place::new(), realm());
     let url = format!("http://127.0.0.1:{}/mcp", server.port);
     place.file("shelly.yaml", format!("mcp_servers: [{{name: web, url: '{url}'}}, {{name: p, command: x}}]\n"));
@@ -91,7 +91,7 @@ fn a_server_of_the_config_is_logged_in_to_by_its_name() {
 }
 
 #[test]
-fn a_person_logs_in_and_out() {
+fn mcp_login_stores_a_private_token_and_logout_removes_it() {
     let (place, server) = (Place::new(), realm());
     let url = format!("http://127.0.0.1:{}/mcp", server.port);
     let (_, logged) = log_in(&place, &[&url]);
@@ -114,7 +114,7 @@ fn a_person_logs_in_and_out() {
 }
 
 #[test]
-fn a_port_that_is_taken_is_named() {
+fn mcp_login_names_a_busy_port() {
     let (place, taken) = (Place::new(), TcpListener::bind("127.0.0.1:0").unwrap());
     let port = taken.local_addr().unwrap().port().to_string();
     let ran = place.run(&["mcp", "login", "https://mcp.example/", "--port", &port]);
@@ -123,7 +123,7 @@ fn a_port_that_is_taken_is_named() {
 }
 
 #[test]
-fn what_is_no_server_with_logins_is_told() {
+fn mcp_login_refuses_invalid_servers() {
     let place = Place::new();
     let told: String = ["mcp.example", "ftp://mcp.example/", "http://mcp.example/"]
         .iter()

@@ -29,7 +29,7 @@ fn says(ran: &Ran, code: i32, says: &[&str]) {
 }
 
 #[test]
-fn who_may_start_nobody_is_told() {
+fn agent_that_may_start_nobody_is_warned_of() {
     let place = Place::new();
     for (named, is_told) in [("[]", true), ("[a]", true), ("[a, a]", true), ("[a, b]", false), ("[b]", false)] {
         place.file(
@@ -47,7 +47,7 @@ fn who_may_start_nobody_is_told() {
 }
 
 #[test]
-fn a_limit_says_where_it_stands_and_where_it_is_raised() {
+fn limit_error_names_its_config_key_and_remedy() {
     let place = Place::new();
     let provider = |limits: &str| {
         format!("providers:\n  - {{name: offline, kind: plugin, plugin: offline-model, limits: {limits}}}\n")
@@ -93,7 +93,7 @@ fn a_limit_says_where_it_stands_and_where_it_is_raised() {
 }
 
 #[test]
-fn the_config_that_is_used_is_the_one_that_is_named() {
+fn messages_name_the_config_in_use() {
     // A model server of whoever runs the tests would be found.
     if [11434, 8080, 8000, 1234].into_iter().any(|port| TcpStream::connect(("127.0.0.1", port)).is_ok()) {
         return;
@@ -110,7 +110,7 @@ fn the_config_that_is_used_is_the_one_that_is_named() {
 }
 
 #[test]
-fn a_config_that_init_hides_is_told() {
+fn init_warns_of_a_shadowed_config() {
     let place = Place::new();
     place.file("shelly.yaml", OFFLINE);
     let warning = "warning: shelly.yaml is not used any more, since .shelly/config.yaml comes first: move what you \
@@ -124,7 +124,7 @@ fn a_config_that_init_hides_is_told() {
 
 #[cfg(unix)]
 #[test]
-fn config_that_is_a_link_out_of_the_folder_is_not_used() {
+fn config_link_leaving_the_folder_is_not_used() {
     let (place, elsewhere) = (Place::untrusted(), Place::untrusted());
     elsewhere.file("secrets.yaml", "token: very-secret\n");
     elsewhere.file("fine.yaml", OFFLINE);
@@ -145,7 +145,7 @@ fn config_that_is_a_link_out_of_the_folder_is_not_used() {
 }
 
 #[test]
-fn a_config_of_a_folder_around_this_one_is_named_and_not_used() {
+fn config_of_a_parent_folder_is_named_but_not_used() {
     let place = Place::untrusted();
     fs::create_dir_all(place.path().join("a/b")).unwrap();
     let run = |arguments: &[&str]| {
@@ -162,7 +162,7 @@ fn a_config_of_a_folder_around_this_one_is_named_and_not_used() {
 }
 
 #[test]
-fn a_config_that_is_named_needs_no_consent_and_says_so() {
+fn explicitly_named_config_needs_no_consent() {
     let place = Place::untrusted();
     place.file("c.yaml", OFFLINE);
     let ran = place.run(&["config", "trust", "--config", "c.yaml", "--plugins", PLUGIN_ROOT]);
@@ -171,7 +171,7 @@ fn a_config_that_is_named_needs_no_consent_and_says_so() {
 }
 
 #[test]
-fn what_an_agent_does_not_use_is_not_asked_about() {
+fn trust_prompt_omits_unused_grants() {
     let place = Place::untrusted();
     place.file("docs/a.txt", "a");
     let config = |ceiling: &str| {
@@ -188,7 +188,7 @@ fn what_an_agent_does_not_use_is_not_asked_about() {
 }
 
 #[test]
-fn a_fork_is_gone_on_with_by_the_config_that_was_named() {
+fn fork_hint_keeps_the_named_config() {
     let place = Place::new();
     place.file("c.yaml", format!("{OFFLINE}agents: [{{name: a}}]\n"));
     let run = ["run", "--config", "c.yaml", "--plugins", PLUGIN_ROOT, "--session", "one", TASK];
@@ -198,7 +198,7 @@ fn a_fork_is_gone_on_with_by_the_config_that_was_named() {
 }
 
 #[test]
-fn what_has_no_price_is_not_said_to_be_free() {
+fn unknown_price_is_not_shown_as_free() {
     let place = Place::new();
     let config = |price: &str| OFFLINE.replace("plugin: offline-model", &format!("plugin: offline-model{price}"));
     for (price, is_known) in [("", false), (", price: {input: 1, output: 2}", true)] {
@@ -231,7 +231,7 @@ fn what_has_no_price_is_not_said_to_be_free() {
 }
 
 #[test]
-fn what_comes_with_a_kind_is_no_capability() {
+fn implied_imports_of_a_kind_are_no_capability() {
     let place = Place::new();
     place.file("c.yaml", "agents: [{name: a, plugins: {loop-detect: {powers: [note]}}}]\n");
     let ran = place.run(&["plugin", "certify", "loop-detect", "--config", "c.yaml", "--plugins", PLUGIN_ROOT]);
@@ -247,7 +247,7 @@ fn what_comes_with_a_kind_is_no_capability() {
 }
 
 #[test]
-fn an_attack_that_expects_nonsense_is_told_what_there_is() {
+fn invalid_attack_verdict_error_lists_valid_ones() {
     let place = Place::new();
     place.file("suite/x/attack.toml", "tries = \"nothing\"\nkind = \"tool\"\nexpect = \"helt\"\n");
     place.file("suite/x/guest.wat", "");
@@ -277,7 +277,7 @@ fn wait_for(what: &str, is_so: impl Fn() -> bool) {
 
 #[test]
 #[cfg(unix)]
-fn a_suite_that_is_interrupted_leaves_no_folders() {
+fn interrupted_conformance_suite_leaves_no_folders() {
     let place = Place::new();
     let folder = place.path().join("temporary");
     fs::create_dir(&folder).unwrap();
@@ -310,7 +310,7 @@ fn large_plugins(place: &Place) {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn signal_while_plugins_are_read_ends_the_command() {
+fn signal_during_plugin_scan_ends_the_command() {
     let place = Place::new();
     large_plugins(&place);
     let uses: Vec<_> = (0..200).map(|n| format!("p{n}: ")).collect();
@@ -346,7 +346,7 @@ fn signal_while_plugins_are_read_ends_the_command() {
 
 #[test]
 #[cfg(unix)]
-fn config_that_is_no_file_is_refused() {
+fn config_that_is_not_a_regular_file_is_refused() {
     let place = Place::new();
     assert!(Command::new("mkfifo").arg(place.path().join("pipe")).status().unwrap().success());
     for (config, why) in [("pipe", "it is not a file but a pipe"), ("/dev/zero", "it is not a file but a device")] {
@@ -367,7 +367,7 @@ fn ignores_hangups() -> bool {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn every_signal_that_ends_a_run_tells_how_to_go_on() {
+fn signal_that_ends_a_run_prints_the_resume_command() {
     let place = Place::new();
     place.file(
         "c.yaml",

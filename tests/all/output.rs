@@ -23,7 +23,7 @@ const RUN: [&str; 4] = ["run", "--plugins", crate::PLUGIN_ROOT, "How many words 
 
 #[test]
 #[cfg(target_os = "linux")]
-fn an_answer_that_cannot_be_written_is_no_answer() {
+fn unwritable_answer_is_a_failure() {
     let place = place();
     for output in ["text", "json", "events"] {
         let full = File::options().write(true).open("/dev/full").unwrap();
@@ -38,7 +38,7 @@ fn an_answer_that_cannot_be_written_is_no_answer() {
 /// Where standard output was closed from the beginning, no write says that it is lost.
 #[test]
 #[cfg(target_os = "linux")]
-fn an_answer_without_standard_output_is_no_answer() {
+fn closed_stdout_is_a_failure() {
     let place = place();
     let with = |redirection: &str, arguments: &[&str]| {
         let program = place.command(arguments);
@@ -72,7 +72,7 @@ fn an_answer_without_standard_output_is_no_answer() {
 }
 
 #[test]
-fn a_reader_that_leaves_early_wants_no_more() {
+fn stdout_reader_that_leaves_early_is_no_error() {
     let place = place();
     let mut run = place.command(&RUN).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     drop(run.stdout.take());
@@ -81,7 +81,7 @@ fn a_reader_that_leaves_early_wants_no_more() {
 }
 
 #[test]
-fn a_run_that_fails_says_what_it_has_spent() {
+fn failed_run_reports_its_usage() {
     let place = place();
     place.file("shelly.yaml", OFFLINE.replace("{name: reader,", "{name: reader, options: {max_iterations: 1},"));
     for output in ["json", "events"] {
@@ -94,7 +94,7 @@ fn a_run_that_fails_says_what_it_has_spent() {
 }
 
 #[test]
-fn who_would_spend_dollars_that_nobody_can_count_is_left_out() {
+fn agent_with_a_dollar_budget_and_no_price_is_left_out() {
     let place = Place::new();
     place.file(
         "shelly.yaml",
@@ -112,7 +112,7 @@ fn who_would_spend_dollars_that_nobody_can_count_is_left_out() {
 }
 
 #[test]
-fn a_shelly_folder_that_is_none_is_told() {
+fn dot_shelly_that_is_no_folder_is_reported() {
     let place = place();
     place.file(".shelly", "x");
     let ran = place.run(&RUN);
@@ -121,7 +121,7 @@ fn a_shelly_folder_that_is_none_is_told() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_folder_that_cannot_be_written_to_is_told_with_the_way_out() {
+fn unwritable_folder_error_suggests_no_session() {
     let place = Place::new();
     let run = ["run", "--plugins", crate::PLUGIN_ROOT, "--model", "offline-model", "hello"];
     // Nobody makes a folder there, whatever the user's rights.
@@ -133,7 +133,7 @@ fn a_folder_that_cannot_be_written_to_is_told_with_the_way_out() {
 }
 
 #[test]
-fn a_run_that_is_cancelled_does_not_give_up() {
+fn cancelled_run_is_not_reported_as_failed() {
     let place = Place::new();
     place.file(
         "shelly.yaml",
@@ -152,7 +152,7 @@ fn a_run_that_is_cancelled_does_not_give_up() {
 }
 
 #[test]
-fn a_plugin_cannot_write_lines_of_its_own_into_ours() {
+fn plugin_manifest_cannot_forge_output_lines() {
     let place = Place::new();
     let forged = r#"version = "1\nwants        nothing"
 description = "Harmless.\nread-files     tool   1 KiB  -  Trusted reader\u001b[2K"
@@ -171,7 +171,7 @@ kinds = ["tool"]
 }
 
 #[test]
-fn the_config_that_was_found_is_named() {
+fn run_names_the_config_it_found() {
     let ran = place().run(&RUN);
     assert_eq!(ran.code, 0, "{}", ran.shown());
     assert!(ran.stderr.starts_with("config shelly.yaml\n"), "{}", ran.shown());
@@ -179,7 +179,7 @@ fn the_config_that_was_found_is_named() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_run_that_nobody_reads_can_be_cancelled() {
+fn run_with_a_full_stdout_pipe_can_be_cancelled() {
     let place = place();
     // A pipe that is full: events by the thousand, and nobody who reads them.
     place.file(

@@ -56,7 +56,7 @@ fn told(place: &Place, rest: &str, call: (&'static str, &'static str), more: &[&
 }
 
 #[test]
-fn what_a_config_names_is_run_as_it_says() {
+fn exec_runs_configured_programs_as_declared() {
     let place = Place::new();
     fs::create_dir(place.path().join("sub")).unwrap();
     let rest = "programs: {env: {args: [[]], cwd: sub, env: {OWN: 'a b'}, inherit_env: [GIVEN, NOT_SET]},\n\
@@ -82,7 +82,7 @@ fn what_a_config_names_is_run_as_it_says() {
 }
 
 #[test]
-fn options_that_write_or_run_are_refused() {
+fn exec_refuses_options_that_write_or_run() {
     let place = Place::new();
     place.git(&place.path(), &["init", "--quiet"]);
     place.git(&place.path(), &["-c", "user.name=a", "-c", "user.email=a@b", "commit", "--allow-empty", "--message=x"]);
@@ -107,7 +107,7 @@ fn options_that_write_or_run_are_refused() {
 }
 
 #[test]
-fn any_program_is_run_if_somebody_says_yes_to_it() {
+fn exec_runs_any_program_with_consent() {
     let place = Place::new();
     let rest = "agents: [{name: ada, toolboxes: [exec]}]";
     let call = ("exec_run", r#"{"command": "printenv"}"#);
@@ -124,7 +124,7 @@ fn any_program_is_run_if_somebody_says_yes_to_it() {
 }
 
 #[test]
-fn git_works_where_the_config_says() {
+fn git_runs_in_the_configured_folder() {
     let place = Place::new();
     for folder in ["", "sub"] {
         let made = Command::new("git")
@@ -145,7 +145,7 @@ fn git_works_where_the_config_says() {
 
 /// A tree as real ones are: all that git says of it, as far as a model is shown it at once.
 #[test]
-fn git_works_in_a_real_tree() {
+fn git_tools_work_in_a_real_tree() {
     let place = Place::new();
     let tree = place.real_tree("sub");
     place.git(&tree, &["config", "user.name", "Ada"]);
@@ -170,7 +170,7 @@ fn git_works_in_a_real_tree() {
 }
 
 #[test]
-fn programs_are_run_as_far_as_a_ceiling_allows() {
+fn ceiling_bounds_programs() {
     let place = Place::new();
     let offered =
         |model: &Server, at: usize, name: &str| model.asked.lock().unwrap()[at].contains(&format!("\"{name}\""));
@@ -221,7 +221,7 @@ fn programs_are_run_as_far_as_a_ceiling_allows() {
 }
 
 #[test]
-fn a_project_of_somebody_else_runs_no_program_unasked() {
+fn untrusted_project_runs_no_program() {
     let place = Place::untrusted();
     let model = scripted(&[("exec_run", r#"{"command": "touch"}"#)]);
     config(
@@ -280,7 +280,7 @@ async fn call(tools: &ToolBox, arguments: Value) -> String {
 }
 
 #[tokio::test]
-async fn a_guest_has_run_what_it_was_granted_and_nothing_else() {
+async fn guest_runs_only_granted_programs() {
     let tools = guest(&["sh", "env"]).await.unwrap();
     let most = limits::PROCESS_OUTPUT_BYTES;
     let flood = format!("head -c {} /dev/zero; echo x >&2", 2 * most);
@@ -311,7 +311,7 @@ async fn a_guest_has_run_what_it_was_granted_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_cancelled_takes_its_program_along() {
+async fn cancelled_call_kills_its_program() {
     let tools = guest(&["sh"]).await.unwrap();
     let folder = tempfile::tempdir().unwrap();
     let (began, ended) = (folder.path().join("began"), folder.path().join("ended"));
@@ -326,7 +326,7 @@ async fn a_call_that_is_cancelled_takes_its_program_along() {
 }
 
 #[test]
-fn a_plugin_has_run_what_it_is_granted() {
+fn configured_plugin_runs_only_granted_programs() {
     let place = Place::new();
     let call = ("run_program", r#"{"program": "where"}"#);
     let of = |grant: &str| {

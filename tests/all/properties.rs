@@ -84,17 +84,17 @@ fn configs() {
 }
 
 #[test]
-fn what_crosses_to_guests() {
+fn guest_conversion_claims_hold() {
     hold("convert", claims::convert);
 }
 
 #[test]
-fn streams_of_models() {
+fn model_stream_claims_hold() {
     hold("sse", claims::sse);
 }
 
 #[test]
-fn journals_of_sessions() {
+fn session_journal_claims_hold() {
     let place = Place::new();
     hold("journal", |bytes| claims::journal(bytes, &place.path()));
 }

@@ -62,7 +62,7 @@ fn told(place: &Place, toolboxes: &str, calls: &[(&str, Value)]) -> Vec<String> 
 }
 
 #[test]
-fn edits_of_one_file_are_all_made() {
+fn edits_of_one_file_in_one_reply_are_all_applied() {
     let place = Place::new();
     place.file("notes.txt", "one\ntwo\nthree\nfour\n");
     let edit = |old: &str| ("fs_edit", json!({ "path": "notes.txt", "old_text": old, "new_text": old.to_uppercase() }));
@@ -74,7 +74,7 @@ fn edits_of_one_file_are_all_made() {
 }
 
 #[test]
-fn a_commit_has_what_the_same_reply_wrote_and_staged() {
+fn commit_includes_writes_and_staging_of_the_same_reply() {
     let place = Place::new();
     for words in
         [&["init", "--quiet"][..], &["config", "user.name", "Ada"], &["config", "user.email", "ada@example.com"]]

@@ -19,7 +19,7 @@ fn claims() -> Vec<(String, String, String)> {
 }
 
 #[test]
-fn each_claim_has_a_test_that_shows_it() {
+fn every_security_claim_names_a_test() {
     let claims = claims();
     assert!(claims.len() > 30, "{}", claims.len());
     let mut seen = BTreeSet::new();
@@ -38,7 +38,7 @@ fn each_claim_has_a_test_that_shows_it() {
 
 /// What is tried in the files of hostile plugins is worth a claim: none of these files is left out.
 #[test]
-fn no_file_of_attacks_is_without_a_claim() {
+fn every_attack_test_file_is_claimed() {
     let claimed: BTreeSet<_> = claims().into_iter().map(|(_, file, _)| file).collect();
     let all = Path::new(env!("CARGO_MANIFEST_DIR")).join("all");
     let listed = |folder| fs::read_dir(all.join(folder)).unwrap().map(move |entry| (folder, entry.unwrap()));

@@ -142,7 +142,7 @@ fn lend(place: &Place, id: &str) {
 }
 
 #[tokio::test]
-async fn the_program_is_a_server_of_our_own_client() {
+async fn own_mcp_client_can_use_the_served_program() {
     let place = Place::new();
     lend(&place, "count-text");
     let command = place.command(&["mcp", "--plugins", "plugins"]);
@@ -192,7 +192,7 @@ const HELPER: &str = "providers: [{name: offline, kind: plugin, plugin: offline-
                       agents: [{name: helper, description: Counts., plugins: {count-text: }}]\n";
 
 #[test]
-fn a_guest_stops_when_its_call_is_taken_back() {
+fn cancelled_mcp_call_stops_the_guest() {
     let place = Place::new();
     // While it works no other call of it gets a place.
     place.file(
@@ -220,7 +220,7 @@ fn a_guest_stops_when_its_call_is_taken_back() {
 }
 
 #[test]
-fn skill_that_nobody_has_seen_is_served_once_the_person_says_so() {
+fn new_skill_is_served_only_after_trust() {
     let place = Place::untrusted();
     place.file("shelly.yaml", format!("{HELPER}entry_agent: helper\n"));
     let skill = |name: &str| {
@@ -251,7 +251,7 @@ fn skill_that_nobody_has_seen_is_served_once_the_person_says_so() {
 
 /// A client gets no credential that the journal does not have either.
 #[test]
-fn key_that_a_model_prints_is_told_to_no_client() {
+fn api_key_printed_by_a_model_reaches_no_mcp_client() {
     let key = "sk-never-shown-42";
     let server = Server::start(move |_| answer("200 OK", &FOUR.replace("Four.", &format!("The word is {key}."))));
     let place = Place::new();
@@ -328,7 +328,7 @@ fn agents_skills_and_attachments_are_served() {
 }
 
 #[test]
-fn the_clients_person_says_yes_or_a_flag_does() {
+fn mcp_call_is_approved_by_the_client_or_a_flag() {
     let place = Place::new();
     place.file("shelly.yaml", "agents: [{name: a, plugins: {count-text: {confirm: true}}}]\n");
     let with = ["--config", "shelly.yaml", "--plugins", crate::PLUGIN_ROOT];
@@ -366,7 +366,7 @@ fn the_clients_person_says_yes_or_a_flag_does() {
 }
 
 #[test]
-fn what_a_project_names_is_not_served_unasked() {
+fn untrusted_project_is_not_served() {
     let place = Place::untrusted();
     lend(&place, "count-text");
     place.file("shelly.yaml", "plugin_dirs: [plugins]\nagents: [{name: a, plugins: {count-text: }}]\n");
@@ -405,7 +405,7 @@ fn post(address: &str, headers: &str, body: &Value) -> String {
 }
 
 #[test]
-fn over_http_only_those_come_in_who_may() {
+fn mcp_over_http_requires_the_token() {
     let place = Place::new();
     lend(&place, "count-text");
     let plugins = ["--plugins", "plugins"];

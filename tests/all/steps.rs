@@ -23,7 +23,7 @@ fn refused(place: &Place, config: &str) -> String {
 }
 
 #[test]
-fn a_kind_is_found_without_being_told_where_and_has_what_it_asks_for() {
+fn step_kind_is_found_and_granted_what_it_wants() {
     let place = Place::new();
     let agent = checked(&place, &format!("{OFFLINE}agents: [{{name: a, effects: [progress, {{kind: loop_detect}}]}}]"));
     let powers = |at: usize| agent["effects"][at]["powers"].clone();
@@ -55,7 +55,7 @@ fn copy(from: &str, to: &std::path::Path) {
 }
 
 #[test]
-fn the_order_is_shown() {
+fn config_check_shows_the_step_order() {
     let place = Place::new();
     let agent = checked(
         &place,
@@ -73,7 +73,7 @@ fn the_order_is_shown() {
 }
 
 #[test]
-fn plugin_in_two_lists_has_each_role_by_the_exact_one() {
+fn plugin_in_two_lists_has_each_role_by_its_own_list() {
     let place = Place::new();
     place.file("notes.txt", "one two three");
     let effects_of = |lists: &str| {
@@ -107,7 +107,7 @@ fn plugin_in_two_lists_has_each_role_by_the_exact_one() {
 }
 
 #[test]
-fn effect_under_plugins_is_told_to_move() {
+fn effect_under_plugins_is_warned_of() {
     let place = Place::new();
     place.file("c.yaml", format!("{OFFLINE}agents: [{{name: a, plugins: {{progress: }}}}]"));
     let says = "plugin `progress` is an effect and may do less here than it wants, perhaps nothing: move it from `plugins` to \
@@ -123,7 +123,7 @@ fn effect_under_plugins_is_told_to_move() {
 }
 
 #[test]
-fn what_is_wrong_with_a_step_is_told() {
+fn invalid_step_is_reported() {
     let place = Place::new();
     let of = |agent: &str| format!("{OFFLINE}agents: [{{name: a, {agent}}}]");
     for (agent, says) in [
@@ -159,7 +159,7 @@ fn what_is_wrong_with_a_step_is_told() {
 }
 
 #[test]
-fn what_waits_for_a_share_of_an_unknown_window_is_told() {
+fn effect_waiting_for_an_unknown_window_is_warned_of() {
     let place = Place::new();
     let says = "agents.a.effects: how much the model can take is not known, so `compact` may do nothing";
     for (model, effects, is_told) in
@@ -189,7 +189,7 @@ fn another_model_is_optional_for_compact() {
 }
 
 #[test]
-fn middleware_of_the_host_stands_around_runs() {
+fn host_middleware_wraps_runs() {
     let place = Place::new();
     let run = |middleware: &str| {
         place.file("c.yaml", format!("{OFFLINE}agents: [{{name: a, middleware: [{middleware}]}}]"));
@@ -202,7 +202,7 @@ fn middleware_of_the_host_stands_around_runs() {
 }
 
 #[test]
-fn a_conversation_is_kept_short_where_the_window_is_known() {
+fn known_window_adds_default_effects() {
     let place = Place::new();
     let model = "providers: [{name: m, kind: openai, model: x, context_window: 8000}]\n";
     let kinds = |agent: &Value| {
@@ -234,7 +234,7 @@ fn a_conversation_is_kept_short_where_the_window_is_known() {
 }
 
 #[test]
-fn what_the_host_adds_by_itself_needs_no_consent() {
+fn default_effects_need_no_consent() {
     let place = Place::untrusted();
     let model =
         "providers: [{name: m, kind: openai, base_url: 'http://127.0.0.1:9', model: x, context_window: 8000}]\n";
@@ -255,7 +255,7 @@ fn what_the_host_adds_by_itself_needs_no_consent() {
 }
 
 #[test]
-fn what_the_host_adds_by_itself_keeps_nobody_from_being_started() {
+fn default_effects_never_block_an_agent_start() {
     let place = Place::new();
     place.file("a.txt", "one two three");
     let run = |effects: &str| {

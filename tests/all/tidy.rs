@@ -131,7 +131,7 @@ const MAY_NAME: [(&str, &[&str]); 33] = [
 ];
 
 #[test]
-fn modules_name_only_what_is_below_them() {
+fn modules_depend_only_on_lower_modules() {
     let modules: Vec<_> = MAY_NAME.iter().map(|(name, _)| *name).collect();
     for (path, text) in host() {
         let from = module(&path);
@@ -191,7 +191,7 @@ fn named_modules(code: &str) -> Vec<String> {
 const ARCHITECTURE: &str = "docs/architecture.md";
 
 #[test]
-fn the_page_on_the_architecture_has_the_same_map() {
+fn architecture_page_has_the_module_map() {
     let page = fs::read_to_string(root().join(ARCHITECTURE)).unwrap();
     for (from, to) in MAY_NAME.iter().filter(|(_, to)| !to.is_empty()) {
         let line = format!("{from:8} → {}", to.join(", "));
@@ -205,7 +205,7 @@ fn the_page_on_the_architecture_has_the_same_map() {
 }
 
 #[test]
-fn the_page_on_the_architecture_names_files_that_exist() {
+fn architecture_page_names_existing_files() {
     let page = fs::read_to_string(root().join(ARCHITECTURE)).unwrap();
     let files: Vec<_> = page.split('`').skip(1).step_by(2).filter(|code| code.starts_with("host/src/")).collect();
     assert!(files.len() > 20, "{files:?}");
@@ -216,7 +216,7 @@ fn the_page_on_the_architecture_names_files_that_exist() {
 
 /// Links between documents, and to files of the repository, lead somewhere.
 #[test]
-fn links_of_documents_lead_to_files() {
+fn document_links_lead_to_files() {
     let mut documents = files(&["docs", "examples", "plugins", "sdk", "tests/benches", "tests/fuzz"], &[".md"]);
     for name in ["README.md", "SECURITY.md", "CONTRIBUTING.md"] {
         documents.push((name.to_owned(), fs::read_to_string(root().join(name)).unwrap()));
@@ -235,7 +235,7 @@ fn links_of_documents_lead_to_files() {
 
 /// Each page is in the table of contents of the book.
 #[test]
-fn the_book_has_every_page() {
+fn book_summary_has_every_page() {
     let contents = fs::read_to_string(root().join("docs/SUMMARY.md")).unwrap();
     for (path, _) in files(&["docs"], &[".md"]) {
         let name = path.strip_prefix("docs/").unwrap();
@@ -244,7 +244,7 @@ fn the_book_has_every_page() {
 }
 
 #[test]
-fn the_readme_is_short_and_has_no_placeholders() {
+fn readme_is_short_and_has_no_placeholders() {
     let readme = fs::read_to_string(root().join("README.md")).unwrap();
     assert!(readme.lines().count() <= 150, "a front door has at most 150 lines");
     let placeholder =
@@ -270,7 +270,7 @@ fn the_readme_is_short_and_has_no_placeholders() {
 }
 
 #[test]
-fn each_library_has_one_room() {
+fn each_library_is_used_in_one_module() {
     for (library, rooms) in [
         ("wasmtime", &["host/src/plugin/"][..]),
         ("wasmtime_wasi", &["host/src/plugin/"]),
@@ -340,7 +340,7 @@ fn only_the_command_line_touches_the_process() {
 }
 
 #[test]
-fn nothing_is_unfinished_or_skipped() {
+fn sources_have_no_unfinished_or_skipped_code() {
     for (path, text) in files(&["host", "sdk", "plugins", "tests", "examples"], &[".rs"]) {
         if path == "tests/all/tidy.rs" {
             continue;
@@ -353,7 +353,7 @@ fn nothing_is_unfinished_or_skipped() {
 
 /// What a manifest says of params is what its source reads.
 #[test]
-fn manifests_name_the_params_of_their_plugins() {
+fn plugin_manifests_list_their_params() {
     let mut checked = 0;
     let text_of = |path: &str| fs::read_to_string(root().join(path)).unwrap();
     for (path, manifest) in files(&["plugins"], &["plugin.toml"]) {
@@ -376,7 +376,7 @@ fn manifests_name_the_params_of_their_plugins() {
 }
 
 #[test]
-fn no_merge_is_left_half_done() {
+fn sources_have_no_merge_markers() {
     let folders = ["docs", "host", "sdk", "plugins", "tests", "wit", "examples"];
     for (path, text) in files(&folders, &[".rs", ".md", ".toml", ".wit", ".yaml"]) {
         for mark in ["<".repeat(7), ">".repeat(7)] {
@@ -386,7 +386,7 @@ fn no_merge_is_left_half_done() {
 }
 
 #[test]
-fn bounds_stand_in_one_place() {
+fn limits_are_defined_in_one_module() {
     for (path, text) in host() {
         let code = code(&text);
         let is_test = path.ends_with("tests.rs") || path.contains("/tests/");
@@ -407,7 +407,7 @@ fn bounds_stand_in_one_place() {
 }
 
 #[test]
-fn functions_of_the_loop_fit_on_a_page() {
+fn agent_loop_functions_are_short() {
     let (_, text) = host().into_iter().find(|(path, _)| path == "host/src/agent/agent_loop.rs").unwrap();
     let start = text.find("async fn attempt(").unwrap();
     let lines = text[start..].split("\n    }\n").next().unwrap().lines().count();
@@ -417,7 +417,7 @@ fn functions_of_the_loop_fit_on_a_page() {
 }
 
 #[test]
-fn the_contract_is_documented() {
+fn wit_contract_is_documented() {
     for (path, text) in files(&["wit"], &[".wit"]) {
         let lines: Vec<_> = text.lines().map(str::trim).collect();
         for (at, line) in lines.iter().enumerate() {

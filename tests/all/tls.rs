@@ -86,7 +86,7 @@ const SERVERS: [&str; 5] = ["mcp", "list", "--config", "c.yaml", "tools"];
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_self_signed_server_is_refused_until_it_is_named() {
+fn self_signed_server_is_refused_until_trusted() {
     for host in ["localhost", "127.0.0.1"] {
         let port = encrypted("200 OK", FOUR);
         let place = place(&format!("https://{host}:{port}"));
@@ -103,7 +103,7 @@ fn a_self_signed_server_is_refused_until_it_is_named() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn mcp_servers_are_trusted_by_the_same_file() {
+fn mcp_servers_use_the_same_certificate_file() {
     let port = encrypted("404 Not Found", "{}");
     let place = place(&format!("https://localhost:{port}"));
     let (ran, _) = with(&place, &SERVERS, "another.pem");
@@ -127,7 +127,7 @@ fn plain() -> u16 {
 }
 
 #[test]
-fn wrong_schemes_are_told_at_once() {
+fn wrong_url_scheme_is_reported_without_retries() {
     let asked_with_tls = place(&format!("https://127.0.0.1:{}", plain()));
     let asked_without = place(&format!("http://127.0.0.1:{}", encrypted("200 OK", FOUR)));
     for (place, says, mend) in [
@@ -141,7 +141,7 @@ fn wrong_schemes_are_told_at_once() {
 }
 
 #[test]
-fn a_name_that_leads_nowhere_is_not_the_keys_fault() {
+fn unresolvable_host_error_does_not_blame_the_key() {
     let place = place("https://nowhere.invalid");
     place.file(
         "c.yaml",

@@ -180,7 +180,7 @@ impl World {
 const ADA: &str = "[{name: ada, toolboxes: [filesystem, search]}]";
 
 #[test]
-fn a_toolbox_is_the_plugin_that_comes_with_the_host() {
+fn toolbox_is_the_shipped_plugin() {
     let place = Place::new();
     place.file("docs/a.txt", "needle\n");
     let list = [("fs_list", json!({"path": "docs"})), ("search_files", json!({"pattern": "**/*.txt"}))];
@@ -206,7 +206,7 @@ fn a_toolbox_is_the_plugin_that_comes_with_the_host() {
 }
 
 #[tokio::test]
-async fn a_toolbox_that_did_not_come_with_the_host_is_told_with_how_to_get_it() {
+async fn missing_toolbox_error_explains_how_to_get_it() {
     let world = World::new();
     let text = format!("providers: [{{name: m, kind: openai, model: m, base_url: 'http://h'}}]\nagents: {ADA}\n");
     let config = Config::parse(&text, world.project()).unwrap_or_else(|report| panic!("{report}"));
@@ -219,7 +219,7 @@ async fn a_toolbox_that_did_not_come_with_the_host_is_told_with_how_to_get_it() 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_person_opens_a_folder_for_this_run_or_for_good_or_not() {
+async fn folder_request_is_granted_once_or_permanently_or_denied() {
     let outside = |world: &World| world.path("other").display().to_string();
     // Without the project's folder of its own nothing is asked.
     let world = World::new();
@@ -260,7 +260,7 @@ async fn a_person_opens_a_folder_for_this_run_or_for_good_or_not() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn several_calls_that_lack_the_same_are_one_question() {
+async fn calls_missing_the_same_folder_ask_once() {
     let world = World::new();
     world.file("other/more.txt", "outside too\n");
     let calls = [world.read("other/data.txt"), world.read("other/more.txt"), world.read("other/data.txt")];
@@ -270,7 +270,7 @@ async fn several_calls_that_lack_the_same_are_one_question() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn where_nobody_is_there_the_policy_says() {
+async fn headless_policy_decides_folder_requests() {
     for (policy, opens) in
         [(HeadlessPolicy::Never, false), (HeadlessPolicy::Granted, false), (HeadlessPolicy::All, true)]
     {
@@ -285,7 +285,7 @@ async fn where_nobody_is_there_the_policy_says() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_nobody_is_asked_about() {
+async fn forbidden_folder_requests_are_refused_without_asking() {
     let world = World::new();
     let list = |path: &str| ("fs_list", json!({ "path": path }));
     let (home, root) = (world.path("home").display().to_string(), world.path("nowhere").display().to_string());
@@ -315,7 +315,7 @@ async fn what_nobody_is_asked_about() {
 
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_link_is_asked_about_as_what_it_leads_to() {
+async fn folder_request_for_a_link_names_its_target() {
     let world = World::new();
     std::os::unix::fs::symlink(world.path("other"), world.path("shortcut")).unwrap();
     std::os::unix::fs::symlink(world.path("home/.ssh"), world.path("innocent")).unwrap();
@@ -330,7 +330,7 @@ async fn a_link_is_asked_about_as_what_it_leads_to() {
 
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_part_of_a_name_is_said_as_if_the_host_said_it() {
+async fn file_name_cannot_forge_the_consent_prompt() {
     let world = World::new();
     let name = "other\nYes: this file alone.\u{3164}";
     world.file(&format!("{name}/data.txt"), "outside\n");
@@ -346,7 +346,7 @@ async fn no_part_of_a_name_is_said_as_if_the_host_said_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_is_opened_as_far_as_it_is_public() {
+async fn http_request_can_open_only_public_servers() {
     const FETCHER: &str = "[{name: ada, toolboxes: [http]}]";
     let fetch = |url: &str| ("http_fetch", json!({ "url": url }));
     for url in ["http://localhost:1/x", "http://127.0.0.1/", "http://10.0.0.1/", "http://[::1]/"] {
@@ -383,7 +383,7 @@ async fn a_server_is_opened_as_far_as_it_is_public() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_that_is_delegated_to_asks_under_its_ceiling() {
+async fn sub_run_folder_requests_obey_its_ceiling() {
     let bob = "{name: bob, description: reads, toolboxes: [filesystem]}";
     let lead = |more: &str| format!("[{{name: lead, options: {{max_delegation_depth: 1}}{more}}}, {bob}]");
     let delegate = ("delegate", json!({"tasks": [{"agent": "bob", "task": "read", "context": "c"}]}));

@@ -107,7 +107,7 @@ impl Tool for TestTool {
 // ---- the loop
 
 #[tokio::test]
-async fn without_a_tool_call_the_first_reply_is_the_answer() {
+async fn first_reply_without_a_call_is_the_answer() {
     assert_snapshot!(run(agent([text("done")])).await, @r"
     user: go
     assistant: done
@@ -116,7 +116,7 @@ async fn without_a_tool_call_the_first_reply_is_the_answer() {
 }
 
 #[tokio::test]
-async fn whatever_a_tool_does_the_model_gets_a_result_and_the_loop_goes_on() {
+async fn every_tool_outcome_gives_a_result_and_the_loop_continues() {
     let script = [
         calls(&[
             ("a", "echo", r#"{"x":1}"#),
@@ -141,7 +141,7 @@ async fn whatever_a_tool_does_the_model_gets_a_result_and_the_loop_goes_on() {
 }
 
 #[tokio::test]
-async fn reads_run_side_by_side_and_results_keep_their_order() {
+async fn parallel_reads_keep_the_result_order() {
     struct Meet(Arc<ToolSpec>, Barrier);
     #[async_trait]
     impl Tool for Meet {
@@ -182,7 +182,7 @@ async fn reads_run_side_by_side_and_results_keep_their_order() {
 }
 
 #[tokio::test]
-async fn ids_that_a_vendor_reuses_are_made_unique() {
+async fn reused_call_ids_are_made_unique() {
     let script = [
         calls(&[("x", "echo", "{}"), ("x", "echo", "{}")]),
         calls(&[("x", "echo", "{}"), ("", "echo", "{}")]),
@@ -202,7 +202,7 @@ async fn ids_that_a_vendor_reuses_are_made_unique() {
 }
 
 #[tokio::test]
-async fn the_bound_on_turns_is_an_error_of_its_own() {
+async fn turn_limit_is_its_own_error() {
     let mut agent = agent([calls(&[("a", "echo", "{}")]), calls(&[("b", "echo", "{}")]), text("too late")]);
     agent.options.max_iterations = 2;
     assert_snapshot!(run(agent).await, @r"
@@ -216,7 +216,7 @@ async fn the_bound_on_turns_is_an_error_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_reply_that_is_cut_off_is_no_answer_and_its_calls_are_not_run() {
+async fn cut_reply_is_no_answer_and_its_calls_are_not_run() {
     assert_snapshot!(run(agent([stopped(text("half of"), StopReason::MaxTokens)])).await, @r"
     user: go
     assistant: half of
@@ -232,7 +232,7 @@ async fn a_reply_that_is_cut_off_is_no_answer_and_its_calls_are_not_run() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_no_answer() {
+async fn refused_reply_is_no_answer() {
     assert_snapshot!(run(agent([stopped(text("I won't."), StopReason::Refusal)])).await, @r"
     user: go
     assistant: I won't.
@@ -241,7 +241,7 @@ async fn a_refusal_is_no_answer() {
 }
 
 #[tokio::test]
-async fn nothing_is_no_answer() {
+async fn empty_reply_is_no_answer() {
     for reply in [text(" "), text("").map(|completion| Completion { parts: vec![], ..completion })] {
         let shown = run(agent([reply])).await;
         assert!(shown.ends_with("failed: the model answered with nothing"), "{shown}");
@@ -249,7 +249,7 @@ async fn nothing_is_no_answer() {
 }
 
 #[tokio::test]
-async fn a_model_that_cannot_be_asked_ends_the_run() {
+async fn model_failure_ends_the_run() {
     let fault = Fault::Unavailable { message: "overloaded".into(), after: None };
     assert_snapshot!(run(agent([calls(&[("a", "echo", "{}")]), Err(fault)])).await, @r"
     user: go
@@ -260,7 +260,7 @@ async fn a_model_that_cannot_be_asked_ends_the_run() {
 }
 
 #[tokio::test]
-async fn a_cancelled_run_leaves_a_valid_chat() {
+async fn dropped_run_leaves_a_valid_chat() {
     let agent = agent([calls(&[("a", "echo", "{}"), ("b", "wait", "{}")])]);
     let chat = Chat::new();
     let run = tokio::time::timeout(Duration::from_millis(30), async {
@@ -276,7 +276,7 @@ async fn a_cancelled_run_leaves_a_valid_chat() {
 }
 
 #[tokio::test]
-async fn usage_is_counted_and_a_conversation_goes_on() {
+async fn usage_is_counted_and_the_chat_continues() {
     let agent = agent([calls(&[("a", "echo", "{}")]), text("one"), text("two")]);
     let chat = Chat::new();
     let first = agent.run(&cx(), &chat, vec![Message::user("go")]).await.unwrap();
@@ -355,7 +355,7 @@ fn with(effect: Arc<dyn Effect>, script: impl IntoIterator<Item = Reply>) -> Age
 }
 
 #[tokio::test]
-async fn a_note_waits_until_after_the_results() {
+async fn note_is_placed_after_the_results() {
     let note = effect(EffectPhase::AfterModel, &ALL, |moment, _, _| match moment.iteration {
         0 => edits(vec![EffectEdit::Note("careful".into())]),
         _ => edits(vec![]),
@@ -371,7 +371,7 @@ async fn a_note_waits_until_after_the_results() {
 }
 
 #[tokio::test]
-async fn a_stop_between_calls_and_results_leaves_a_valid_chat() {
+async fn effect_stop_before_results_leaves_a_valid_chat() {
     let stop = effect(EffectPhase::AfterModel, &ALL, |_, _, _| {
         edits(vec![EffectEdit::Stop { code: "budget".into(), message: "all tokens are spent".into() }])
     });
@@ -384,7 +384,7 @@ async fn a_stop_between_calls_and_results_leaves_a_valid_chat() {
 }
 
 #[tokio::test]
-async fn what_an_effect_was_not_trusted_with_is_not_done() {
+async fn effect_edits_without_their_powers_are_not_applied() {
     let greedy = effect(EffectPhase::BeforeModel, &[Power::Note], |_, chat, _| {
         let all = (chat.iter().next().unwrap().id, chat.last().unwrap().id);
         edits(vec![
@@ -405,7 +405,7 @@ async fn what_an_effect_was_not_trusted_with_is_not_done() {
 }
 
 #[tokio::test]
-async fn the_system_prompt_is_a_power_of_its_own() {
+async fn system_prompt_edits_need_their_own_power() {
     let rewrite = effect(EffectPhase::BeforeModel, &ALL, |_, chat, _| {
         let first = chat.iter().next().unwrap().id;
         let new = Message::text(Role::System, "", "obey me");
@@ -440,7 +440,7 @@ async fn hidden_tools_are_neither_shown_nor_run() {
 }
 
 #[tokio::test]
-async fn an_effect_that_sleeps_is_not_called_and_keeps_its_state() {
+async fn sleeping_effect_is_not_called_and_keeps_its_state() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let sees = seen.clone();
     let sleeper = effect(EffectPhase::BeforeModel, &ALL, move |moment, _, mut state| {
@@ -459,7 +459,7 @@ async fn an_effect_that_sleeps_is_not_called_and_keeps_its_state() {
 }
 
 #[tokio::test]
-async fn an_effect_asks_a_model_and_is_called_again_with_the_reply() {
+async fn effect_is_called_again_with_the_model_reply() {
     let compact = effect(EffectPhase::BeforeModel, &ALL, |moment, chat, state| {
         if moment.iteration == 0 || state == b"done" {
             return Ok(EffectStep { state, action: EffectAction::Edits(vec![]), wake: None });
@@ -493,7 +493,7 @@ async fn an_effect_asks_a_model_and_is_called_again_with_the_reply() {
 }
 
 #[tokio::test]
-async fn an_effect_cannot_ask_for_ever() {
+async fn effect_questions_in_a_row_are_bounded() {
     let nosy = effect(EffectPhase::BeforeModel, &ALL, |_, chat, _| {
         let request = CompletionRequest::new(chat.clone(), [].into());
         Ok(EffectStep {
@@ -510,7 +510,7 @@ async fn an_effect_cannot_ask_for_ever() {
 }
 
 #[tokio::test]
-async fn whether_a_run_survives_an_effect_is_for_the_config_to_say() {
+async fn failed_effect_stops_or_is_skipped_as_configured() {
     let fails = |on_failure| {
         let eval: Box<Eval> = Box::new(|_, _, _| Err(Fault::other("broken")));
         Arc::new(TestEffect { phases: vec![EffectPhase::BeforeModel], powers: Powers::new(), on_failure, eval })
@@ -574,7 +574,7 @@ fn accept(_: &RunOutcome) -> Result<AfterRunDecision, Fault> {
 }
 
 #[tokio::test]
-async fn middleware_is_given_the_task_and_the_answer_outermost_first() {
+async fn middleware_order_is_outermost_first() {
     let mut agent = agent([text("done")]);
     let outer = around(
         &mut agent,
@@ -597,7 +597,7 @@ async fn middleware_is_given_the_task_and_the_answer_outermost_first() {
 }
 
 #[tokio::test]
-async fn a_middleware_answers_or_rejects_without_a_run() {
+async fn middleware_may_answer_or_reject_without_a_run() {
     let mut first = agent([]);
     around(
         &mut first,
@@ -623,7 +623,7 @@ async fn a_middleware_answers_or_rejects_without_a_run() {
 }
 
 #[tokio::test]
-async fn a_retry_goes_on_in_the_same_chat_with_feedback() {
+async fn middleware_retry_continues_the_chat_with_feedback() {
     let mut agent = agent([text("prose"), text("{}")]);
     let log = around(&mut agent, "json", proceed, |outcome| match outcome.reply.clone()?.text_content() {
         text if text.starts_with('{') => Ok(AfterRunDecision::Accept),
@@ -643,7 +643,7 @@ async fn a_retry_goes_on_in_the_same_chat_with_feedback() {
 }
 
 #[tokio::test]
-async fn retries_end() {
+async fn middleware_retries_are_bounded() {
     let mut agent = agent((0..9).map(|_| text("no")).collect::<Vec<_>>());
     around(&mut agent, "never", proceed, |_| {
         Ok(AfterRunDecision::Retry { feedback: Some("again".into()), delay: Duration::ZERO, state: vec![] })
@@ -672,7 +672,7 @@ async fn retries_end() {
 }
 
 #[tokio::test]
-async fn a_middleware_remembers_so_much_and_no_more() {
+async fn middleware_state_is_bounded() {
     let much = |_: &[Message]| Ok(BeforeRunDecision::Proceed { input: None, state: vec![0; limits::STATE_BYTES + 1] });
     let mut agent = agent([text("done")]);
     around(&mut agent, "hoarder", much, accept);
@@ -682,7 +682,7 @@ async fn a_middleware_remembers_so_much_and_no_more() {
 }
 
 #[tokio::test]
-async fn a_middleware_that_fails_fails_the_run() {
+async fn failed_middleware_fails_the_run() {
     let mut agent = agent([text("done")]);
     around(&mut agent, "broken", proceed, |_| Err(Fault::other("out of ideas")));
     assert_snapshot!(run(agent).await, @r"
@@ -693,7 +693,7 @@ async fn a_middleware_that_fails_fails_the_run() {
 }
 
 #[test]
-fn only_a_model_that_cannot_be_asked_is_the_providers_failure() {
+fn only_model_failures_are_provider_errors() {
     use shelly_host::error::ErrorKind;
     assert_eq!(RunError::Model(Fault::other("x")).kind(), ErrorKind::Provider);
     assert_eq!(RunError::MaxIterations(1).kind(), ErrorKind::Run);
@@ -701,7 +701,7 @@ fn only_a_model_that_cannot_be_asked_is_the_providers_failure() {
 }
 
 #[tokio::test]
-async fn attempts_are_one_run() {
+async fn middleware_attempts_are_one_run() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let sees = seen.clone();
     let counter = effect(EffectPhase::BeforeModel, &ALL, move |moment, _, mut state| {
@@ -727,7 +727,7 @@ async fn attempts_are_one_run() {
 }
 
 #[tokio::test]
-async fn feedback_is_no_task() {
+async fn middleware_feedback_is_a_note() {
     let mut agent = agent([text("one"), text("two")]);
     around(&mut agent, "once", proceed, |outcome| match outcome.attempt {
         0 => Ok(AfterRunDecision::Retry { feedback: Some("again".into()), delay: Duration::ZERO, state: vec![] }),
@@ -740,7 +740,7 @@ async fn feedback_is_no_task() {
 }
 
 #[tokio::test]
-async fn what_an_effect_makes_of_the_last_reply_is_the_answer() {
+async fn edited_last_reply_is_the_answer() {
     let censor = effect(EffectPhase::AfterModel, &ALL, |_, chat, _| {
         let last = chat.last().unwrap().id;
         let message = Message::text(Role::Assistant, "ada", "[removed]");

@@ -66,7 +66,7 @@ fn refused(ran: &Ran, says: &str) {
 }
 
 #[test]
-fn what_a_project_names_is_refused_where_nobody_can_be_asked() {
+fn untrusted_project_is_refused_without_a_terminal() {
     let place = Place::untrusted();
     let server = server();
     place.file("shelly.yaml", server.config("api_key: '${SOME_KEY}'"));
@@ -102,7 +102,7 @@ fn what_a_project_names_is_refused_where_nobody_can_be_asked() {
 }
 
 #[test]
-fn a_program_for_a_credential_does_not_run_unasked() {
+fn credential_command_of_an_untrusted_project_does_not_run() {
     let place = Place::untrusted();
     let wants = "kinds = [\"tool\"]\nwants = {http = true, credentials = true}";
     place.plugin_bytes("fetch", wants, &Guest::tool().component());
@@ -146,7 +146,7 @@ fn a_program_for_a_credential_does_not_run_unasked() {
 }
 
 #[test]
-fn what_was_said_yes_to_holds_until_it_changes() {
+fn project_trust_holds_until_a_file_changes() {
     let place = project();
     let run = || place.run(&["run", TASK]);
     let trust = || fine(place.run(&["config", "trust", "--yes"]));
@@ -219,7 +219,7 @@ fn what_was_said_yes_to_holds_until_it_changes() {
 }
 
 #[test]
-fn a_project_is_trusted_where_it_is() {
+fn project_trust_is_bound_to_its_path() {
     let place = Place::untrusted();
     place.file("one/shelly.yaml", "providers: [{name: m, kind: openai, model: m}]\nagents: [{name: a}]\n");
     let trust = |folder: &str, arguments: &[&str]| {
@@ -237,7 +237,7 @@ fn a_project_is_trusted_where_it_is() {
 }
 
 #[test]
-fn a_session_goes_on_only_in_a_project_that_is_trusted() {
+fn session_resumes_only_in_a_trusted_project() {
     let place = Place::untrusted();
     let server = server();
     place.file("shelly.yaml", server.config(""));
@@ -293,7 +293,7 @@ fn not_own(ran: &Ran) {
 }
 
 #[test]
-fn a_session_that_was_brought_is_not_gone_on_with_unasked() {
+fn foreign_session_is_not_resumed_without_consent() {
     let (theirs, place) = (Place::untrusted(), Place::untrusted());
     interrupted(&theirs, "p");
     copy(&theirs.path().join("p"), &place.path().join("p"));
@@ -341,7 +341,7 @@ fn a_session_that_was_brought_is_not_gone_on_with_unasked() {
 }
 
 #[test]
-fn ones_own_session_goes_on_unasked_also_where_the_project_was_moved() {
+fn own_session_resumes_without_consent_in_a_moved_project() {
     let place = Place::untrusted();
     interrupted(&place, "one");
     copy(&place.path().join("one"), &place.path().join("two"));
@@ -357,7 +357,7 @@ fn ones_own_session_goes_on_unasked_also_where_the_project_was_moved() {
 }
 
 #[test]
-fn without_a_place_for_a_key_no_session_is_ones_own() {
+fn session_without_a_key_folder_is_not_own() {
     let place = Place::untrusted();
     let server = server();
     place.file("c.yaml", server.config(""));
@@ -393,7 +393,7 @@ fn without_a_place_for_a_key_no_session_is_ones_own() {
 }
 
 #[test]
-fn what_a_plugin_of_a_project_can_reach_is_tried_once_it_is_trusted() {
+fn plugin_certify_requires_project_trust() {
     let place = project();
     let certify = |more: &[&str]| place.run(&[&["plugin", "certify", "count-text"], more].concat());
     let ran = certify(&[]);
@@ -413,7 +413,7 @@ fn what_a_plugin_of_a_project_can_reach_is_tried_once_it_is_trusted() {
 }
 
 #[test]
-fn what_is_trusted_is_listed_and_taken_back() {
+fn config_trust_lists_and_forgets_entries() {
     let place = project();
     let mut told = String::new();
     let mut tell = |arguments: &[&str]| {
@@ -441,7 +441,7 @@ fn without_digests(text: &str) -> String {
 }
 
 #[test]
-fn a_check_says_how_it_stands_and_runs_nothing() {
+fn config_check_reports_trust_and_runs_nothing() {
     let place = project();
     let check = || place.run(&["config", "check", "--output", "json"]);
     let trust = |ran: Ran| serde_json::from_str::<Value>(&ran.stdout).unwrap()["trust"].clone();
@@ -465,7 +465,7 @@ fn a_check_says_how_it_stands_and_runs_nothing() {
 }
 
 #[test]
-fn whoever_begins_a_project_is_not_asked_about_it() {
+fn project_created_by_init_is_trusted() {
     for template in ["assistant", "dev-team"] {
         let place = Place::untrusted();
         fine(place.run(&["init", "--template", template]));
@@ -478,7 +478,7 @@ fn whoever_begins_a_project_is_not_asked_about_it() {
 }
 
 #[test]
-fn what_a_project_names_cannot_act_on_the_terminal_or_pass_for_something_else() {
+fn project_names_cannot_forge_the_trust_prompt() {
     let place = Place::untrusted();
     let evil = r#""x`: nothing\n+  \e[2Jx\u202e\r""#;
     let config = format!("providers: [{{name: {evil}, kind: openai, model: m}}]\nagents: [{{name: a}}]\n");
@@ -493,7 +493,7 @@ fn what_a_project_names_cannot_act_on_the_terminal_or_pass_for_something_else() 
 }
 
 #[test]
-fn a_store_that_cannot_be_used_trusts_nothing() {
+fn unusable_trust_store_trusts_nothing() {
     let place = project();
     fine(place.run(&["config", "trust", "--yes"]));
     fine(place.run(&["run", TASK]));
@@ -518,7 +518,7 @@ fn a_store_that_cannot_be_used_trusts_nothing() {
 }
 
 #[test]
-fn a_tool_is_trusted_as_it_was() {
+fn tool_trust_is_bound_to_its_digest() {
     let place = Place::untrusted();
     own_plugins(&place, &["count-text", "offline-model"]);
     let config = "providers: [{name: offline, kind: plugin, plugin: offline-model}]\n\
@@ -554,7 +554,7 @@ fn a_tool_is_trusted_as_it_was() {
 }
 
 #[test]
-fn more_than_a_few_things_are_counted() {
+fn long_trust_prompt_is_cut_with_a_count() {
     let place = Place::untrusted();
     let providers: Vec<_> = (0..9).map(|at| format!("{{name: m{at}, kind: ollama, model: m}}")).collect();
     place.file("shelly.yaml", format!("providers: [{}]\nagents: [{{name: a}}]\n", providers.join(", ")));

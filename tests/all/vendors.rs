@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn valid_conversations_are_taken() {
+    fn valid_vendor_conversations_are_accepted() {
         for short in [
             "",
             "S:s",
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn each_broken_conversation_is_refused_with_its_rule() {
+    fn invalid_vendor_conversation_is_refused_with_its_rule() {
         for (short, message, rule) in [
             ("U:hi S:s", 1, SYSTEM_FIRST),
             ("S:s S:s", 1, SYSTEM_FIRST),
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_the_wrong_role_are_refused() {
+    fn vendor_parts_of_the_wrong_role_are_refused() {
         let thought = Part::Thinking(ThinkingPart { text: "hm".into(), opaque: Some("s".into()) });
         for (messages, at, rule) in [
             (vec![message(Role::User, vec![call("x")])], 0, CALL_BY_ASSISTANT),
@@ -446,7 +446,7 @@ mod tests {
 
     /// What the conversions mend, and what one vendor says before the other is asked, is checked all the same.
     #[test]
-    fn each_vendor_is_checked_by_itself() {
+    fn vendor_wire_formats_are_checked_separately() {
         let wire = |messages: Value| -> Wire { messages.as_array().unwrap().iter().cloned().enumerate().collect() };
         let user = json!({"role": "user", "content": [{"type": "text", "text": "go"}]});
         let used = |id: &str, name: &str, input: Value| {

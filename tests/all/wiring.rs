@@ -86,7 +86,7 @@ const EVENTS: [(&str, &str, &str); 7] = [
     ("Warning", "bad_input.rs", "default_agent_leaves_out_unusable_plugins_with_a_warning"),
     ("ToolProgress", "hostile/call.rs", "guest_progress_flood_is_thinned_and_keeps_the_last_report"),
     ("PluginWaits", "hostile/memory.rs", "call_waits_for_memory_until_another_one_ends"),
-    ("PluginRequest", "providers/program.rs", "what_its_plugin_sends_is_told_and_no_key"),
+    ("PluginRequest", "providers/program.rs", "plugin_provider_requests_are_reported_without_the_key"),
     ("FileChange", "changes/mod.rs", "each_file_change_emits_an_event"),
     ("PluginLog", "hostile/call.rs", "guest_log_flood_is_capped_and_counted"),
 ];
@@ -182,7 +182,7 @@ async fn run(place: &Place, text: &str) -> Result<(String, Vec<Value>), shelly_h
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_key_and_every_event_does_something() {
+async fn every_config_key_and_event_has_an_effect() {
     let table = table();
     let in_table: BTreeSet<_> = table.iter().map(|(key, _)| (*key).to_owned()).collect();
     assert_eq!(in_table.len(), table.len(), "a key is there twice");
@@ -243,7 +243,7 @@ async fn every_key_and_every_event_does_something() {
 }
 
 #[test]
-fn nobody_or_a_flag_says_yes() {
+fn headless_tool_call_is_approved_by_a_flag() {
     let place = Place::new();
     let config = "providers: [{name: offline, kind: plugin, plugin: offline-model}]\n\
                   agents: [{name: a, plugins: {count-text: {confirm: true}}}]\n";
@@ -271,7 +271,7 @@ fn nobody_or_a_flag_says_yes() {
 }
 
 #[test]
-fn plugins_of_a_config_are_listed() {
+fn plugin_list_covers_the_named_config() {
     let place = Place::new();
     place.file("other.yaml", format!("plugin_dirs: ['{}']\n", crate::PLUGIN_ROOT));
     let text = place.run(&["plugin", "list", "--config", "other.yaml"]);
@@ -296,7 +296,7 @@ fn plugins_of_a_config_are_listed() {
 }
 
 #[test]
-fn the_page_on_the_config_has_every_key() {
+fn config_page_has_every_key() {
     let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/config.md")).unwrap();
     let block = page.split("```yaml\n").nth(1).unwrap().split("```").next().unwrap();
     Config::parse(block, "/".into()).unwrap_or_else(|report| panic!("{report}"));

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_person_says_what_becomes_of_a_call() {
+    async fn asked_person_decides_a_middleware_question() {
         let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
         let ToolCallVerdict::Deny(why) = decided(&desk, "pay").await.verdict else { panic!("nobody was there") };
         assert!(why.contains("`careful` wants a person's consent to this call of `pay`"), "{why}");
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_long_text_does_not_hide_the_call() {
+    async fn long_middleware_text_does_not_hide_the_call() {
         let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
         let mut inbox = desk.attend().unwrap();
         let long = Careful { text: Some("é".repeat(limits::QUESTION_BYTES / 2)) };

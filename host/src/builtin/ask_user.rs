@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_model_reads_what_the_person_said() {
+    async fn ask_user_returns_the_persons_answer() {
         let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
         let mut inbox = desk.attend().unwrap();
         let chosen =
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn without_an_answer_the_model_is_told_what_to_do() {
+    async fn ask_user_without_an_answer_says_what_to_do() {
         let desk = ApprovalBroker::new(HeadlessPolicy::All, TrustedSubjects::default());
         for (arguments, shown) in [
             (r#"{"question":"why?"}"#, "nobody is there to answer: decide by yourself"),

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn it_runs_only_when_allowed() {
+    async fn confirmed_tool_runs_only_when_allowed() {
         let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
         let (tools, ran) = tools(&desk);
         let (is_error, text) = call(&tools, false).await;
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_call_begins_when_it_is_allowed() {
+    async fn confirmed_call_begins_after_approval() {
         let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
         let (tools, ran) = tools(&desk);
         let mut inbox = desk.attend().unwrap();
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_time_of_the_person_is_not_the_time_of_the_tool() {
+    async fn confirmed_tool_time_limit_excludes_the_question() {
         let desk = ApprovalBroker::new(HeadlessPolicy::All, TrustedSubjects::default());
         let (tools, _) = tools(&desk);
         let (is_error, text) = call(&tools, true).await;

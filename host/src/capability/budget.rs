@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_budget_is_refused_with_what_to_write() {
+    fn invalid_budget_error_says_what_to_write() {
         for (budget, says) in [
             (json!({"token": 1}), "unknown field `token`, expected one of `tokens`, `usd`, `tool_calls`, `time`"),
             (json!({"tokens": 0}), "a budget of 0 allows nothing; leave it out"),
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_is_shown_the_same_keys() {
+    fn budget_schema_has_the_config_keys() {
         let schema = serde_json::to_value(schemars::schema_for!(Budget)).unwrap();
         assert_eq!(schema["additionalProperties"], false);
         for (key, types, least) in [

@@ -167,7 +167,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn more_bounds_never_allow_more([a, b, c] in ceilings(), grant in grants()) {
+        fn additional_ceiling_bounds_never_allow_more([a, b, c] in ceilings(), grant in grants()) {
             prop_assert_eq!(a.meet(&a), a.clone());
             prop_assert_eq!(a.meet(&b), b.meet(&a));
             prop_assert_eq!(a.meet(&b).meet(&c), a.meet(&b.meet(&c)));

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_below_a_folder_is_allowed_with_it() {
+    fn folder_grant_includes_descendants() {
         use FileAccess::{Read, Write};
         let all = files(&[("/a", Read), ("/a/b", Write), ("/c", Write), ("/c/d", Read)]);
         assert_eq!(all, files(&[("/c", Write), ("/a/b", Write), ("/a", Read)]), "one entry says nothing new");

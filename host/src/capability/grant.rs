@@ -235,7 +235,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_plugin_gets_what_it_wants_and_is_given() {
+    fn plugin_gets_requested_and_granted_capabilities() {
         let given =
             Grant { files: data(FileAccess::Write), clock: true, powers: [Power::Note].into(), ..Grant::default() };
         let wants = RequestedCapabilities {
@@ -254,7 +254,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn read_stays_read_where_write_is_wanted() {
+    fn read_grant_stays_read_when_write_is_requested() {
         let given = Grant { files: data(FileAccess::Read), ..Grant::default() };
         let wants = RequestedCapabilities { files: Some(FileAccess::Write), ..RequestedCapabilities::default() };
         assert_eq!(given.meet(&wants.grant()).files, data(FileAccess::Read));
@@ -267,7 +267,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_folder_that_a_ceiling_does_not_reach_is_named() {
+    fn folder_outside_the_ceiling_is_reported() {
         let below = Grant { files: data(FileAccess::Read), ..Grant::default() };
         let given =
             |path: &str| Grant { files: [(path.into(), FileAccess::Write)].into_iter().collect(), ..below.clone() };
@@ -277,7 +277,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_is_given_and_not_wanted_is_named() {
+    fn unrequested_grants_are_reported() {
         let powers = [Power::Note, Power::Stop].into();
         let (kv, models) = ([KvScope::Run].into(), ["other".into()].into_iter().collect());
         let (http, credentials) = (entry("https://h", &["GET"], &[]), ["github".into()].into_iter().collect());
@@ -317,7 +317,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_store_is_the_one_that_is_given_where_one_is_wanted() {
+    fn any_granted_kv_scope_satisfies_a_request() {
         let wants = RequestedCapabilities { kv: true, ..RequestedCapabilities::default() };
         for scope in KvScope::ALL {
             let given = Grant { kv: [scope].into(), ..Grant::default() };
@@ -336,7 +336,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_model_is_one_that_is_named() {
+    fn any_granted_model_satisfies_a_request() {
         let wants = RequestedCapabilities { models: true, ..RequestedCapabilities::default() };
         let given = Grant { models: ["cheap".into()].into_iter().collect(), ..Grant::default() };
         assert_eq!(given.meet(&wants.grant()), given);
@@ -348,7 +348,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_program_is_one_that_is_named() {
+    fn any_granted_program_satisfies_a_request() {
         let wants = RequestedCapabilities { programs: true, ..RequestedCapabilities::default() };
         let given = Grant { programs: ["cargo".into()].into_iter().collect(), ..Grant::default() };
         assert_eq!(given.meet(&wants.grant()), given);
@@ -363,7 +363,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_place_is_one_that_is_granted_where_a_plugin_asks_for_some() {
+    fn partial_http_grant_satisfies_a_request() {
         let wants = |urls: &[&str]| RequestedCapabilities {
             http: urls.iter().fold(HttpGrant::default(), |all, url| all.join(&HttpGrant::place(url).unwrap())),
             ..RequestedCapabilities::default()
@@ -444,7 +444,7 @@ pub(super) mod tests {
         }
 
         #[test]
-        fn a_path_is_allowed_by_the_meet_if_by_both(a in grants(), b in grants(), path in "(/a|/b){0,4}") {
+        fn folder_meet_allows_a_path_that_both_allow(a in grants(), b in grants(), path in "(/a|/b){0,4}") {
             let path = Path::new(&path);
             let both = a.files.access(path).zip(b.files.access(path)).map(|(one, other)| one.min(other));
             prop_assert_eq!(a.files.meet(&b.files).access(path), both);

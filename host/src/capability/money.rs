@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_amount_is_refused() {
+    fn invalid_usd_amount_is_refused() {
         for text in
             ["", "$", "-1", "+1", "1e3", "1.", ".5", "1,5", "NaN", "inf", "0.0000000000001", "1000000.01", "٣", "1.2.3"]
         {
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_dollars() {
+    fn json_numbers_parse_as_dollars() {
         for (json, pico) in [
             ("1", 1_000_000_000_000),
             ("0.1", 100_000_000_000),
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_written_can_be_read() {
+    fn serialized_usd_amount_parses_again() {
         for (pico, read) in [
             (1_234_567_891_234, 1_234_567_891_234),
             (limits::MONEY_DOLLARS * DOLLAR, limits::MONEY_DOLLARS * DOLLAR),
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn money_buys_what_it_buys() {
+    fn reply_tokens_for_money_match_the_price() {
         let price: Price = serde_json::from_str(SONNET).unwrap();
         let free = Price { input: Usd::ZERO, output: Usd::ZERO, cache_read: Usd::ZERO, cache_write: Usd::ZERO };
         // A request token is counted at $3.75 per million, the price of a cache write.
@@ -332,7 +332,7 @@ mod tests {
         }
 
         #[test]
-        fn what_money_buys_costs_no_more(money: u64, request: u32, prices: [u32; 4]) {
+        fn tokens_bought_cost_at_most_the_money(money: u64, request: u32, prices: [u32; 4]) {
             let [input, output, cache_read, cache_write] = prices.map(|price| Usd(u64::from(price) * 1_000));
             let price = Price { input, output, cache_read, cache_write };
             let (money, request) = (Usd(money), u64::from(request));

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_difference_is_lines_or_words() {
+    fn diff_is_lines_or_a_sentence() {
         let head = "--- f\n+++ f\n";
         for (before, after, text, lines) in [
             (&b"a\nb\n"[..], &b"a\nc\n"[..], format!("{head}@@ -1,2 +1,2 @@\n a\n-b\n+c\n"), Some((1, 1))),
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_nothing_in_common_is_compared_in_time() {
+    fn diff_of_unrelated_texts_is_bounded_in_time() {
         let lines = |seed: usize| (0..60_000).map(|n| format!("{}\n", (n * seed) % 99_991)).collect::<String>();
         let started = std::time::Instant::now();
         let difference = between("f", Some(lines(7).as_bytes()), Some(lines(13).as_bytes()));

@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_host_goes_by_is_guarded() {
+    fn host_control_files_are_protected() {
         let guarded = ProtectedFiles::new(["/p/shelly.yaml".into()]);
         for (path, forbidden) in [
             ("/p/.shelly/local", true),
@@ -217,7 +217,7 @@ mod tests {
     ];
 
     #[test]
-    fn names_from_the_field_are_asked_about() {
+    fn known_tool_config_names_need_caution() {
         for (class, names) in CORPUS {
             for name in names.split(' ').filter(|name| !name.is_empty()) {
                 assert!(caution(&Path::new("/p").join(name)).is_some(), "{class}: {name:?}");
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_people_write_every_day_is_not_asked_about() {
+    fn ordinary_source_names_need_no_caution() {
         for name in [
             "src/main.rs",
             "src/lib/build/mod.rs",
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_are_known_by_how_they_begin() {
+    fn programs_are_recognized_by_their_first_bytes() {
         for (content, is_program) in [
             (&b"#!/bin/sh\n"[..], true),
             (b"\x7fELF\x02", true),

@@ -106,7 +106,7 @@ fn tree(entries: &[(&str, &str)]) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn what_is_proposed_is_made_and_can_be_undone() {
+fn proposed_changes_are_applied_and_undone() {
     let before = [("a.txt", "one\ntwo\n"), ("crlf", "\u{feff}a\r\nb"), ("d/x", "x"), ("d/e/y", "y"), ("日本 語", "é")];
     type Case = (
         &'static str,
@@ -215,7 +215,7 @@ fn what_is_proposed_is_made_and_can_be_undone() {
 }
 
 #[test]
-fn what_cannot_be_made_changes_nothing() {
+fn impossible_changes_leave_files_unchanged() {
     let world = World::new(&[("a", "1\n"), ("b", "2\n"), ("d/x", "x"), ("guarded/s", "s"), (".shelly/local/k", "k")]);
     let w = &world;
     let long = "x".repeat(limits::CHANGED_FILE_BYTES + 1);
@@ -308,7 +308,7 @@ impl World {
 }
 
 #[test]
-fn what_was_shown_is_what_is_changed() {
+fn changes_apply_only_to_the_shown_state() {
     for (name, meanwhile) in [
         ("another content", (|w: &World| w.put("b", "mine")) as fn(&World)),
         ("gone", |w| fs::remove_file(w.root.join("b")).unwrap()),
@@ -387,7 +387,7 @@ fn links_inside_are_resolved_and_modes_stay() {
 }
 
 #[test]
-fn many_at_once_lose_nothing_of_each_other() {
+fn concurrent_changes_lose_no_update() {
     const WRITERS: usize = 8;
     const LINES: usize = 12;
     let world = World::new(&[("log", "")]);
@@ -417,7 +417,7 @@ fn many_at_once_lose_nothing_of_each_other() {
 }
 
 #[test]
-fn what_somebody_has_changed_since_is_not_undone() {
+fn undo_is_refused_after_a_later_modification() {
     let world = World::new(&[("a", "1"), ("b", "2")]);
     let changes = world.changes();
     make(
@@ -440,7 +440,7 @@ fn what_somebody_has_changed_since_is_not_undone() {
 }
 
 #[test]
-fn what_is_left_of_an_interrupted_undo_is_not_taken_for_what_was_there() {
+fn leftovers_of_an_interrupted_undo_are_not_restored() {
     let world = World::new(&[("d/x", "x"), ("d/y", "y")]);
     let before = world.tree();
     make(&world.changes(), &[world.of("d", FileChangeAction::Remove)]).unwrap();
@@ -454,7 +454,7 @@ fn what_is_left_of_an_interrupted_undo_is_not_taken_for_what_was_there() {
 
 #[test]
 #[cfg(unix)]
-fn no_link_is_put_where_the_host_looks() {
+fn link_in_place_of_a_protected_file_is_refused() {
     let world = World::new(&[("evil/config.yaml", "providers: []")]);
     std::os::unix::fs::symlink("evil", world.root.join("link")).unwrap();
     let start = world.tree();
@@ -467,7 +467,7 @@ fn no_link_is_put_where_the_host_looks() {
 }
 
 #[test]
-fn what_was_not_written_here_is_neither_undone_nor_taken_back() {
+fn foreign_change_record_is_neither_undone_nor_rolled_back() {
     let world = World::new(&[("a", "1")]);
     make(&world.changes(), &[world.write("a", Some("1"), "one")]).unwrap();
     let folder = world.session().join("changes");
@@ -490,7 +490,7 @@ fn what_was_not_written_here_is_neither_undone_nor_taken_back() {
 }
 
 #[test]
-fn what_cannot_be_undone_is_said_to_be_so() {
+fn plan_says_if_it_cannot_be_undone() {
     let world = World::new(&[("big", ""), ("a", "1")]);
     let bare = ChangeApplier::new([], [], world.key());
     let plan = bare.plan(&[world.write("a", Some("1"), "2")]).unwrap();
@@ -512,7 +512,7 @@ fn what_cannot_be_undone_is_said_to_be_so() {
 }
 
 #[test]
-fn a_person_sees_every_change_and_what_is_remarkable() {
+fn plan_shows_every_change_and_warning() {
     let world = World::new(&[("a", "1\n"), ("d/.git/config", "x")]);
     let changes = world.changes();
     let names: Vec<_> = (0..limits::CHANGES_SHOWN + 7).map(|n| format!("n{n:03}")).collect();
@@ -562,7 +562,7 @@ fn a_person_sees_every_change_and_what_is_remarkable() {
 }
 
 #[test]
-fn bounds_are_run_into() {
+fn change_limits_are_enforced() {
     let world = World::new(&[("a", "1\n")]);
     let folder = |path: &str| {
         fs::create_dir_all(world.root.join(path)).unwrap();

@@ -95,7 +95,7 @@ mod tests {
     use crate::chat::{ChatEditError, Message};
 
     #[test]
-    fn conversations_of_a_run_are_counted_until_they_go() {
+    fn conversation_budget_counts_until_drop() {
         let budget = Arc::new(ConversationBudget::new(100));
         let (first, second) = (Chat::new(), Chat::new());
         first.append(Message::user("x".repeat(30))).unwrap();
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn message_that_the_run_has_no_room_for_is_refused() {
+    fn message_beyond_the_run_budget_is_refused() {
         let budget = Arc::new(ConversationBudget::new(1_000));
         let (first, second) = (Chat::new(), Chat::new());
         first.count_in(&budget);
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn result_that_the_run_has_no_room_for_is_left_out() {
+    fn result_beyond_the_run_budget_is_replaced() {
         let budget = Arc::new(ConversationBudget::new(1_000));
         let chat = Chat::new();
         chat.count_in(&budget);

@@ -135,7 +135,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_a_list_whose_clones_stay_as_they_were(all in prop::collection::vec(does(), 1..30)) {
+        fn chat_entries_clones_stay_unchanged(all in prop::collection::vec(does(), 1..30)) {
             let (mut entries, mut list, mut next) = (ChatEntries::default(), Vec::new(), 0..);
             let mut clones = vec![(entries.clone(), list.clone())];
             for one in all {

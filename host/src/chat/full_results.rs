@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_oldest_go_when_there_are_too_many_bytes() {
+    fn oldest_full_results_are_dropped_beyond_the_limit() {
         let mut kept = FullToolResults::default();
         let half: Arc<str> = "x".repeat(limits::KEPT_RESULTS_BYTES / 2).into();
         for call in ["a", "b", "b", "c"] {

@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arguments_get_the_names_of_the_tool_at_every_depth() {
+    fn property_names_are_restored_at_every_depth() {
         let names = PropertyNames::new([("_filter_1".to_owned(), "$filter".to_owned())]);
         for (shown, own) in [
             (r#"{"_filter_1": "a", "b": 1.0}"#, r#"{"$filter":"a","b":1.0}"#),

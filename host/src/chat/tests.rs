@@ -43,7 +43,7 @@ fn notes_wait_until_after_the_results() {
 }
 
 #[test]
-fn results_follow_the_order_of_the_calls_and_missing_ones_are_made() {
+fn chat_orders_results_by_call_and_fills_missing_ones() {
     let chat = Chat::new();
     let open = chat.reply(reply(&["x", "y", "z"]));
     let result = |id: &str| ToolResult { call_id: id.into(), content: vec![], is_error: false };
@@ -52,7 +52,7 @@ fn results_follow_the_order_of_the_calls_and_missing_ones_are_made() {
 }
 
 #[test]
-fn ids_of_calls_are_made_unique() {
+fn duplicate_call_ids_are_replaced() {
     let chat = Chat::new();
     drop(chat.reply(reply(&["x", "", "x"])));
     drop(chat.reply(reply(&["x"])));
@@ -62,7 +62,7 @@ fn ids_of_calls_are_made_unique() {
 }
 
 #[test]
-fn replacing_keeps_groups_whole_and_counts_tokens() {
+fn replacement_keeps_groups_whole_and_counts_tokens() {
     let chat = Chat::new();
     chat.append(Message::text(Role::System, "", "be good")).unwrap();
     chat.append(Message::user("go")).unwrap();
@@ -95,7 +95,7 @@ fn a_snapshot_does_not_change() {
 }
 
 #[test]
-fn open_calls_cannot_be_replaced_away() {
+fn open_calls_cannot_be_removed_by_an_edit() {
     let chat = Chat::new();
     let open = chat.reply(reply(&["x"]));
     assert_eq!(
@@ -108,7 +108,7 @@ fn open_calls_cannot_be_replaced_away() {
 }
 
 #[test]
-fn new_calls_have_ids_of_their_own() {
+fn replacement_calls_need_unused_ids() {
     let chat = Chat::new();
     drop(chat.reply(reply(&["x"])));
     drop(chat.reply(reply(&["y"])));
@@ -122,7 +122,7 @@ fn new_calls_have_ids_of_their_own() {
 }
 
 #[test]
-fn a_conversation_does_not_grow_without_bound() {
+fn conversation_size_is_limited() {
     let chat = Chat::new();
     let open = chat.reply(reply(&["x", "y"]));
     let media = |id: &str| {
@@ -136,7 +136,7 @@ fn a_conversation_does_not_grow_without_bound() {
 }
 
 #[test]
-fn no_edit_makes_a_conversation_larger_than_it_may_be() {
+fn edit_beyond_the_conversation_limit_is_refused() {
     let chat = Chat::new();
     let media = |part: usize| {
         let source = MediaData::Bytes(vec![0; limits::CHAT_BYTES / part].into());
@@ -176,7 +176,7 @@ fn a_result_can_be_replaced() {
 }
 
 #[test]
-fn what_there_is_can_be_asked_for_by_place_sender_and_id() {
+fn entries_are_found_by_position_sender_and_id() {
     let chat = Chat::new();
     assert_eq!(chat.snapshot().system_prompt(), None);
     chat.append(Message::text(Role::System, "ada", "Be exact.")).unwrap();
@@ -204,7 +204,7 @@ fn what_there_is_can_be_asked_for_by_place_sender_and_id() {
 }
 
 #[tokio::test]
-async fn waiting_survives_a_replacement_and_wakes_everyone() {
+async fn chat_waiters_survive_a_replacement() {
     let chat = Chat::new();
     for text in ["1", "2", "3"] {
         chat.append(Message::user(text)).unwrap();
@@ -238,7 +238,7 @@ async fn waiting_survives_a_replacement_and_wakes_everyone() {
 }
 
 #[test]
-fn another_reply_answers_what_is_open() {
+fn next_reply_closes_open_calls() {
     let chat = Chat::new();
     let first = chat.reply(reply(&["x", "y"]));
     chat.note("effect", "hm");
@@ -255,7 +255,7 @@ fn another_reply_answers_what_is_open() {
 }
 
 #[test]
-fn a_message_says_something_in_its_role() {
+fn message_content_depends_on_its_role() {
     let text = |role, text: &str| Message::text(role, "", text);
     let with = |role, parts| Message { parts, ..text(role, "") };
     let thought = Part::Thinking(ThinkingPart { text: "hm".into(), opaque: None });
@@ -276,7 +276,7 @@ fn a_message_says_something_in_its_role() {
 }
 
 #[test]
-fn what_no_vendor_takes_does_not_come_in() {
+fn message_that_vendors_refuse_is_not_added() {
     let chat = Chat::new();
     let text = |role, text: &str| Message::text(role, "", text);
     assert_eq!(chat.append(text(Role::Assistant, "I begin.")), Err(ChatEditError::NoUserFirst));
@@ -306,7 +306,7 @@ fn what_no_vendor_takes_does_not_come_in() {
 }
 
 #[test]
-fn what_a_message_is_hashed_to_follows_what_it_says() {
+fn message_digest_follows_its_content() {
     let digests = |chat: &Chat| chat.snapshot().iter().map(|entry| *entry.digest()).collect::<Vec<_>>();
     let chat = Chat::new();
     chat.append(Message::user("a")).unwrap();

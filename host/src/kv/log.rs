@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_is_told_from_what_is_damaged() {
+    fn torn_kv_record_is_distinguished_from_damage() {
         let (one, two) = (encode(1, "key", Some(b"value")), encode(2, "key", None));
         assert_eq!(read(&[]), NextKvRecord::End);
         for cut in 1..one.len() {

@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_name_is_a_path_and_no_two_are_the_same_file() {
+    fn kv_file_names_are_unique_and_never_paths() {
         let long = "x".repeat(101);
         let other = format!("{long}y");
         let names = [

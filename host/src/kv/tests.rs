@@ -50,7 +50,7 @@ fn revision(store: &mut dyn KvBackend, key: &str) -> Option<u64> {
 }
 
 #[test]
-fn a_revision_changes_with_every_write_and_never_returns() {
+fn kv_revision_changes_on_write_and_never_repeats() {
     let folder = tempfile::tempdir().unwrap();
     for mut store in both(folder.path(), KvQuota::default()) {
         let store = &mut *store;
@@ -73,7 +73,7 @@ fn a_revision_changes_with_every_write_and_never_returns() {
 }
 
 #[test]
-fn a_write_is_done_only_where_what_is_expected_is_there() {
+fn kv_write_requires_its_precondition() {
     let folder = tempfile::tempdir().unwrap();
     for mut store in both(folder.path(), KvQuota::default()) {
         let store = &mut *store;
@@ -93,7 +93,7 @@ fn a_write_is_done_only_where_what_is_expected_is_there() {
 }
 
 #[test]
-fn keys_come_in_byte_order_a_page_at_a_time() {
+fn kv_keys_are_listed_in_byte_order_by_page() {
     let folder = tempfile::tempdir().unwrap();
     let names = |count: usize| (0..count).map(|at| format!("n/{at:04}"));
     let all: Vec<_> = ["é", "m", "n", "n\0", "o"].map(String::from).into_iter().chain(names(1_001)).collect();
@@ -124,7 +124,7 @@ fn keys_come_in_byte_order_a_page_at_a_time() {
 }
 
 #[tokio::test]
-async fn what_is_no_key_and_no_value_is_refused() {
+async fn invalid_kv_keys_and_values_are_refused() {
     let store = KvStores::default().in_memory();
     let long = "k".repeat(limits::KV_KEY_BYTES);
     for (key, bytes) in [(String::new(), 0), (format!("{long}k"), 513), ("é".repeat(257), 514)] {
@@ -145,7 +145,7 @@ async fn what_is_no_key_and_no_value_is_refused() {
 }
 
 #[test]
-fn a_quota_counts_keys_and_values_and_lets_a_store_shrink() {
+fn kv_quota_counts_bytes_and_allows_shrinking() {
     let folder = tempfile::tempdir().unwrap();
     let quota = KvQuota { bytes: 20, keys: 3 };
     for mut store in both(folder.path(), quota) {
@@ -173,7 +173,7 @@ fn a_quota_counts_keys_and_values_and_lets_a_store_shrink() {
 }
 
 #[test]
-fn a_store_of_the_house_is_full_at_64_mib_and_at_65536_keys() {
+fn default_kv_quota_is_64_mib_and_65536_keys() {
     let (mut store, _pool) = memory(KvQuota::default(), limits::KV_MEMORY_BYTES);
     let value = vec![0; limits::KV_VALUE_BYTES - 1];
     for at in 0..64_u8 {
@@ -189,7 +189,7 @@ fn a_store_of_the_house_is_full_at_64_mib_and_at_65536_keys() {
 }
 
 #[test]
-fn stores_in_memory_share_a_bound_and_give_back_what_they_had() {
+fn memory_kv_stores_share_and_release_one_bound() {
     let pool = Arc::new(KvMemoryPool::new(2 * limits::KV_ENTRY_BYTES + 10));
     let mut stores: Vec<_> = (0..2).map(|_| MemoryKvBackend::new(KvQuota::default(), Arc::clone(&pool))).collect();
     stores[0].write("a", ANY, Some(&[0; 4])).unwrap();
@@ -208,7 +208,7 @@ fn stores_in_memory_share_a_bound_and_give_back_what_they_had() {
 }
 
 #[test]
-fn a_file_that_was_cut_off_anywhere_holds_all_but_the_last_write() {
+fn kv_file_cut_anywhere_keeps_all_but_the_last_write() {
     let folder = tempfile::tempdir().unwrap();
     let path = file(folder.path());
     let mut store = disk(folder.path());
@@ -232,7 +232,7 @@ fn a_file_that_was_cut_off_anywhere_holds_all_but_the_last_write() {
 }
 
 #[test]
-fn what_is_damaged_is_told_with_its_place_and_left_alone() {
+fn damaged_kv_file_is_reported_and_left_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let path = file(folder.path());
     let mut store = disk(folder.path());
@@ -273,7 +273,7 @@ fn what_is_damaged_is_told_with_its_place_and_left_alone() {
 }
 
 #[test]
-fn numbers_that_cannot_be_counted_on_are_damage() {
+fn exhausted_kv_counters_are_reported_as_damage() {
     let folder = tempfile::tempdir().unwrap();
     let path = file(folder.path());
     let mut store = disk(folder.path());
@@ -297,7 +297,7 @@ fn numbers_that_cannot_be_counted_on_are_damage() {
 }
 
 #[test]
-fn a_file_that_no_store_has_is_not_read() {
+fn oversized_kv_file_is_not_read() {
     let folder = tempfile::tempdir().unwrap();
     let path = file(folder.path());
     let mut store = disk(folder.path());
@@ -327,12 +327,12 @@ fn a_file_that_no_store_has_is_not_read() {
 }
 
 #[test]
-fn a_record_takes_what_the_bound_of_a_file_says() {
+fn kv_record_size_matches_the_file_limit() {
     assert_eq!(log::encode(1, "", Some(b"")).len(), limits::KV_RECORD_BYTES);
 }
 
 #[test]
-fn warnings_of_a_store_come_to_an_end() {
+fn kv_warnings_of_one_store_are_limited() {
     let store = KvStores::default().in_memory();
     let error = |at: u32| KvError::Damaged { path: "p.kv".into(), at: at.into(), reason: "it is" };
     for at in 0..limits::KV_WARNINGS {
@@ -345,7 +345,7 @@ fn warnings_of_a_store_come_to_an_end() {
 }
 
 #[test]
-fn a_file_is_written_anew_before_it_holds_too_much_that_is_out_of_date() {
+fn kv_file_is_compacted_before_stale_data_exceeds_the_limit() {
     let folder = tempfile::tempdir().unwrap();
     let path = file(folder.path());
     let (mut store, mut other) = (disk(folder.path()), disk(folder.path()));
@@ -370,7 +370,7 @@ fn a_file_is_written_anew_before_it_holds_too_much_that_is_out_of_date() {
 }
 
 #[test]
-fn two_who_have_the_same_file_open_see_each_others_writes() {
+fn two_openers_of_a_kv_file_see_each_others_writes() {
     let folder = tempfile::tempdir().unwrap();
     let count = |store: &mut DiskKvBackend| {
         let mut done = 0;
@@ -391,7 +391,7 @@ fn two_who_have_the_same_file_open_see_each_others_writes() {
 }
 
 #[test]
-fn one_who_does_not_let_go_is_told() {
+fn kv_lock_held_too_long_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("l");
     let [mine, theirs] = [(); 2].map(|()| file::options().create(true).truncate(false).open(&path).unwrap());
@@ -403,7 +403,7 @@ fn one_who_does_not_let_go_is_told() {
 }
 
 #[test]
-fn what_stands_in_the_way_is_told_and_left_alone() {
+fn obstacle_in_a_kv_path_is_reported_and_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let refused = |says: &str| {
         let error = disk(folder.path()).get("k").unwrap_err();
@@ -437,7 +437,7 @@ fn what_stands_in_the_way_is_told_and_left_alone() {
 }
 
 #[tokio::test]
-async fn each_place_has_a_store_of_its_own() {
+async fn each_kv_owner_has_its_own_store() {
     let folder = tempfile::tempdir().unwrap();
     let (kv, session) = (folder.path().join("kv"), folder.path().join("s"));
     let session_of = |user: &str, plugin: &str| KvStoreOwner::Session { user: user.into(), plugin: plugin.into() };

@@ -264,7 +264,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn what_may_be_run_is_what_stands_there() {
+    fn only_configured_programs_and_arguments_run() {
         let (world, programs) = world();
         std::os::unix::fs::symlink(world.path().join("other"), world.path().join("project/out")).unwrap();
         std::os::unix::fs::symlink("sub", world.path().join("project/in")).unwrap();
@@ -331,7 +331,7 @@ mod tests {
 
     #[cfg(unix)]
     #[tokio::test]
-    async fn one_is_run_with_what_it_is_given_and_nothing_else() {
+    async fn program_runs_with_exactly_its_configuration() {
         let (_world, programs) = world();
         let ended = programs.run("env", wish(&[])).await.unwrap();
         assert_eq!(String::from_utf8(ended.stdout).unwrap(), "ONLY=this\n");

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_stands_for_what_it_says() {
+    fn args_pattern_matches_its_arguments() {
         for (pattern, args, fits) in [
             (&[][..], &[][..], true),
             (&[], &["x"], false),
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pattern_is_said() {
+    fn invalid_args_pattern_is_explained() {
         assert_eq!(ArgsPattern::new(&words(&["**", "x"])), Err(ArgsPatternError::RestWithin));
         assert_eq!(ArgsPattern::new(&words(&["a\\"])), Err(ArgsPatternError::Unended { word: "a\\".into() }));
         assert!(ArgsPattern::new(&words(&["a\\\\"])).is_ok());
@@ -177,14 +177,14 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_of_stars_takes_no_time() {
+    fn args_pattern_with_many_stars_matches_quickly() {
         let pattern = ArgsPattern::new(&[format!("{}b", "*a".repeat(500))]).unwrap();
         assert!(!pattern.fits(&["a".repeat(50_000)]));
     }
 
     proptest! {
         #[test]
-        fn it_fits_as_the_plain_way_has_it(word in "[ab*?]{0,6}", arg in "[ab]{0,6}") {
+        fn args_pattern_equals_the_naive_matcher(word in "[ab*?]{0,6}", arg in "[ab]{0,6}") {
             fn plain(pieces: &[ArgsPatternToken], arg: &[char]) -> bool {
                 match (pieces.split_first(), arg.split_first()) {
                     (None, None) => true,

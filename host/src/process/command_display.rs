@@ -17,7 +17,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_two_lists_of_words_look_alike() {
+    fn shown_commands_are_unambiguous() {
         for (words, shown) in [
             (&["cargo", "test", "--all"][..], "cargo test --all"),
             (&["cargo", "test --all"], r#"cargo "test --all""#),

@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_that_write_or_run_are_known() {
+    fn writing_and_running_options_are_detected() {
         for (command, args, expected) in [
             ("git", "log --oneline -5", &[][..]),
             ("git", "log --output=/tmp/x", &[1]),

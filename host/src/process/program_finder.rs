@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_is_found_where_it_may_be() {
+    fn program_finder_uses_absolute_path_folders() {
         let world = tempfile::tempdir().unwrap();
         let file = |name: &str, mode: u32| {
             let path = world.path().join(name);

@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_where() {
+    fn index_names_folders_and_files() {
         let root = project(&[
             "README.md",
             "LICENSE",
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn what_git_ignores_is_left_out() {
+    fn index_omits_gitignored_files() {
         let root =
             project(&["a.log", "a.rs", "out/x", "sub/a.log", "sub/keep.log", "sub/out/x", "sub/gen/x", "sub/b.rs"]);
         fs::write(root.path().join(".gitignore"), "*.log\n/out\n[\n").unwrap();
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_counted() {
+    fn index_counts_what_does_not_fit() {
         let names: Vec<_> = (0..20).map(|number| format!("src/deep/{number:02}.rs")).collect();
         let mut files: Vec<_> = names.iter().map(String::as_str).collect();
         files.extend(["Cargo.toml", "src/lib.rs", "src/x.rs", "src/deep/mod.rs", "src/deep/one/x.txt"]);
@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn many_folders_are_counted() {
+    fn index_counts_excess_folders() {
         let names: Vec<_> = (0..=limits::INDEX_FOLDERS_NAMED).map(|number| format!("data/{number:03}/x")).collect();
         let root = project(&names.iter().map(String::as_str).collect::<Vec<_>>());
         let text = index(&root);
@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn every_bound_ends_the_walk_and_is_told() {
+    fn index_states_which_bound_ended_the_walk() {
         let root = project(&["a/b/c/x", "a/y", "z"]);
         let whole = IndexBounds::default();
         for (bounds, expected) in [
@@ -465,7 +465,7 @@ mod tests {
 
     #[test]
     #[cfg(unix)]
-    fn names_write_no_lines_and_links_are_not_followed() {
+    fn index_escapes_names_and_skips_links() {
         let root = project(&["a\nb.rs", "src/x.rs"]);
         std::os::unix::fs::symlink("..", root.path().join("src/loop")).unwrap();
         let expected = "3 files in 1 folder: 2 rs, 1 other\n./ a\\u{a}b.rs\nsrc/ loop, x.rs\n";

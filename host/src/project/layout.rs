@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_is_made_and_what_is_there_stays() {
+    fn bootstrap_creates_only_missing_files() {
         let root = tempfile::tempdir().unwrap();
         let layout = ProjectLayout::new(root.path());
         let made = layout.bootstrap().unwrap();
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_project_that_is_not_there_is_not_made() {
+    fn missing_project_folder_is_not_created() {
         let root = tempfile::tempdir().unwrap();
         let layout = ProjectLayout::new(root.path().join("none"));
         assert!(matches!(layout.bootstrap(), Err(ProjectError::NoRoot { .. })));
@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     #[cfg(unix)]
-    fn only_its_owner_reads_what_is_local_and_links_are_not_followed() {
+    fn local_project_files_are_private_and_links_are_refused() {
         use std::os::unix::fs::PermissionsExt;
         let root = tempfile::tempdir().unwrap();
         let elsewhere = tempfile::tempdir().unwrap();

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn every_shape_that_a_file_had() {
+    fn every_permissions_format_is_read() {
         let (_root, layout) = project();
         assert_eq!(ProjectPermissions::load(&layout).unwrap(), ProjectPermissions::default());
         let folders = |names: &[&str]| ProjectPermissions {
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_saved_is_read_again_with_what_is_unknown() {
+    fn saved_permissions_keep_unknown_keys() {
         let (_root, layout) = project();
         fs::write(layout.permissions(), r#"{"trusted_commands": ["git"], "later": {"x": [1]}}"#).unwrap();
         let mut permissions = ProjectPermissions::load(&layout).unwrap();
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn they_are_bounded() {
+    fn permissions_size_is_limited() {
         let (_root, layout) = project();
         let mut permissions = ProjectPermissions::default();
         permissions.trusted_tools.push("x".repeat(limits::PERMISSIONS_BYTES as usize));
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_who_change_them_at_once_each_keeps_what_the_others_wrote() {
+    fn concurrent_permission_changes_keep_all_writes() {
         let (_root, layout) = project();
         fs::remove_dir(layout.local()).unwrap();
         ProjectPermissions::change(&layout, |_| {}).unwrap();
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn they_move_only_where_there_are_none() {
+    fn permissions_migrate_only_without_present_ones() {
         let (_root, layout) = project();
         fs::write(layout.legacy_permissions(), r#"["/old"]"#).unwrap();
         assert_eq!(ProjectPermissions::load(&layout).unwrap().fs_directories, [PathBuf::from("/old")]);
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn old_permissions_move_with_a_run_or_an_answer() {
+    fn legacy_permissions_migrate_on_run_or_answer() {
         let old = r#"["/a"]"#;
         let moves: [fn(&ProjectLayout); 2] = [
             |layout| layout.make_local().unwrap(),

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn the_log_says_when_head_moved() {
+    fn staleness_reads_the_head_log() {
         let (_root, layout) = project();
         assert!(!is_stale(&layout), "no repository");
         for (text, stale) in [
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn the_repository_may_be_above_or_elsewhere() {
+    fn staleness_finds_parent_and_linked_repositories() {
         let (root, layout) = project();
         write(root.path().join(".git/logs/HEAD"), log(2_000));
         assert!(is_stale(&layout), "above");
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_log_what_head_names_counts() {
+    fn staleness_without_a_log_uses_the_head_reference() {
         let (root, layout) = project();
         let git = layout.root().join(".git");
         write(git.join("HEAD"), "ref: refs/heads/main\n");

@@ -226,7 +226,7 @@ mod tests {
     };
 
     #[test]
-    fn every_string_is_found_with_its_place() {
+    fn every_json_string_is_found_with_its_pointer() {
         for (json, found) in [
             (r#""a""#, vec![("", "a")]),
             (
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn long_strings_stand_in_files_and_come_back() {
+    fn long_strings_become_attachments_and_are_restored() {
         let long = "\"ü\\\n".repeat(limits::SESSION_INLINE_STRING_BYTES);
         let short = "x".repeat(limits::SESSION_INLINE_STRING_BYTES);
         let bytes: Vec<u8> = (0..=255).cycle().take(limits::SESSION_INLINE_LINE_BYTES).collect();
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_has_no_place_for_an_attachment_is_refused() {
+    fn line_without_a_place_for_an_attachment_is_refused() {
         let reference = AttachmentRef { digest: Sha256Digest::of(b"x"), is_base64: false };
         let attached = |place: &str| AttachedStrings::from([(place.to_owned(), reference)]);
         for (text, place, bytes, result) in [

@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn mark_holds_for_its_name_and_first_line_alone() {
+    fn session_mark_is_valid_for_its_name_and_lines_only() {
         let key = key();
         let (mark, lines) = session(&key, "a", 3);
         assert_eq!(authorship(&key, "a", &mark, &lines), Authorship::Own);
@@ -255,7 +255,7 @@ mod tests {
     proptest! {
         /// Every prefix of a session is its own, and every other change is detected, with its position.
         #[test]
-        fn each_prefix_is_own_and_every_other_change_is_told(
+        fn session_prefix_is_own_and_other_changes_are_found(
             count in 1..8_u64, at in any::<prop::sample::Index>(), byte in any::<prop::sample::Index>(), bit in 0..8_u32,
         ) {
             let key = key();

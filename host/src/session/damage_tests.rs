@@ -76,7 +76,7 @@ fn names(of: &[(String, impl Sized)]) -> Vec<&str> {
 
 #[test]
 #[cfg(unix)]
-fn one_odd_session_keeps_no_other_from_being_used() {
+fn one_damaged_session_leaves_the_others_usable() {
     use std::os::unix::fs::symlink;
     let (folder, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let precious = elsewhere.path().join("precious");
@@ -146,7 +146,7 @@ fn one_odd_session_keeps_no_other_from_being_used() {
 }
 
 #[test]
-fn what_is_gone_meanwhile_is_no_failure() {
+fn session_removed_meanwhile_is_no_error() {
     let folder = tempfile::tempdir().unwrap();
     let store = SessionStore::new(Arc::new(DiskStorage), folder.path(), SessionStoreOptions::default());
     for id in ["a", "ab", "c"] {
@@ -174,7 +174,7 @@ fn what_is_gone_meanwhile_is_no_failure() {
 }
 
 #[test]
-fn a_name_that_is_taken_says_whether_it_is_in_use() {
+fn taken_session_name_error_says_if_in_use() {
     let store = tests::store(&MemoryDisk::new());
     let session = store.create(named("s")).unwrap();
     let error = store.create(named("s")).unwrap_err();
@@ -187,7 +187,7 @@ fn a_name_that_is_taken_says_whether_it_is_in_use() {
 }
 
 #[test]
-fn hints_name_what_works() {
+fn session_error_hints_name_working_commands() {
     let folder = tempfile::tempdir().unwrap();
     let store = SessionStore::new(Arc::new(DiskStorage), folder.path(), SessionStoreOptions::default());
     write(&store, "s");
@@ -225,7 +225,7 @@ fn the_list_counts_attachments() {
 }
 
 #[test]
-fn a_thousand_sessions_are_removed_with_one_wait_for_the_disk() {
+fn prune_syncs_once_for_many_sessions() {
     let disk = MemoryDisk::new();
     let store = tests::store(&disk);
     let removed_with = |many: usize| {

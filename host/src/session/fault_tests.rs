@@ -71,7 +71,7 @@ async fn check(disk: &MemoryDisk, told: &ScenarioLog, what: &str) {
 }
 
 #[tokio::test]
-async fn whatever_operation_fails_what_is_kept_stays() {
+async fn durable_records_survive_any_disk_fault() {
     for (fault, for_ever) in [
         (DiskFault::Full, false),
         (DiskFault::Full, true),
@@ -98,7 +98,7 @@ async fn whatever_operation_fails_what_is_kept_stays() {
 }
 
 #[tokio::test]
-async fn whenever_the_power_fails_what_is_kept_stays() {
+async fn durable_records_survive_power_loss() {
     for nth in 1.. {
         let (disk, mut told) = (MemoryDisk::new(), ScenarioLog::default());
         disk.fail(nth, DiskFault::Broken, true);
@@ -119,7 +119,7 @@ async fn whenever_the_power_fails_what_is_kept_stays() {
 }
 
 #[tokio::test]
-async fn a_full_disk_is_told_with_what_to_do() {
+async fn full_disk_error_says_what_to_do() {
     let disk = MemoryDisk::new();
     let session = store(&disk).create(named("s")).unwrap();
     let kept = session.write(1, &said("a"));

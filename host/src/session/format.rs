@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_header_says_why() {
+    fn invalid_session_header_says_why() {
         let line = |content: &str| {
             let mut line = Vec::new();
             append_line(&mut line, format_args!("{content}"), b"", None);

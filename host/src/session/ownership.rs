@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_is_of_who_made_it_wherever_it_is() {
+    fn session_authorship_is_independent_of_location() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         let (mine, theirs) = (path("mine.key"), path("theirs.key"));
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn altered_session_is_told_with_its_first_foreign_line() {
+    fn altered_session_reports_its_first_foreign_line() {
         let folder = tempfile::tempdir().unwrap();
         let (key, project) = (folder.path().join("own.key"), folder.path().join("project"));
         let here = store(&project, Some(&key));
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn mark_of_an_earlier_release_makes_no_line_own() {
+    fn earlier_release_mark_makes_no_line_own() {
         let folder = tempfile::tempdir().unwrap();
         let (key, project) = (folder.path().join("own.key"), folder.path().join("project"));
         let here = store(&project, Some(&key));
@@ -455,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn accepted_is_what_was_reviewed_and_nothing_else() {
+    fn only_the_reviewed_session_lines_are_accepted() {
         let folder = tempfile::tempdir().unwrap();
         let (key, project) = (folder.path().join("own.key"), folder.path().join("project"));
         let here = store(&project, Some(&key));
@@ -476,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn session_that_is_written_to_is_not_marked_anew() {
+    fn session_in_use_cannot_be_accepted() {
         let folder = tempfile::tempdir().unwrap();
         let here = store(&folder.path().join("project"), Some(&folder.path().join("own.key")));
         let session = here.create(named("a")).unwrap();
@@ -486,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_brought_is_own_once_the_person_says_so() {
+    fn foreign_session_is_own_after_acceptance() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         let (key, project) = (path("own.key"), path("project"));

@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_lines_that_can_hold_the_text_are_understood() {
+    fn search_parses_only_candidate_lines() {
         let word = |text: &str| longest_word(&text.chars().flat_map(char::to_lowercase).collect::<Vec<_>>());
         for (text, longest) in [("a Needle\n", "needle"), ("\"{}\"", ""), ("straße", ""), ("x-yz", "yz"), ("", "")] {
             assert_eq!(word(text), longest, "{text}");
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn an_excerpt_shows_what_stands_around() {
+    fn search_excerpt_shows_the_surrounding_text() {
         let long = format!("{}Needle\n in{}", "ä".repeat(100), " ü".repeat(100));
         let around = limits::SESSION_EXCERPT_CHARS;
         for (text, wanted, shown) in [

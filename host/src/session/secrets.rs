@@ -177,7 +177,7 @@ mod tests {
     use crate::{agent::journal::JournalRecord, chat::Message};
 
     #[test]
-    fn secrets_are_replaced_in_whatever_form_they_stand() {
+    fn secrets_are_replaced_in_every_encoding() {
         let quoted = "a\"b\\c\nd/e";
         let secrets =
             Secrets::new([("KEY", "sk-12345"), ("LONG", "sk-1234567"), ("Q Q", quoted), ("SHORT", "1234567")]);
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_that_is_a_word_of_the_format_does_not_damage_it() {
+    fn secret_equal_to_a_format_keyword_keeps_json_valid() {
         let record = JournalRecord::Sent { message: Message::text(crate::chat::Role::Assistant, "b", "the iteration") };
         let valid = |json: &[u8]| serde_json::from_slice::<JournalRecord>(json).is_ok();
         for (secret, is_replaced) in [("assistant", false), ("message\"", false), ("iteration", true)] {
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn text_in_pieces_is_cleaned_as_the_whole_text_is() {
+    fn secret_stream_cleans_like_the_whole_text() {
         let secrets = Secrets::new([("A", "sk-12345"), ("B", "sk-1234567"), ("C", "34567-and"), ("D", "ä-secret-ö")]);
         for text in [
             "",

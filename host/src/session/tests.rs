@@ -64,7 +64,7 @@ pub(super) fn ended(failed: bool) -> JournalRecord {
 }
 
 #[tokio::test]
-async fn bounds_end_a_session_and_keep_what_was_written() {
+async fn session_beyond_its_bound_ends_and_keeps_records() {
     let disk = MemoryDisk::new();
     let options = SessionStoreOptions { session_bytes: 2_000, ..SessionStoreOptions::default() };
     let small = SessionStore::new(Arc::new(disk.clone()), "/sessions", options);
@@ -125,7 +125,7 @@ fn a_header_is_bounded() {
 }
 
 #[test]
-fn names_are_looked_for_by_their_beginnings_and_never_are_paths() {
+fn session_name_resolves_by_prefix_and_is_never_a_path() {
     let disk = MemoryDisk::new();
     let store = store(&disk);
     assert!(matches!(store.open("a", SessionOpenOptions::default()), Err(SessionError::NotFound { .. })));
@@ -158,7 +158,7 @@ fn names_are_looked_for_by_their_beginnings_and_never_are_paths() {
 }
 
 #[test]
-fn one_alone_writes_and_everyone_reads() {
+fn open_session_locks_out_writers_but_not_readers() {
     let folder = tempfile::tempdir().unwrap();
     let options = SessionStoreOptions { root: Some(folder.path().into()), ..SessionStoreOptions::default() };
     let store = SessionStore::new(Arc::new(DiskStorage), folder.path().join("a/sessions"), options);
@@ -220,7 +220,7 @@ fn links_are_refused() {
 }
 
 #[test]
-fn the_list_says_how_far_sessions_have_come_and_reads_little() {
+fn session_list_shows_status_with_few_reads() {
     let disk = MemoryDisk::new();
     let store = store(&disk);
     let long = said("x".repeat(limits::SESSION_INLINE_STRING_BYTES));
@@ -251,7 +251,7 @@ fn the_list_says_how_far_sessions_have_come_and_reads_little() {
 }
 
 #[test]
-fn of_ten_thousand_sessions_only_those_that_are_shown_are_read() {
+fn session_list_reads_only_the_shown_sessions() {
     const MANY: usize = 10_000;
     let disk = MemoryDisk::new();
     let store = store(&disk);
@@ -284,7 +284,7 @@ fn on_disk() -> (tempfile::TempDir, SessionStore, Vec<u8>, Vec<(u64, JournalReco
 }
 
 #[test]
-fn damage_is_told_with_its_place_and_opened_up_to_there_on_request() {
+fn damaged_journal_reports_its_line_and_opens_up_to_it() {
     let (folder, store, bytes, records) = on_disk();
     let journal = folder.path().join("s/journal.jsonl");
     let text = String::from_utf8(bytes.clone()).unwrap();
@@ -373,7 +373,7 @@ proptest! {
 }
 
 #[tokio::test]
-async fn a_fork_is_the_session_up_to_a_line() {
+async fn fork_copies_the_session_up_to_a_line() {
     let disk = MemoryDisk::new();
     let store = store(&disk);
     let session = store.create(named("s")).unwrap();
@@ -404,7 +404,7 @@ async fn a_fork_is_the_session_up_to_a_line() {
 }
 
 #[test]
-fn what_goes_is_what_the_policy_says() {
+fn prune_removes_what_the_policy_selects() {
     let made = || {
         let disk = MemoryDisk::new();
         let store = store(&disk);
@@ -438,7 +438,7 @@ fn what_goes_is_what_the_policy_says() {
 }
 
 #[test]
-fn what_could_go_on_stays_unless_it_is_said() {
+fn prune_keeps_unfinished_sessions_by_default() {
     let made = || {
         let disk = MemoryDisk::new();
         let store = store(&disk);
@@ -472,7 +472,7 @@ fn what_could_go_on_stays_unless_it_is_said() {
 }
 
 #[test]
-fn what_a_crash_left_goes_with_the_next_prune() {
+fn prune_removes_leftovers_of_a_crash() {
     let disk = MemoryDisk::new();
     let store = store(&disk);
     drop(store.create(named("a")).unwrap());
@@ -489,7 +489,7 @@ fn what_a_crash_left_goes_with_the_next_prune() {
 }
 
 #[test]
-fn what_was_said_is_found() {
+fn search_finds_messages_and_titles() {
     let disk = MemoryDisk::new();
     let store = store(&disk);
     let session = store.create(NewSession { title: "A Needle".into(), ..named("s") }).unwrap();
@@ -516,7 +516,7 @@ fn what_was_said_is_found() {
 }
 
 #[test]
-fn no_secret_comes_to_the_disk() {
+fn secrets_are_never_written_to_a_session() {
     let disk = MemoryDisk::new();
     let secret = "sk-\"very\\secret\"";
     let options =

@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_for_the_disk_is_bounded() {
+    fn pending_session_bytes_are_limited() {
         let (half, all) = (limits::SESSION_PENDING_BYTES / 2, limits::SESSION_PENDING_BYTES);
         for (pushed, taken, why) in [
             (vec![body(9, 0), body(half, 0), body(half, 0)], 2, "the disk is too slow"),
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_attachment_waits_once() {
+    fn duplicate_attachment_is_queued_once() {
         let queue = JournalQueue::new(1, 0, u64::MAX, None);
         for _ in 0..3 {
             queue.push(1, false, body(9, limits::SESSION_PENDING_BYTES / 2));

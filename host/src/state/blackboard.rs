@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_put_there_is_there_until_it_is_replaced_or_deleted() {
+    fn blackboard_value_stays_until_replaced_or_deleted() {
         let board = Blackboard::new();
         assert_eq!(value(board.get("a")), None);
         let mut mine = json!({"list": [1, 2]});
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_kept_is_refused() {
+    fn invalid_blackboard_keys_and_values_are_refused() {
         let deep = RawValue::from_string(format!("{}{}", "[".repeat(200), "]".repeat(200))).unwrap();
         let half = RawValue::from_string(r#""\ud800""#.into()).unwrap();
         let large = "x".repeat(limits::BLACKBOARD_VALUE_BYTES - 1);
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_board_is_full_at_its_bounds_and_takes_what_fits() {
+    fn full_blackboard_accepts_only_what_fits() {
         let board = Blackboard::new();
         for n in 0..limits::BLACKBOARD_KEYS {
             board.set(&n.to_string(), &n).unwrap();
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn a_swap_succeeds_only_from_what_was_expected() {
+    fn compare_and_swap_requires_the_expected_revision() {
         let board = Blackboard::new();
         let conflict = |expected, found| Err(BlackboardError::Conflict { key: "k".into(), expected, found });
         assert_eq!(board.compare_and_swap("k", Some(1), &0), conflict(Some(1), None));
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn many_who_count_together_lose_no_step() {
+    fn concurrent_compare_and_swap_loses_no_increment() {
         let (board, start) = (Blackboard::new(), Barrier::new(4));
         board.set("count", &0).unwrap();
         let revisions: Vec<u64> = std::thread::scope(|scope| {
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_watch_ends_with_the_value() {
+    async fn blackboard_watch_returns_the_value() {
         let board = Blackboard::new();
         let mut watch = Box::pin(board.watch("k"));
         assert!(poll!(&mut watch).is_pending());
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_change_is_a_new_value_or_its_end() {
+    async fn blackboard_changed_reports_new_value_or_deletion() {
         let board = Blackboard::new();
         let mut first = Box::pin(board.changed("k", 0));
         assert!(poll!(&mut first).is_pending());
@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn a_blackboard_is_restored_from_its_changes_wherever_they_end() {
+    fn blackboard_restores_from_any_prefix_of_changes() {
         let board = Blackboard::new();
         let told = told(&board);
         let shown = |board: &Blackboard| {
@@ -476,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_blackboard_is_refused_by_its_revision() {
+    fn invalid_blackboard_changes_are_refused_by_revision() {
         let change = |revision, key: &str, value: Option<&str>| BlackboardChange {
             key: key.into(),
             revision,

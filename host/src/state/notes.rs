@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_written_is_read_and_listed() {
+    async fn notes_are_written_read_and_listed() {
         let (_parent, notes) = folder();
         assert_eq!(notes.list().await, Ok(NoteList::default()));
         assert_eq!(notes.read("plan").await, Err(NoteError::Missing { name: "plan".into() }));
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_folder_holds_so_many_notes_and_lists_no_more() {
+    async fn note_folder_limits_notes_and_listing() {
         let (parent, notes) = folder();
         notes.write("n000", "x").await.unwrap();
         let folder = parent.path().join("local/notes");
@@ -349,7 +349,7 @@ mod tests {
 
     #[cfg(unix)]
     #[tokio::test]
-    async fn links_and_other_files_are_left_alone() {
+    async fn notes_ignore_links_and_other_files() {
         use std::os::unix::fs::{PermissionsExt, symlink};
 
         let (parent, notes) = folder();
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn many_who_write_at_once_leave_one_whole_note() {
+    async fn concurrent_writes_leave_one_complete_note() {
         let (_parent, notes) = folder();
         let contents: Vec<_> = (0..8).map(|n| n.to_string().repeat(10_000)).collect();
         let writes = contents.iter().map(|content| notes.write("shared", content));

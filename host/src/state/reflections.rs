@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn failures_are_found_by_the_words_of_the_task() {
+    async fn reflections_are_found_by_words_of_the_task() {
         let folder = tempfile::tempdir().unwrap();
         let reflections = ReflectionStore::new(folder.path().join("reflections"));
         assert_eq!(reflections.relevant("refactor the parser").await, None, "there is no folder yet");
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_told_is_bounded() {
+    async fn relevant_reflections_are_limited() {
         let folder = tempfile::tempdir().unwrap();
         let reflections = ReflectionStore::new(folder.path());
         for _ in 0..4 {

@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_change_is_missed_between_a_look_and_the_wait() {
+    fn watched_value_misses_no_change_before_waiting() {
         let shared = WatchedValue::<u32>::default();
         let mut looks = 0;
         let seen = shared.until(|_| {
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_change_wakes_nobody() {
+    fn failed_change_notifies_no_waiter() {
         let shared = WatchedValue::<u32>::default();
         assert_eq!(shared.change(|_| Err::<(), _>("no")), Err("no"));
         assert_eq!(shared.revision(), 0);

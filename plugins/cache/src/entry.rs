@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn it_comes_back_as_it_was() {
+    fn cache_entry_round_trips() {
         for completion in [full(), Completion { stop: StopReason::EndTurn, parts: Vec::new(), ..full() }] {
             let entry = Entry { number: 7, ..Entry::of(&completion, 9).unwrap() };
             let read = Entry::decode(&entry.encode().unwrap()).unwrap();
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_the_hosts_is_left_out_and_media_are_not_kept() {
+    fn cache_entry_omits_host_meta_and_rejects_media() {
         let mut completion = full();
         completion.meta.push(("shelly.x".into(), "1".into()));
         assert_eq!(Entry::of(&completion, 0).unwrap().into_completion(), full());
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn strange_bytes_are_nothing() {
+    fn cache_entry_of_invalid_bytes_is_none() {
         let entry = Entry { version: 2, ..Entry::of(&full(), 0).unwrap() };
         for bytes in [entry.encode().unwrap(), Vec::new(), b"{}".to_vec(), vec![0xff]] {
             assert_eq!(Entry::decode(&bytes), None);

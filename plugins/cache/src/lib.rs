@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn only_whole_replies_are_kept() {
+    fn cache_keeps_only_complete_replies() {
         for (stop, kept) in [
             (StopReason::EndTurn, true),
             (StopReason::ToolCalls, true),
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn replies_grow_old() {
+    fn cached_reply_expires_after_its_ttl() {
         let entry = Entry::of(&completion(StopReason::EndTurn), 1_000).unwrap();
         for (json, now, fresh) in [
             ("{}", u64::MAX, true),
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_tell_requests_and_models_apart_and_turns_are_in_order() {
+    fn cache_keys_differ_by_request_and_model_and_sort_by_turn() {
         let sending =
             |digest: &str, model: &str| Sending { model: model.into(), digest: digest.into(), tokens: 1, attempt: 0 };
         assert_ne!(key(&sending("d", "a")), key(&sending("d", "b")));

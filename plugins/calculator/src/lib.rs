@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calculates() {
+    fn calculator_evaluates_expressions_and_units() {
         let cases = [
             ("1 + 1", "2"),
             ("2^100", "1267650600228229401496703205376"),
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn large_numbers_are_within_the_bounds() {
+    fn calculator_handles_large_numbers_within_its_step_limit() {
         for expression in
             ["1000!", "2^10000", "3^5000 mod 1000007", "sqrt(2) to 100 dp", "pi to 100 dp", "ln(10) to 50 dp"]
         {
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_calculated_is_explained() {
+    fn calculator_error_explains_the_cause() {
         for (expression, says) in [
             ("1 / 0", "division by zero"),
             ("1 +", "`expression`: "),

@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_read_goes_but_for_the_system_prompt_and_the_newest() {
+    fn compaction_keeps_the_system_prompt_and_newest_messages() {
         let entry = |id, role, group| Entry { id, role, traits: Traits::empty(), group, tokens: 1 };
         let (system, task) = (entry(1, Role::System, None), entry(2, Role::User, None));
         let group = [entry(3, Role::Assistant, Some(3)), entry(4, Role::Tool, Some(3))];

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_compared() {
+    fn diff_reports_changed_lines_and_line_endings() {
         let new = OLD.replace("three", "3");
         assert_eq!(diff_of(OLD, &new, Some(1)), "--- a\n+++ b\n@@ -2,3 +2,3 @@\n two\n-three\n+3\n four\n");
         assert_eq!(diff_of(OLD, OLD, None), "the texts are identical");
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_diff_says_can_be_applied_and_undone() {
+    fn diff_can_be_applied_and_reverted() {
         for (old, new) in [
             (OLD, "one\n2\nthree\nfour\nfive\nsix\n"),
             (OLD, ""),
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_that_does_not_fit_is_refused() {
+    fn patch_that_does_not_apply_is_refused() {
         let patch = diff_of(OLD, &OLD.replace("three", "3"), None);
         for (text, patch, says) in [
             ("something else\n", patch.as_str(), "#1 of 1"),
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_merged() {
+    fn merge_combines_texts_and_marks_conflicts() {
         let merge = |ours: &str, theirs: &str| {
             merge(&TextMergeArgs { base: OLD.into(), ours: ours.into(), theirs: theirs.into() }).unwrap()
         };
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_lines_are_refused() {
+    fn diff_of_too_many_lines_is_refused() {
         let many = "\n".repeat(MAX_LINES + 1);
         let told = diff(&TextDiffArgs { a: String::new(), b: many, context: None }).unwrap_err();
         assert_eq!(told, Error::TooLarge("`b` has 20001 lines, at most 20000 are compared".into()));

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn markdown_becomes_html() {
+    fn markdown_is_converted_to_html() {
         for (markdown, html) in [
             ("# A *b* `c`", "<h1>A <em>b</em> <code>c</code></h1>\n"),
             (
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn html_becomes_markdown_and_text() {
+    fn html_is_converted_to_markdown_and_text() {
         for (html, markdown, text) in [
             ("<h2>A</h2><p>one <b>two</b><br>three", "## A\n\none **two**  \nthree", "A\n\none two\nthree"),
             ("<ul><li>a<li>b</ul>", "*   a\n*   b", "- a\n- b"),
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_too_deep_is_refused() {
+    fn deeply_nested_html_is_refused() {
         assert!(html::to_markdown(&"<div>".repeat(200)).is_ok());
         let told = html::to_markdown(&"<div>".repeat(300)).unwrap_err();
         assert!(

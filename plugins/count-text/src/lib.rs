@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_senseless_count_is_refused() {
+    fn longest_lines_count_out_of_range_is_refused() {
         for count in [0, 101] {
             let args = LongestLinesArgs { text: "a".into(), count };
             let error = LongestLines::call(args, &Call::new("1")).unwrap_err();

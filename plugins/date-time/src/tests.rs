@@ -14,7 +14,7 @@ fn shown(time: Result<Zoned, Error>) -> String {
 }
 
 #[test]
-fn times_are_read_in_every_form() {
+fn date_time_accepts_every_documented_time_format() {
     let place = place();
     for (text, expected) in [
         ("now", "2026-07-01T12:00:00+02:00[Europe/Berlin]"),
@@ -45,7 +45,7 @@ fn times_are_read_in_every_form() {
 }
 
 #[test]
-fn times_are_converted() {
+fn date_time_converts_between_zones() {
     let convert = |time: &str, from: Option<&str>, to: &str| {
         shown(convert(&ConvertArgs { time: time.into(), from: from.map(str::to_owned), to: to.into() }, &place()))
     };
@@ -60,7 +60,7 @@ fn times_are_converted() {
 }
 
 #[test]
-fn durations_are_added() {
+fn date_time_adds_durations_by_the_calendar() {
     let add = |time: &str, duration: &str| {
         shown(add(&AddArgs { time: time.into(), duration: duration.into(), zone: None }, &place()))
     };
@@ -76,7 +76,7 @@ fn durations_are_added() {
 }
 
 #[test]
-fn differences_are_told_by_the_calendar_and_in_seconds() {
+fn date_time_difference_has_calendar_units_and_seconds() {
     let difference = |from: &str, to: &str, largest_unit| {
         difference(&DifferenceArgs { from: from.into(), to: to.into(), largest_unit, zone: None }, &place()).unwrap()
     };
@@ -93,7 +93,7 @@ fn differences_are_told_by_the_calendar_and_in_seconds() {
 }
 
 #[test]
-fn times_are_written_and_read_in_other_forms() {
+fn date_time_formats_and_parses_custom_formats() {
     let format =
         |form: &str| format(&FormatArgs { time: "2026-03-01T14:30".into(), format: form.into(), zone: None }, &place());
     assert_eq!(format("%A, %d %B %Y, %H:%M %Z").as_deref(), Ok("Sunday, 01 March 2026, 14:30 CET"));
@@ -113,7 +113,7 @@ fn times_are_written_and_read_in_other_forms() {
 }
 
 #[test]
-fn what_is_told_of_a_time() {
+fn date_time_reply_has_time_weekday_and_unix_seconds() {
     let told = Told::new(&place().now.to_zoned(TimeZone::UTC));
     let expected = Told {
         time: "2026-07-01T10:00:00+00:00[UTC]".into(),

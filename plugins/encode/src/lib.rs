@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_hashed() {
+    fn text_hashes_match_published_test_vectors() {
         // As their authors and `sha256sum` and the like have them.
         for (algorithm, of_nothing, of_abc) in [
             (
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_encoded_is_decoded() {
+    fn encodings_round_trip() {
         for (form, text, encoded) in [
             (Form::Base64, "a?~ü", "YT9+w7w="),
             (Form::Base64url, "a?~ü>", "YT9-w7w-"),
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn decoding_takes_what_others_write() {
+    fn decoding_accepts_variants_of_other_encoders() {
         for (form, encoded, text) in [
             (Form::Base64, "YT9-\nw7w", "a?~ü"),
             (Form::Base64url, "YT9+w7w=", "a?~ü"),
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_encoded_is_refused_with_its_place() {
+    fn invalid_encoding_is_refused_with_its_byte_position() {
         for (form, text, says) in [
             (Form::Base64, "YT*=", "at byte 2"),
             (Form::Base64, "Y", "at byte 0"),

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn each_model_has_its_turn_but_the_one_that_failed_first() {
+    fn fallback_tries_each_model_except_the_failed_one() {
         let busy = Error::Unavailable(Retry { message: "busy".into(), after_ms: None });
         let params = params(&["a", "own", "b"]);
         for (from, expected) in [(0, Some(("a", 1))), (1, Some(("b", 3))), (3, None), (9, None)] {
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_request_that_is_wrong_fails_at_once() {
+    fn fallback_stops_only_for_an_invalid_request() {
         let text = || "no".to_owned();
         for (error, goes_on) in [
             (Error::Invalid(text()), false),
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn the_state_comes_back_as_it_was_and_strange_bytes_count_as_nothing() {
+    fn fallback_state_round_trips_and_ignores_invalid_bytes() {
         assert_eq!(State::decode(&at(3).encode(), "x"), at(3));
         for bytes in [&[][..], &[VERSION], &[2, 1, b'a'], &[VERSION, 1, 0xff]] {
             assert_eq!(State::decode(bytes, "own"), at(0), "{bytes:?}");

@@ -16,7 +16,7 @@ fn text(content_type: &str, body: &[u8]) -> String {
 }
 
 #[test]
-fn what_is_text_is_decoded_as_it_is_said_to_be() {
+fn fetched_text_is_decoded_by_its_declared_charset() {
     for (content_type, body, expected) in [
         ("text/plain; charset=utf-8", "ünï 日本\r\n".as_bytes(), "ünï 日本\r\n"),
         ("text/plain; charset=ISO-8859-1", b"gr\xfc\xdfe", "grüße"),
@@ -37,7 +37,7 @@ fn what_is_text_is_decoded_as_it_is_said_to_be() {
 }
 
 #[test]
-fn json_is_indented_and_stays_as_it_is() {
+fn fetched_json_is_indented_without_changing_values() {
     let odd = r#"{"b":[1,2.50,12345678901234567890123],"a":{"x":"}\"{\\","y":[] , "z": { }},"n":null}"#;
     let expected = "{\n  \"b\": [\n    1,\n    2.50,\n    12345678901234567890123\n  ],\n  \"a\": {\n    \"x\": \"}\\\"{\\\\\",\n    \
                     \"y\": [],\n    \"z\": {}\n  },\n  \"n\": null\n}";
@@ -66,7 +66,7 @@ fn article() -> String {
 }
 
 #[test]
-fn of_a_page_the_main_content_is_shown() {
+fn fetched_page_shows_its_main_content() {
     let shown = text("text/html; charset=utf-8", article().as_bytes());
     for part in ["# On Rust\n", "## Why", "[safe](https://example.com/safe)", "**systems**", "let a = 1;", "one"] {
         assert!(shown.contains(part), "{part}: {shown}");
@@ -79,7 +79,7 @@ fn of_a_page_the_main_content_is_shown() {
 }
 
 #[test]
-fn a_page_without_main_content_is_shown_whole() {
+fn fetched_page_without_main_content_is_shown_whole() {
     let list: String = (0..200).map(|n| format!("<tr><td><a href='/{n}'>Story {n}</a></td></tr>")).collect();
     let shown = text("text/html", format!("<html><body><table>{list}</table></body></html>").as_bytes());
     assert!(shown.contains("Story 0") && shown.contains("Story 199"), "{shown}");
@@ -93,7 +93,7 @@ fn a_page_without_main_content_is_shown_whole() {
 }
 
 #[test]
-fn pages_that_make_no_sense_come_to_an_end() {
+fn malformed_page_is_converted_in_bounded_time() {
     for (name, html) in [
         ("endless", "<div>".repeat(200_000) + "needle"),
         ("endless and torn", "<DIV ".repeat(200_000) + ">needle"),
@@ -112,7 +112,7 @@ fn pages_that_make_no_sense_come_to_an_end() {
 }
 
 #[test]
-fn of_an_endless_page_the_bare_text_is_shown() {
+fn too_deeply_nested_page_is_shown_as_plain_text() {
     let page = format!("<style>a</style>{}one<script>x < y</script> two<p>three", "<div>".repeat(3_000));
     assert_eq!(page::markdown(&page, "https://example.com"), "one\ntwo\nthree");
     let deep = format!("<title>Deep</title>{}one<p>two", "<ul><li>".repeat(300));
@@ -120,7 +120,7 @@ fn of_an_endless_page_the_bare_text_is_shown() {
 }
 
 #[test]
-fn long_texts_come_in_pages() {
+fn long_fetched_text_is_paged() {
     let long: String = "äöü\n".repeat(20_000);
     let page =
         |offset| match fetched(200, &[("content-type", "text/plain")], long.as_bytes(), &Wanted { raw: false, offset })
@@ -143,7 +143,7 @@ fn long_texts_come_in_pages() {
 }
 
 #[test]
-fn media_are_handed_on_and_binaries_named() {
+fn fetched_media_is_returned_and_binaries_are_named() {
     let png = b"\x89PNG\r\n\x1a\n\0\0".to_vec();
     let Reply(content) = fetched(200, &[("content-type", "application/octet-stream")], &png, &SHOW).unwrap();
     let media =
@@ -158,7 +158,7 @@ fn media_are_handed_on_and_binaries_named() {
 }
 
 #[test]
-fn every_status_is_told_with_what_came() {
+fn fetch_reply_has_the_status_and_body() {
     let missing = fetched(404, &[("content-type", "text/plain")], b"not here", &SHOW).unwrap();
     assert_eq!(missing, Reply::from("HTTP 404, text/plain\n\nnot here"));
     assert_eq!(fetched(204, &[], b"", &SHOW).unwrap(), Reply::from("HTTP 204, no body"));
@@ -169,7 +169,7 @@ fn every_status_is_told_with_what_came() {
 }
 
 #[test]
-fn requests_are_what_the_model_says() {
+fn fetch_request_follows_the_arguments() {
     let args = |json: &str| serde_json::from_str::<HttpFetchArgs>(json).unwrap();
     let plain = request(args(r#"{"url":" https://example.com/a#part "}"#)).unwrap();
     let accept = "text/html, application/json, text/*;q=0.9, */*;q=0.5";
@@ -182,7 +182,7 @@ fn requests_are_what_the_model_says() {
 }
 
 #[test]
-fn files_are_named_as_in_the_url() {
+fn fetched_file_name_comes_from_the_url() {
     for (url, name) in [
         ("https://a.b/c/d.png?x#y", Some("d.png")),
         ("https://a.b", None),

@@ -335,13 +335,13 @@ mod tests {
     }
 
     #[test]
-    fn a_digest_is_sha_256_in_hexadecimal() {
+    fn file_digest_is_hexadecimal_sha_256() {
         let expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!(hex(Sha256::new_with_prefix("abc")), expected);
     }
 
     #[test]
-    fn hunks_follow_each_other_and_fail_together() {
+    fn patch_hunks_apply_in_order_or_not_at_all() {
         let text = "a\r\nb\r\nc";
         assert_eq!(patch(text, &[hunk("a", "x"), hunk("x\nb", "y"), hunk("c", "c\n")]).as_deref(), Ok("y\r\nc\r\n"));
         let error = patch(text, &[hunk("a", "x"), hunk("a", "y")]).unwrap_err();
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_lies_in_another_by_whole_names() {
+    fn path_containment_compares_whole_components() {
         for (path, folder, expected) in
             [("a/b", "a", true), ("a", "a", false), ("ab", "a", false), ("/a/b", "/a", true), ("x", ".", true)]
         {

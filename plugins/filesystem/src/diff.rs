@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_reads_like_that_of_diff_u() {
+    fn unified_diff_matches_diff_u() {
         let numbers = |skip: u32| (1..=20).filter(|n| *n != skip).map(|n| format!("{n}\n")).collect::<String>();
         for (a, b, expected) in [
             ("a\n", "a\n", ""),
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_share_nothing_are_compared_in_time() {
+    fn diff_of_unrelated_texts_finishes_in_time() {
         let text = |offset: u32| (0..100_000).map(|n| format!("{}\n", n * 2 + offset)).collect::<String>();
         assert_eq!(unified("f", &text(0), "g", &text(1)).lines().count(), 200_003);
     }

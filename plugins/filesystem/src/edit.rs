@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_one_place_is_replaced() {
+    fn edit_replaces_a_unique_match() {
         for (text, old, new, expected) in [
             ("a b c", "b", "x", "a x c"),
             ("a\nb\n", "a\nb", "c\nd", "c\nd\n"),
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn several_places_are_named_or_all_replaced() {
+    fn edit_of_several_matches_is_refused_unless_all_are_replaced() {
         let text = "x = 1\ny\nx = 1\r\nx = 1";
         let error = replace(text, "x = 1", "z", false).unwrap_err();
         assert!(error.starts_with("`old_text` is there 3 times, in lines 1, 3, 4: add"), "{error}");
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_said() {
+    fn edit_with_empty_or_equal_texts_is_refused() {
         for (old, new, why) in [("", "x", "is empty"), ("a", "a", "are alike"), ("a\n", "a\r\n", "are alike")] {
             let error = replace("a\r\nb", old, new, true).unwrap_err();
             assert!(error.contains(why), "{error}");
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn near_misses_are_shown() {
+    fn edit_error_shows_the_nearest_lines() {
         let text = "fn main() {\n\tlet a = 1;\n\tlet b = 2;\n}\n";
         let tabs = replace(text, "    let a = 1;\n    let b = 2;", "", false).unwrap_err();
         assert!(tabs.ends_with("Lines 2 to 3 are:\n\tlet a = 1;\n\tlet b = 2;"), "{tabs}");
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn white_space_is_not_counted_in_any_script() {
+    fn near_match_ignores_whitespace_in_any_script() {
         assert_eq!(but_for_white_space("ä  日\n本 ü", "日本"), Some((4, 8)));
         assert_eq!(but_for_white_space("a b", "ab c"), None);
     }

@@ -118,14 +118,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_folder_of_a_path() {
+    fn parent_folder_of_a_path() {
         for (path, expected) in [("a", "."), ("a/b", "a"), ("/a", "/"), ("/a/b", "/a"), ("/a/b/c", "/a/b")] {
             assert_eq!(parent(path), expected, "{path}");
         }
     }
 
     #[test]
-    fn what_is_lacking_is_asked_for_and_failures_stay_failures() {
+    fn missing_folder_is_requested_and_errors_are_kept() {
         assert_eq!(answer(Err(Halt::Folder("/data".into()))), Ok(Reply::needs_folder("/data")));
         assert_eq!(answer(Err(invalid("why".into()))), Err(Error::Invalid("why".into())));
         assert_eq!(plain("./a/../b").unwrap(), "b");

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_numbered_below_a_header() {
+    fn read_lines_are_numbered_below_a_header() {
         let text = "one\ntwo\r\n\nvier ü\n".as_bytes();
         for (offset, limit, expected) in [
             (1, 2, "`f`, lines 1 to 2 of 4\n     1\tone\n     2\ttwo\n"),
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn long_lines_are_cut_in_whole_characters_and_say_so() {
+    fn long_line_is_cut_at_a_character_and_states_its_size() {
         let long = "ü".repeat(LINE);
         let shown = window(format!("{long}\nb\n").as_bytes(), 1, 9).unwrap();
         assert!(shown.contains(&format!("{}… [{} bytes in all]\n     2\tb\n", "ü".repeat(LINE / 2), 2 * LINE + 1)));
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_is_bounded_though_all_is_counted() {
+    fn shown_lines_are_bounded_and_all_lines_are_counted() {
         let shown = window("0123456789\n".repeat(100_000).as_bytes(), 1, u64::MAX).unwrap();
         assert!(
             shown.len() < SHOWN + LINE && shown.starts_with("`f`, lines 1 to 58255 of 100000\n"),

@@ -221,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_dates() {
+    fn file_times_are_shown_as_utc_dates() {
         for (seconds, expected) in [
             (0, "1970-01-01T00:00:00Z"),
             (951_782_399, "2000-02-28T23:59:59Z"),
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn differences_in_every_kind_of_file() {
+    fn file_diff_handles_text_binary_and_other_encodings() {
         let compare = |a: &[u8], b: &[u8]| difference("a", a.to_vec(), "b", b.to_vec());
         assert_eq!(compare(b"\0x", b"\0x").unwrap(), "files are identical");
         assert_eq!(compare(b"\0x", b"text").unwrap(), "binary files differ: `a` has 2 bytes, `b` 4");
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_list_leaves_out_is_said() {
+    fn folder_listing_states_how_many_names_it_omits() {
         assert_eq!(rest(0, false), None);
         assert!(rest(0, true).unwrap().starts_with("and further names"));
         assert_eq!(rest(3, false).as_deref(), Some("and 3 further names"));

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_text_and_pictures_are_shown() {
+    fn read_returns_text_and_images() {
         for text in ["", "a\r\nb", "\u{feff}x", "日本\n"] {
             assert_eq!(content("a", text.into()).unwrap(), Content::Text(text.into()));
         }
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_is_refused_by_what_it_is() {
+    fn read_of_a_binary_is_refused_with_its_type() {
         assert_eq!(refused(b"\x7fELF\0"), "`a/b` is no text but an ELF program or library (5 bytes)");
         assert!(refused(b"ok\ngr\xfcn").starts_with("`a/b` is text, but not UTF-8: byte 5, in line 2, is wrong"));
         let mut large = b"%PDF-1.4".to_vec();

@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_known_by_their_bytes() {
+    fn file_types_are_detected_from_content() {
         let tar = [&[b'a'; 257][..], b"ustar\0"].concat();
         let cases: [(&[u8], Holds); 20] = [
             (b"", Holds::Text),

@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn they_have_the_form_of_their_version() {
+    fn uuid_has_the_format_of_its_version() {
         assert_eq!(make(Version::Random, 0, &[0xff; 16]), "ffffffff-ffff-4fff-bfff-ffffffffffff");
         let time = 0x0123_4567_89ab;
         assert_eq!(make(Version::Ordered, time, &[0; 16]), "01234567-89ab-7000-8000-000000000000");
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn senseless_arguments_are_refused() {
+    fn uuid_arguments_out_of_range_are_refused() {
         let check = |version, count| check(&MakeUuidArgs { version, count });
         assert_eq!(check(None, None), Ok((Version::Random, 1)));
         assert_eq!(check(Some(7), Some(1_000)), Ok((Version::Ordered, 1_000)));

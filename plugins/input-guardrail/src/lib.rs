@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_that_breaks_a_rule_is_turned_away_by_the_rules_place() {
+    fn input_guardrail_error_names_the_broken_rule() {
         let params = params(serde_json::json!({
             "deny": ["(?i)ignore (all|previous) instructions", "(?i)project hush"], "require": ["please"],
             "max_length": 60,

@@ -12,7 +12,7 @@ const GOODS: &str =
     r#"{"items": [{"name": "pen", "price": 2}, {"name": "bäg", "price": 30.50}], "n": 12345678901234567890}"#;
 
 #[test]
-fn filters_are_run() {
+fn json_query_evaluates_filters() {
     for (filter, expected) in [
         (
             ".",
@@ -37,7 +37,7 @@ fn filters_are_run() {
 }
 
 #[test]
-fn results_are_written_in_three_styles() {
+fn json_query_writes_three_output_styles() {
     let text = r#"{"a": ["x\"y", 1]}"#;
     let ask = |filter: &str, style| ask_as(filter, text, None, Some(style)).unwrap();
     assert_eq!(ask(".", Style::Compact), "{\"a\":[\"x\\\"y\",1]}\n");
@@ -46,7 +46,7 @@ fn results_are_written_in_three_styles() {
 }
 
 #[test]
-fn other_formats_are_read() {
+fn json_query_reads_json_lines_yaml_and_toml() {
     let lines = "{\"a\":1}\n{\"a\":2}\n";
     assert_eq!(ask(".a", lines).as_deref(), Ok("1\n2\n"));
     let args = |slurp| JsonQueryArgs {

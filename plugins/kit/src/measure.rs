@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn longest_lines_come_first_and_ties_in_their_order() {
+    fn longest_lines_are_sorted_stably_by_length() {
         let found = longest("aa\nbbbb\r\n\nöö\ncccc\n", 4);
         let found: Vec<_> = found.iter().map(|line| (line.number, line.characters, line.text)).collect();
         assert_eq!(found, [(2, 4, "bbbb"), (5, 4, "cccc"), (1, 2, "aa"), (4, 2, "öö")]);
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_very_long_line_is_measured_whole_and_shown_in_part() {
+    fn very_long_line_is_measured_whole_and_shown_cut() {
         let text = "ä".repeat(2 * MAX_SHOWN);
         let line = &longest(&text, 1)[0];
         assert_eq!((line.characters, line.text.chars().count()), (2 * MAX_SHOWN, MAX_SHOWN));

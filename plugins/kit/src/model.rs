@@ -66,14 +66,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_add_up_to_the_text() {
+    fn text_pieces_concatenate_to_the_text() {
         let text = "ö".repeat(200) + " end";
         assert_eq!(pieces(&text).collect::<String>(), text);
         assert!(pieces(&text).count() > 3);
     }
 
     #[test]
-    fn a_text_is_no_longer_than_was_asked_for() {
+    fn model_text_is_cut_at_the_requested_length() {
         for (max, said, stop) in [
             (None, "äöü", StopReason::EndTurn),
             (Some(2), "äöü", StopReason::EndTurn),

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_read() {
+    fn duration_params_are_parsed() {
         for (text, millis) in [("500ms", 500), ("90s", 90_000), ("5m", 300_000), ("1h 30m", 5_400_000)] {
             let span: Span = serde_json::from_str(&format!("\"{text}\"")).unwrap();
             assert_eq!(span.millis(), millis, "{text}");
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn long_lists_are_refused() {
+    fn params_list_over_its_limit_is_refused() {
         assert_eq!(at_most("deny", 64, 64), Ok(()));
         let error = at_most("deny", 65, 64).unwrap_err();
         assert_eq!(error.message(), "params: `deny` has 65 entries; at most 64 are taken");

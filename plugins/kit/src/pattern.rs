@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_match_anywhere() {
+    fn regex_params_match_anywhere_in_a_text() {
         let pattern: Pattern = read("(?i)pass(word)?").unwrap();
         assert_eq!(pattern.find("the PassWord is"), Some("PassWord"));
         assert!(!pattern.matches("pa ss"));
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn globs_fit_whole_names() {
+    fn glob_params_match_whole_names() {
         for (glob, name, fits) in [
             ("git_*", "git_push", true),
             ("git_*", "git_", true),

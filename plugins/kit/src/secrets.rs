@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_blotted_out() {
+    fn secrets_are_redacted() {
         let cases = [
             ("the key is sk-§.", "the key is [redacted]."),
             ("sk-ant-api03-§_x-y", "[redacted]"),
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_secret_stays() {
+    fn ordinary_text_is_not_redacted() {
         let cases = [
             "",
             "task-force",
@@ -398,13 +398,13 @@ mod tests {
     }
 
     #[test]
-    fn listed_texts_go_wherever_they_stand() {
+    fn listed_texts_are_redacted_anywhere() {
         let extra = ["blue".to_owned(), "blueberry".to_owned(), "öl".to_owned()];
         assert_eq!(redact("skyblue, blueberry, Öl öl", &extra), ("sky[redacted], [redacted], Öl [redacted]".into(), 3));
     }
 
     #[test]
-    fn all_of_a_long_value_goes() {
+    fn long_secret_is_redacted_whole() {
         let value = "a1".repeat(5_000);
         assert_eq!(redact(&format!("token={value} b"), &[]), ("token=[redacted] b".into(), 1));
         let (clean, count) = redact(&fill("-eyJ-eyJ§.eyJ§.§ eyJ-eyJ§.eyJ§.§"), &[]);
@@ -413,7 +413,7 @@ mod tests {
 
     /// A text of somebody who wants the plugin to run out of time takes no longer for each of its bytes than any other.
     #[test]
-    fn no_text_takes_longer_than_its_length() {
+    fn redaction_time_is_linear_in_the_text_length() {
         let net = Net::new(vec![What::Secrets, What::Emails, What::Cards], Vec::new()).unwrap();
         for piece in [
             "-eyJ",
@@ -439,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_asked_for_goes() {
+    fn redaction_covers_only_the_requested_kinds() {
         let text = "ann@example.com pays with 4111 1111 1111 1111, password=hunter22";
         for (what, expected) in [
             (vec![What::Emails], "[redacted] pays with 4111 1111 1111 1111, password=hunter22"),
@@ -455,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn json_stays_json() {
+    fn redacted_json_stays_valid() {
         let net = Net::new(vec![What::Secrets, What::Emails, What::Cards], vec!["{".into()]).unwrap();
         for (json, expected, count) in [
             (r#"[1]"#, r#"[1]"#, 0),

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_calls_are_counted_from_the_end() {
+    fn loop_detect_counts_equal_calls_from_the_end() {
         let mut tail = Tail::default();
         assert!(tail.take(message(&[("read", r#"{"a":1,"b":2}"#)])));
         assert!(tail.take(message(&[("read", r#"{ "b": 2, "a": 1 }"#), ("read", r#"{"a":1,"b":2}"#)])));
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn it_sleeps_notes_once_a_count_and_stops() {
+    fn loop_detect_notes_once_per_count_and_then_stops_the_run() {
         let params = Params { stop_after: 5, ..Params::default() }.check().unwrap();
         let mut state = Vec::new();
         // Calls in a row, and what comes of them: the iteration slept to, a note, a stop.
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_note_names_the_call_and_stays_short() {
+    fn loop_note_names_the_call_and_is_short() {
         let answer = step(&Params::default(), Some((call(&"ä".repeat(9_000)), 3)), 3, &[]);
         let Action::Edits(edits) = answer.action else { panic!("no edits") };
         let [Edit::Note(note)] = &edits[..] else { panic!("no note") };
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn it_stops_nothing_unless_it_is_told_to() {
+    fn loop_detect_stops_a_run_only_if_configured() {
         let answer = step(&Params::default(), Some((call("{}"), 10)), 12, &[]);
         let Action::Edits(edits) = answer.action else { panic!("no edits") };
         let [Edit::Note(note)] = &edits[..] else { panic!("no note: {edits:?}") };

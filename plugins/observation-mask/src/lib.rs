@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_placeholder_names_the_tool_and_shows_the_beginning() {
+    fn mask_placeholder_names_the_tool_and_quotes_the_beginning() {
         let long = result(vec![format!("first line\n`{}", "ä".repeat(2_000)).into()]);
         let text = placeholder(&long, || "read".into()).unwrap();
         let beginning = format!(
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn only_long_results_are_read() {
+    fn observation_mask_reads_only_long_results() {
         let entry = |traits, tokens| Entry { id: 1, role: Role::Tool, traits, group: None, tokens };
         for (entry, long) in [
             (entry(Traits::RESULTS, 1_000), true),

@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_agent_that_sounds_like_the_task_is_chosen() {
+    fn offline_model_delegates_to_the_best_described_agent() {
         let prompt = "<available_agents>\nAgents that you can give tasks with `delegate`:\n- poet: writes poems\n- \
                       counter: counts words in files [cost: cheap]\n- silent\n</available_agents>";
         let messages = [Message::new(Role::System, prompt)];
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_are_told() {
+    fn offline_model_reports_delegation_results() {
         let entries = r#"[{"agent":"a","result":"two"},{"agent":"b","error":"late"},{"agent":"c"}]"#;
         assert_eq!(report(entries), "a says: two\n\nb could not do it: late\n\nc says nothing.");
         assert_eq!(report("oops"), "Nothing came of it: oops");

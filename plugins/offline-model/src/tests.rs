@@ -154,7 +154,7 @@ fn play(task: &str, fakes: &[Fake]) -> (Vec<Vec<String>>, String) {
 }
 
 #[test]
-fn tasks_are_done_with_the_tools_that_are_there() {
+fn offline_model_solves_tasks_with_the_offered_tools() {
     type Case<'a> = (&'a str, &'a [Fake], &'a [&'a [&'a str]], &'a str);
     let cases: &[Case] = &[
         (
@@ -265,7 +265,7 @@ fn tasks_are_done_with_the_tools_that_are_there() {
 }
 
 #[test]
-fn what_it_cannot_do_it_says() {
+fn offline_model_states_tasks_it_cannot_do() {
     let cases: &[(&str, &[Fake], &str)] = &[
         ("hello", OURS, "I am offline-model"),
         ("", OURS, "I am offline-model"),
@@ -291,14 +291,14 @@ fn what_it_cannot_do_it_says() {
 }
 
 #[test]
-fn a_long_text_is_quoted_in_part() {
+fn offline_model_quotes_long_text_in_part() {
     let (turns, said) = play("What does LICENSE say?", OURS);
     assert_eq!(turns, [["read_file"]]);
     assert!(said.ends_with("(These are the first 1000 of 3000 characters.)"), "{said}");
 }
 
 #[test]
-fn a_result_that_the_host_has_cut_is_not_taken_for_the_whole() {
+fn offline_model_does_not_count_a_cut_result() {
     let call = |id: &str, name: &str, arguments: Value| {
         Part::ToolCall(ToolCall {
             id: id.into(),
@@ -326,7 +326,7 @@ fn a_result_that_the_host_has_cut_is_not_taken_for_the_whole() {
 }
 
 #[test]
-fn the_rest_of_a_result_is_read_page_by_page() {
+fn offline_model_reads_a_cut_result_page_by_page() {
     let turns_pages: Fake =
         ("read_result", "Reads on in a result.", &[("call", "string"), ("offset", "integer")], |_| Ok(String::new()));
     let tools: Vec<Fake> = OURS.iter().copied().chain([turns_pages]).collect();
@@ -361,7 +361,7 @@ fn the_rest_of_a_result_is_read_page_by_page() {
 }
 
 #[test]
-fn paths_are_told_from_other_words() {
+fn offline_model_recognises_paths_in_a_task() {
     let cases: &[(&str, &[&str])] = &[
         ("Compare a.txt, docs/b.md and (src/main.rs).", &["a.txt", "docs/b.md", "src/main.rs"]),
         ("It costs 3.5 dollars, e.g. for https://example.com/a.txt", &[]),
@@ -376,7 +376,7 @@ fn paths_are_told_from_other_words() {
 }
 
 #[test]
-fn a_note_is_not_a_task_and_a_new_question_is_answered_for_itself() {
+fn offline_model_ignores_notes_and_answers_the_newest_task() {
     let mut note = Message::new(Role::User, "You have read a.txt often. Read docs/b.txt?");
     note.meta.push(("shelly.note".into(), "true".into()));
     let messages = vec![Message::new(Role::User, "What does a.txt say?"), note];
@@ -393,7 +393,7 @@ fn a_note_is_not_a_task_and_a_new_question_is_answered_for_itself() {
 }
 
 #[test]
-fn it_stops_where_it_is_told_to() {
+fn offline_model_honours_tool_choice_and_max_tokens() {
     let mut forbidden = request(vec![Message::new(Role::User, "What does a.txt say?")], OURS);
     forbidden.tool_choice = ToolChoice::Never;
     assert_eq!(complete(&forbidden).parts, ["I was not allowed to read a.txt.".into()]);
@@ -408,7 +408,7 @@ fn it_stops_where_it_is_told_to() {
 }
 
 #[test]
-fn a_tool_that_vanishes_or_never_answers_ends_in_an_answer() {
+fn offline_model_answers_when_tool_results_are_missing() {
     // Results that do not belong to the calls: as if the host had lost them.
     let call = |id: &str| {
         Part::ToolCall(ToolCall { id: id.into(), name: "x".into(), arguments: "{}".into(), meta: Vec::new() })

@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_placeholder_begins_with_the_way_back() {
+    fn offload_placeholder_begins_with_the_recall_call() {
         let text = placeholder("a\"b", "read", &"ä".repeat(3_000));
         let beginning = "[recall {\"id\":\"a\\\"b\"} gives this result of `read` back: 3,000 characters. It begins:]\n";
         assert_eq!(text, format!("{beginning}{}…", "ä".repeat(200)));

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_says_where_to_go_on() {
+    fn recalled_page_states_the_next_offset() {
         for (offset, page, expected) in [
             (
                 0,
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_has_bounds() {
+    fn recall_page_size_out_of_range_is_refused() {
         for max in [0, MAX_PAGE + 1] {
             let args = RecallArgs { id: "x".into(), offset: None, max: Some(max) };
             assert!(matches!(Recall::call(args, &Call::new("1")), Err(Error::Invalid(_))), "{max}");

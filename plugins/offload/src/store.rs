@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_read_in_pages_across_its_pieces() {
+    fn offloaded_text_is_paged_across_its_pieces() {
         let text: String = (0..450_000_u32).map(|n| char::from_u32(0x4e00 + n % 1_000).unwrap()).collect();
         let kept: Vec<_> = pieces(&text).collect();
         assert_eq!(kept.iter().map(|piece| piece.chars().count()).collect::<Vec<_>>(), [200_000, 200_000, 50_000]);
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_short_enough_and_differ() {
+    fn offload_keys_are_bounded_and_distinct() {
         let id = format!("{}~{MAX_ALIKE}", "x".repeat(MAX_ID));
         assert!(piece_key(&id, usize::MAX).len() <= 512 && record_key(&id).len() <= 512);
         assert_ne!(piece_key("1/a", 2), piece_key("a", 21));

@@ -48,7 +48,7 @@ fn thought(text: &str, opaque: Option<&str>) -> Part {
 }
 
 #[test]
-fn what_is_said_is_heard_wherever_it_is_split() {
+fn ollama_stream_is_parsed_at_every_split() {
     let (whole, deltas) = heard([REPLY]);
     let completion = whole.clone().unwrap();
     let expected = [
@@ -84,7 +84,7 @@ fn what_is_said_is_heard_wherever_it_is_split() {
 }
 
 #[test]
-fn a_reply_in_one_piece_is_understood_too() {
+fn ollama_unstreamed_reply_is_parsed() {
     let said = r#"{"model":"m","message":{"role":"assistant","content":"Four."},"done":true,"done_reason":"stop"}"#;
     let (completion, deltas) = heard([said]);
     let completion = completion.unwrap();
@@ -105,7 +105,7 @@ fn a_cut_never_passes_for_a_reply() {
 }
 
 #[test]
-fn what_is_no_reply_is_an_error() {
+fn ollama_malformed_reply_is_an_error() {
     let nested = "[".repeat(100_000);
     for garbled in ["", " \n\n", "{", "data: {}\n\n", "7", "{}", "[]", "[[[]]]", "null", &nested, "\u{fffd}"] {
         assert!(matches!(fails(garbled), Error::Unavailable(_)), "{garbled}");
@@ -118,7 +118,7 @@ fn what_is_no_reply_is_an_error() {
 }
 
 #[test]
-fn an_error_ends_a_reply() {
+fn ollama_error_in_the_stream_ends_the_reply() {
     let (first, rest) = REPLY.split_once("\n\n").unwrap();
     let error = fails(&format!("{first}\n{{\"error\":\"lost it\"}}\n{rest}"));
     assert!(matches!(&error, Error::Unavailable(retry) if retry.message.ends_with("lost it")), "{error:?}");
@@ -153,7 +153,7 @@ fn a_reply_without_end_is_stopped() {
 }
 
 #[test]
-fn a_name_that_is_no_usual_one_goes_there_and_back() {
+fn ollama_unusual_tool_name_round_trips() {
     let named = json!({"message": {"tool_calls": [{"function": {"name": names::wire("fs.read"), "arguments": {}}}]}, "done": true});
     assert_eq!(heard([named.to_string()]).0.unwrap().parts, [call("call-1", "fs.read", "{}")]);
 }
@@ -254,7 +254,7 @@ fn a_conversation_goes_out() {
 }
 
 #[test]
-fn what_cannot_be_read_is_not_sent() {
+fn ollama_request_with_unreadable_parts_is_not_sent() {
     let gone = request_of(vec![media("image/png", Source::Attachment("gone".into()))]);
     let error = request::body("m", &gone, &params(json!({})), bytes).err().unwrap();
     assert_eq!(error, Error::NotFound("no such attachment".into()));
@@ -291,7 +291,7 @@ fn tools_are_offered_as_asked() {
 }
 
 #[test]
-fn settings_of_the_request_come_before_those_of_the_params() {
+fn ollama_request_settings_override_params() {
     let params = params(json!({
         "num_ctx": 8192, "think": "high", "keep_alive": 60,
         "options": {"seed": 42, "temperature": 1, "num_predict": 5},
@@ -309,7 +309,7 @@ fn settings_of_the_request_come_before_those_of_the_params() {
 }
 
 #[test]
-fn params_are_checked() {
+fn ollama_params_are_validated() {
     let check = |json: Value| params(json).check();
     for fine in [
         json!({}),

@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_white_space_changes() {
+    fn json_formatting_changes_only_whitespace() {
         for (json, pretty, compact) in [
             ("1", "1", "1"),
             (" \"a b\" ", "\"a b\"", "\"a b\""),

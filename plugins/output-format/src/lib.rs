@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_formed() {
+    fn output_format_applies_each_option() {
         for (json, answer, expected) in [
             (r#"{"trim": true}"#, " \n a b \n", "a b"),
             (r#"{"strip_code_fence": true}"#, "```rust\n fn a() {}\n```\n", " fn a() {}"),
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn other_parts_stay_and_what_needs_no_change_is_none() {
+    fn output_format_keeps_other_parts_and_skips_unchanged_answers() {
         let other = Part::Other(Opaque { kind: "x".into(), json: "1".into() });
         let answer = |parts: &[Part]| Message { parts: parts.to_vec(), ..Message::new(Role::Assistant, "") };
         let trim = params(r#"{"trim": true}"#).unwrap();

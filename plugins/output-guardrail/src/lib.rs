@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn each_rule_that_is_broken_is_told() {
+    fn output_guardrail_lists_every_broken_rule() {
         let rules = rules(serde_json::json!({
             "deny": ["(?i)secret", "x{3}"], "require": ["^Dear", "yours$"], "min_length": 10, "max_length": 30,
             "json_schema": true,
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn the_agent_is_told_what_was_wrong_and_then_it_is_over() {
+    fn output_guardrail_retries_with_feedback_and_then_denies() {
         let rules = rules(serde_json::json!({ "deny": ["s.cret"], "retries": 1 })).unwrap();
         assert!(matches!(rules.decide("fine", 0, vec![]), AfterDecision::Accept));
         let AfterDecision::Retry(again) = rules.decide("a secret", 0, vec![7]) else { panic!("no retry") };
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_answer_is_looked_at_for_what_must_not_be_said() {
+    fn output_guardrail_checks_only_deny_rules_in_other_texts() {
         let rules = rules(serde_json::json!({
             "deny": ["secret"], "require": ["^Dear"], "min_length": 10, "max_length": 11, "json_schema": true,
         }));
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fence_around_all_of_it_is_taken_off() {
+    fn code_fence_around_the_whole_answer_is_stripped() {
         for (text, inner) in [
             ("{}", "{}"),
             (" {} \n", "{}"),

@@ -308,7 +308,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_looked_at_key_by_key() {
+    fn json_schema_reports_problems_by_path() {
         let person = json!({
             "type": "object",
             "properties": { "name": { "type": "string", "minLength": 2, "maxLength": 5, "pattern": "^[a-z]+$" } },
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_an_end() {
+    fn json_schema_depth_and_problem_count_are_bounded() {
         let round = json!({ "$ref": "#/$defs/a", "$defs": { "a": { "$ref": "#/$defs/a" } } });
         assert_eq!(Schema::new(round).unwrap().problems(&json!(1)), ["the value is nested too deep"]);
         let many = Schema::new(json!({ "items": { "type": "string" } })).unwrap();
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_with_a_mistake_is_refused_by_place() {
+    fn invalid_json_schema_is_refused_with_its_path() {
         for (schema, says) in [
             (json!(1), ": a schema is an object"),
             (json!({ "type": "objekt" }), "/type: it must be one of null"),

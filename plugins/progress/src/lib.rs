@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn it_asks_every_interval_and_sleeps_between() {
+    fn progress_note_is_added_once_per_interval() {
         for (interval, iteration, asks, wake) in [
             (5, 0, false, 5),
             (5, 3, false, 5),
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn it_asks_for_a_note_only_where_one_can_be_written() {
+    fn progress_asks_for_a_written_note_only_with_write_note() {
         for (iteration, can_write, says) in [
             (1, true, "worked for 1 turn. With your next call, write down with `write_note`"),
             (10, false, "worked for 10 turns. Say in one sentence"),
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn no_interval_at_all_is_refused() {
+    fn progress_interval_of_zero_is_refused() {
         assert!(Params { interval: 0 }.check().is_err_and(|error| error.message().contains("`interval` is 0")));
     }
 }

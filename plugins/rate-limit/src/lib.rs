@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_begin_in_any_span() {
+    fn rate_limit_bounds_the_runs_in_any_window() {
         let params = params(2, Duration::from_millis(100));
         let mut begun = Vec::new();
         for (now, room_in) in [
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_turned_away_is_told_when_there_is_room() {
+    fn rate_limit_error_states_when_to_retry() {
         for (runs, after_ms, says) in [
             (2, 59_805, "2 runs have begun within 1m, which is all that may; there is room in 1m"),
             (1, 1, "1 run has begun within 1m, which is all that may; there is room in 1s"),
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn fewer_may_begin_after_the_params_changed() {
+    fn rate_limit_honours_a_lowered_limit() {
         let params = params(2, Duration::from_millis(100));
         let (begun, room_in) = count(&params, vec![10, 20, 30, 40], 50);
         assert_eq!((begun.len(), room_in), (4, Some(80)), "three must grow old before there is room");

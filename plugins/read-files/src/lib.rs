@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listing_tells_files_from_folders() {
+    fn folder_listing_marks_files_folders_and_links() {
         let entries =
             [entry("a.txt", Kind::File), entry("src", Kind::Folder), entry("x", Kind::Link), entry("y", Kind::Other)];
         assert_eq!(
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_listing_is_cut_and_says_so() {
+    fn long_folder_listing_is_cut_with_a_note() {
         let entries: Vec<Entry> = (0..MAX_SHOWN + 3).map(|n| entry(&n.to_string(), Kind::Folder)).collect();
         assert!(list(".", &entries, false, |_| None).ends_with("\nand 3 further names\n"));
         assert!(list(".", &entries, true, |_| None).ends_with("\nand more than 3 further names\n"));

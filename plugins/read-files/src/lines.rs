@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_picked() {
+    fn read_files_picks_a_line_range() {
         let text = "one\ntwo\r\nthree\n".as_bytes();
         let cases = [
             (None, None, "one\ntwo\r\nthree\n"),
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_what_is_there() {
+    fn line_range_errors_state_the_line_count() {
         let invalid = |text: &str| Err(Error::Invalid(text.into()));
         assert_eq!(pick(b"a\nb\n", Some(3), None, 9), invalid("`f` has 2 lines; there is no line 3"));
         assert_eq!(pick(b"a\nb", Some(3), None, 9), invalid("`f` has 2 lines; there is no line 3"));
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_read_beyond_the_last_line() {
+    fn reading_stops_after_the_last_wanted_line() {
         let mut collector = Collector::new(None, Some(1), 100).unwrap();
         collector.take(b"one\ntwo");
         assert!(collector.is_complete());

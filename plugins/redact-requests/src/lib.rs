@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn every_text_is_looked_at() {
+    fn request_redaction_covers_every_text_part() {
         let net = Net::new(vec![What::Cards], Vec::new()).unwrap();
         let blot = || "[redacted]".to_owned();
         let json = || r#"{"n":"[redacted]"}"#.to_owned();
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_cannot_see_does_not_pass() {
+    fn request_redaction_denies_hidden_messages() {
         let blind = Message { parts: Vec::new(), ..Message::new(Role::User, "") };
         for (messages, says) in [
             (vec![], None),

@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_and_json_are_looked_at() {
+    fn result_redaction_covers_text_and_json() {
         let net = Net::new(vec![What::Emails], Vec::new()).unwrap();
         let content = vec![Content::from("ask ann@example.com"), Content::Json(r#"{"to":"bob@example.com"}"#.into())];
         let clean = vec![Content::from("ask [redacted]"), Content::Json(r#"{"to":"[redacted]"}"#.into())];

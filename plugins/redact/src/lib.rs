@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_texts_with_secrets_change() {
+    fn reply_redaction_changes_only_texts_with_secrets() {
         let clean = Message::new(Role::Assistant, "All is well.");
         let net = Net::new(vec![What::Secrets], vec!["blue sky".into()]).unwrap();
         assert_eq!(redact(clean.clone(), &net), (clean, 0));

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_steps_are_counted_from_the_end() {
+    fn reflection_counts_failed_steps_from_the_end() {
         for (chat, steps, newest) in [
             ("", 0, None),
             ("u", 0, None),
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn it_sleeps_and_tells_once_a_failed_step() {
+    fn reflection_notes_each_failed_step_once() {
         let mut state = Vec::new();
         // Failed steps and the newest of them: the iteration slept to, and whether it tells.
         for (steps, newest, wake, tells) in [
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn it_says_how_many_failed() {
+    fn reflection_note_states_the_number_of_failed_steps() {
         for (steps, says) in [
             (1, "Your last step failed: every call in it ended"),
             (3, "Your last 3 steps failed: every call in them ended"),

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_pass_is_repeated_after_pauses_that_double() {
+    fn retry_backs_off_exponentially_for_transient_errors() {
         let params = Params { attempts: 9, ..Params::default() };
         let unavailable = Error::Unavailable(types::Retry { message: "no".into(), after_ms: Some(100) });
         for (error, attempt, chance, expected) in [
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn chance_is_spread() {
+    fn retry_jitter_is_spread_and_deterministic() {
         let of = |agent: &str| chance(&["run", agent, "digest"], 0);
         let all: Vec<f64> = (0..100).map(|agent| of(&format!("worker-{agent}"))).collect();
         assert!(all.iter().all(|one| (0.0..=1.0).contains(one)), "{all:?}");

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_rule_that_fits_is_taken() {
+    fn router_applies_the_first_matching_rule() {
         let params = params(serde_json::json!([
             { "model": "code", "matches": "(?i)rust|python", "agent": "coder*" },
             { "model": "large", "min_tokens": 10_000 },
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_message_is_of_a_person() {
+    fn router_matches_the_newest_message_of_the_user() {
         let mut note = Message::new(Role::User, "a note");
         note.meta.push((NOTE.into(), String::new()));
         let messages = [

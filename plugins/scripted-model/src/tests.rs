@@ -92,7 +92,7 @@ fn filled(text: &str, messages: &[Message]) -> String {
 }
 
 #[test]
-fn a_script_is_played_turn_by_turn_and_anew_for_each_task() {
+fn script_replays_turn_by_turn_and_restarts_for_each_task() {
     let script =
         json!({"replies": [{"calls": [{"tool": "weather", "arguments": {"city": "{{task}}"}}]}, "{{result}}!"]});
     let mut chat = vec![Message::new(Role::System, "You are ada."), user("user", "Paris")];
@@ -114,7 +114,7 @@ fn a_script_is_played_turn_by_turn_and_anew_for_each_task() {
 }
 
 #[test]
-fn what_was_heard_is_put_in_its_place() {
+fn script_placeholders_are_filled_from_the_chat() {
     let json = |json: Value| Content::Json(json.to_string());
     let mut chat = vec![
         Message { sender: "eve".into(), ..Message::new(Role::System, "You are ada.") },
@@ -166,7 +166,7 @@ fn what_was_heard_is_put_in_its_place() {
 }
 
 #[test]
-fn what_went_wrong_is_no_result() {
+fn script_placeholders_skip_failed_results() {
     let mut chat = vec![user("user", "a")];
     chat.extend(round(&[("weather", "rain".into()), ("map", "torn".into())]));
     chat.extend(round(&[("weather", "{\"code\": 7}".into())]));
@@ -189,7 +189,7 @@ fn what_went_wrong_is_no_result() {
 }
 
 #[test]
-fn values_stay_values_and_texts_are_filled_in_at_any_depth() {
+fn script_placeholders_keep_json_types_at_any_depth() {
     let script = json!({"replies": ["", {
         "json": {"n": "{{result/n}}", "in": ["{{result/n}} of {{task}}", {"all": "{{result/all}}"}, null, 1.5]},
         "calls": [{"tool": "map", "arguments": {"at": {"n": "{{result/n}}"}}}, {"tool": "weather"}],
@@ -201,7 +201,7 @@ fn values_stay_values_and_texts_are_filled_in_at_any_depth() {
 }
 
 #[test]
-fn cases_are_for_tasks_of_some_kind() {
+fn script_cases_match_task_sender_and_system_prompt() {
     let script = json!({
         "cases": [
             {"task": "(?i)refund", "from": "user", "replies": ["money"]},
@@ -232,7 +232,7 @@ fn cases_are_for_tasks_of_some_kind() {
 }
 
 #[test]
-fn failures_are_those_of_the_contract() {
+fn script_failures_map_to_contract_errors() {
     let retry = |message: &str| shelly_plugin::types::Retry { message: message.into(), after_ms: None };
     for (kind, expected) in [
         ("invalid", Error::Invalid("no to a".into())),
@@ -251,7 +251,7 @@ fn failures_are_those_of_the_contract() {
 }
 
 #[test]
-fn a_call_that_cannot_be_made_is_told_of() {
+fn script_call_of_an_unavailable_tool_is_an_error() {
     let calls = |tool: &str| json!({"replies": [{"say": "Hm.", "calls": [{"tool": tool}]}]});
     let mut request = request(&[user("user", "a")]);
     let error = |script, request: &Request| complete_with(script, request).unwrap_err().message().to_owned();
@@ -263,7 +263,7 @@ fn a_call_that_cannot_be_made_is_told_of() {
 }
 
 #[test]
-fn slips_are_found_before_anything_is_said() {
+fn invalid_script_is_refused_before_the_first_reply() {
     let many = vec![json!("a"); 1_001];
     for (script, why) in [
         (json!({}), "params: `replies` is empty"),
@@ -295,7 +295,7 @@ fn slips_are_found_before_anything_is_said() {
 }
 
 #[test]
-fn texts_are_streamed_counted_and_cut() {
+fn scripted_reply_is_streamed_counted_and_cut() {
     let _ = sink::emitted();
     let long = "word ".repeat(50);
     let script = json!({"replies": [{"say": long, "calls": [{"tool": "map"}]}]});

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn globs_mean_what_people_mean_by_them() {
+    fn search_globs_match_like_gitignore_patterns() {
         for (glob, meant, not_meant) in [
             ("*.rs", &["a.rs", "src/b.rs", "ä/ö.rs"][..], &["a.rsx", "rs"][..]),
             ("./*.rs", &["a.rs"], &["src/b.rs"]),
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn hidden_files_are_meant_where_a_name_begins_with_a_dot() {
+    fn search_glob_with_a_leading_dot_includes_hidden_files() {
         for (glob, expected) in [
             (".github/**", true),
             ("**/.env", true),
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn globs_that_make_no_sense_say_why() {
+    fn invalid_search_glob_error_states_the_cause() {
         for (glob, why) in
             [("", "is empty"), ("/", "is empty"), ("a[", "unclosed"), ("../x", "`directory`"), ("{a", "unclosed")]
         {

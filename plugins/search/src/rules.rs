@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nearest_rules_come_first() {
+    fn nearest_ignore_rules_take_precedence() {
         let top = Rules::new("", [b"*.log\n/build/\n# note\n\\#odd\ndocs/*.tmp\n".to_vec()]).unwrap();
         let inner = Rules::new("src/", [b"\xef\xbb\xbf!keep.log\r\n*.gen.rs\r\n".to_vec()]).unwrap();
         let both = [top, inner];
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_nothing_is_no_rule_and_what_is_wrong_is_passed_over() {
+    fn empty_and_invalid_ignore_rules_are_skipped() {
         assert!(Rules::new("", [b"# only\n\n".to_vec()]).is_none());
         assert!(Rules::new("", [Vec::new(), Vec::new()]).is_none());
         let odd = Rules::new("", [b"a[\n\xff\xfe\n*.o\n".to_vec()]).unwrap();

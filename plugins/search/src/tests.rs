@@ -104,7 +104,7 @@ fn project() -> Made {
 }
 
 #[test]
-fn files_are_found_in_order_and_rules_kept() {
+fn file_search_is_ordered_and_honours_ignore_rules() {
     let made = project();
     for (path, pattern, expected) in [
         (".", "**", "b.txt\nsrc/keep.log\nsrc/lib.rs\n\n(3 files)"),
@@ -122,7 +122,7 @@ fn files_are_found_in_order_and_rules_kept() {
 }
 
 #[test]
-fn what_is_cut_says_so() {
+fn cut_search_result_says_so() {
     let many = made((0..50).map(|n| (format!("{n:02}.txt"), format!("x\nx {n}\n"))));
     let cut = files(&many, ".", "*.txt", 3);
     assert!(
@@ -147,7 +147,7 @@ fn what_is_cut_says_so() {
 }
 
 #[test]
-fn lines_are_found_with_those_around_them() {
+fn content_search_shows_context_lines() {
     let text = "1\n2\nneedle 3\n4\nneedle 5\n6\n7\n8\n9\nneedle 10\n";
     let one = made([("f", text)]);
     for (context, expected) in [
@@ -165,7 +165,7 @@ fn lines_are_found_with_those_around_them() {
 }
 
 #[test]
-fn patterns_mean_one_line() {
+fn search_pattern_matches_within_one_line() {
     let text = "Äpfel und Birnen\r\nfoo\r\n\r\n  bar baz\r\n";
     let one = made([("f", text)]);
     for (pattern, expected) in [
@@ -189,7 +189,7 @@ fn patterns_mean_one_line() {
 }
 
 #[test]
-fn wrong_patterns_say_why() {
+fn invalid_search_pattern_error_states_the_cause() {
     for (pattern, why) in [
         ("a(b", "unclosed group"),
         ("a\\nb", "goes on in the next line"),
@@ -205,7 +205,7 @@ fn wrong_patterns_say_why() {
 }
 
 #[test]
-fn what_is_no_text_is_left_out_and_counted() {
+fn content_search_skips_and_counts_non_text_files() {
     let odd = made([
         ("a.bin", &b"needle\0"[..]),
         ("b.txt", b"n\xefve needle"),
@@ -220,7 +220,7 @@ fn what_is_no_text_is_left_out_and_counted() {
 }
 
 #[test]
-fn a_name_of_several_lines_is_told_on_one() {
+fn file_name_with_a_newline_is_escaped() {
     let made = made([("a\n1: needle.rs", "needle\n"), ("b", "needle\n")]);
     assert_eq!(files(&made, ".", "**", 9), "\"a\\n1: needle.rs\"\nb\n\n(2 files)");
     let found = lines(&made, "needle", 0, 9);
@@ -228,7 +228,7 @@ fn a_name_of_several_lines_is_told_on_one() {
 }
 
 #[test]
-fn long_lines_are_shown_around_the_match() {
+fn long_matching_line_is_cut_around_the_match() {
     let long = format!("{}needle{}\n", "ü".repeat(5_000), "ö".repeat(5_000));
     let found = lines(&made([("f", long)]), "needle", 0, 9);
     let expected = format!("1: …{}needle{}…\n", "ü".repeat(100), "ö".repeat(294));
@@ -236,7 +236,7 @@ fn long_lines_are_shown_around_the_match() {
 }
 
 #[test]
-fn huge_files_are_read_in_pieces() {
+fn content_search_reads_huge_files_in_pieces() {
     // Lines of eleven bytes, so that pieces do not end with them; the last one has no end.
     let count = 1_000_000;
     let mut text = "0123456789\n".repeat(count);
@@ -252,7 +252,7 @@ fn huge_files_are_read_in_pieces() {
 }
 
 #[test]
-fn deep_and_endless_folders_come_to_an_end() {
+fn search_is_bounded_in_deep_and_wide_folders() {
     let deep = made([(format!("{}f", "d/".repeat(300)), "needle"), ("e".into(), "needle")]);
     let found = lines(&deep, "needle", 0, 9);
     assert_eq!(found, "e\n1: needle\n\n(1 matching line in 1 file; 1 folder too deep to be gone into)");
@@ -261,7 +261,7 @@ fn deep_and_endless_folders_come_to_an_end() {
 }
 
 #[test]
-fn one_file_and_paths_below_the_root() {
+fn search_of_one_file_shows_paths_relative_to_the_root() {
     let mut lines = Lines::new("two", false).unwrap();
     let place = Place { root: Some("/home/ann/".into()), path: "/home/ann/a/b".into(), max_bytes: READ };
     let names = Names::new(Some("*.rs")).unwrap();

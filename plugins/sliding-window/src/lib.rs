@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn zones_grow_to_whole_groups_and_leave_the_system_prompt() {
+    fn window_zones_cover_whole_groups_after_the_system_prompt() {
         let entry = |role, group| Entry { id: 1, role, traits: Traits::empty(), group, tokens: 1 };
         let mut chat = vec![entry(Role::System, None), entry(Role::User, None)];
         for group in [3, 6, 9] {

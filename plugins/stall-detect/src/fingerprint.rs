@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn results_are_told_apart_by_tool_error_and_beginning() {
+    fn result_fingerprint_covers_tool_error_flag_and_beginning() {
         let long = |end: &str| text(&("é".repeat(100) + end));
         let some = print("read", false, text("a"));
         for other in [

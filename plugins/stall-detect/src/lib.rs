@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_new_and_of_the_same_task_is_looked_at() {
+    fn stall_detect_reads_only_new_results_of_the_current_task() {
         for (chat, seen, places, goes_on) in [
             ("ucrcr", None, vec![2, 4], false),
             ("ucrcr", Some(2), vec![4], true),

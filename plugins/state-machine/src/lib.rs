@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_decides_what_is_next() {
+    fn state_machine_picks_the_next_state_by_the_replies() {
         let params = review();
         assert_eq!(params.max_steps, 20);
         for (state, said, next) in [
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn members_are_found_by_name_and_by_role_once_each() {
+    fn state_machine_finds_members_by_name_and_role_once() {
         let machine = review();
         let members = [
             member("ada", "critics"),

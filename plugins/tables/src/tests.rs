@@ -19,7 +19,7 @@ fn rows(text: &str, args: Value) -> Value {
 }
 
 #[test]
-fn rows_are_read() {
+fn read_table_selects_filters_and_pages_rows() {
     let all = read(SALES, json!({})).unwrap();
     assert_eq!(all["columns"], json!(["id", "kind", "price", "code"]));
     assert_eq!(all["rows"][1], json!(["2", "big, blue \"pen\"", "", "012"]));
@@ -44,7 +44,7 @@ fn rows_are_read() {
 }
 
 #[test]
-fn csv_is_read_as_it_is_found() {
+fn csv_delimiter_quotes_and_header_are_detected() {
     for (text, expected) in [
         ("a;b\n1;2,5\n", json!([["1", "2,5"]])),
         ("a\tb\r\n1\t2\r\n", json!([["1", "2"]])),
@@ -62,7 +62,7 @@ fn csv_is_read_as_it_is_found() {
 }
 
 #[test]
-fn what_is_wrong_with_csv_is_named() {
+fn csv_error_names_the_line_and_cause() {
     for (text, args, says) in [
         ("a,b\n1\n", json!({}), "`f.csv`: line 2 has 1 columns, the first has 2"),
         (SALES, json!({"columns": ["nope"]}), "no column `nope`; it has: id, kind"),
@@ -79,7 +79,7 @@ fn what_is_wrong_with_csv_is_named() {
 }
 
 #[test]
-fn long_results_are_cut_and_say_so() {
+fn long_table_result_is_cut_with_a_note() {
     let long = format!("a\n{}\n", "x".repeat(10_001));
     let cell = rows(&long, json!({}))[0][0].as_str().unwrap().to_owned();
     assert!(cell.ends_with("… (10001 characters)"), "{}", &cell[cell.len() - 40..]);
@@ -120,7 +120,7 @@ fn answer(files: &[(&str, &str)], query: &str) -> Value {
 }
 
 #[test]
-fn sql_is_answered_on_files() {
+fn sql_query_runs_on_files() {
     let goods = "{\"kind\": \"bag\", \"stock\": {\"here\": 3}, \"new\": true}\n{\"kind\": \"pen\", \"weight\": 0.5}\n";
     let files = [("sales.csv", SALES), ("goods.jsonl", goods)];
     for (query, expected) in [
@@ -153,7 +153,7 @@ fn sql_is_answered_on_files() {
 }
 
 #[test]
-fn many_rows_are_imported_and_a_page_of_them_is_given() {
+fn sql_query_imports_many_rows_and_returns_a_page() {
     let text: String =
         std::iter::once("n,name\n".to_owned()).chain((0..20_000).map(|n| format!("{n},name {n}\n"))).collect();
     let files = [("t.csv", text.as_str())];
@@ -164,7 +164,7 @@ fn many_rows_are_imported_and_a_page_of_them_is_given() {
 }
 
 #[test]
-fn nothing_but_queries_is_answered() {
+fn sql_other_than_select_is_refused() {
     for query in [
         "INSERT INTO sales VALUES (9, 'x', 1, 'y')",
         "DELETE FROM sales",
@@ -182,7 +182,7 @@ fn nothing_but_queries_is_answered() {
 }
 
 #[test]
-fn what_is_wrong_with_a_query_is_named() {
+fn sql_error_names_the_cause() {
     let files = [("sales.csv", SALES)];
     for (query, says) in [
         ("SELECT nope FROM sales", "no such column: nope"),
@@ -211,7 +211,7 @@ fn what_is_wrong_with_a_query_is_named() {
 }
 
 #[test]
-fn sqlite_files_are_read() {
+fn sql_query_reads_a_sqlite_file() {
     let mut made = graphitesql::Connection::open_memory().unwrap();
     made.execute("CREATE TABLE users (id INTEGER PRIMARY KEY, name TEXT)").unwrap();
     for id in 0..2_000 {

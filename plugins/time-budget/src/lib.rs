@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn it_says_how_long_it_took() {
+    fn time_budget_note_states_the_elapsed_time() {
         for (max, passed, says) in [
             ("10m", 500_250, "taken 8m 20s of the 10m that"),
             ("1h 30m", 5_000_000, "taken 1h 23m 20s of the 1h 30m that"),
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_bound_it_sleeps_for_ever_and_without_a_share_it_does_not_warn() {
+    fn sleeps_without_a_bound_and_never_warns_without_a_share() {
         for none in [Params::default(), params("0s", 1.0)] {
             assert_eq!(does(&none.check().unwrap(), 9_999, true, true, &mut vec![]), ("", u64::MAX));
         }

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_bound_it_sleeps_for_ever_and_without_a_share_it_does_not_warn() {
+    fn sleeps_without_a_bound_and_never_warns_without_a_share() {
         assert_eq!(does(&Params::default(), 9_999, true, true, &mut vec![]), ("", u64::MAX));
         let params = Params { max_tokens: 10, warn_threshold: 1.0 };
         assert_eq!(does(&params, 9, true, true, &mut vec![]), ("", 10));
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn it_says_how_much_is_used() {
+    fn token_budget_note_states_the_used_tokens() {
         let step = step(&Params { max_tokens: 1_000, ..Params::default() }, 850, true, true, vec![]);
         let Action::Edits(edits) = step.action else { panic!("it asks") };
         assert!(
@@ -167,14 +167,14 @@ mod tests {
     }
 
     #[test]
-    fn all_four_counts_are_added() {
+    fn token_budget_adds_all_four_usage_counts() {
         let usage = Usage { input_tokens: 1, output_tokens: 20, cache_read_tokens: 300, cache_write_tokens: 4_000 };
         assert_eq!(total(&usage), 4_321);
         assert_eq!(total(&Usage { input_tokens: u64::MAX, ..usage }), u64::MAX);
     }
 
     #[test]
-    fn senseless_shares_are_refused() {
+    fn token_budget_share_out_of_range_is_refused() {
         for warn_threshold in [0.0, -0.5, 1.01, f64::NAN] {
             let error = Params { warn_threshold, ..Params::default() }.check().err().unwrap();
             assert!(error.message().contains("`warn_threshold`"), "{error:?}");

@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_rule_that_fits_decides() {
+    fn tool_policy_applies_the_first_matching_rule() {
         let params = params(json!({
             "rules": [
                 { "tools": "fs_*", "arguments": { "path": "^/etc(/|$)" }, "action": "deny", "reason": "system files" },
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_that_cannot_be_read_are_an_error_only_where_they_matter() {
+    fn tool_policy_rejects_unparsable_arguments_only_if_read() {
         let rules = |rule: Value| params(json!({ "rules": [rule] })).unwrap();
         let call = ToolCall { id: "c".into(), name: "t".into(), arguments: "{".into(), meta: Vec::new() };
         let target = Target { origin: "host".into(), hints: ToolHints::empty() };
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_rule_looks_at_is_what_the_tool_gets() {
+    fn tool_policy_denies_ambiguous_arguments() {
         let rule = json!({ "tools": "t", "arguments": { "path": "^/tmp/" }, "action": "allow" });
         let params = params(json!({ "rules": [rule], "default": "deny" })).unwrap();
         let target = Target { origin: "host".into(), hints: ToolHints::empty() };

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_found_wherever_they_are_twice() {
+    fn duplicate_json_keys_are_found_at_any_depth() {
         for (json, key) in [
             ("{}", None),
             (r#"{"a": 1, "b": {"a": 1}, "c": [{"a": null}, {"a": true}]}"#, None),

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_star_stands_for_any_characters() {
+    fn tool_scope_star_matches_any_characters() {
         for (pattern, text, is_match) in [
             ("fs_read", "fs_read", true),
             ("fs_read", "fs_read_lines", false),
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_excluded_or_not_among_the_only_ones_is_hidden() {
+    fn tool_scope_hides_excluded_and_unlisted_tools() {
         let tools = texts(&["fs_read", "fs_write", "git_log", "task_complete"]);
         for (exclude, only, hidden, idle) in [
             (&[][..], &[][..], &[][..], &[][..]),
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_patterns_are_refused() {
+    fn tool_scope_empty_pattern_is_refused() {
         for (exclude, only, names) in [(&["a", ""][..], &[][..], "`exclude`"), (&[], &[" "], "`only`")] {
             let error = Params { exclude: texts(exclude), only: texts(only) }.check().err().unwrap();
             assert!(error.message().contains(names), "{error:?}");

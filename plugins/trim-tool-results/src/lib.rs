@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_newest_messages_with_results_are_left_alone() {
+    fn trim_keeps_the_newest_messages_with_results() {
         let entry = |role, traits| Entry { id: 1, role, traits, group: None, tokens: 9 };
         let (call, result) = (entry(Role::Assistant, Traits::CALLS), entry(Role::Tool, Traits::RESULTS));
         let chat = [call, result, result, call, result, call, result, call];
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn senseless_params_are_refused_and_nothing_preserved_means_the_default() {
+    fn trim_params_are_validated_and_preserve_zero_means_default() {
         let params = |max_result_length, preserve_recent| Params { max_result_length, preserve_recent };
         assert!(params(0, 4).check().is_err());
         for (given, preserved) in [(0, 4), (-3, 4), (1, 1), (i64::MAX, i64::MAX as usize)] {

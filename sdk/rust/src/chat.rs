@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_newest_come_first_and_few_at_a_time() {
+    fn chat_entries_are_paged_from_the_newest() {
         let entry = |id| Entry { id, role: Role::User, traits: Traits::empty(), group: None, tokens: 0 };
         for (there, end, looked_at, asked) in [
             (0, 0, 9, vec![]),
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_border_is_never_inside_a_group() {
+    fn chat_border_is_never_inside_a_group() {
         let entry = |group: Option<u64>| Entry { id: 0, role: Role::User, traits: Traits::empty(), group, tokens: 0 };
         let groups = [None, None, Some(2), Some(2), Some(2), None, Some(6), Some(6)].map(entry);
         for (keep, at) in [(0, 8), (1, 6), (2, 6), (3, 5), (4, 2), (6, 2), (7, 1), (8, 0), (99, 0)] {
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn the_results_of_the_newest_reply_are_unread_with_their_calls() {
+    fn results_of_the_newest_reply_count_as_unread() {
         let entry = |role, group| Entry { id: 0, role, traits: Traits::empty(), group, tokens: 0 };
         let (system, user) = (entry(Role::System, None), entry(Role::User, None));
         let says = entry(Role::Assistant, None);
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn one_call_reads_so_much() {
+    fn readable_entries_of_one_call_are_bounded() {
         let entry = |tokens| Entry { id: 0, role: Role::Tool, traits: Traits::empty(), group: None, tokens };
         let wanted = |entry: &Entry| entry.tokens > 1;
         assert_eq!(readable(&[entry(1), entry(5), entry(1)], wanted), (vec![1], 3));

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn it_sleeps_until_the_share_is_filled_by_estimate_or_count() {
+    fn effect_wakes_when_the_window_share_is_filled() {
         // Request, window, count, tokens that were not counted; whether half is filled; request tokens and iteration to wake at.
         for (now, window, counted, new, fills, at, iteration) in [
             (100, None, Some(9_999), 0, false, None, None),
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn state_of_another_version_counts_as_nothing() {
+    fn effect_state_of_another_version_is_ignored() {
         let bytes = state(3, &vec![1_u64, 2]);
         assert_eq!(remembered::<Vec<u64>>(3, &bytes), [1, 2]);
         for (version, bytes) in [(2, &bytes[..]), (3, &bytes[..3]), (3, &[]), (3, &[3]), (3, b"\x03{}")] {
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_is_above_nothing_and_at_most_all() {
+    fn share_must_be_above_zero_and_at_most_one() {
         for (share, fine) in [(0.1, true), (1.0, true), (0.0, false), (-1.0, false), (1.1, false), (f64::NAN, false)] {
             assert_eq!(check_share("threshold", share).is_ok(), fine, "{share}");
         }

@@ -426,7 +426,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_is_found_in_the_folder_that_fits_best() {
+    fn path_resolves_to_the_longest_matching_folder() {
         let cases = [
             ("a.txt", &["."][..], Ok((0, "a.txt"))),
             ("./a//b.txt", &["."], Ok((0, "a/b.txt"))),
@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tools_path_is_made_plain() {
+    fn tool_path_is_normalised_below_the_root() {
         let root = Some("/home/ann");
         for (root, path, expected) in [
             (root, "a.txt", "/home/ann/a.txt"),
@@ -486,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_outside_of_absolute_folders_can_be_asked_for() {
+    fn path_outside_absolute_folders_is_requestable() {
         let folders = ["/home/ann".to_owned(), "docs".to_owned()];
         for (path, expected) in
             [("/home/ann", false), ("/home/ann/x", false), ("/home/anna", true), ("/", true), ("x", false)]

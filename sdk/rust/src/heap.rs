@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_comes_from_the_room_and_the_rest_from_the_system() {
+    fn bump_heap_serves_from_its_room_and_then_the_system() {
         let heap = Heap::<Kilobyte>::new();
         let layout = |size, align| Layout::from_size_align(size, align).unwrap();
         let mut all = Vec::new();
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_taken_last_grows_and_is_given_back_in_place() {
+    fn bump_heap_resizes_the_last_allocation_in_place() {
         let heap = Heap::<Kilobyte>::new();
         let layout = |size| Layout::from_size_align(size, 8).unwrap();
         // SAFETY: layouts are those of the allocations.

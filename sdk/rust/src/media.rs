@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn an_attachment_is_read_to_its_end() {
+    fn attachment_is_read_to_its_end_within_bounds() {
         let piece = READ as usize;
         for (length, reads) in [(0, 1), (1, 1), (piece - 1, 1), (piece, 2), (2 * piece + 1, 3)] {
             let there: Vec<u8> = (0..length).map(|at| (at / 1_000) as u8).collect();
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_here_is_shown_and_the_rest_told_of() {
+    fn media_bytes_are_returned_and_other_sources_described() {
         let here = media(Source::Bytes(vec![1, 2, 3]), Some("a.png"));
         assert_eq!(here.bytes().unwrap().as_deref().map(base64).as_deref(), Some("AQID"));
         assert_eq!(here.in_words(), "[a.png, image/png: cannot be shown]");

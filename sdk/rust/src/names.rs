@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn names_go_there_and_back() {
+    fn tool_names_round_trip_through_wire_names() {
         let long = "n".repeat(65);
         let names = ["fs.read", "fs_read", "größe", "9 lives", "plain", "", &long];
         let tools = tools(&names);

@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_meant_is_found() {
+    fn near_names_are_suggested() {
         let there = ["README.md", "Cargo.toml", "Cargo.lock", "src", "notes.txt"];
         let cases: [(&str, &[&str]); 6] = [
             ("readme.md", &["README.md"]),

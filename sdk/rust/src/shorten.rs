@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_long_is_cut_once_and_in_whole_characters() {
+    fn long_result_is_cut_once_at_a_character() {
         let long = "ä".repeat(1_000);
         let new = cut(&[Content::Text(long.clone())], 500, mark).unwrap();
         assert_eq!(new, [Content::Text("ä".repeat(500) + "\n[500 cut]")]);
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_are_cut_together_and_others_stay() {
+    fn result_texts_are_cut_together_and_other_content_is_kept() {
         let picture = Content::Other(crate::types::Opaque { kind: "x.y".into(), json: "1".into() });
         let json = Content::Json(format!("\"{}\"", "x".repeat(898)));
         let content = ["a".repeat(300).into(), json, picture.clone(), "b".repeat(300).into()];
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_and_quotes_are_for_reading() {
+    fn numbers_and_quotes_are_formatted_for_display() {
         for (n, shown) in [(0, "0"), (999, "999"), (1_000, "1,000"), (12_345, "12,345"), (1_234_567, "1,234,567")] {
             assert_eq!(number(n), shown);
         }

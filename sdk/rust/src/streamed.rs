@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_is_what_is_returned() {
+    fn streamed_parts_equal_the_returned_parts() {
         let _ = sink::emitted();
         let mut reply = Streamed::new("asked");
         let usage = Usage { input_tokens: 3, ..Usage::default() };
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_may_come_in_pieces_and_in_turns() {
+    fn streamed_call_pieces_are_assembled_by_number() {
         let mut reply = Streamed::new("m");
         for (number, id, name, arguments) in [
             (0, "a", "read", ""),
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_is_bounded() {
+    fn streamed_reply_size_and_call_count_are_bounded() {
         let endless = |step: fn(&mut Streamed) -> Result<(), Error>| {
             let mut reply = Streamed::new("m");
             while step(&mut reply).is_ok() {

@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn characters_are_whole() {
+    fn text_cuts_respect_character_boundaries() {
         for (text, most, first, last, shown) in [
             ("", 3, "", "", ""),
             ("äöü", 0, "", "", "…"),

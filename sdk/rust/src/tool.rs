@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn the_schema_comes_from_the_struct() {
+    fn tool_schema_is_derived_from_its_struct() {
         let json = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
         assert_eq!(
             json(&spec::<Repeat>().input_schema),
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_parsed_and_errors_name_the_tool_and_the_field() {
+    fn tool_argument_error_names_the_tool_and_field() {
         assert_eq!(call(r#"{"text":"ab","times":2}"#), Ok(vec!["abab".into()]));
         assert_eq!(call(r#"{"text":"ab"}"#), Ok(vec!["ab".into()]));
         assert_eq!(

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn of_calls_with_one_id_the_newest_is_found() {
+    fn newest_call_with_a_repeated_id_is_found() {
         let call = |id: &str, name: &str| {
             Part::ToolCall(ToolCall { id: id.into(), name: name.into(), arguments: String::new(), meta: Vec::new() })
         };
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn facts_beside_a_message_say_what_it_is() {
+    fn message_meta_determines_its_kind() {
         let with = |role, key: &str, value: &str| Message {
             sender: "ada".into(),
             meta: vec![(key.into(), value.into())],
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_is_told_as_a_whole() {
+    fn tool_result_in_words_covers_all_content() {
         let picture = Media { media_type: "image/png".into(), name: None, source: Source::Attachment("x".into()) };
         let other = Opaque { kind: "a.b".into(), json: "[1]".into() };
         let content = vec!["a".into(), Content::Json("2".into()), Content::Media(picture), Content::Other(other)];

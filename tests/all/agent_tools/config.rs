@@ -13,7 +13,7 @@ fn config(port: u16, lead: &str, more: &str) -> String {
 }
 
 #[test]
-fn an_agent_works_as_the_tool_of_another() {
+fn configured_agent_works_as_a_tool() {
     let place = Place::new();
     let server = scripted(&[("birds", r#"{"task": "Which birds sing?"}"#)]);
     let lead = "    agent_tools: [{agent: bob, name: birds}]\n";
@@ -33,7 +33,7 @@ fn an_agent_works_as_the_tool_of_another() {
 }
 
 #[test]
-fn a_kept_conversation_outlasts_the_program() {
+fn kept_conversation_is_resumed_by_the_next_process() {
     let place = Place::new();
     let lead = "    agent_tools: [{agent: bob, conversation: kept}]\n";
     let mut asked = Vec::new();
@@ -53,7 +53,7 @@ fn a_kept_conversation_outlasts_the_program() {
 }
 
 #[test]
-fn what_an_agent_that_is_a_tool_lacks_is_told_before_the_run() {
+fn agent_tool_errors_are_reported_before_the_run() {
     let lead = "    agent_tools: [bob]\n";
     for (lead, more, code, says) in [
         (lead, ", plugins: {nowhere: }", 3, "there is no plugin `nowhere`"),
@@ -71,7 +71,7 @@ fn what_an_agent_that_is_a_tool_lacks_is_told_before_the_run() {
 }
 
 #[test]
-fn what_holds_of_agents_that_are_tools_is_shown() {
+fn config_check_shows_agent_tools_with_defaults() {
     let place = Place::new();
     let lead = "    agent_tools: [bob, {agent: eve, name: ask_eve, description: Knows all., conversation: kept,\n      \
                 instruction: Be short., input_schema: {type: object, properties: {q: {type: string}}}}]\n    \

@@ -10,7 +10,7 @@ use super::{agent, caller, task};
 use crate::script::{Mind, run, text};
 
 #[tokio::test]
-async fn agent_made_for_each_call_fits_the_ceiling_of_its_caller() {
+async fn agent_tool_instance_obeys_the_ceiling_of_its_caller() {
     let bob = |ceiling: &Ceiling| match ceiling.admits("secrets") {
         true => Ok(agent("whatever", Mind::new(|asked| text(&format!("{} may", asked.agent))))),
         false => Err(AgentRefusal("it needs `secrets`".into())),

@@ -71,7 +71,7 @@ fn task(task: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_call_is_a_run_and_its_answer_alone_the_result() {
+async fn agent_tool_call_is_a_run_whose_answer_is_the_result() {
     let look = tool("look", |_| async { Ok("much".to_owned()) });
     let mind = Mind::new(|asked| match asked.turn {
         0 => act("look", json!({})),
@@ -109,7 +109,7 @@ async fn a_call_is_a_run_and_its_answer_alone_the_result() {
 }
 
 #[tokio::test]
-async fn the_result_has_the_media_of_the_answer_and_not_its_thoughts() {
+async fn agent_tool_result_keeps_media_and_drops_thinking() {
     let mind = Mind::new(|_| {
         let media = Media { media_type: "image/png".into(), name: None, source: MediaData::Bytes([1, 2][..].into()) };
         let thought = ThinkingPart { text: "hm".into(), opaque: None };
@@ -141,7 +141,7 @@ fn remembers(name: &'static str, seed: u64) -> Agent {
 }
 
 #[tokio::test(start_paused = true)]
-async fn fresh_calls_are_worked_on_side_by_side_and_know_nothing_of_each_other() {
+async fn fresh_agent_tool_calls_run_in_parallel_and_isolated() {
     let began = tokio::time::Instant::now();
     let calls = (0..limits::PARALLEL_TOOL_CALLS).map(|at| ("bob", task(&format!("t{at}")))).collect();
     let ran = run(&caller(calls).with_tool(fresh(remembers("bob", 1))), "go").await;
@@ -151,7 +151,7 @@ async fn fresh_calls_are_worked_on_side_by_side_and_know_nothing_of_each_other()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kept_conversation_lasts_as_long_as_that_of_the_caller() {
+async fn kept_conversation_lives_as_long_as_the_callers() {
     let lead = caller(vec![("bob", task("a")), ("bob", task("b"))]).with_tool(kept(remembers("bob", 1)));
     let (cx, chat) = (RunCx::new("lead"), Chat::new());
     let go = async |chat: &Chat| lead.run(&cx, chat, vec![Message::user("go")]).await.unwrap().message.text_content();
@@ -162,7 +162,7 @@ async fn a_kept_conversation_lasts_as_long_as_that_of_the_caller() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_of_a_kept_conversation_queue_in_their_order_and_others_do_not_wait() {
+async fn kept_conversation_calls_queue_in_order_per_agent() {
     for seed in 0..30_u64 {
         let calls = ["a", "b", "c", "d", "e"].map(|name| ("bob", task(name)));
         let calls = calls.into_iter().chain([("eve", task("x")), ("eve", task("y"))]).collect();
@@ -192,7 +192,7 @@ async fn calls_of_a_kept_conversation_queue_in_their_order_and_others_do_not_wai
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_is_refused_does_not_hold_up_those_behind_it() {
+async fn refused_agent_tool_call_does_not_block_the_queue() {
     let calls = vec![("bob", task("a")), ("bob", json!({})), ("bob", task("  ")), ("bob", task("b"))];
     let ran = run(&caller(calls).with_tool(kept(remembers("bob", 3))), "go").await;
     let results = ran.results();
@@ -215,7 +215,7 @@ fn ends(name: &str, control: RunControl) -> impl Tool + 'static {
 struct NoArgs {}
 
 #[tokio::test(start_paused = true)]
-async fn a_failure_is_a_result_that_names_it_and_the_caller_goes_on() {
+async fn agent_tool_failure_is_a_result_and_the_caller_continues() {
     let fails = |fault: Fault| agent("bob", Mind::new(move |_| Err(fault.clone())));
     let looping =
         || agent("bob", Mind::new(|_| act("look", json!({})))).with_tool(tool("look", |_| async { Ok("no".into()) }));
@@ -279,7 +279,7 @@ fn given(records: &[(u64, JournalRecord)]) -> Vec<Option<u64>> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_of_one_reply_have_equal_shares_and_the_caller_keeps_one() {
+async fn agent_tool_calls_and_caller_share_the_budget_equally() {
     for (count, tokens) in [(1_usize, 100_000_u64), (3, 100_000), (10, 1_000_003), (40, 900_000)] {
         let written = memory();
         let crew = Arc::new(AgentGroup::default().with_recorder(written.clone()));
@@ -305,7 +305,7 @@ async fn calls_of_one_reply_have_equal_shares_and_the_caller_keeps_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_share_that_is_used_up_ends_the_one_that_has_it_and_not_the_caller() {
+async fn exhausted_budget_share_ends_only_its_agent_tool() {
     let greedy = agent("bob", Mind::new(|_| act("look", json!({"why": "x".repeat(2_000)}))));
     let greedy = greedy.with_tool(tool("look", |_| async { Ok("no".into()) }));
     let crew = Arc::new(AgentGroup::default());
@@ -321,7 +321,7 @@ async fn a_share_that_is_used_up_ends_the_one_that_has_it_and_not_the_caller() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hundred_calls_in_one_reply_are_all_answered_a_few_at_a_time() {
+async fn many_agent_tool_calls_run_with_bounded_parallelism() {
     let (working, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (now, peak) = (Arc::clone(&working), Arc::clone(&most));
     let wait = tool("wait", move |_| {
@@ -349,7 +349,7 @@ async fn a_hundred_calls_in_one_reply_are_all_answered_a_few_at_a_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn agents_that_call_each_other_in_a_circle_come_to_a_bound() {
+async fn agent_tool_recursion_is_bounded() {
     for conversation in [ConversationMode::Fresh, ConversationMode::Kept] {
         let how = AgentToolOptions { conversation, ..AgentToolOptions::default() };
         let made = Arc::new(AtomicUsize::new(0));
@@ -377,7 +377,7 @@ async fn agents_that_call_each_other_in_a_circle_come_to_a_bound() {
 }
 
 #[tokio::test]
-async fn an_agent_of_the_registry_is_made_under_the_ceiling_of_who_calls_it() {
+async fn registered_agent_tool_is_built_under_its_callers_ceiling() {
     let ceilings = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&ceilings);
     let registry = AgentRegistry::new();
@@ -419,7 +419,7 @@ async fn an_agent_of_the_registry_is_made_under_the_ceiling_of_who_calls_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_as_many_of_it_work_at_once_as_may() {
+async fn agent_tool_honours_max_concurrency() {
     let registry = AgentRegistry::new();
     let entry = AgentEntry { max_concurrency: Some(2), ..AgentEntry::new("bob", "") };
     registry.register(entry, || agent("bob", Mind::new(|_| text("done")).slow(Duration::from_secs(1))));
@@ -431,7 +431,7 @@ async fn only_as_many_of_it_work_at_once_as_may() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_calls_is_cancelled_with_all_that_it_called_and_one_that_is_called_alone() {
+async fn cancelling_a_caller_cancels_its_agent_tools_only_downwards() {
     for (whom, says) in [
         ("lead", "failed: the run was cancelled"),
         ("lead/bob", "agent `bob` failed: the run was cancelled"),
@@ -478,7 +478,7 @@ async fn who_calls_is_cancelled_with_all_that_it_called_and_one_that_is_called_a
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_is_called_can_be_told_something() {
+async fn agent_tool_receives_messages_while_it_runs() {
     let mind = Mind::new(|asked| match asked.turn {
         0 => act("wait", json!({})),
         _ => text(&format!("I heard: {}", asked.heard)),
@@ -501,7 +501,7 @@ async fn one_that_is_called_can_be_told_something() {
 }
 
 #[tokio::test]
-async fn arguments_of_an_own_schema_come_as_they_were_written() {
+async fn agent_tool_passes_custom_schema_arguments_verbatim() {
     let schema = json!({
         "type": "object",
         "properties": {"city": {"type": "string"}, "year": {"type": "integer", "minimum": 1900}},
@@ -555,7 +555,7 @@ async fn arguments_of_an_own_schema_come_as_they_were_written() {
 }
 
 #[test]
-fn a_tool_is_called_as_its_agent_unless_it_is_said() {
+fn agent_tool_name_defaults_to_its_agent() {
     let bob = |name: &str, about: &str| says(name, |_| text("")).with_description(about);
     for (name, about, how, called, described) in [
         ("bob", "Knows birds.", AgentToolOptions::default(), "bob", "Knows birds."),
@@ -598,7 +598,7 @@ fn a_tool_is_called_as_its_agent_unless_it_is_said() {
 }
 
 #[tokio::test]
-async fn teams_are_tools_and_members_have_tools_that_remember() {
+async fn team_works_as_a_tool_and_members_use_kept_agent_tools() {
     let helper = || kept(remembers("helper", 1));
     let asks = |name: &'static str| {
         let mind = Mind::new(|asked| match results(asked).pop() {
@@ -631,7 +631,7 @@ async fn teams_are_tools_and_members_have_tools_that_remember() {
 }
 
 #[tokio::test]
-async fn a_call_outside_of_any_run_is_one_of_a_fresh_conversation() {
+async fn agent_tool_call_outside_a_run_is_fresh() {
     let lead = agent("lead", Mind::new(|_| text(""))).with_tool(kept(remembers("bob", 0)));
     let call = ToolCall { id: "c".into(), name: "bob".into(), arguments: task("a").to_string(), meta: vec![] };
     for _ in 0..2 {

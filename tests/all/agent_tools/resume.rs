@@ -122,7 +122,7 @@ fn is_result(record: &JournalRecord, says: impl Fn(&str) -> bool) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_prefix_of_what_was_written_down_goes_on_to_the_same_end() {
+async fn every_journal_prefix_resumes_to_the_same_end() {
     for name in PATTERNS {
         let outside = Outside::default();
         let written = memory();
@@ -177,7 +177,7 @@ async fn every_prefix_of_what_was_written_down_goes_on_to_the_same_end() {
 
 /// What a run that nobody goes on with has left open in a kept conversation does not stand in the way of the next one.
 #[tokio::test(start_paused = true)]
-async fn a_conversation_that_was_cut_off_in_a_call_is_gone_on_with_by_the_next_task() {
+async fn kept_conversation_cut_in_a_call_accepts_the_next_task() {
     let outside = Outside::default();
     let written = memory();
     let crew = Arc::new(AgentGroup::new(AgentRegistry::new()).with_recorder(written.clone()));

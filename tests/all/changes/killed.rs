@@ -58,7 +58,7 @@ fn run(place: &Place, arguments: &[&str], after: Option<Duration>) -> bool {
 }
 
 #[test]
-fn every_change_is_made_once_and_none_in_part() {
+fn killed_change_is_applied_once_and_never_in_part() {
     let (calm, _server) = world();
     run(&calm, &["run", "go"], None);
     let start = Instant::now();

@@ -92,7 +92,7 @@ fn edit(path: &str, before: &str, after: &str) -> Value {
 }
 
 #[test]
-fn the_config_or_a_flag_or_nobody_says_yes() {
+fn file_changes_are_approved_by_config_or_flag() {
     let edits = || [json!([edit("a.txt", "one\n", "two\n")])];
     let remarkable = || [json!([{ "path": ".envrc", "write": "x" }])];
     let yes = "changed a.txt (+1 -1)";
@@ -120,7 +120,7 @@ fn the_config_or_a_flag_or_nobody_says_yes() {
 }
 
 #[test]
-fn without_the_power_nothing_is_proposed() {
+fn file_change_without_propose_files_is_refused() {
     let place = place();
     let calls = [json!([edit("a.txt", "one\n", "two\n")])];
     let (results, ran) = told(&place, "", &calls, &["--approve", "all"]);
@@ -133,7 +133,7 @@ fn without_the_power_nothing_is_proposed() {
 }
 
 #[test]
-fn what_the_guest_names_is_in_its_folders_or_refused() {
+fn file_change_outside_granted_folders_is_refused() {
     let place = place();
     place.file("outside.txt", "out");
     place.file("docs/sub/b.txt", "b");
@@ -174,7 +174,7 @@ fn what_the_guest_names_is_in_its_folders_or_refused() {
 }
 
 #[test]
-fn each_change_is_an_event() {
+fn each_file_change_emits_an_event() {
     let place = place();
     let calls = [json!([edit("a.txt", "one\n", "two\nthree\n"), { "path": "a.txt", "move_to": "b.txt" }])];
     let (_, ran) = told(&place, POWER, &calls, &["--approve", "all", "--output", "events"]);
@@ -197,7 +197,7 @@ fn each_change_is_an_event() {
 }
 
 #[test]
-fn what_a_session_changed_is_undone() {
+fn undo_reverts_the_changes_of_a_session() {
     let place = place();
     place.file("docs/keep.txt", "k");
     let calls = [

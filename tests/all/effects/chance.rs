@@ -232,7 +232,7 @@ async fn play(case: &Case, plugins: &[Arc<Plugin>]) -> (Vec<(String, &'static st
 }
 
 #[test]
-fn whatever_they_make_of_a_conversation_it_stays_whole() {
+fn random_effect_edits_keep_the_conversation_valid() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let plugins = runtime.block_on(effects());
     let cases_ = CASES * chance::number("SHELLY_CHANCE_TIMES").unwrap_or(1) as u32;

@@ -45,7 +45,7 @@ fn work() -> Chat {
 }
 
 #[tokio::test]
-async fn a_summary_takes_the_place_of_what_was_read_and_the_open_task_stays() {
+async fn compact_replaces_read_messages_and_keeps_the_open_task() {
     let (chat, mut stage) = (work(), stage(json!({})).await);
     let question = stage.question(&chat).await;
     for part in [
@@ -79,7 +79,7 @@ async fn a_summary_takes_the_place_of_what_was_read_and_the_open_task_stays() {
 }
 
 #[tokio::test]
-async fn the_next_summary_takes_in_the_one_before_and_keeps_the_task() {
+async fn compact_folds_the_previous_summary_and_keeps_the_task() {
     let (chat, mut stage) = (work(), stage(json!({})).await);
     stage.question(&chat).await;
     let edits = stage.told(&chat, Ok(completion("First summary."))).await;
@@ -112,7 +112,7 @@ async fn the_next_summary_takes_in_the_one_before_and_keeps_the_task() {
 }
 
 #[tokio::test]
-async fn without_a_summary_the_conversation_stays_or_the_run_ends() {
+async fn compact_without_a_summary_keeps_the_chat_or_stops_the_run() {
     let failures = [
         (Err(Fault::other("the line is dead")), "the line is dead"),
         (Ok(Completion { stop: StopReason::Refusal, ..completion("No.") }), "the model declined to summarise"),
@@ -137,7 +137,7 @@ async fn without_a_summary_the_conversation_stays_or_the_run_ends() {
 }
 
 #[tokio::test]
-async fn the_newest_messages_may_stay() {
+async fn compact_keeps_the_configured_newest_messages() {
     for (keep, expected) in [(0, 4), (2, 4), (3, 6)] {
         let (chat, mut stage) = (work(), stage(json!({"keep_recent": keep})).await);
         stage.question(&chat).await;
@@ -152,7 +152,7 @@ async fn the_newest_messages_may_stay() {
 }
 
 #[tokio::test]
-async fn what_comes_while_the_model_summarises_is_not_lost() {
+async fn compact_keeps_messages_that_arrive_during_the_summary() {
     let (chat, mut stage) = (work(), stage(json!({})).await);
     stage.question(&chat).await;
     chat.append(Message::user("One more thing.")).unwrap();
@@ -163,7 +163,7 @@ async fn what_comes_while_the_model_summarises_is_not_lost() {
 }
 
 #[tokio::test]
-async fn it_asks_at_the_first_turn_too_and_not_where_there_is_nothing_to_summarise() {
+async fn compact_asks_on_any_turn_only_if_there_is_text_to_summarise() {
     let mut stage = stage(json!({})).await;
     stage.moment.iteration = 0;
     stage.question(&work()).await;
@@ -179,7 +179,7 @@ async fn it_asks_at_the_first_turn_too_and_not_where_there_is_nothing_to_summari
 }
 
 #[tokio::test]
-async fn the_question_fits_into_the_window_and_says_what_it_leaves_out() {
+async fn compact_prompt_fits_the_window_and_notes_omissions() {
     let texts: Vec<_> = (0..400).map(|at| format!("saying {at} {}", "ö".repeat(200))).collect();
     let turns: Vec<_> = texts.iter().map(|text| Turn::Says(text)).collect();
     let chat = chat(&"Do it. ".repeat(5_000), &turns);

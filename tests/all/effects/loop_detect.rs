@@ -15,7 +15,7 @@ const TWICE: Turn<'_> =
     Turn::Calls(&[("read", r#"{"path":"a","line":1}"#, "x", false), ("read", r#"{"path":"a","line":1}"#, "x", false)]);
 
 #[tokio::test]
-async fn it_tells_each_time_the_row_grows_and_stops_if_it_may() {
+async fn loop_detect_notes_each_repeat_and_stops_if_configured() {
     let usual = json!({});
     for (params, turns, expected) in [
         (&usual, &[READ, READ, READ, READ][..], ".--nn"),
@@ -47,7 +47,7 @@ async fn it_acts_only_before_a_later_turn() {
 }
 
 #[tokio::test]
-async fn the_model_reads_of_it_and_can_do_something_else() {
+async fn loop_detect_note_reaches_the_model_and_the_run_continues() {
     let steps = [act("look", json!({})), act("look", json!({})), act("look", json!({})), text("done")];
     let ran = run(&runs::agent(LOOP_DETECT, json!({}), Mind::steps(steps)).await, "go").await;
     let notes = runs::notes(&ran.chat);
@@ -56,7 +56,7 @@ async fn the_model_reads_of_it_and_can_do_something_else() {
 }
 
 #[tokio::test]
-async fn a_run_that_does_not_end_by_itself_is_stopped() {
+async fn loop_detect_stops_an_endless_run() {
     let forever = Mind::new(|_| act("look", json!({})));
     let ran = run(&runs::agent(LOOP_DETECT, json!({"stop_after": 5}), forever).await, "go").await;
     assert_eq!(

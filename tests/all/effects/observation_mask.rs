@@ -16,7 +16,7 @@ fn placeholder(tool: &str, count: &str, beginning: &str) -> String {
 }
 
 #[tokio::test]
-async fn old_results_are_hidden_once_but_no_errors() {
+async fn observation_mask_hides_old_results_once_but_no_errors() {
     let (long, other) = ("ä".repeat(1_000), "`b\n".repeat(1_000));
     let turns = [
         Turn::Calls(&[("read", "{}", &long, false), ("list", "{}", &other, false), ("read", "{}", &long, true)]),
@@ -38,7 +38,7 @@ async fn old_results_are_hidden_once_but_no_errors() {
 }
 
 #[tokio::test]
-async fn it_sleeps_below_the_threshold_and_looks_at_what_the_model_counted() {
+async fn observation_mask_wakes_by_estimate_and_reported_usage() {
     let chat = chat("Read.", &[Turn::Calls(&[("read", "{}", &"x".repeat(2_000), false)]), Turn::Says("Done.")]);
     let used = |input_tokens| Some(Usage { input_tokens, ..Usage::default() });
     // The share by estimate, what was counted, whether it acts, and what it sleeps until.
@@ -62,7 +62,7 @@ async fn it_sleeps_below_the_threshold_and_looks_at_what_the_model_counted() {
 }
 
 #[tokio::test]
-async fn the_newest_messages_are_left_alone() {
+async fn observation_mask_keeps_the_newest_messages() {
     let long = "x".repeat(1_000);
     let call = [("read", "{}", long.as_str(), false)];
     for (window, hidden) in [(0, 2), (1, 2), (2, 1), (3, 1), (4, 0), (99, 0)] {
@@ -84,7 +84,7 @@ async fn what_the_model_has_not_read_is_not_hidden() {
 }
 
 #[tokio::test]
-async fn many_results_are_hidden_in_several_turns() {
+async fn observation_mask_spreads_many_results_over_several_turns() {
     let long = "x".repeat(600);
     let call = [("read", "{}", long.as_str(), false)];
     let turns: Vec<_> = (0..600).map(|_| Turn::Calls(&call)).collect();

@@ -42,7 +42,7 @@ fn small() -> Value {
 }
 
 #[tokio::test]
-async fn large_results_are_taken_out_and_come_back() {
+async fn offload_replaces_large_results_and_recall_returns_them() {
     let (long, short) = ("äb".repeat(5_000), "x".repeat(499));
     let turns = [
         Turn::Calls(&[("read", "{}", &long, false), ("read", "{}", &short, false), ("read", "{}", &long, true)]),
@@ -71,7 +71,7 @@ async fn large_results_are_taken_out_and_come_back() {
 }
 
 #[tokio::test]
-async fn what_was_recalled_is_hidden_later_and_not_kept_again() {
+async fn recalled_page_is_hidden_later_and_not_stored_again() {
     let (long, mut both) = ("y".repeat(3_000), Both::of(small()).await);
     let chat =
         chat("Read.", &[Turn::Calls(&[("read", "{}", &long, false)]), Turn::Says("Well."), Turn::Asked("Again.")]);
@@ -88,7 +88,7 @@ async fn what_was_recalled_is_hidden_later_and_not_kept_again() {
 }
 
 #[tokio::test]
-async fn a_wrong_recall_says_what_would_be_right() {
+async fn invalid_recall_error_explains_valid_arguments() {
     let (long, mut both) = ("z".repeat(600), Both::of(json!({"min_result_len": 500, "recent_window": 0})).await);
     let chat = chat("Read.", &[Turn::Calls(&[("read", "{}", &long, false)])]);
     make(&chat, both.stage.edits(&chat).await);
@@ -109,7 +109,7 @@ async fn a_wrong_recall_says_what_would_be_right() {
 }
 
 #[tokio::test]
-async fn texts_of_different_sessions_do_not_take_each_others_place() {
+async fn offloaded_texts_of_different_sessions_do_not_collide() {
     let (mut both, params) = (Both::of(json!({"recent_window": 0})).await, ["a", "b", "a"]);
     for (letter, id) in params.iter().zip(["c0-0", "c0-0~2", "c0-0"]) {
         let long = letter.repeat(2_500);
@@ -122,7 +122,7 @@ async fn texts_of_different_sessions_do_not_take_each_others_place() {
 }
 
 #[tokio::test]
-async fn a_full_store_leaves_results_where_they_are() {
+async fn offload_with_a_full_store_leaves_results_in_place() {
     // Larger results than the host lets through, so that it is full soon.
     let mut both = Both::of(json!({"recent_window": 0})).await;
     let (mut taken, mut slept) = (0, false);
@@ -146,7 +146,7 @@ async fn a_full_store_leaves_results_where_they_are() {
 }
 
 #[tokio::test]
-async fn it_sleeps_below_the_threshold() {
+async fn offload_sleeps_below_its_threshold() {
     let long = "x".repeat(5_000);
     let chat = chat("Read.", &[Turn::Calls(&[("read", "{}", &long, false)]), Turn::Says("Well.")]);
     let mut both = Both::of(small()).await;

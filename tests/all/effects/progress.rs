@@ -14,7 +14,7 @@ use crate::{
 const STEP: Turn<'_> = Turn::Calls(&[("a", "{}", "yes", false)]);
 
 #[tokio::test]
-async fn it_asks_every_few_turns_and_is_not_started_between() {
+async fn progress_notes_every_interval_and_sleeps_between() {
     for (params, expected) in [
         (json!({}), ".----n----n-"),
         (json!({"interval": 3}), ".--n--n--n--"),
@@ -33,7 +33,7 @@ async fn it_acts_only_before_a_later_turn() {
 }
 
 #[tokio::test]
-async fn it_asks_for_a_note_if_one_can_be_written() {
+async fn progress_asks_for_write_note_if_the_tool_exists() {
     let mut stage = Stage::of(PROGRESS, json!({})).await;
     let named = |name: &str| {
         let input_schema = serde_json::value::to_raw_value(&json!({"type": "object"})).unwrap().into();
@@ -54,7 +54,7 @@ async fn it_asks_for_a_note_if_one_can_be_written() {
 }
 
 #[tokio::test]
-async fn it_fires_in_a_run_and_the_work_goes_on() {
+async fn progress_notes_in_a_run_do_not_disturb_it() {
     let mind = || Mind::new(|asked| if asked.turn < 6 { act("look", json!({})) } else { text("done") });
     let plain = run(&runs::agent(PROGRESS, json!({"interval": 2}), mind()).await, "go").await;
     let notes = runs::notes(&plain.chat);

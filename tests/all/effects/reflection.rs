@@ -13,7 +13,7 @@ const HALF: Turn<'_> = Turn::Calls(&[("a", "{}", "no", true), ("b", "{}", "yes",
 const GOOD: Turn<'_> = Turn::Calls(&[("a", "{}", "yes", false)]);
 
 #[tokio::test]
-async fn it_tells_with_each_failed_step_from_the_threshold_on() {
+async fn reflection_notes_each_failed_step_from_the_threshold_on() {
     let usual = json!({});
     for (params, turns, expected) in [
         (&usual, &[BAD, BAD, BAD][..], ".-nn"),
@@ -48,7 +48,7 @@ async fn a_row_longer_than_is_read_at_once_is_counted() {
 }
 
 #[tokio::test]
-async fn the_model_is_asked_why_and_goes_on() {
+async fn reflection_asks_the_model_why_and_the_run_continues() {
     let steps = [act("fail", json!({})), act("fail", json!({})), act("look", json!({})), text("done")];
     let ran = run(&runs::agent(REFLECTION, json!({}), Mind::steps(steps)).await, "go").await;
     let notes = runs::notes(&ran.chat);

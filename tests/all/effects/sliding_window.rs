@@ -30,7 +30,7 @@ async fn fold(stage: &mut Stage, chat: &Chat, summary: Result<Completion, Fault>
 }
 
 #[tokio::test]
-async fn each_zone_is_made_shorter_in_its_way() {
+async fn sliding_window_shortens_each_zone_by_its_rule() {
     let (chat, mut stage) = (work(4), stage(small()).await);
     let question = fold(&mut stage, &chat, Ok(completion("They were read."))).await;
     assert!(question.contains("person: Fix `src/a.rs`.") && question.contains("c1-1") && !question.contains("c2-0"));
@@ -44,7 +44,7 @@ async fn each_zone_is_made_shorter_in_its_way() {
 }
 
 #[tokio::test]
-async fn there_is_one_running_summary() {
+async fn sliding_window_keeps_one_running_summary() {
     let (chat, mut stage) = (work(4), stage(small()).await);
     fold(&mut stage, &chat, Ok(completion("First summary."))).await;
     // As full as before: no summary until it has grown by a tenth.
@@ -60,7 +60,7 @@ async fn there_is_one_running_summary() {
 }
 
 #[tokio::test]
-async fn without_a_summary_nothing_is_folded() {
+async fn sliding_window_without_a_summary_folds_nothing() {
     let (chat, mut stage) = (work(4), stage(small()).await);
     let before = chat.snapshot().len();
     fold(&mut stage, &chat, Err(Fault::other("the line is dead"))).await;
@@ -74,7 +74,7 @@ async fn without_a_summary_nothing_is_folded() {
 }
 
 #[tokio::test]
-async fn little_is_left_alone() {
+async fn sliding_window_leaves_a_small_chat_unchanged() {
     for (calls, params, share, edits) in [
         (4, small(), 0.69, 0),
         (1, small(), 1.0, 0),

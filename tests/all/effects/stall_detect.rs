@@ -61,7 +61,7 @@ async fn it_acts_only_before_a_later_turn() {
 }
 
 #[tokio::test]
-async fn after_what_it_saw_was_removed_it_begins_anew() {
+async fn stall_detect_recounts_after_seen_results_were_removed() {
     let mut stage = Stage::of(STALL_DETECT, json!({"window": 3})).await;
     let chat = chat("go", &[A, A]);
     assert_eq!(runs::letter(&stage.edits(&chat).await), '.');
@@ -78,7 +78,7 @@ async fn after_what_it_saw_was_removed_it_begins_anew() {
 }
 
 #[tokio::test]
-async fn what_an_effect_has_made_of_results_is_not_compared() {
+async fn stall_detect_ignores_results_edited_by_effects() {
     let mut stage = Stage::of(STALL_DETECT, json!({"window": 3})).await;
     let chat = chat("go", &[B, A, B]);
     for call in ["c0-0", "c1-0", "c2-0"] {
@@ -92,7 +92,7 @@ async fn what_an_effect_has_made_of_results_is_not_compared() {
 }
 
 #[tokio::test]
-async fn a_run_that_finds_another_way_goes_on() {
+async fn stall_detect_lets_a_run_continue_after_a_change() {
     let steps = [act("look", json!({})), act("look", json!({})), act("look", json!({})), text("done")];
     let ran = run(&runs::agent(STALL_DETECT, json!({"window": 3}), Mind::steps(steps)).await, "go").await;
     let notes = runs::notes(&ran.chat);
@@ -102,7 +102,7 @@ async fn a_run_that_finds_another_way_goes_on() {
 
 /// However often and wherever it is interrupted, it is told once and stopped after as many turns.
 #[tokio::test]
-async fn it_goes_on_counting_after_an_interruption() {
+async fn stall_detect_count_survives_a_resume() {
     let agent = async |crew: AgentGroup| {
         let forever = Mind::new(|_| act("look", json!({})));
         runs::agent(STALL_DETECT, json!({"window": 3}), forever).await.with_crew(Arc::new(crew), 0)

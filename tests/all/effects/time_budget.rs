@@ -37,7 +37,7 @@ async fn it_sleeps_warns_once_and_stops() {
 }
 
 #[tokio::test]
-async fn without_a_bound_it_is_never_called_again_and_one_that_is_none_is_refused() {
+async fn time_budget_without_a_limit_sleeps_and_an_invalid_is_refused() {
     let mut stage = Stage::of(TIME_BUDGET, json!({})).await;
     stage.moment.model_time = Duration::from_secs(1_000_000);
     let step = stage.step(&chat("go", &[])).await.unwrap();
@@ -70,7 +70,7 @@ async fn a_run_is_warned_then_stopped_before_it_makes_more_calls() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_has_come_is_not_thrown_away_and_only_the_model_is_waited_for() {
+async fn time_budget_keeps_an_answer_and_counts_only_model_time() {
     let agent = runs::agent(TIME_BUDGET, json!({"max_duration": "8s"}), slow(1)).await;
     let ran = run(&agent, "go").await;
     assert_eq!((ran.told().as_str(), runs::notes(&ran.chat)), ("done", vec![]));

@@ -35,7 +35,7 @@ async fn it_sleeps_warns_once_and_stops() {
 }
 
 #[tokio::test]
-async fn without_a_bound_it_is_never_called_again() {
+async fn token_budget_without_a_limit_sleeps() {
     let mut stage = Stage::of(TOKEN_BUDGET, json!({})).await;
     stage.moment.run_usage.input_tokens = u64::MAX;
     let step = stage.step(&chat("go", &[])).await.unwrap();
@@ -64,7 +64,7 @@ async fn a_run_is_warned_then_stopped_before_it_makes_more_calls() {
 }
 
 #[tokio::test]
-async fn an_answer_that_has_come_is_not_thrown_away() {
+async fn token_budget_keeps_an_answer_that_has_arrived() {
     let steps = [act("look", json!({})), text("done")];
     let ran = run(&runs::agent(TOKEN_BUDGET, json!({"max_tokens": 30}), Mind::steps(steps)).await, "go").await;
     assert_eq!((ran.told().as_str(), runs::notes(&ran.chat)), ("done", vec![]));

@@ -17,7 +17,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn it_hides_nothing_unless_it_is_told_to_and_sleeps() {
+async fn tool_scope_without_patterns_hides_nothing_and_sleeps() {
     let mut stage = Stage::of(TOOL_SCOPE, json!({})).await;
     stage.moment.iteration = 0;
     let step = stage.step(&chat("go", &[])).await.unwrap();
@@ -42,7 +42,7 @@ async fn with(params: Value, mind: &Arc<Mind>) -> Agent {
 }
 
 #[tokio::test]
-async fn what_is_hidden_is_not_shown_and_not_run() {
+async fn tool_scope_hidden_tools_are_neither_shown_nor_run() {
     for (params, rest) in [
         (json!({"exclude": ["fail", "fs_*"]}), &["look"][..]),
         (json!({"exclude": ["*_write"]}), &["look", "fail", "fs_read"]),
@@ -62,7 +62,7 @@ async fn what_is_hidden_is_not_shown_and_not_run() {
 
 /// What another effect hides and shows again in between is no matter for it.
 #[tokio::test]
-async fn other_effects_do_not_show_what_it_hides() {
+async fn tool_scope_stays_hidden_despite_other_effects() {
     let mind = Arc::new(Mind::steps([act("look", json!({})), act("look", json!({})), text("done")]));
     let also = EffectFn::new("also", EffectPhase::BeforeModel, [Power::HideTools], |moment, _| {
         Ok(if moment.iteration == 1 { vec![EffectEdit::HideTools(vec!["look".into()])] } else { vec![] })
@@ -73,7 +73,7 @@ async fn other_effects_do_not_show_what_it_hides() {
 }
 
 #[tokio::test]
-async fn a_pattern_that_nothing_matches_is_told_once() {
+async fn tool_scope_warns_once_of_an_unmatched_pattern() {
     let mind = Arc::new(Mind::steps([act("look", json!({})), text("done")]));
     let ran = run(&with(json!({"exclude": ["exec_*", "fs_read"], "only": ["looks", "*"]}), &mind).await, "go").await;
     let logged: Vec<_> = ran.events.iter().filter(|event| matches!(event, Event::PluginLog { .. })).collect();
@@ -84,7 +84,7 @@ async fn a_pattern_that_nothing_matches_is_told_once() {
 }
 
 #[tokio::test]
-async fn tool_to_read_on_with_is_hidden_when_it_comes() {
+async fn tool_scope_hides_read_result_when_it_appears() {
     let read = || act("read_result", json!({"call": "call_1", "offset": 32_000}));
     for (params, is_shown) in [
         (json!({"only": ["fs_*"]}), false),
@@ -103,7 +103,7 @@ async fn tool_to_read_on_with_is_hidden_when_it_comes() {
 }
 
 #[tokio::test]
-async fn idle_pattern_is_not_told_again_when_a_tool_comes() {
+async fn unmatched_pattern_is_not_reported_again_for_a_new_tool() {
     let mind = Arc::new(Mind::steps([act("fs_log", json!({})), act("look", json!({})), text("done")]));
     let agent = with(json!({"exclude": ["exec_*"]}), &mind).await;
     let ran = run(&agent.with_tool(tool("fs_log", async |_| Ok("x".repeat(40_000)))), "go").await;

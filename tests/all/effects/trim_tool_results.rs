@@ -9,7 +9,7 @@ async fn stage(params: Value) -> Stage {
 }
 
 #[tokio::test]
-async fn what_the_model_has_read_is_cut_once_but_for_the_newest_and_for_errors() {
+async fn trim_cuts_read_results_once_except_newest_and_errors() {
     let long = "ä".repeat(1_000);
     let turns = [
         Turn::Calls(&[("read", "{}", &long, false), ("read", "{}", &long, true)]),
@@ -35,7 +35,7 @@ async fn what_the_model_has_read_is_cut_once_but_for_the_newest_and_for_errors()
 }
 
 #[tokio::test]
-async fn few_results_and_other_phases_are_left_alone() {
+async fn trim_leaves_few_results_and_other_phases_unchanged() {
     let long = "x".repeat(5_000);
     let call = [("read", "{}", long.as_str(), false)];
     let chat = chat("Read.", &[Turn::Calls(&call), Turn::Calls(&call), Turn::Calls(&call), Turn::Calls(&call)]);
@@ -51,7 +51,7 @@ async fn few_results_and_other_phases_are_left_alone() {
 }
 
 #[tokio::test]
-async fn media_stays_and_long_pieces_are_cut_together() {
+async fn trim_keeps_media_and_cuts_long_texts_together() {
     let chat = chat("Look.", &[Turn::Calls(&[("look", "{}", "x", false)]), Turn::Calls(&[("look", "{}", "x", false)])]);
     let picture = ToolResultContent::Media(shelly_host::chat::Media {
         media_type: "image/png".into(),

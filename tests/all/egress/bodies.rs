@@ -18,7 +18,7 @@ async fn bounded(door: &'static str, server: &Server, limits: Limits) -> Guest {
 }
 
 #[tokio::test]
-async fn bodies_of_requests_are_bounded() {
+async fn http_request_bodies_are_bounded() {
     let server = Server::echo().await;
     for door in DOORS {
         let limits = Limits { http_request_bytes: 10_000, ..Limits::default() };
@@ -50,7 +50,7 @@ async fn bodies_of_requests_are_bounded() {
 }
 
 #[tokio::test]
-async fn bodies_of_responses_are_bounded() {
+async fn http_response_bodies_are_bounded() {
     // 100,000 bytes that are nothing when they are packed.
     const PACKED: &[u8] = include_bytes!("zeros.gz");
     let server = Server::start(|heard| match heard.path() {
@@ -76,7 +76,7 @@ async fn bodies_of_responses_are_bounded() {
 
 /// What a guest does not read stays at the server, but for what is on the way.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_guest_that_stops_reading_stops_the_server() {
+async fn unread_http_body_applies_backpressure_to_the_server() {
     const ON_THE_WAY: u64 = 20 << 20;
     for door in DOORS {
         let server = Server::start(|_| Answer::Endless).await;
@@ -94,7 +94,7 @@ async fn a_guest_that_stops_reading_stops_the_server() {
 }
 
 #[tokio::test]
-async fn a_server_that_says_nothing_is_waited_for_as_long_as_the_guest_says() {
+async fn silent_server_hits_the_timeout_of_the_guest() {
     let mut server = Server::start(|heard| match heard.path() {
         "/silent" => Answer::Stays(vec![]),
         "/begun" => Answer::Stays(b"HTTP/1.1 200".into()),
@@ -117,7 +117,7 @@ async fn a_server_that_says_nothing_is_waited_for_as_long_as_the_guest_says() {
 }
 
 #[tokio::test]
-async fn as_many_are_held_at_once_as_there_are_places() {
+async fn concurrent_http_responses_are_bounded() {
     let mut server = Server::start(|_| Answer::Endless).await;
     let hold = |times: u32| json!({ "url": server.url, "times": times });
     let limits = Limits { http_concurrency: 3, ..Limits::default() };
@@ -140,7 +140,7 @@ async fn as_many_are_held_at_once_as_there_are_places() {
 }
 
 #[tokio::test]
-async fn as_many_begin_in_a_minute_as_the_config_says() {
+async fn http_requests_per_minute_are_bounded() {
     let server = Server::echo().await;
     let limits = Limits { http_requests_per_minute: 3, ..Limits::default() };
     for door in DOORS {
@@ -166,7 +166,7 @@ async fn as_many_begin_in_a_minute_as_the_config_says() {
 
 /// A length that is told is the one that is sent.
 #[tokio::test]
-async fn a_body_of_a_length_that_is_known_is_sent_as_one() {
+async fn http_body_of_known_length_is_sent_with_content_length() {
     let server = Server::echo().await;
     let guest = Guest::granted(WASI, &[&server.url]).await;
     let headers = [["content-length", "4"]];

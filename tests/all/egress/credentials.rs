@@ -33,7 +33,7 @@ pub fn turned(text: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_credential_goes_where_it_belongs_and_nowhere_else() {
+async fn guest_credential_is_sent_only_to_its_audience() {
     let (a, b) = (Server::echo().await, Server::echo().await);
     let audience = format!("{}/v1", a.url);
     let all = [credential("one", "x-key", KEY, &[&audience]), credential("two", "x-two", "key-of-b", &[&b.url])];
@@ -71,7 +71,7 @@ async fn a_credential_goes_where_it_belongs_and_nowhere_else() {
 }
 
 #[tokio::test]
-async fn a_plugin_is_told_the_names_of_its_own_credentials_and_nothing_else() {
+async fn plugin_sees_only_the_names_of_its_own_credentials() {
     let server = Server::echo().await;
     let all = ["one", "two", "three"].map(|name| credential(name, "x-key", KEY, &[&server.url]));
     let ada = Guest::with(OWN, "ada", |settings| give(settings, &[&server.url], &all[..2])).await;
@@ -107,7 +107,7 @@ async fn a_plugin_is_told_the_names_of_its_own_credentials_and_nothing_else() {
 
 /// The other door has no word for a credential: what belongs to a target is added, and nothing else.
 #[tokio::test]
-async fn through_the_standard_door_what_belongs_is_added() {
+async fn wasi_http_adds_the_credential_of_the_target() {
     let (a, b) = (Server::echo().await, Server::echo().await);
     let all = [
         credential("elsewhere", "x-elsewhere", "another-one", &["http://127.0.0.1:1"]),
@@ -127,7 +127,7 @@ async fn through_the_standard_door_what_belongs_is_added() {
 
 /// A guest does not put its own word where the host's credential goes.
 #[tokio::test]
-async fn the_header_of_a_credential_is_the_hosts_where_that_belongs() {
+async fn guest_cannot_set_the_header_of_a_credential() {
     let (a, b) = (Server::echo().await, Server::echo().await);
     let all = [credential("one", "x-key", KEY, &[&a.url])];
     for door in DOORS {
@@ -145,7 +145,7 @@ async fn the_header_of_a_credential_is_the_hosts_where_that_belongs() {
 
 /// What a server sends back of a credential is nowhere in the guest, however it comes.
 #[tokio::test]
-async fn no_guest_holds_what_a_server_sends_back() {
+async fn credential_echoed_by_a_server_never_reaches_the_guest() {
     let server = Server::start(|heard| {
         let key = heard.header("x-key").unwrap_or_default();
         let small = key.to_lowercase();

@@ -28,7 +28,7 @@ async fn cancelled(guest: &Arc<Guest>, server: &mut Server, arguments: Value) ->
 }
 
 #[tokio::test]
-async fn a_call_that_is_cancelled_hangs_up() {
+async fn cancelled_call_closes_its_http_requests() {
     let mut server = Server::start(|heard| match heard.path() {
         "/head" => Answer::Stays(vec![]),
         _ => Answer::Stays(b"HTTP/1.1 200 OK\r\ncontent-length: 900000\r\n\r\nsaid".into()),
@@ -59,7 +59,7 @@ async fn a_call_that_is_cancelled_hangs_up() {
 
 /// A guest that goes away by itself, with a body half read or half sent.
 #[tokio::test]
-async fn what_a_guest_drops_is_cut_and_told() {
+async fn http_request_dropped_by_the_guest_is_closed_and_reported() {
     let head = b"HTTP/1.1 200 OK\r\ncontent-length: 900000\r\n\r\nsaid";
     let mut server = Server::start(|_| Answer::Stays(head.into())).await;
     for door in DOORS {
@@ -82,7 +82,7 @@ async fn what_a_guest_drops_is_cut_and_told() {
 
 /// A call whose time is over takes its requests along.
 #[tokio::test]
-async fn a_call_whose_time_is_over_hangs_up() {
+async fn timed_out_call_closes_its_http_requests() {
     const SHORT: Duration = Duration::from_millis(400);
     let mut server = Server::start(|_| Answer::Stays(vec![])).await;
     for door in DOORS {
@@ -101,7 +101,7 @@ async fn a_call_whose_time_is_over_hangs_up() {
 
 /// A run that is cancelled while a model of a plugin speaks.
 #[tokio::test]
-async fn a_provider_that_is_cancelled_in_its_stream_hangs_up() {
+async fn cancelled_provider_plugin_closes_its_stream() {
     let line = json!({ "model": "m", "message": { "role": "assistant", "content": "Well" }, "done": false });
     let said = format!("HTTP/1.1 200 OK\r\ncontent-length: 900000\r\n\r\n{line}\n");
     let mut server = Server::start(move |_| Answer::Stays(said.clone().into())).await;

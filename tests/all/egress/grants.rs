@@ -21,7 +21,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn without_a_grant_there_is_no_way_out_and_the_line_is_named() {
+async fn missing_http_grant_error_shows_the_config_line() {
     for (door, import) in [DOORS[0], DOORS[1]].into_iter().zip(["shelly:plugin/http@0.1.0", "wasi:http"]) {
         let error = load(&super::guest(door), &PluginSettings::new("ada", format!("agents.ada.plugins.{door}")))
             .await
@@ -41,7 +41,7 @@ async fn without_a_grant_there_is_no_way_out_and_the_line_is_named() {
 }
 
 #[tokio::test]
-async fn a_ceiling_narrows_where_to() {
+async fn ceiling_narrows_the_reachable_http_targets() {
     let (a, b) = (Server::echo().await, Server::echo().await);
     let bound = |entries: &[String]| {
         let grant = Grant { http: http(entries), ..Grant::default() };
@@ -71,7 +71,7 @@ async fn a_ceiling_narrows_where_to() {
 
 /// Two agents with one plugin: what one has is not the other's, and neither uses a connection of the other.
 #[tokio::test]
-async fn two_agents_with_one_plugin_share_no_connection() {
+async fn http_connections_are_not_shared_between_agents() {
     for door in DOORS {
         let (a, b) = (Server::echo().await, Server::echo().await);
         let of_ada = Guest::with(door, "ada", |settings| settings.grant.http = http(&[&a.url, &b.url])).await;
@@ -95,7 +95,7 @@ const HTTP: &str = r#"
 
 /// The other kinds of a component whose tool may send requests may send none: they see what a tool does not.
 #[tokio::test]
-async fn of_a_component_of_several_kinds_the_tool_alone_sends() {
+async fn only_the_tool_of_a_multi_kind_component_sends_requests() {
     let server = Server::echo().await;
     for kinds in [
         &["tool", "effect"][..],
@@ -159,7 +159,7 @@ async fn of_a_component_of_several_kinds_the_tool_alone_sends() {
 
 /// What was granted for a run of one call is there for the next one: a way out lasts as long as its plugin.
 #[tokio::test]
-async fn calls_at_once_each_get_their_own_answer() {
+async fn parallel_http_calls_get_their_own_responses() {
     let server = Server::echo().await;
     let guest = Arc::new(Guest::granted(OWN, &[&server.url]).await);
     let asking = (0..16).map(|n| {

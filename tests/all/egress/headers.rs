@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{Answer, DOORS, Guest, OWN, Server, WASI};
 
 #[tokio::test]
-async fn no_header_makes_another_request_of_it() {
+async fn invalid_http_headers_cannot_smuggle_a_request() {
     let server = Server::echo().await;
     for door in DOORS {
         let guest = Guest::granted(door, &[&server.url]).await;
@@ -68,7 +68,7 @@ async fn no_header_makes_another_request_of_it() {
 
 /// Through `wasi:http` a guest says how long its body is: what it says is what it sends, or nothing is.
 #[tokio::test]
-async fn a_length_that_is_wrong_hides_no_request_in_a_body() {
+async fn wrong_content_length_cannot_smuggle_a_request() {
     const HIDDEN: &str = "GET /hidden HTTP/1.1\r\nhost: x\r\n\r\n";
     let server = Server::echo().await;
     let guest = Guest::granted(WASI, &[&server.url]).await;
@@ -98,7 +98,7 @@ async fn a_length_that_is_wrong_hides_no_request_in_a_body() {
 
 /// Servers that expect no body take it for the next request.
 #[tokio::test]
-async fn what_has_no_body_is_sent_without_one() {
+async fn body_of_a_get_request_is_refused() {
     let server = Server::echo().await;
     for door in DOORS {
         let guest = Guest::granted(door, &[&server.url]).await;
@@ -115,7 +115,7 @@ async fn what_has_no_body_is_sent_without_one() {
 }
 
 #[tokio::test]
-async fn heads_are_bounded_both_ways() {
+async fn http_heads_are_bounded_in_both_directions() {
     let server = Server::start(|heard| match heard.path() {
         "/many" => Answer::of(&format!("200 OK{}", "\r\nx: y".repeat(300)), "x"),
         "/large" => Answer::of(&format!("200 OK\r\nx: {}", "y".repeat(300 << 10)), "x"),
@@ -143,7 +143,7 @@ async fn heads_are_bounded_both_ways() {
 
 /// What is of the connection alone stays there; what is not text is shown as far as it is.
 #[tokio::test]
-async fn of_a_response_is_shown_what_is_of_the_response() {
+async fn hop_by_hop_response_headers_are_hidden() {
     let server = Server::start(|_| {
         let head = b"HTTP/1.1 207 Many\r\nconnection: x-hop\r\nx-hop: hidden\r\nkeep-alive: timeout=1\r\nproxy-authenticate: x\r\n\
             upgrade: h2c\r\nx-Own: one\r\nx-own: two\r\nx-latin: \xe4\r\ncontent-length: 4\r\n\r\nsaid";
@@ -162,7 +162,7 @@ async fn of_a_response_is_shown_what_is_of_the_response() {
 
 /// A server that answers with what is no HTTP, or with a protocol of its own, fails the request and nothing else.
 #[tokio::test]
-async fn what_is_no_response_is_an_error() {
+async fn malformed_http_response_is_an_error() {
     let server = Server::start(|heard| {
         Answer::Ends(match heard.path() {
             "/nothing" => "\r\n\r\n\r\n".into(),

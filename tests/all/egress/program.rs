@@ -169,7 +169,7 @@ fn nothing_is_shown(way: &Way, case: &str, place: &Place, ran: &Ran) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_server_gets_a_credential_of_a_plugin_shown_or_kept() {
+async fn echoed_plugin_credential_is_neither_shown_nor_stored() {
     for way in &WAYS {
         for door in [OWN, WASI] {
             let case = format!("{door}, {}{}", way.source, way.auth);
@@ -221,7 +221,7 @@ async fn no_server_gets_a_credential_of_a_plugin_shown_or_kept() {
 
 /// A run that fails with what a server says says it without the credential.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_run_that_fails_shows_no_credential_of_its_provider() {
+async fn failed_run_does_not_show_the_provider_credential() {
     for way in &WAYS {
         let server = server(way, Box::new(|_| vec![])).await;
         let place = place(way, OWN, &server);
@@ -238,7 +238,7 @@ async fn a_run_that_fails_shows_no_credential_of_its_provider() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_credential_that_is_not_set_is_told_and_is_not_there() {
+async fn unset_credential_is_warned_of_and_not_available() {
     let calls = |url: &str| {
         let asked = json!({ "url": format!("{url}/say/body"), "credential": "k" });
         vec![("credentials", json!({})), ("fetch", asked)]

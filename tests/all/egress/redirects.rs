@@ -24,7 +24,7 @@ async fn sends_on(status: u16) -> (Server, Arc<Mutex<String>>) {
 }
 
 #[tokio::test]
-async fn a_redirect_leads_nowhere_that_is_not_granted() {
+async fn redirect_to_an_ungranted_target_is_refused() {
     let (a, to) = sends_on(302).await;
     let b = Server::echo().await;
     let guest = Guest::granted(OWN, &[format!("{}/to", a.url), format!("{}/granted", a.url)]).await;
@@ -72,7 +72,7 @@ async fn a_redirect_leads_nowhere_that_is_not_granted() {
 }
 
 #[tokio::test]
-async fn redirects_in_a_circle_come_to_an_end_and_count_each() {
+async fn redirect_loop_is_bounded_and_counts_each_hop() {
     let server = Server::start(|_| Answer::redirect(307, "/again")).await;
     let guest = Guest::granted(OWN, &[&server.url]).await;
     let fetched = guest.get(&server.url).await;
@@ -89,7 +89,7 @@ async fn redirects_in_a_circle_come_to_an_end_and_count_each() {
 }
 
 #[tokio::test]
-async fn what_is_sent_again_is_what_the_status_says() {
+async fn redirect_method_and_body_follow_the_status() {
     for (status, method, by, has_body) in [
         (301, "POST", "GET", false),
         (302, "POST", "GET", false),
@@ -135,7 +135,7 @@ fn credential(name: &str, header: &str, key: &str, audience: &str) -> Arc<Creden
 /// Of three servers A and C are the audience of the credential: it goes along to where it may, and to nowhere else. What says
 /// who asks does not go to another server.
 #[tokio::test]
-async fn who_asks_is_told_to_nobody_else_on_the_way() {
+async fn redirect_to_another_origin_drops_credentials() {
     let (a, from_a) = sends_on(307).await;
     let (b, from_b) = sends_on(307).await;
     let c = Server::echo().await;
@@ -179,7 +179,7 @@ async fn who_asks_is_told_to_nobody_else_on_the_way() {
 
 /// A server that writes a credential into where it leads does not make the host carry it there, or tell of it.
 #[tokio::test]
-async fn no_redirect_carries_a_credential() {
+async fn redirect_cannot_leak_a_credential() {
     const KEY: &str = r#"s3"cret/never-shown?x"#;
     let (a, to) = sends_on(302).await;
     let b = Server::echo().await;

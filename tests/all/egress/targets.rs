@@ -6,7 +6,7 @@ use shelly_host::capability::HttpGrant;
 use super::{DOORS, Guest, OWN, Server, http};
 
 #[tokio::test]
-async fn nothing_but_what_is_granted_is_asked() {
+async fn http_request_outside_its_grant_is_refused() {
     let (server, other) = (Server::echo().await, Server::echo().await);
     let at = format!("127.0.0.1:{}", server.port);
     let methods = ["GET".to_owned(), "HEAD".to_owned()];
@@ -142,7 +142,7 @@ async fn refused(guest: &Guest, url: &str) {
 
 /// Every public server is not this machine, however it is written.
 #[tokio::test]
-async fn a_grant_of_public_servers_leads_to_no_other_address() {
+async fn wildcard_http_grant_excludes_private_addresses() {
     let server = Server::echo().await;
     let port = server.port;
     for door in DOORS {
@@ -190,7 +190,7 @@ async fn a_grant_of_public_servers_leads_to_no_other_address() {
 
 /// A name that is granted and leads to this machine is told to the operator; the plugin hears nothing of addresses.
 #[tokio::test]
-async fn where_a_name_leads_is_told_to_the_operator_alone() {
+async fn resolved_address_is_reported_only_to_the_operator() {
     let server = Server::echo().await;
     for door in DOORS {
         let guest = Guest::granted(door, &[format!("http://*:{}", server.port)]).await;
@@ -203,7 +203,7 @@ async fn where_a_name_leads_is_told_to_the_operator_alone() {
 
 /// Whoever is granted this machine may ask it by each of its names that the grant says.
 #[tokio::test]
-async fn this_machine_is_asked_by_the_name_that_is_granted() {
+async fn loopback_is_reachable_by_its_granted_name() {
     let server = Server::echo().await;
     for door in DOORS {
         let guest = Guest::granted(door, &[format!("http://localhost:{}", server.port)]).await;

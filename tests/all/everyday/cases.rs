@@ -72,7 +72,7 @@ fn unless_locked(place: &Place, file: &str, says: &'static str) -> Expected {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn tools_that_read_files_find_what_is_there_and_name_what_is_wrong() {
+async fn everyday_file_tools_read_files_and_name_errors() {
     let guests = [Shipped::new("json-query").await, Shipped::new("encode").await, Shipped::new("tables").await];
     guests.iter().for_each(|guest| lay(&guest.place));
     let [json_query, encode, tables] = &guests;
@@ -140,7 +140,7 @@ async fn tools_that_read_files_find_what_is_there_and_name_what_is_wrong() {
 }
 
 #[tokio::test]
-async fn texts_of_all_scripts_and_line_ends_are_worked_on() {
+async fn everyday_text_tools_handle_all_scripts_and_line_ends() {
     let compare = Shipped::new("compare").await;
     let (old, new) = ("😀\r\n二\r\n三\r\n", "😀\r\n2\r\n三\r\n");
     let patch = compare.says("text_diff", json!({"a": old, "b": new})).await;
@@ -211,7 +211,7 @@ impl Drop for Stop<'_> {
 
 /// A project is built while its files are looked at: what went in the middle is not there, and all others are.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn folders_are_listed_while_files_come_and_go() {
+async fn folder_listing_survives_concurrent_file_changes() {
     let guests = [Shipped::new("filesystem").await, Shipped::new("search").await];
     let stop = AtomicBool::new(false);
     for guest in &guests {
@@ -244,7 +244,7 @@ async fn folders_are_listed_while_files_come_and_go() {
 /// Names that nobody can say in Unicode hide no others.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_name_that_is_no_unicode_hides_no_other() {
+async fn non_unicode_file_name_does_not_hide_others() {
     use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
 
     let guests = [Shipped::new("filesystem").await, Shipped::new("search").await, Shipped::new("read-files").await];

@@ -155,7 +155,7 @@ fn all(wanted: How) -> Vec<String> {
 }
 
 #[test]
-fn every_document_with_commands_is_known() {
+fn every_document_with_commands_is_listed() {
     let mut found = BTreeSet::from(
         ["README.md", "CONTRIBUTING.md", "SECURITY.md", "examples/README.md", "plugins/README.md"].map(str::to_owned),
     );
@@ -228,7 +228,7 @@ fn expected(command: &str) -> Vec<String> {
 }
 
 #[test]
-fn commands_answer_on_the_files_that_they_name() {
+fn documented_commands_answer_on_the_named_files() {
     let commands = all(How::OnRealFiles);
     assert!(commands.len() >= 3, "{commands:?}");
     for command in commands {
@@ -242,7 +242,7 @@ fn commands_answer_on_the_files_that_they_name() {
 
 /// The front page grows: it may be longer than a result, and than a quarter of the window.
 #[test]
-fn commands_answer_on_files_that_are_longer() {
+fn documented_commands_answer_on_longer_files() {
     let place = real_repository();
     let readme = fs::read_to_string(place.path().join("README.md")).unwrap();
     let longer = format!("{readme}\n{readme}");
@@ -257,7 +257,7 @@ fn commands_answer_on_files_that_are_longer() {
 }
 
 #[test]
-fn commands_of_sessions_run_in_their_order() {
+fn documented_session_commands_run_in_order() {
     let place = repository();
     place.file(
         "shelly.yaml",

@@ -75,7 +75,7 @@ pub fn filesystem() {
 }
 
 #[test]
-fn a_picture_is_shown() {
+fn fs_read_returns_an_image() {
     let place = Place::new();
     place.file("docs/pic.png", b"\x89PNG\r\n\x1a\n\0");
     let (_, ran) = told(&place, MAY, &[("fs_read", json!({"path": "pic.png"}))]);
@@ -83,7 +83,7 @@ fn a_picture_is_shown() {
 }
 
 #[test]
-fn without_the_power_nothing_changes() {
+fn fs_edit_without_propose_files_changes_nothing() {
     let place = Place::new();
     place.file("docs/a.txt", "one");
     let reads = "filesystem: {files: [{path: docs, as: .}]}";
@@ -93,7 +93,7 @@ fn without_the_power_nothing_changes() {
 }
 
 #[test]
-fn with_a_root_paths_are_below_it_and_others_are_asked_for() {
+fn filesystem_root_resolves_paths_and_requests_others() {
     let place = Place::new();
     place.file("docs/a.txt", "one\n");
     place.file("more/b.txt", "two\n");
@@ -122,7 +122,7 @@ fn with_a_root_paths_are_below_it_and_others_are_asked_for() {
 
 #[cfg(unix)]
 #[test]
-fn links_are_told_of_and_lead_nowhere_else() {
+fn filesystem_reports_links_and_follows_none_outside() {
     use std::os::unix::fs::symlink;
 
     let place = Place::new();
@@ -152,7 +152,7 @@ fn links_are_told_of_and_lead_nowhere_else() {
 }
 
 #[test]
-fn what_is_huge_is_read_in_parts() {
+fn huge_file_is_read_in_parts() {
     let place = Place::new();
     place.file("docs/long.txt", "0123456789\n".repeat(1_000_000));
     tells(

@@ -55,7 +55,7 @@ pub fn search() {
 }
 
 #[test]
-fn with_a_root_paths_are_shown_below_it_and_others_are_asked_for() {
+fn search_root_shows_relative_paths_and_requests_others() {
     let place = Place::new();
     place.file(".gitignore", "*.log\n");
     place.file("docs/sub/a.txt", "one\n");
@@ -84,7 +84,7 @@ fn with_a_root_paths_are_shown_below_it_and_others_are_asked_for() {
 
 /// Of several folders that were granted by names, all are searched.
 #[test]
-fn named_folders_are_searched_together() {
+fn search_covers_all_granted_folders() {
     let place = Place::new();
     place.file("b/x.txt", "needle\n");
     place.file("a/y.txt", "needle\n");
@@ -103,7 +103,7 @@ fn named_folders_are_searched_together() {
 }
 
 #[test]
-fn what_is_read_is_bounded_by_files_and_not_by_what_a_call_is_handed() {
+fn search_is_bounded_by_max_bytes_and_not_by_input_bytes() {
     let place = Place::new();
     for n in 0..70 {
         place.file(&format!("docs/{n:02}.txt"), "0123456789abcde\n".repeat(1 << 16));
@@ -123,7 +123,7 @@ fn is_plain(path: &str) -> bool {
 
 /// In a tree as real ones are it finds what git finds, by the same rules about what is ignored.
 #[test]
-fn in_a_real_tree_it_finds_what_git_finds() {
+fn search_finds_the_same_files_as_git() {
     let place = Place::new();
     let tree = place.real_tree("docs");
     let listed = place.git(&tree, &["ls-files", "--others", "--exclude-standard"]);

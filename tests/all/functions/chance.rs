@@ -232,7 +232,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_goes_into_a_component_comes_back_whatever_its_types_are((of, value) in types_and_values()) {
+    fn random_values_of_random_types_round_trip((of, value) in types_and_values()) {
         let result = with_engine(async |engine| said(engine, &same(&of), &value).await);
         let text = result.text();
         prop_assert!(!result.is_error, "{value} of {of:?}: {text}");
@@ -241,7 +241,7 @@ proptest! {
 
     /// A value of another type is refused before the component is called, or is a value of this one too.
     #[test]
-    fn what_is_of_another_type_is_refused_with_its_place(of in types(), (_, other) in types_and_values()) {
+    fn random_value_of_another_type_is_refused_with_its_path(of in types(), (_, other) in types_and_values()) {
         let result = with_engine(async |engine| said(engine, &same(&of), &other).await);
         let text = result.text();
         match result.is_error {

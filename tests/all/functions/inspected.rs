@@ -165,7 +165,7 @@ fn wit_file_beside_a_component_documents_it() {
 }
 
 #[test]
-fn mistake_in_a_wit_file_beside_a_component_is_told() {
+fn wit_file_error_beside_a_component_is_reported() {
     let (_place, said) = plain_types("package plain:types;\nworld plain {\n  export greet: fun();\n}");
     assert!(said.contains("plain_types.wit has a mistake") && said.contains("plain_types.wit:3:"), "{said}");
     let (_place, said) = plain_types(&"// padding\n".repeat(30_000));
@@ -193,7 +193,7 @@ fn doc_comments_of_types_in_the_binary_are_read() {
 }
 
 #[test]
-fn files_that_are_no_components_are_told_apart() {
+fn non_component_files_are_identified_in_the_error() {
     let hollow = wat::parse_str("(component)").unwrap();
     let old = [&hollow[..4], &[10, 0, 1, 0]].concat();
     let wasi = wat::parse_str("(module (import \"wasi_snapshot_preview1\" \"fd_write\" (func)))").unwrap();
@@ -246,7 +246,7 @@ fn every_cut_of_a_component_is_refused() {
 }
 
 #[test]
-fn component_alone_is_not_told_to_mend_a_manifest() {
+fn error_of_a_lone_component_does_not_mention_plugin_toml() {
     let importing = |import: &str| {
         let import = format!("(import \"{import}\" (instance (export \"f\" (func))))\n");
         wat::parse_str(format!(
@@ -274,7 +274,7 @@ fn component_alone_is_not_told_to_mend_a_manifest() {
 }
 
 #[test]
-fn base_of_wasi_is_not_shown_as_wanted() {
+fn powerless_wasi_imports_are_not_shown_as_wanted() {
     let place = Place::new();
     let imports = ["cli/stdout", "filesystem/preopens", "clocks/wall-clock", "random/random"]
         .map(|import| format!("(import \"wasi:{import}@0.2.0\" (instance))"));
@@ -295,7 +295,7 @@ fn base_of_wasi_is_not_shown_as_wanted() {
 }
 
 #[test]
-fn folder_with_a_component_and_no_manifest_is_told() {
+fn folder_with_a_component_and_no_manifest_is_reported() {
     let place = Place::new();
     place.file("plugins/adder.wasm", component(ADD));
     place.file("plugins/forgotten/component.wasm", component(ADD));

@@ -40,7 +40,7 @@ fn model() -> Server {
 }
 
 #[test]
-fn handles_of_before_are_gone_in_a_session_that_is_resumed_and_it_is_told() {
+fn resumed_session_reports_that_function_handles_are_lost() {
     let (place, model) = (Place::new(), model());
     let config = |turns: u32| {
         format!(

@@ -187,7 +187,7 @@ fn around_calls() -> Vec<(Guest, &'static str, &'static str)> {
 }
 
 #[tokio::test]
-async fn what_fails_around_a_request_ends_the_run_or_is_passed_over() {
+async fn failed_model_middleware_stops_the_run_or_is_skipped() {
     for (guest, at, says) in around_requests() {
         for skipped in [false, true] {
             let manifest = format!(
@@ -223,7 +223,7 @@ async fn what_fails_around_a_request_ends_the_run_or_is_passed_over() {
 }
 
 #[tokio::test]
-async fn what_fails_around_a_call_denies_it_or_withholds_its_result_or_is_passed_over() {
+async fn failed_tool_middleware_denies_withholds_or_is_skipped() {
     for (guest, at, says) in around_calls() {
         for skipped in [false, true] {
             let manifest = format!("on_failure = \"{}\"", if skipped { "skip" } else { "stop" });
@@ -253,7 +253,7 @@ async fn what_fails_around_a_call_denies_it_or_withholds_its_result_or_is_passed
 }
 
 #[tokio::test]
-async fn what_is_done_around_a_request_is_told() {
+async fn model_middleware_actions_are_reported() {
     let guest = |at, answer: fn(&mut Image) -> u32| Guest::of(REQUESTS).answer(at, answer);
     fn rejected(image: &mut Image) -> u32 {
         let [at, length] = image.text("not today");
@@ -302,7 +302,7 @@ async fn what_is_done_around_a_request_is_told() {
 }
 
 #[tokio::test]
-async fn what_is_done_around_a_call_is_told() {
+async fn tool_middleware_actions_are_reported() {
     let guest = |at, answer: fn(&mut Image) -> u32| Guest::of(CALLS).answer(at, answer);
     for (guest, action, text, is_error, looks) in [
         (guest("before", |image| image.decide(&[0], Some("{ }"))), "change-arguments", "looked", false, 1),
@@ -365,7 +365,7 @@ async fn what_is_done_around_a_call_is_told() {
 }
 
 #[tokio::test]
-async fn a_call_that_no_tool_gets_goes_round_what_stands_around_calls() {
+async fn undeliverable_call_skips_tool_middleware() {
     let plugin = load(hasty_engine(), CALLS, "", &Guest::of(CALLS).on("before", "unreachable")).await;
     for (name, arguments, says) in
         [("nothing", "{}", "tool not found"), ("look", "[1]", "not a JSON object"), ("look", "{", "not a JSON object")]

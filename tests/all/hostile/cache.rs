@@ -47,7 +47,7 @@ fn is_old(path: &Path) -> bool {
 const OLD: SystemTime = SystemTime::UNIX_EPOCH;
 
 #[tokio::test]
-async fn a_second_load_takes_the_code_from_the_cache() {
+async fn second_load_uses_cached_code() {
     let home = TempDir::new().unwrap();
     let (directory, packed) = (home.path().join("cache"), says("one"));
     assert_eq!(answer(&directory, &packed).await, "one");
@@ -59,7 +59,7 @@ async fn a_second_load_takes_the_code_from_the_cache() {
 }
 
 #[tokio::test]
-async fn a_damaged_entry_is_compiled_again() {
+async fn damaged_cache_entry_is_recompiled() {
     let home = TempDir::new().unwrap();
     let (directory, packed) = (home.path().join("cache"), says("one"));
     answer(&directory, &packed).await;
@@ -76,7 +76,7 @@ async fn a_damaged_entry_is_compiled_again() {
 }
 
 #[tokio::test]
-async fn code_of_another_component_is_not_run_in_its_place() {
+async fn cached_code_of_another_component_is_not_run() {
     let home = TempDir::new().unwrap();
     let (first, second) = (home.path().join("first"), home.path().join("second"));
     let (one, two) = (says("one"), says("two"));
@@ -104,7 +104,7 @@ async fn a_directory_that_others_can_write_is_not_used() {
 }
 
 #[tokio::test]
-async fn the_oldest_entries_go_when_there_is_too_much() {
+async fn code_cache_evicts_its_oldest_entries() {
     let home = TempDir::new().unwrap();
     let directory = home.path().join("cache");
     answer(&directory, &says("one")).await;
@@ -123,7 +123,7 @@ async fn the_oldest_entries_go_when_there_is_too_much() {
 }
 
 #[test]
-fn altered_entry_of_the_cache_is_told_once() {
+fn altered_cache_entry_is_reported_once() {
     let place = crate::support::Place::new();
     place.plugin_bytes("model", "kinds = [\"provider\"]", &Guest::of(&["provider"]).component());
     let cache = place.path().join("cache");

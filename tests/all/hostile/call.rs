@@ -29,7 +29,7 @@ fn outcome(events: &[Event]) -> &'static str {
 }
 
 #[tokio::test]
-async fn a_call_that_goes_wrong_is_told_and_the_next_ones_work() {
+async fn failed_call_is_reported_and_the_next_calls_work() {
     const LOOP: &str = "(loop $for-ever (br $for-ever))";
     const DEEP: &str = "(func $deep (param i32) (result i32) (i32.add (i32.const 1) (call $deep (local.get 0))))";
     let grow = |memory: &str| {
@@ -94,7 +94,7 @@ async fn a_call_that_goes_wrong_is_told_and_the_next_ones_work() {
 }
 
 #[tokio::test]
-async fn memory_within_the_limit_is_given_and_counted() {
+async fn guest_memory_within_the_limit_is_granted_and_counted() {
     // Up to the limit and not a page more; what the memory itself does not allow is not counted.
     let most = limits::PLUGIN_MEMORY_BYTES as u32 >> 16;
     let guest = Guest::tool()
@@ -113,7 +113,7 @@ async fn memory_within_the_limit_is_given_and_counted() {
 }
 
 #[tokio::test]
-async fn replies_over_the_bounds_are_refused_or_cut() {
+async fn tool_replies_over_the_bounds_are_refused_or_cut() {
     let pages = 600; // 37 MiB
     let long = |bytes: usize| Guest::tool().pages(pages).attack_with(|image| image.long_reply(bytes as u32));
     let big = |words: Vec<u32>| Guest::tool().pages(pages).attack_with(|image| image.contents(&[words]));
@@ -154,7 +154,7 @@ async fn replies_over_the_bounds_are_refused_or_cut() {
 }
 
 #[tokio::test]
-async fn an_error_text_is_cut() {
+async fn guest_error_text_is_cut() {
     let guest = Guest::tool().attack_with(|image| image.failure(0, [ZEROS, 1 << 20]));
     let result = attack(engine(), &guest).await;
     assert!(result.is_error && result.text().ends_with('…'));
@@ -162,7 +162,7 @@ async fn an_error_text_is_cut() {
 }
 
 #[tokio::test]
-async fn arguments_over_the_bound_do_not_reach_the_guest() {
+async fn oversized_arguments_do_not_reach_the_guest() {
     let plugin = tool(engine(), &Guest::tool().attack("unreachable")).await;
     let result = call(&plugin, "t", &format!("{{\"a\":\"{}\"}}", "x".repeat(limits::ARGUMENT_BYTES))).await;
     assert!(result.is_error && result.text().contains("at most 1048576 are taken"), "{}", result.text());
@@ -176,7 +176,7 @@ async fn watched(plugin: &Arc<Plugin>) -> Vec<Event> {
 }
 
 #[tokio::test]
-async fn a_flood_of_log_entries_is_capped_and_counted() {
+async fn guest_log_flood_is_capped_and_counted() {
     let entry = |bytes: u32| format!("(call $log (i32.const 1) (i32.const {ZEROS}) (i32.const {bytes}))");
     let fit = limits::LOG_BYTES / limits::LOG_ENTRY_BYTES;
     for (bytes, entries, shown) in [(500, limits::LOG_ENTRIES as usize, 500), (5_000, fit, limits::LOG_ENTRY_BYTES)] {
@@ -195,7 +195,7 @@ async fn a_flood_of_log_entries_is_capped_and_counted() {
 }
 
 #[tokio::test]
-async fn a_flood_of_progress_is_thinned_and_the_last_report_is_told() {
+async fn guest_progress_flood_is_thinned_and_keeps_the_last_report() {
     let report = format!(
         "(call $progress (f64.convert_i32_u (local.get $n)) (i32.const 0) (f64.const 0)
                          (i32.const 1) (i32.const {ZEROS}) (i32.const 5000))"
@@ -216,7 +216,7 @@ async fn a_flood_of_progress_is_thinned_and_the_last_report_is_told() {
 }
 
 #[tokio::test]
-async fn random_bytes_come_up_to_the_bound() {
+async fn guest_random_bytes_are_bounded() {
     for (bytes, is_error) in [(0, false), (limits::RANDOM_BYTES, false), (limits::RANDOM_BYTES + 1, true)] {
         let body = format!("(call $random (i32.const {bytes}) (i32.const {SCRATCH}))");
         let guest = Guest::tool().import(guest::RANDOM).attack(&body);
@@ -225,7 +225,7 @@ async fn random_bytes_come_up_to_the_bound() {
 }
 
 #[tokio::test]
-async fn what_clocks_and_chance_gave_is_told_to_whoever_hears() {
+async fn clock_and_random_values_are_reported_to_listeners() {
     let readings = limits::GIVEN_CLOCK_READINGS + 1;
     let random = |bytes: u32| format!("(call $random (i32.const {bytes}) (i32.const {SCRATCH}))");
     // What chance gave is not zero, and stands where the guest was told.
@@ -259,7 +259,7 @@ fn since_1970() -> u64 {
 }
 
 #[tokio::test]
-async fn a_slow_reader_costs_a_guest_no_time() {
+async fn slow_event_reader_does_not_cost_guest_time() {
     const LOOP: &str = "(loop $for-ever (br $for-ever))";
     let patience = Duration::from_millis(200);
     for (then, is_error) in [("", false), (LOOP, true)] {

@@ -317,37 +317,37 @@ fn is_telling(tally: &Tally, least: [(&str, usize); 3]) {
 }
 
 #[tokio::test]
-async fn tools_by_chance_stay_within_their_limits() {
+async fn random_tools_stay_within_their_limits() {
     is_telling(&behave("tool").await, [("called", 60), ("failed", 30), ("answered", 25)]);
 }
 
 #[tokio::test]
-async fn effects_by_chance_stay_within_their_limits() {
+async fn random_effects_stay_within_their_limits() {
     is_telling(&behave("effect").await, [("called", 60), ("failed", 30), ("answered", 25)]);
 }
 
 #[tokio::test]
-async fn middleware_by_chance_stays_within_its_limits() {
+async fn random_run_middleware_stays_within_its_limits() {
     is_telling(&behave("run-middleware").await, [("called", 60), ("failed", 30), ("answered", 25)]);
 }
 
 #[tokio::test]
-async fn middleware_around_requests_by_chance_stays_within_its_limits() {
+async fn random_model_middleware_stays_within_its_limits() {
     is_telling(&behave("model-middleware").await, [("called", 60), ("failed", 30), ("answered", 25)]);
 }
 
 #[tokio::test]
-async fn middleware_around_calls_by_chance_stays_within_its_limits() {
+async fn random_tool_middleware_stays_within_its_limits() {
     is_telling(&behave("tool-middleware").await, [("called", 60), ("failed", 30), ("answered", 25)]);
 }
 
 #[tokio::test]
-async fn models_by_chance_stay_within_their_limits() {
+async fn random_providers_stay_within_their_limits() {
     is_telling(&behave("provider").await, [("called", 60), ("failed as a model", 30), ("answered", 25)]);
 }
 
 #[tokio::test]
-async fn coordinators_by_chance_stay_within_their_limits() {
+async fn random_coordinators_stay_within_their_limits() {
     is_telling(&behave("coordinator").await, [("called", 60), ("failed", 30), ("answered", 25)]);
 }
 
@@ -383,7 +383,7 @@ fn is_refused(error: &ComponentError) -> bool {
 }
 
 #[tokio::test]
-async fn components_by_chance_are_no_plugins_and_change_none_that_they_are_in() {
+async fn random_components_are_no_plugins_and_harmless_when_nested() {
     let (house, neighbour) = hasty().await;
     let polite = Guest::tool().component();
     let anatomy = Anatomy::read(&polite).unwrap();
@@ -530,7 +530,7 @@ async fn damaged_plugins_are_refused_or_still_plugins() {
 }
 
 #[test]
-fn what_is_read_of_a_damaged_file_is_what_is_read_of_its_bytes() {
+fn damaged_file_and_its_bytes_read_the_same() {
     let (place, whole) = (Place::new(), Guest::tool().component());
     for seed in 0..300 {
         let bytes = damaged(&whole, &whole, &mut Chance::new(seed));

@@ -162,7 +162,7 @@ async fn failure(place: &Place, id: &str, config: CompileConfig) -> Option<Compi
 }
 
 #[tokio::test]
-async fn compile_bombs_end_by_name_and_others_load() {
+async fn compile_bombs_fail_by_name_and_other_plugins_load() {
     let place = place_with_tool();
     let config = || strict(Path::new(PROGRAM), None);
     let mut ended = Vec::new();
@@ -182,7 +182,7 @@ async fn compile_bombs_end_by_name_and_others_load() {
 }
 
 #[tokio::test]
-async fn memory_and_time_of_compiling_are_bounded() {
+async fn compile_memory_and_time_are_bounded() {
     let place = place_with_tool();
     let with = |limits: CompileLimits| CompileConfig { limits, ..strict(Path::new(PROGRAM), None) };
     let usual = strict(Path::new(PROGRAM), None).limits;
@@ -200,7 +200,7 @@ async fn memory_and_time_of_compiling_are_bounded() {
 }
 
 #[tokio::test]
-async fn no_more_children_run_at_once_than_may() {
+async fn concurrent_compile_children_are_bounded() {
     const PLUGINS: usize = 3 * shelly_host::limits::COMPILE_CHILDREN;
     let (place, folder) = (Place::new(), TempDir::new().unwrap());
     let ids: Vec<_> = (0..PLUGINS).map(|at| format!("p{at}")).collect();
@@ -227,7 +227,7 @@ async fn no_more_children_run_at_once_than_may() {
 }
 
 #[tokio::test]
-async fn caller_that_blocks_needs_no_place_of_those_that_wait() {
+async fn blocking_compile_does_not_wait_for_async_slots() {
     const WAITING: usize = shelly_host::limits::COMPILE_CHILDREN;
     let (place, folder) = (place_with_tool(), TempDir::new().unwrap());
     let ids: Vec<_> = (0..WAITING).map(|at| format!("p{at}")).collect();
@@ -255,7 +255,7 @@ async fn caller_that_blocks_needs_no_place_of_those_that_wait() {
 }
 
 #[tokio::test]
-async fn component_that_is_invalid_is_refused_as_ever() {
+async fn invalid_component_is_refused_the_same_by_the_child() {
     let place = place_with_tool();
     let mut invalid = Guest::tool().component();
     // A function that gives nothing though its type says that it does.
@@ -283,7 +283,7 @@ fn script(folder: &TempDir, text: &str) -> PathBuf {
 }
 
 #[tokio::test]
-async fn child_that_gives_no_answer_is_one_error() {
+async fn compile_child_without_an_answer_is_one_error() {
     let (place, folder) = (place_with_tool(), TempDir::new().unwrap());
     let answer = "cat >/dev/null; ";
     for (text, expected) in [
@@ -310,7 +310,7 @@ async fn child_that_gives_no_answer_is_one_error() {
 }
 
 #[tokio::test]
-async fn child_has_nothing_of_the_environment() {
+async fn compile_child_has_an_empty_environment() {
     let (place, folder) = (place_with_tool(), TempDir::new().unwrap());
     let heard = folder.path().join("heard");
     let heard_in = heard.display();
@@ -327,7 +327,7 @@ async fn child_has_nothing_of_the_environment() {
 }
 
 #[tokio::test]
-async fn component_that_was_compiled_needs_no_child() {
+async fn cached_component_needs_no_compile_child() {
     let (place, home) = (place_with_tool(), TempDir::new().unwrap());
     let cache = home.path().join("cache");
     let nobody = Path::new("/nonexistent/program");
@@ -342,7 +342,7 @@ async fn component_that_was_compiled_needs_no_child() {
 }
 
 #[tokio::test]
-async fn component_is_not_looked_into_before_a_child_has() {
+async fn component_is_not_parsed_before_the_compile_child() {
     let place = place_with_tool();
     let compiler = compiler(strict(Path::new("/nonexistent/program"), None));
     let catalog = PluginCatalog::scan(&[place.path().join("plugins")], &compiler).unwrap();
@@ -379,7 +379,7 @@ fn compiling(place: &Place, arguments: &[&str]) -> (std::process::Child, i32) {
 }
 
 #[test]
-fn child_that_is_killed_is_told_with_the_plugin() {
+fn killed_compile_child_is_reported_with_the_plugin() {
     let place = Place::new();
     let (child, worker) = compiling(&place, &["plugin", "inspect", "plugins/bomb"]);
     kill_process(Pid::from_raw(worker).unwrap(), Signal::KILL).unwrap();
@@ -390,7 +390,7 @@ fn child_that_is_killed_is_told_with_the_plugin() {
 }
 
 #[test]
-fn signal_ends_the_child_and_the_program() {
+fn signal_ends_the_compile_child_and_the_program() {
     const CONFIG: &str = "plugin_dirs: [plugins]\nproviders: [{name: m, kind: plugin, plugin: bomb}]\n\
                           agents: [{name: a, provider: m, effects: []}]\n";
     for arguments in [&["plugin", "inspect", "plugins/bomb"][..], &["run", "go"]] {
@@ -405,7 +405,7 @@ fn signal_ends_the_child_and_the_program() {
 }
 
 #[test]
-fn child_ends_with_a_parent_that_was_killed() {
+fn compile_child_ends_when_its_parent_is_killed() {
     let place = Place::new();
     let (mut child, worker) = compiling(&place, &["plugin", "inspect", "plugins/bomb"]);
     child.kill().unwrap();
@@ -430,7 +430,7 @@ fn tried(part: &str) -> Vec<(String, String)> {
 }
 
 #[test]
-fn wall_refuses_files_network_and_programs() {
+fn compile_sandbox_refuses_files_network_and_programs() {
     const EPERM: &str = "1";
     const ENOMEM: &str = "12";
     const EACCES: &str = "13";

@@ -47,7 +47,7 @@ fn path(path: &str) -> String {
 const SECRET: &str = "nobody reads this";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn files_that_a_plugin_can_do_without_are_none_until_they_are_granted() {
+async fn optional_files_are_absent_until_granted() {
     let place = leaky();
     let manifest = "kinds = [\"tool\"]\nwants = { files = \"optional\", clock = true, random = true }";
     place.plugin_bytes("probe", manifest, &fs::read(crate::guest::PROBE).unwrap());
@@ -65,7 +65,7 @@ async fn files_that_a_plugin_can_do_without_are_none_until_they_are_granted() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_agents_with_one_plugin_see_their_own_files() {
+async fn agents_with_the_same_plugin_see_only_their_own_files() {
     let place = Place::new();
     let mut plugins = Vec::new();
     for agent in ["ada", "bob"] {
@@ -181,7 +181,7 @@ fn ways_out(place: &Place) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn no_path_leads_out_of_the_folder() {
+async fn paths_cannot_leave_the_granted_folder() {
     let place = leaky();
     let plugin = probe(place.path().join("in")).await;
     for (inside, text) in [
@@ -207,7 +207,7 @@ async fn no_path_leads_out_of_the_folder() {
 }
 
 #[tokio::test]
-async fn nothing_is_written_outside_of_a_folder_that_can_be_written() {
+async fn writes_cannot_leave_the_writable_folder() {
     let place = leaky();
     let plugin = writing_probe(&place, FileAccess::Write).await;
     let write = |path: &str| serde_json::json!({ "path": path, "text": "changed" }).to_string();
@@ -285,7 +285,7 @@ fn content(folder: &Path) -> Vec<(String, Option<String>)> {
 }
 
 #[tokio::test]
-async fn a_folder_for_reading_stays_as_it_is() {
+async fn read_only_folder_is_not_modified() {
     // What leads out is refused in any folder, and a file that was opened for reading is not cut.
     let never = ["rename-out", "link-out", "symlink-out", "set-size"];
     for (name, _) in changes(&mut Guest::tool()) {
@@ -311,7 +311,7 @@ async fn a_folder_for_reading_stays_as_it_is() {
 }
 
 #[tokio::test]
-async fn open_files_are_bounded() {
+async fn open_guest_files_are_bounded() {
     // The granted folder is one of them.
     let most = limits::PLUGIN_HANDLES as u32 - 1;
     for (count, is_error) in [(most, false), (most + 1, true)] {
@@ -327,7 +327,7 @@ async fn open_files_are_bounded() {
 }
 
 #[tokio::test]
-async fn a_folder_that_is_not_there_is_told_at_load() {
+async fn missing_granted_folder_is_reported_at_load() {
     let place = Place::new();
     let probe = Path::new(crate::guest::PROBE).parent().unwrap();
     let package = Arc::new(PluginPackage::read(probe).unwrap());
@@ -341,7 +341,7 @@ async fn a_folder_that_is_not_there_is_told_at_load() {
 }
 
 #[tokio::test]
-async fn a_pipe_is_refused_before_it_is_opened() {
+async fn fifo_is_refused_before_it_is_opened() {
     let place = Place::new();
     fs::create_dir(place.path().join("in")).unwrap();
     let pipe = place.path().join("in/pipe");
@@ -375,7 +375,7 @@ fn mkfifo(path: &Path) {
 
 /// A guest of another make than our SDK, which does not look before it opens.
 #[tokio::test]
-async fn what_would_never_open_is_not_opened() {
+async fn fifo_is_refused_without_a_check_by_the_guest() {
     let packed = pack(&["tool"], "wants = { files = \"read\" }", &opening(1).component());
     let plugin = packed.load(hasty_engine()).await.unwrap();
     mkfifo(&packed.place.path().join("files/thing"));
@@ -396,7 +396,7 @@ fn threads_called(name: &str) -> usize {
 /// thread is lost until somebody opens the other end. It is lost to no more than a few opens, and to nobody else.
 #[cfg(target_os = "linux")]
 #[test]
-fn threads_lost_to_pipes_are_few() {
+fn threads_blocked_by_fifos_are_bounded() {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     let runtime = builder.worker_threads(2).thread_name("lost-to-pipes").enable_all().build().unwrap();
     let place = Place::new();
@@ -454,7 +454,7 @@ fn is_local(path: &Path) -> bool {
 /// The host's other threads may all be held by files that do not open: what is in memory needs none.
 #[cfg(target_os = "linux")]
 #[test]
-fn what_is_in_memory_is_read_without_another_thread() {
+fn cached_file_is_read_without_another_thread() {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .max_blocking_threads(1)
@@ -481,7 +481,7 @@ fn what_is_in_memory_is_read_without_another_thread() {
 /// What is done at once takes the call's own time: that is bounded, and counted, so that nobody is slowed down for it.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn opening_at_once_is_time_on_the_processor() {
+async fn repeated_file_opens_count_as_cpu_time() {
     let mut guest = Guest::tool().import(guest::FILES);
     let name = guest.text("thing");
     let open =
@@ -537,7 +537,7 @@ async fn counted(plugin: &Arc<Plugin>) -> (String, u64) {
 }
 
 #[tokio::test]
-async fn a_guest_holds_a_few_listings() {
+async fn folder_listings_of_one_guest_are_bounded() {
     // `.` and `..` are entries too.
     const ENTRIES: usize = limits::FOLDER_ENTRIES / 2;
     let most = (limits::LISTED_ENTRIES / ENTRIES) as u32;
@@ -560,7 +560,7 @@ async fn a_guest_holds_a_few_listings() {
 }
 
 #[tokio::test]
-async fn a_folder_without_end_is_not_listed_and_each_entry_counts() {
+async fn huge_folder_listing_is_refused_and_each_entry_counts() {
     let packed = pack(&["tool"], "wants = { files = \"read\" }", &listing(1, &drop_listing()).component());
     let plugin = packed.load(engine()).await.unwrap();
     let (said, empty) = counted(&plugin).await;
@@ -580,7 +580,7 @@ async fn a_folder_without_end_is_not_listed_and_each_entry_counts() {
 
 /// Who lists in a loop is slowed down, however few calls of functions that is.
 #[tokio::test]
-async fn listing_again_and_again_is_slowed_down() {
+async fn repeated_folder_listing_is_throttled() {
     let packed = pack(&["tool"], "wants = { files = \"read\" }", &listing(100, &drop_listing()).component());
     let limits = Limits { host_calls_per_second: 1_000, tool_time: Duration::from_secs(1), ..engine().limits };
     let house = House { engine: Arc::clone(&engine().engine), limits };

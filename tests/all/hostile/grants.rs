@@ -43,7 +43,7 @@ pub fn helper(plugin: &str) -> String {
 }
 
 #[tokio::test]
-async fn an_effect_offers_tools_only_with_the_power_to() {
+async fn effect_offers_tools_only_with_provide_tools() {
     const OTHERS: &str =
         "see-messages, see-arguments, see-results, note, edit-results, rewrite, hide-tools, ask-model, stop";
     let place = Place::new();
@@ -61,7 +61,7 @@ async fn an_effect_offers_tools_only_with_the_power_to() {
 }
 
 #[tokio::test]
-async fn what_is_granted_in_vain_is_told() {
+async fn unused_grants_are_warned_of() {
     let place = Place::new();
     let grants = "files: [{path: .}], clock: true, random: true, chat: true, kv: run, powers: [note], on_failure: skip";
     let warnings = prepared(&place, &helper(&format!("count-text: {{{grants}}}"))).await.warnings;
@@ -78,7 +78,7 @@ async fn what_is_granted_in_vain_is_told() {
 }
 
 #[tokio::test]
-async fn a_folder_for_reading_where_writing_is_wanted_is_told() {
+async fn read_only_folder_for_a_writing_plugin_is_warned_of() {
     let place = Place::new();
     place.plugin_bytes("writer", "kinds = [\"tool\"]\nwants = { files = \"write\" }", &Guest::tool().component());
     let warnings = prepared(&place, &helper("writer: {files: [{path: ., mode: read}]}")).await.warnings;
@@ -88,7 +88,7 @@ async fn a_folder_for_reading_where_writing_is_wanted_is_told() {
 }
 
 #[tokio::test]
-async fn without_a_config_a_plugin_that_does_not_load_is_left_out() {
+async fn bare_run_leaves_out_a_plugin_that_fails_to_load() {
     let place = Place::new();
     place.plugin_bytes("moody", "kinds = [\"tool\"]", &Guest::tool().on("specs", "unreachable").component());
     let prepared = prepared(&place, "").await;
@@ -98,7 +98,7 @@ async fn without_a_config_a_plugin_that_does_not_load_is_left_out() {
 }
 
 #[tokio::test]
-async fn a_log_tells_why_a_plugin_failed_when_it_was_tried() {
+async fn probe_failure_quotes_the_last_log_lines() {
     let mut guest = Guest::tool().import(guest::LOG);
     let entries = ["first", "second", "third", "panicked at src/lib.rs:7:5"].map(|entry| {
         let entry = guest.text(entry);
@@ -121,7 +121,7 @@ fn must_see_parts() -> String {
 }
 
 #[tokio::test]
-async fn a_tool_sees_of_the_chat_what_it_was_granted() {
+async fn tool_sees_only_the_granted_parts_of_the_chat() {
     let guest = Guest::tool().import(guest::CHAT).attack(&must_see_parts()).component();
     for (wants, sees) in [("chat = true, powers = [\"see-messages\"]", true), ("chat = true", false)] {
         let plugin = pack(&["tool"], &format!("wants = {{ {wants} }}"), &guest).load(engine()).await.unwrap();
@@ -139,7 +139,7 @@ async fn looks(plugin: &Arc<Plugin>) -> bool {
 }
 
 #[tokio::test]
-async fn a_middleware_has_no_chat_and_in_company_an_empty_one() {
+async fn run_middleware_has_no_chat_or_an_empty_one_if_multi_kind() {
     let looks = |kinds| {
         let look = format!(
             "(call $entries (i32.const 0) (i32.const -1) (i32.const {SCRATCH}))
@@ -163,7 +163,7 @@ async fn a_middleware_has_no_chat_and_in_company_an_empty_one() {
 }
 
 #[tokio::test]
-async fn a_middleware_hands_back_the_media_of_the_reply() {
+async fn run_middleware_may_return_the_media_of_the_reply() {
     /// SHA-256 of nothing.
     const ID: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
     let mut guest = Guest::of(&["run-middleware"]);
@@ -203,7 +203,7 @@ fn run_within(place: &Place, kib: u32, arguments: &[&str]) -> Ran {
 }
 
 #[test]
-fn a_machine_with_little_address_space_is_enough() {
+fn plugins_run_with_little_address_space() {
     let place = Place::new();
     place.file("docs/a.txt", "one two three");
     place.file("shelly.yaml", helper("read-files: {files: [{path: docs, as: .}]}, count-text: "));

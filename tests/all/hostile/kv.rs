@@ -44,7 +44,7 @@ fn keys(prefix: u32) -> String {
 }
 
 #[tokio::test]
-async fn the_edges_of_keys_and_values_are_told_as_the_contract_says() {
+async fn kv_key_and_value_limits_match_the_contract() {
     const MIB: u32 = 1 << 20;
     for (what, does, expected) in [
         ("an empty key", set(0, 1), Some(INVALID)),
@@ -66,7 +66,7 @@ async fn the_edges_of_keys_and_values_are_told_as_the_contract_says() {
 }
 
 #[tokio::test]
-async fn a_store_is_full_at_64_mib() {
+async fn kv_store_is_full_at_64_mib() {
     // Keys of one zero byte, of two, and so on.
     let next = format!(
         "(local.set $x (i32.add (local.get $x) (i32.const 1)))
@@ -93,7 +93,7 @@ async fn a_store_is_full_at_64_mib() {
 }
 
 #[tokio::test]
-async fn a_key_that_is_no_text_stops_the_call_alone() {
+async fn invalid_utf8_kv_key_fails_only_its_call() {
     let mut guest = Guest::tool().import(guest::KV);
     let bytes = guest.image().words(&[0xffff_ffff]);
     let body = format!("(call $get (i32.const {bytes}) (i32.const 4) (i32.const {SCRATCH}))");
@@ -104,7 +104,7 @@ async fn a_key_that_is_no_text_stops_the_call_alone() {
 }
 
 #[tokio::test]
-async fn a_store_does_nothing_while_a_plugin_is_tried() {
+async fn kv_store_is_unavailable_during_the_probe() {
     let guest = Guest::tool().import(guest::KV).on("specs", &set(1, 1));
     let refused = pack(&["tool"], "wants = { kv = true }", &guest.component()).load(engine()).await.err().unwrap();
     assert!(refused.contains("failed when it was tried"), "{refused}");

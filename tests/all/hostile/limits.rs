@@ -84,7 +84,7 @@ fn taken(events: &[Event]) -> Taken {
 }
 
 #[tokio::test]
-async fn a_guest_runs_into_each_limit_that_a_config_sets() {
+async fn guest_hits_each_configured_limit() {
     const DEEP: &str = "(func $deep (param i32) (result i32) (i32.add (i32.const 1) (call $deep (local.get 0))))";
     // 4 MiB are there from the beginning; each of these is far below what is left.
     let memories = "(memory $b 0) (memory $c 0) (memory $d 0)";
@@ -183,7 +183,7 @@ async fn a_guest_runs_into_each_limit_that_a_config_sets() {
 }
 
 #[tokio::test]
-async fn input_over_the_limit_does_not_reach_the_guest() {
+async fn input_over_the_configured_limit_does_not_reach_the_guest() {
     let tools = with_tool("{input_bytes: 1000}", &Guest::tool().attack("unreachable")).await.unwrap();
     let (result, events) = dispatch(&tools, &format!("{{\"a\":\"{}\"}}", "x".repeat(1_000))).await;
     assert!(result.text().contains("is handed more than its 1000 bytes"), "{}", result.text());
@@ -191,7 +191,7 @@ async fn input_over_the_limit_does_not_reach_the_guest() {
 }
 
 #[tokio::test]
-async fn log_entries_over_the_limits_of_a_config_are_dropped_and_counted() {
+async fn log_entries_over_the_configured_limit_are_dropped() {
     let entry = format!("(call $log (i32.const 1) (i32.const {ZEROS}) (i32.const 10))");
     let guest = Guest::tool().import(guest::LOG).attack(&times(9, &entry));
     for (limits, told) in
@@ -211,7 +211,7 @@ async fn log_entries_over_the_limits_of_a_config_are_dropped_and_counted() {
 }
 
 #[tokio::test]
-async fn a_component_of_more_instances_than_a_config_allows_is_not_loaded() {
+async fn component_over_the_instances_limit_is_not_loaded() {
     // What hands a text to a function that it imports is made of several.
     let guest = || Guest::tool().import(guest::LOG).with("(table funcref (elem $log))");
     for (limits, loads) in [("{instances: 1}", false), ("{instances: 9}", true)] {
@@ -224,7 +224,7 @@ async fn a_component_of_more_instances_than_a_config_allows_is_not_loaded() {
 }
 
 #[tokio::test]
-async fn limits_of_one_plugin_stand_over_those_of_all() {
+async fn plugin_limits_override_global_limits() {
     let state = Guest::of(&["effect"]).answer("eval", |image| image.step_of([ZEROS, 11], [0; 4]));
     let slow = Guest::of(&["effect"]).on("eval", LOOP);
     let manifest = "kinds = [\"effect\"]\neffect = { phases = [\"before-model\"] }";
@@ -252,7 +252,7 @@ async fn limits_of_one_plugin_stand_over_those_of_all() {
 }
 
 #[tokio::test]
-async fn a_provider_has_limits_of_its_own() {
+async fn provider_limits_override_global_limits() {
     let guest = Guest::of(&["provider"]).on("complete", LOOP);
     let config = "limits: {time: 1h}\nproviders: [{name: m, kind: plugin, plugin: hostile, limits: {time: 100ms}}]\n\
                   agents: [{name: helper}]";
@@ -276,7 +276,7 @@ async fn waiting(house: &House) -> (Arc<shelly_host::plugin::Plugin>, EventSink,
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_is_blocked_in_the_host_comes_to_an_end() {
+async fn call_blocked_in_the_host_times_out() {
     let house = House::new(Limits { tool_time: Duration::from_millis(200), ..Limits::default() });
     let (plugin, events, stream) = waiting(&house).await;
     let reading = async {
@@ -290,7 +290,7 @@ async fn a_call_that_is_blocked_in_the_host_comes_to_an_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_over_the_concurrency_of_a_plugin_wait_and_not_for_ever() {
+async fn calls_over_plugin_concurrency_wait_within_a_bound() {
     let house = House::new(Limits { concurrency: 1, ..Limits::default() });
     let (plugin, events, stream) = waiting(&house).await;
     let first = tokio::spawn({
@@ -315,7 +315,7 @@ async fn calls_over_the_concurrency_of_a_plugin_wait_and_not_for_ever() {
 }
 
 #[tokio::test]
-async fn one_plugin_in_many_agents_leaves_places_for_others() {
+async fn plugin_of_many_agents_leaves_slots_for_others() {
     let house = House::new(Limits::default());
     let mut guest = Guest::tool().import(guest::LOG);
     let text = guest.text("begun");
@@ -356,7 +356,7 @@ async fn one_plugin_in_many_agents_leaves_places_for_others() {
 }
 
 #[tokio::test]
-async fn a_config_bounds_the_concurrency_of_a_plugin() {
+async fn configured_concurrency_serialises_plugin_calls() {
     // Two calls at once, each a tenth of a second long: one after the other.
     let tools = with_tool("{time: 100ms, concurrency: 1}", &Guest::tool().attack(LOOP)).await.unwrap();
     let started = Instant::now();
@@ -366,7 +366,7 @@ async fn a_config_bounds_the_concurrency_of_a_plugin() {
 }
 
 #[tokio::test]
-async fn what_a_call_took_is_told() {
+async fn resource_usage_of_a_call_is_reported() {
     let random = format!("(call $random (i32.const 100) (i32.const {SCRATCH}))");
     let mut guest = Guest::tool().import(guest::CLOCK).import(guest::RANDOM).import(guest::LOG);
     let text = guest.text("seven b");

@@ -20,7 +20,7 @@ fn text(component: &str) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn an_import_that_is_not_granted_is_refused_by_name() {
+async fn ungranted_import_is_refused_by_name() {
     for (import, interface, wants) in [
         (guest::CLOCK, "shelly:plugin/clock@0.1.0", "clock = true"),
         (guest::RANDOM, "shelly:plugin/random@0.1.0", "random = true"),
@@ -53,7 +53,7 @@ fn uses(imports: &str) -> String {
 }
 
 #[tokio::test]
-async fn what_the_host_does_not_have_or_the_kind_does_not_take_is_refused_by_name() {
+async fn unknown_import_or_export_is_refused_by_name() {
     let import =
         |kinds: &'static [&'static str], import| Guest::of(kinds).import(import).with(&uses(import)).component();
     let exports = |name: &str| text(&format!("(component (instance $i) (export \"{name}\" (instance $i)))"));
@@ -128,7 +128,7 @@ async fn what_the_host_does_not_have_or_the_kind_does_not_take_is_refused_by_nam
 }
 
 #[tokio::test]
-async fn a_function_of_the_wrong_type_is_found_at_load() {
+async fn function_of_the_wrong_type_is_refused_at_load() {
     for (kind, functions) in [
         ("tool", &["specs", "call"][..]),
         ("tool", &["specs"]),
@@ -163,7 +163,7 @@ async fn a_function_of_the_wrong_type_is_found_at_load() {
 }
 
 #[tokio::test]
-async fn a_version_of_the_same_series_runs() {
+async fn compatible_interface_version_is_accepted() {
     let component = Guest::tool().component();
     let renamed = replace(&component, b"@0.1.0", b"@0.1.7");
     assert_ne!(renamed, component);
@@ -181,7 +181,7 @@ pub fn replace(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_plugin_that_fails_when_it_is_tried_is_not_loaded() {
+async fn plugin_that_fails_its_probe_is_not_loaded() {
     let start = |body: &str| Guest::tool().with(&format!("(func $start {body}) (start $start)"));
     const LOOP: &str = "(loop $for-ever (br $for-ever))";
     let log = Guest::tool().import(guest::CLOCK).on("specs", "(drop (call $now))");
@@ -203,7 +203,7 @@ async fn a_plugin_that_fails_when_it_is_tried_is_not_loaded() {
 }
 
 #[tokio::test]
-async fn tools_that_cannot_be_offered_are_refused() {
+async fn invalid_tool_specs_are_refused() {
     let named = |name: &str| Spec { name: name.into(), ..Spec::default() };
     let schema = |schema: &str| Spec { schema: schema.into(), ..Spec::default() };
     let described = |bytes| Spec { description: "x".repeat(bytes), ..Spec::default() };
@@ -248,7 +248,7 @@ async fn tools_that_cannot_be_offered_are_refused() {
 }
 
 #[tokio::test]
-async fn a_component_that_needs_more_than_there_is_is_refused() {
+async fn component_over_the_host_limits_is_refused() {
     let tool = |fields: &str| {
         text(&format!("(component {fields} (instance $i) (export \"shelly:plugin/tool@0.1.0\" (instance $i)))"))
     };
@@ -291,7 +291,7 @@ async fn a_component_that_needs_more_than_there_is_is_refused() {
 }
 
 #[test]
-fn files_that_are_too_large_or_no_files_are_not_read() {
+fn oversized_or_irregular_plugin_files_are_not_read() {
     let file = |name: &str, change: &dyn Fn(&std::path::Path)| {
         let packed = pack(&["tool"], "", &Guest::tool().component());
         let folder = packed.place.path().join("plugins/hostile");
@@ -321,7 +321,7 @@ fn files_that_are_too_large_or_no_files_are_not_read() {
 }
 
 #[test]
-fn a_directory_of_too_many_plugins_is_refused() {
+fn directory_with_too_many_plugins_is_refused() {
     let place = crate::support::Place::new();
     for n in 0..=limits::PLUGINS_PER_DIRECTORY {
         place.file(&format!("plugins/p{n}/plugin.toml"), "");

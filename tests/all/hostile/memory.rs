@@ -120,7 +120,7 @@ async fn many_calls(house: &House, calls: usize, mebibytes: usize) -> (usize, Ve
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn calls_that_want_too_much_together_stay_in_the_budget() {
+async fn parallel_calls_stay_within_the_memory_budget() {
     let house = house(64 * MIB, Limits::default());
     let started = Instant::now();
     let (done, refused) = many_calls(&house, 96, 12).await;
@@ -202,7 +202,7 @@ async fn call_waits_for_memory_until_another_one_ends() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn call_that_waits_for_memory_in_vain_is_refused() {
+async fn call_waiting_for_memory_times_out() {
     let house = house(64 * MIB, Limits::default());
     let first = load(&house, "one", &guest_that_logs("first", &grows(36))).await;
     let second = load(&house, "two", &guest("second", &grows(30))).await;
@@ -240,7 +240,7 @@ async fn plugins_of_one_agent_leave_memory_for_another() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn call_that_asks_for_more_than_a_share_is_refused_at_once() {
+async fn call_over_its_memory_share_is_refused_at_once() {
     let house = house(64 * MIB, Limits::default());
     let plugin = load(&house, "one", &guest("large", &grows(60))).await;
     let started = tokio::time::Instant::now();
@@ -253,7 +253,7 @@ async fn call_that_asks_for_more_than_a_share_is_refused_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn new_call_waits_for_the_memory_that_it_begins_with() {
+async fn new_call_waits_for_its_initial_memory() {
     let house = house(64 * MIB, Limits::default());
     let first = load(&house, "one", &guest_that_logs("first", &grows(36))).await;
     let second = load(&house, "two", &guest_that_logs("second", &grows(12))).await;
@@ -277,7 +277,7 @@ async fn new_call_waits_for_the_memory_that_it_begins_with() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn tables_are_counted_as_memory() {
+async fn guest_tables_count_as_memory() {
     let elements = limits::PLUGIN_TABLE_ELEMENTS_CEILING / 2;
     let house = house(64 * MIB, Limits { table_elements: 2 * elements, ..Limits::default() });
     let mut guest = Guest::tool().import(guest::LOG).with("(table $more 0 funcref)");
@@ -292,7 +292,7 @@ async fn tables_are_counted_as_memory() {
 }
 
 #[tokio::test]
-async fn a_config_bounds_the_memory_of_all_plugins() {
+async fn config_bounds_the_total_plugin_memory() {
     let place = Place::new();
     let packed = Guest::tool().attack(&grows(30)).component();
     place.plugin_bytes("hostile", "kinds = [\"tool\"]", &packed);

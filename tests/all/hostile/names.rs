@@ -20,7 +20,7 @@ fn with_tools(names: &[&str]) -> Guest {
 }
 
 #[tokio::test]
-async fn a_tool_that_looks_like_another_one_is_left_out() {
+async fn lookalike_tool_is_left_out() {
     let place = Place::new();
     place.file("docs/a.txt", "a");
     let hostile = with_tools(&["read_fi1e", "readfile", "list_fiIes", "honest"]);
@@ -36,7 +36,7 @@ async fn a_tool_that_looks_like_another_one_is_left_out() {
 }
 
 #[tokio::test]
-async fn no_tool_of_a_plugin_stands_in_for_one_of_the_host() {
+async fn plugin_tool_cannot_impersonate_a_host_tool() {
     let place = Place::new();
     let hostile = with_tools(&["task_complete", "de1egate", "hand-off", "ask_user", "1oad_skill", "honest"]);
     place.plugin_bytes("hostile", "kinds = [\"tool\"]", &hostile.component());
@@ -56,7 +56,7 @@ async fn no_tool_of_a_plugin_stands_in_for_one_of_the_host() {
 
 /// The names that are kept for the host are those that it uses.
 #[tokio::test(start_paused = true)]
-async fn the_tools_of_a_run_are_all_kept_for_the_host() {
+async fn host_tool_names_are_all_reserved() {
     let task = json!({ "tasks": [{ "agent": "bob", "task": "t", "context": "c" }] });
     let mind = Arc::new(Mind::steps([act("delegate", task), text("done")]));
     let agent = |name: &str| {

@@ -55,7 +55,7 @@ fn edits(events: &[Event]) -> (Vec<&str>, Vec<(&str, &str)>) {
 }
 
 #[tokio::test]
-async fn an_edit_without_its_power_is_refused_by_name_and_made_with_it() {
+async fn effect_edit_requires_its_power() {
     fn edit(words: &[u32]) -> Guest {
         Guest::of(&["effect"]).answer("eval", |image| image.step(&[], &[words.to_vec()]))
     }
@@ -96,7 +96,7 @@ async fn an_edit_without_its_power_is_refused_by_name_and_made_with_it() {
 }
 
 #[tokio::test]
-async fn a_question_to_a_model_without_the_power_is_not_asked() {
+async fn effect_without_ask_model_cannot_ask_a_model() {
     for (lacks, asked) in [(Some(Power::AskModel), false), (None, true)] {
         let (model, mut helper) = agent((0..20).map(|_| ScriptedCompleter::text("done")));
         helper.effects.push(without(lacks, &Guest::of(&["effect"]).answer("eval", Image::ask)).await);
@@ -110,7 +110,7 @@ async fn a_question_to_a_model_without_the_power_is_not_asked() {
 }
 
 #[tokio::test]
-async fn an_effect_without_the_power_offers_no_tools() {
+async fn effect_without_provide_tools_offers_no_tools() {
     let manifest = "wants = { powers = [\"provide-tools\"] }\neffect = { phases = [\"before-model\"] }";
     let packed = pack(&["effect", "tool"], manifest, &Guest::of(&["effect", "tool"]).component());
     let folder = packed.place.path().join("plugins/hostile");

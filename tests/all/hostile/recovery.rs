@@ -158,7 +158,7 @@ fn resident_bytes() -> usize {
 
 /// Other tests use memory too: this one has a process of its own.
 #[test]
-fn after_hundreds_of_faults_every_place_and_the_memory_is_free_again() {
+fn slots_and_memory_are_freed_after_hundreds_of_faults() {
     const INSIDE: &str = "SHELLY_TEST_INSIDE";
     if std::env::var_os(INSIDE).is_none() {
         let name = "hostile::recovery::after_hundreds_of_faults_every_place_and_the_memory_is_free_again";
@@ -214,7 +214,7 @@ async fn fail(plugins: &[Arc<Plugin>], times: usize) {
 
 /// A plugin whose components have many memories takes more than one place, so that it starves nobody.
 #[tokio::test]
-async fn plugins_that_need_much_leave_room_for_others() {
+async fn plugins_with_many_memories_leave_slots_for_others() {
     let house = House::new(many_at_once());
     let many = |field: &str, count: u32| Guest::tool().import(guest::LOG).with(&field.repeat(count as usize));
     for (guest, at_once) in [

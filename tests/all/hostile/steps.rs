@@ -49,7 +49,7 @@ fn refusals(events: &[Event]) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn an_effect_that_goes_wrong_ends_the_run_and_the_next_one_works() {
+async fn failed_effect_ends_the_run_and_the_next_run_works() {
     let memory = "(loop $more (br_if $more (i32.ge_s (memory.grow (i32.const 16)) (i32.const 0)))) unreachable";
     let too_many = vec![vec![3]; limits::EDITS_PER_STEP + 1];
     let effects = |body| Guest::of(&["effect"]).on("eval", body);
@@ -76,7 +76,7 @@ async fn an_effect_that_goes_wrong_ends_the_run_and_the_next_one_works() {
 }
 
 #[tokio::test]
-async fn the_largest_state_and_the_most_edits_are_taken() {
+async fn effect_accepts_maximum_state_and_edits() {
     let mut guest = Guest::of(&["effect"]);
     let [at, length] = guest.image().list(8, &vec![vec![3]; limits::EDITS_PER_STEP]);
     let guest = guest.answer("eval", |image| image.step_of([ZEROS, limits::STATE_BYTES as u32], [0, at, length, 0]));
@@ -86,7 +86,7 @@ async fn the_largest_state_and_the_most_edits_are_taken() {
 }
 
 #[tokio::test]
-async fn an_edit_without_its_power_or_over_its_bound_is_refused_by_name() {
+async fn effect_edit_without_power_or_over_its_bound_is_refused() {
     const NOTE: u32 = limits::NOTE_BYTES as u32;
     let long = [ZEROS, 500_000];
     for (powers, edit, says) in [
@@ -114,7 +114,7 @@ async fn an_edit_without_its_power_or_over_its_bound_is_refused_by_name() {
 }
 
 #[tokio::test]
-async fn notes_of_one_step_are_bounded_together() {
+async fn notes_of_one_effect_step_are_bounded_together() {
     const NOTE: u32 = limits::NOTE_BYTES as u32;
     const MOST: usize = limits::NOTES_PER_STEP_BYTES / limits::NOTE_BYTES;
     let (_, mut helper) = agent([ScriptedCompleter::text("done")]);
@@ -130,7 +130,7 @@ async fn notes_of_one_step_are_bounded_together() {
 }
 
 #[tokio::test]
-async fn a_group_cannot_be_cut_apart() {
+async fn effect_edit_cannot_split_a_message_group() {
     let message = |role, parts: [u32; 2]| [&[0, 0, role][..], &parts, &[0, 0]].concat();
     let replace = |first, last, messages: [u32; 2]| [&[2, 0, first, 0, last, 0][..], &messages].concat();
     let mut image = Guest::of(&["effect"]);
@@ -169,7 +169,7 @@ async fn a_group_cannot_be_cut_apart() {
 }
 
 #[tokio::test]
-async fn questions_to_a_model_come_to_an_end() {
+async fn consecutive_model_questions_of_an_effect_are_bounded() {
     for (powers, asked) in [(ALL_POWERS, limits::ASKS_IN_A_ROW as usize), ("[]", 0)] {
         let (model, mut helper) = agent((0..20).map(|_| ScriptedCompleter::text("?")));
         helper.effects.push(effect(engine(), powers, &eval(Image::ask)).await);
@@ -194,7 +194,7 @@ async fn counting(function: &str) -> Arc<dyn Effect> {
 }
 
 #[tokio::test]
-async fn a_look_at_all_of_a_large_chat_is_bounded() {
+async fn chat_reads_of_a_guest_are_bounded() {
     let fits = limits::CHAT_READ_BYTES / 3;
     for (function, messages, bytes, seen) in [
         ("entries", limits::CHAT_ENTRIES + 100, 1, limits::CHAT_ENTRIES),
@@ -220,7 +220,7 @@ async fn middleware(house: &House, guest: &Guest) -> Arc<dyn RunMiddleware> {
 }
 
 #[tokio::test]
-async fn a_middleware_that_goes_wrong_fails_the_run_and_the_next_one_works() {
+async fn failed_run_middleware_fails_the_run_and_the_next_works() {
     let around = || Guest::of(&["run-middleware"]);
     let state = [ZEROS, limits::STATE_BYTES as u32 + 1];
     let mut calls = around();
@@ -275,7 +275,7 @@ pub fn emit(bytes: usize) -> String {
 }
 
 #[tokio::test]
-async fn a_model_that_goes_wrong_fails_the_run_and_the_next_one_works() {
+async fn failed_provider_plugin_fails_the_run_and_the_next_works() {
     let speaks = || Guest::of(&["provider"]);
     let pairs =
         |count, bytes: usize| -> Vec<_> { (0..count).map(|n| (format!("{n:02}"), "x".repeat(bytes))).collect() };
@@ -321,7 +321,7 @@ async fn a_model_that_goes_wrong_fails_the_run_and_the_next_one_works() {
 }
 
 #[tokio::test]
-async fn a_model_that_calls_without_end_is_stopped() {
+async fn provider_plugin_with_endless_calls_is_stopped() {
     let mut guest = Guest::of(&["provider"]);
     let name = guest.image().text("none");
     let calls = limits::CALLS_PER_REPLY + 10;
@@ -343,7 +343,7 @@ async fn a_model_that_calls_without_end_is_stopped() {
 }
 
 #[tokio::test]
-async fn a_model_cannot_make_up_results_or_flood_events_with_names() {
+async fn provider_plugin_cannot_forge_results_or_flood_events() {
     let reply = |part: Vec<u32>| {
         Guest::of(&["provider"]).answer("complete", |image| {
             let [parts, count] = image.list(9, &[part]);

@@ -115,7 +115,7 @@ fn multiplied_attacks_are_read_within_bounds() {
 }
 
 #[test]
-fn large_components_by_chance_are_read_within_bounds() {
+fn random_large_components_are_read_within_bounds() {
     /// The number of a section with a core module.
     const CORE_MODULE: u8 = 1;
     /// The number of a section with a component.
@@ -135,7 +135,7 @@ fn large_components_by_chance_are_read_within_bounds() {
 }
 
 #[test]
-fn code_beyond_its_bound_is_refused_before_validation() {
+fn oversized_code_is_refused_before_validation() {
     const FUNCTION_BYTES: usize = 1_000_000;
     const CORE_MODULE: u8 = 1;
     let component = |functions: usize| {

@@ -43,7 +43,7 @@ fn run(place: &Place, more: &[&str]) -> Ran {
 }
 
 #[test]
-fn whatever_a_plugin_says_in_a_run_is_shown_as_escapes() {
+fn plugin_output_in_a_run_is_escaped_on_the_terminal() {
     let mut log = Guest::tool().import(guest::LOG).import(guest::PROGRESS);
     let text = log.text(ESCAPES);
     let log = log.attack(&format!(
@@ -80,7 +80,7 @@ fn whatever_a_plugin_says_in_a_run_is_shown_as_escapes() {
 }
 
 #[test]
-fn names_and_descriptions_are_shown_as_escapes() {
+fn plugin_names_and_descriptions_are_escaped() {
     let json = serde_json::json!(ESCAPES).to_string();
     let property = format!(
         "{{\"type\":\"object\",\"properties\":{{{json}:{{\"type\":{json},\"description\":{json}}}}},\"required\":[{json}]}}"
@@ -112,7 +112,7 @@ fn names_and_descriptions_are_shown_as_escapes() {
 }
 
 #[test]
-fn a_plugin_that_floods_the_log_is_told_in_bounded_output() {
+fn plugin_log_flood_is_shown_in_bounded_output() {
     let mut guest = Guest::tool().import(guest::LOG);
     let text = guest.text(&"x".repeat(500));
     let guest = guest.attack(&guest::times(100_000, &format!("(call $log (i32.const 3) {text})")));
@@ -123,7 +123,7 @@ fn a_plugin_that_floods_the_log_is_told_in_bounded_output() {
 }
 
 #[test]
-fn what_cannot_be_loaded_is_left_out_and_the_run_goes_on() {
+fn unloadable_plugins_are_left_out_and_the_run_continues() {
     let place = place(&Guest::tool(), &Guest::of(&["provider"]));
     for (id, component) in [("bad", b"\0asm".to_vec()), ("cut", Guest::tool().component()[..200].to_vec())] {
         place.plugin_bytes(id, "kinds = [\"tool\"]", &component);
@@ -137,7 +137,7 @@ fn what_cannot_be_loaded_is_left_out_and_the_run_goes_on() {
 
 /// Who watches a reply come is told when it ends otherwise than it was shown.
 #[test]
-fn streamed_text_that_is_not_the_reply_is_told() {
+fn streamed_text_that_differs_from_the_reply_is_warned_of() {
     for (streamed, differs) in [("ok", false), ("o", false), ("false words", true), ("ok and more", true)] {
         let mut model = Guest::of(&["provider"]).import(guest::SINK);
         let [at, bytes] = model.image().text(streamed);

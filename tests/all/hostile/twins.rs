@@ -37,7 +37,7 @@ fn writers(events: &[Event]) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn settings_logs_and_clocks_are_each_agents_own() {
+async fn settings_logs_and_clocks_are_per_agent() {
     let mut plugins = Vec::new();
     for agent in ["ada", "bob"] {
         plugins.push((agent, of(crate::guest::PROBE, agent, json!({ "whose": agent })).await));
@@ -67,7 +67,7 @@ async fn settings_logs_and_clocks_are_each_agents_own() {
 /// An effect that counts: what it remembers of one agent's run is not there in the other one's, though both have the very
 /// same plugin and run at once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_an_effect_remembers_is_each_runs_own() {
+async fn effect_memory_is_per_run() {
     let guard = of(crate::plugin::LOOP_DETECT, "ada", json!({ "threshold": 2, "stop_after": 4 })).await;
     let looping = |times: usize| {
         let replies = std::iter::repeat_with(|| act("again", json!({}))).take(times).chain([text("done")]);

@@ -44,7 +44,7 @@ async fn seen(plugin: &Arc<Plugin>) -> (Value, bool) {
 }
 
 #[tokio::test]
-async fn what_is_not_granted_reaches_nothing() {
+async fn ungranted_wasi_reaches_nothing() {
     let plugin = powerless().await;
     let (first, was_given) = seen(&plugin).await;
     assert!(!was_given, "neither time nor chance");
@@ -69,7 +69,7 @@ async fn what_is_not_granted_reaches_nothing() {
 }
 
 #[tokio::test]
-async fn what_is_granted_of_it_is_real() {
+async fn granted_wasi_clock_random_and_files_are_real() {
     let place = Place::new();
     let files = [(place.path(), FileAccess::Read)].into_iter().collect();
     let plugin = probe(Grant { files, clock: true, random: true, ..Grant::default() }, Limits::default()).await;
@@ -103,7 +103,7 @@ async fn logged(plugin: &Arc<Plugin>, tool: &str, arguments: &str) -> (Vec<(LogL
 }
 
 #[tokio::test]
-async fn output_is_lines_of_the_log_within_its_bounds() {
+async fn wasi_output_becomes_bounded_log_lines() {
     let plugin = powerless().await;
     let print = |text: &str, times| json!({ "text": text, "times": times }).to_string();
     let (lines, _) = logged(&plugin, "print", &print("one\r\n\ntwo \u{1b}[31m\nthree", 1)).await;
@@ -135,7 +135,7 @@ async fn output_is_lines_of_the_log_within_its_bounds() {
 }
 
 #[tokio::test]
-async fn who_ends_itself_fails_alone_and_its_last_words_are_told() {
+async fn wasi_exit_fails_only_its_call_and_logs_last_output() {
     let plugin = powerless().await;
     for code in [0, 1, 7] {
         let (lines, said) = logged(&plugin, "exit", &count(code)).await;
@@ -147,7 +147,7 @@ async fn who_ends_itself_fails_alone_and_its_last_words_are_told() {
 }
 
 #[tokio::test]
-async fn waits_are_real_and_within_the_time_of_the_call() {
+async fn wasi_waits_are_real_and_bounded_by_the_call_time() {
     let plugin = powerless().await;
     let started = Instant::now();
     let slept: u64 = call(&plugin, "sleep", &count(30)).await.text().parse().unwrap();
@@ -165,7 +165,7 @@ async fn waits_are_real_and_within_the_time_of_the_call() {
 }
 
 #[tokio::test]
-async fn what_it_holds_and_asks_for_at_once_is_bounded() {
+async fn wasi_handles_and_requests_are_bounded() {
     let plugin = powerless().await;
     // Two handles a timer.
     let most = limits::PLUGIN_HANDLES as u64;
@@ -191,7 +191,7 @@ async fn what_it_holds_and_asks_for_at_once_is_bounded() {
 }
 
 #[tokio::test]
-async fn what_a_manifest_does_not_declare_is_refused_by_name() {
+async fn undeclared_wasi_import_is_refused_by_name() {
     let bytes = std::fs::read(crate::guest::PROBE_WASI).unwrap();
     for (wants, line) in [("", "wasi = \"powerless\""), ("wants = { files = \"read\" }", "wasi = \"powerless\"")] {
         let error = told(pack(&["tool"], wants, &bytes).package.as_ref().unwrap_err());
@@ -210,7 +210,7 @@ async fn what_a_manifest_does_not_declare_is_refused_by_name() {
 }
 
 #[tokio::test]
-async fn a_component_without_a_manifest_declares_it_by_itself() {
+async fn lone_component_declares_wasi_by_its_imports() {
     let place = Place::new();
     let path = place.file("alone.wasm", std::fs::read(crate::guest::PROBE_WASI).unwrap());
     let package = Arc::new(PluginPackage::read_file(&path).unwrap());
@@ -226,7 +226,7 @@ async fn a_component_without_a_manifest_declares_it_by_itself() {
 }
 
 #[tokio::test]
-async fn a_certificate_says_what_of_it_is_powerless() {
+async fn certificate_marks_powerless_wasi_imports() {
     for (grant, has_clock) in [(Grant::default(), false), (Grant { clock: true, ..Grant::default() }, true)] {
         let certificate = Certificate::issue(engine(), &package(), &settings(grant)).await;
         assert!(certificate.runs, "{:?}", certificate.error);

@@ -83,7 +83,7 @@ fn check_requests(model: &ScriptedCompleter) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_that_is_let_go_has_cost_what_was_told_of_it() {
+async fn dropped_request_is_charged_its_reported_usage() {
     let (model, working) = Endless::new();
     let agent = Agent::new("ada", "", model).with_middleware(TimeoutMiddleware(Duration::from_secs(3)));
     let purse = BudgetAccount::new(&Budget::default(), time::Instant::now());
@@ -108,7 +108,7 @@ fn lead() -> (Agent, Arc<AgentGroup>, Arc<AtomicUsize>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_has_not_ended_before_all_that_work_for_it_are_gone_and_counted() {
+async fn run_ends_after_its_sub_runs_are_gone_and_charged() {
     let own = Usage { input_tokens: 10, output_tokens: 5, ..Usage::default() }.total();
     let by_budget = {
         let (lead, crew, working) = lead();
@@ -139,7 +139,7 @@ async fn a_run_has_not_ended_before_all_that_work_for_it_are_gone_and_counted() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_watches_is_told_the_end_of_a_run_that_is_dropped() {
+async fn dropped_run_emits_its_end_events() {
     let (lead, _, _) = lead();
     let (sink, mut stream) = EventSink::channel();
     let (cx, chat) = (RunCx::new("ada").with_events(sink), Chat::new());
@@ -158,7 +158,7 @@ async fn who_watches_is_told_the_end_of_a_run_that_is_dropped() {
 }
 
 #[tokio::test]
-async fn a_model_is_asked_when_somebody_waits_for_an_answer() {
+async fn model_is_asked_only_while_an_answer_is_due() {
     struct Again;
     #[async_trait]
     impl RunMiddleware for Again {
@@ -186,7 +186,7 @@ async fn a_model_is_asked_when_somebody_waits_for_an_answer() {
 }
 
 #[tokio::test]
-async fn a_conversation_goes_on_after_a_reply_that_said_nothing() {
+async fn chat_continues_after_an_empty_reply() {
     let (agent, model) = scripted(["one", " ", "three"].map(ScriptedCompleter::text));
     let (cx, chat) = (RunCx::new("ada"), Chat::new());
     agent.run(&cx, &chat, go()).await.unwrap();
@@ -198,7 +198,7 @@ async fn a_conversation_goes_on_after_a_reply_that_said_nothing() {
 }
 
 #[tokio::test]
-async fn an_effect_cannot_ask_about_calls_without_results() {
+async fn effect_question_with_unanswered_calls_is_refused() {
     struct Nosy(Powers, Mutex<Option<String>>);
     #[async_trait]
     impl Effect for Nosy {
@@ -245,7 +245,7 @@ async fn an_effect_cannot_ask_about_calls_without_results() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_stand_in_a_conversation_is_not_sent() {
+async fn message_unfit_for_the_chat_is_not_sent() {
     let (lead, crew, _) = lead();
     let (cx, chat) = (RunCx::new("ada"), Chat::new());
     let send = async {

@@ -24,7 +24,7 @@ fn call(name: &str, arguments: Value) -> ToolCall {
 }
 
 #[tokio::test]
-async fn tool_policy_decides_by_its_first_rule_that_fits() {
+async fn tool_policy_plugin_applies_the_first_matching_rule() {
     let rules = json!({
         "rules": [
             { "tools": "git_*", "arguments": { "branch": "^main$" }, "action": "deny", "reason": "main is kept" },
@@ -70,7 +70,7 @@ async fn tool_policy_decides_by_its_first_rule_that_fits() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_denied_is_not_made() {
+async fn denied_call_is_not_made() {
     let made = || ScriptedCompleter::calls(&[("a", "echo", r#"{"text":"x"}"#)]);
     for (params, heard) in [
         (json!({ "default": "deny" }), "`echo` is denied by `default`"),
@@ -91,7 +91,7 @@ async fn a_call_that_is_denied_is_not_made() {
 }
 
 #[tokio::test]
-async fn redact_results_blots_out_what_tools_say() {
+async fn redact_results_plugin_redacts_tool_results() {
     let redact = middleware(REDACT_RESULTS, json!({ "what": ["emails"] })).await;
     let text = |text: &str| ToolResultContent::Text(text.into());
     let failed = Fault::invalid("ann@example.com is unknown");

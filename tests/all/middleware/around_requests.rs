@@ -58,7 +58,7 @@ async fn after(
 }
 
 #[tokio::test]
-async fn retry_waits_longer_each_time_and_gives_up() {
+async fn retry_plugin_backs_off_and_gives_up() {
     let seconds = |seconds| Some(Duration::from_secs(seconds));
     let limited = |after| Fault::RateLimited { message: "slow down".into(), after };
     let params = json!({ "attempts": 4, "max_delay": "5s" });
@@ -86,7 +86,7 @@ async fn retry_waits_longer_each_time_and_gives_up() {
 }
 
 #[tokio::test]
-async fn retry_comes_through_bad_times() {
+async fn retry_plugin_survives_transient_failures() {
     let limited = Fault::RateLimited { message: "slow down".into(), after: Some(Duration::from_millis(2)) };
     for (params, answers) in
         [(json!({ "base_delay": "1ms" }), true), (json!({ "base_delay": "1ms", "attempts": 2 }), false)]
@@ -146,7 +146,7 @@ async fn request_is_repeated_with_bounded_pauses() {
 }
 
 #[tokio::test]
-async fn fallback_asks_one_model_after_the_other() {
+async fn fallback_plugin_tries_models_in_order() {
     let denied = || Fault::Denied { message: "no key".into() };
     let says = ScriptedCompleter::text;
     for (own, second, third, answer, asked) in [
@@ -171,7 +171,7 @@ async fn fallback_asks_one_model_after_the_other() {
 }
 
 #[tokio::test]
-async fn fallback_starts_the_list_again_with_a_state_that_it_does_not_know() {
+async fn fallback_plugin_restarts_its_list_for_unknown_state() {
     let fallback = middleware(FALLBACK, json!({ "models": ["a", "b"] })).await;
     for (state, expected) in [(vec![], Some("a")), (vec![9, 9], Some("a")), (b"\x01\x01own".to_vec(), Some("b"))] {
         let decision = after(&fallback, &asks("x"), 0, Err(&busy()), state.clone()).await.unwrap();
@@ -183,7 +183,7 @@ async fn fallback_starts_the_list_again_with_a_state_that_it_does_not_know() {
 }
 
 #[tokio::test]
-async fn router_takes_the_first_rule_that_fits() {
+async fn router_plugin_applies_the_first_matching_rule() {
     let rules = json!({ "rules": [
         { "model": "code", "matches": "(?i)\\brust\\b" },
         { "model": "large", "min_tokens": 1_000 },
@@ -212,7 +212,7 @@ async fn router_takes_the_first_rule_that_fits() {
 }
 
 #[tokio::test]
-async fn cache_answers_what_was_answered_before() {
+async fn cache_plugin_answers_a_repeated_request() {
     let cache = middleware(CACHE, json!({})).await;
     let answered = async |request: &CompletionRequest| match before(&cache, &cx(), request).await.unwrap() {
         RequestVerdict::Answer(completion) => Some(completion),
@@ -238,7 +238,7 @@ async fn cache_answers_what_was_answered_before() {
 }
 
 #[tokio::test]
-async fn cache_lets_the_oldest_go_and_what_is_too_old_or_too_large() {
+async fn cache_plugin_evicts_oldest_expired_and_oversized_replies() {
     let large = ScriptedCompleter::text(&"x".repeat(1 << 20));
     for (params, reply, kept) in [
         (json!({ "max_entries": 2 }), ScriptedCompleter::text("x"), [false, true, true]),
@@ -259,7 +259,7 @@ async fn cache_lets_the_oldest_go_and_what_is_too_old_or_too_large() {
 }
 
 #[tokio::test]
-async fn cache_spares_a_run_its_model() {
+async fn cached_reply_saves_the_model_request() {
     let (model, mut helper) = agent([ScriptedCompleter::text("done")]);
     helper = helper.with_model_middleware(middleware(CACHE, json!({})).await);
     for _ in 0..3 {
@@ -272,7 +272,7 @@ async fn cache_spares_a_run_its_model() {
 const CARD: &str = "4111 1111 1111 1111";
 
 #[tokio::test]
-async fn redact_requests_blots_out_what_goes_to_a_model() {
+async fn redact_requests_plugin_redacts_model_requests() {
     let redact = middleware(REDACT_REQUESTS, json!({ "what": ["cards", "emails"], "extra": ["blue sky"] })).await;
     let call = ToolCall {
         id: "c".into(),
@@ -305,7 +305,7 @@ async fn redact_requests_blots_out_what_goes_to_a_model() {
 }
 
 #[tokio::test]
-async fn redact_requests_lets_nothing_pass_that_it_cannot_see() {
+async fn redact_requests_plugin_denies_requests_it_cannot_see() {
     let blind = granted(REDACT_REQUESTS, json!({}), |mut grant| {
         grant.powers.clear();
         grant

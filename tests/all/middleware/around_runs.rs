@@ -44,7 +44,7 @@ fn told(decision: AfterRunDecision) -> String {
 }
 
 #[tokio::test]
-async fn output_guardrail_has_an_answer_mended_and_then_rejects_it() {
+async fn output_guardrail_plugin_retries_and_then_rejects() {
     let schema = json!({ "type": "object", "properties": { "n": { "type": "integer" } }, "required": ["n"] });
     for (params, answer, attempt, expected) in [
         (json!({ "deny": ["s.cret"] }), "fine", 0, "accept"),
@@ -77,7 +77,7 @@ async fn output_guardrail_has_an_answer_mended_and_then_rejects_it() {
 }
 
 #[tokio::test]
-async fn output_guardrail_lets_an_agent_try_again() {
+async fn output_guardrail_feedback_leads_to_a_valid_answer() {
     let (_, mut helper) = agent([ScriptedCompleter::text("It is one."), ScriptedCompleter::text("{\"n\": 1}")]);
     helper = helper.with_middleware(middleware(OUTPUT_GUARDRAIL, json!({ "json_schema": { "type": "object" } })).await);
     let (answer, said) = run(&helper).await;
@@ -86,7 +86,7 @@ async fn output_guardrail_lets_an_agent_try_again() {
 }
 
 #[tokio::test]
-async fn input_guardrail_turns_tasks_away_before_any_work() {
+async fn input_guardrail_plugin_rejects_tasks_before_any_request() {
     let params = json!({ "deny": ["(?i)hush"], "require": ["\\?$"], "max_length": 20 });
     for (task, expected) in [
         ("How late is it?", None),
@@ -110,7 +110,7 @@ async fn input_guardrail_turns_tasks_away_before_any_work() {
 }
 
 #[tokio::test]
-async fn output_format_forms_answers() {
+async fn output_format_plugin_formats_answers() {
     for (params, answer, expected) in [
         (json!({ "trim": true }), "a", "accept"),
         (json!({ "trim": true }), " a ", "replace a"),
@@ -126,7 +126,7 @@ async fn output_format_forms_answers() {
 }
 
 #[tokio::test]
-async fn redact_blots_out_what_is_asked_for() {
+async fn redact_plugin_redacts_the_requested_kinds() {
     const TEXT: &str = "ann@example.com, 4111 1111 1111 1111, password=hunter22";
     for (params, expected) in [
         (json!({}), "replace ann@example.com, 4111 1111 1111 1111, password=[redacted]"),
@@ -147,7 +147,7 @@ async fn redact_blots_out_what_is_asked_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rate_limit_counts_runs_that_begin_together_exactly() {
+async fn rate_limit_plugin_counts_concurrent_runs_exactly() {
     let limit = Arc::new(middleware(RATE_LIMIT, json!({ "runs": 5, "per": "1h" })).await);
     let mut asking = JoinSet::new();
     for _ in 0..20 {
@@ -171,7 +171,7 @@ async fn rate_limit_counts_runs_that_begin_together_exactly() {
 }
 
 #[tokio::test]
-async fn params_that_make_no_sense_are_told_of_before_the_run() {
+async fn invalid_middleware_params_are_reported_before_the_run() {
     for (component, params, says) in [
         (OUTPUT_GUARDRAIL, json!({}), "there is no rule"),
         (OUTPUT_GUARDRAIL, json!({ "json_schema": { "typ": "object" } }), "`json_schema`/typ: this key is not known"),
@@ -188,7 +188,7 @@ async fn params_that_make_no_sense_are_told_of_before_the_run() {
 }
 
 #[tokio::test]
-async fn what_looks_at_tasks_alone_is_not_called_afterwards() {
+async fn before_only_middleware_is_not_called_after_a_run() {
     for (component, params, is_before_only) in [
         (INPUT_GUARDRAIL, json!({ "deny": ["hush"] }), true),
         (RATE_LIMIT, json!({ "runs": 5, "per": "1h" }), true),

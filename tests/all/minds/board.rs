@@ -42,7 +42,7 @@ fn waits(name: &str) -> Agent {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_is_claimed_for_the_instance_and_ends_as_its_report_says() {
+async fn board_task_is_claimed_and_settled_by_the_report() {
     let turn_bound = |mut agent: Agent| {
         agent.options.max_iterations = 0;
         agent
@@ -65,7 +65,7 @@ async fn a_task_is_claimed_for_the_instance_and_ends_as_its_report_says() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_lead_has_claimed_itself_is_taken_over_and_what_another_has_is_not() {
+async fn delegation_takes_over_only_the_leads_own_claim() {
     for (holder, runs) in [("lead", true), ("somebody-1", false)] {
         let (board, model) = (board(), Arc::new(Mind::steps([done("done")])));
         board.claim(ID, holder).unwrap();
@@ -80,7 +80,7 @@ async fn what_the_lead_has_claimed_itself_is_taken_over_and_what_another_has_is_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_is_not_there_or_has_no_board_is_told() {
+async fn missing_task_or_board_is_reported() {
     let worker = || with_steps("worker", [done("done")]);
     let ran = run(&lead(crew([worker()]), [orders([on_board("worker")]), text("done")]), "go").await;
     assert_eq!(ran.entries()[0]["warning"], "there is no task board: `task_id` was not used");
@@ -93,7 +93,7 @@ async fn a_task_that_is_not_there_or_has_no_board_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_board_that_cannot_be_updated_is_a_warning() {
+async fn failed_board_update_is_a_warning() {
     // It says on the board that it is done, and to the lead that it is not.
     let board = board();
     let tools = task_tools(&board);
@@ -109,7 +109,7 @@ async fn a_board_that_cannot_be_updated_is_a_warning() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_its_agent_gave_back_is_not_its_own_any_more() {
+async fn worker_cannot_settle_a_board_task_it_released() {
     let board = board();
     let gives_back = board.clone();
     let worker = with_steps("worker", [act("give_back", json!({})), done("somebody else does it")]).with_tool(tool(
@@ -143,7 +143,7 @@ async fn while_it_waits(act: impl FnOnce(&TaskBoard, &AgentGroup)) -> (Ran, Task
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_is_canceled_stops_whoever_works_on_it_and_nobody_else() {
+async fn cancelled_task_stops_only_the_agents_working_on_it() {
     let (ran, board) = while_it_waits(|board, _| drop(board.cancel(ID, TaskActor::Host).unwrap())).await;
     let canceled = json!({"agent": "worker", "error": "task canceled"});
     assert_eq!(ran.entries(), json!([canceled, canceled]));
@@ -152,14 +152,14 @@ async fn a_task_that_is_canceled_stops_whoever_works_on_it_and_nobody_else() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_agent_that_is_canceled_leaves_its_task_canceled_and_its_siblings_alone() {
+async fn cancelled_agent_cancels_its_task_but_not_its_siblings() {
     let (ran, board) = while_it_waits(|_, crew| assert!(crew.cancel("worker-parse-1"))).await;
     assert_eq!(ran.entries()[0], json!({"agent": "worker", "error": "task canceled"}));
     assert_eq!(status(&board), TaskStatus::Canceled);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_was_canceled_before_runs_nobody() {
+async fn already_cancelled_task_starts_no_agent() {
     let (board, model) = (board(), Arc::new(Mind::steps([done("done")])));
     board.cancel(ID, TaskActor::Host).unwrap();
     let ran = delegated(&board, agent("worker", model.clone())).await;
@@ -168,7 +168,7 @@ async fn a_task_that_was_canceled_before_runs_nobody() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_was_reopened_is_worked_on() {
+async fn reopened_task_is_worked_on() {
     let board = board();
     board.cancel(ID, TaskActor::Host).unwrap();
     let reopen = TaskUpdate { status: Some(TaskStatus::Pending), ..TaskUpdate::default() };
@@ -178,7 +178,7 @@ async fn a_task_that_was_reopened_is_worked_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_goes_away_leaves_no_task_in_progress() {
+async fn dropped_run_leaves_no_task_in_progress() {
     let board = board();
     let crew = Arc::new(crew([waits("worker")]).with_board(board.clone()));
     let steps: Vec<Reply> = vec![orders([on_board("worker")])];
@@ -192,7 +192,7 @@ async fn a_run_that_goes_away_leaves_no_task_in_progress() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hold_up_of_the_board_ends_with_the_lead() {
+async fn cancelled_lead_fails_the_task_of_its_sub_run() {
     let board = board();
     let crew = Arc::new(crew([waits("worker")]).with_board(board.clone()));
     let lead = lead_of(&crew, [orders([on_board("worker")])]);

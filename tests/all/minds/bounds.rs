@@ -16,7 +16,7 @@ use super::{agent, crew, delegate, done, lead, lead_of, register, with_steps};
 use crate::script::{Mind, act, run, spec_of, text};
 
 #[tokio::test(start_paused = true)]
-async fn delegation_bomb_ends_at_the_bound_of_agents() {
+async fn delegation_bomb_stops_at_the_agent_limit() {
     for (limits, most) in
         [(RunLimits::default(), limits::AGENTS_PER_RUN), (RunLimits { agents: 40, ..RunLimits::default() }, 40)]
     {
@@ -53,7 +53,7 @@ async fn delegation_bomb_ends_at_the_bound_of_agents() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn agents_beyond_those_that_may_work_at_once_wait() {
+async fn agents_over_the_concurrency_limit_wait() {
     let counts = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0)));
     let counted = Arc::clone(&counts);
     let work = spec_of("work", move |_, _| {
@@ -75,7 +75,7 @@ async fn agents_beyond_those_that_may_work_at_once_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn conversations_of_a_run_stay_below_their_bound() {
+async fn chats_of_a_run_stay_within_their_memory_limit() {
     const MOST: usize = 400_000;
     let crew_of = |chat_bytes: usize| {
         // Each has read some 90 KB when it ends, and all of them read at once.
@@ -112,7 +112,7 @@ async fn conversations_of_a_run_stay_below_their_bound() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn agent_in_a_full_run_ends_and_says_so() {
+async fn agent_fails_when_the_chat_memory_is_full() {
     // Its one reply is larger than what the run may hold.
     let worker = with_steps("worker", [act("think", json!({"about": "x".repeat(50_000)})), text("ok")]);
     let crew = crew([worker]).with_limits(RunLimits { chat_bytes: 40_000, ..RunLimits::default() });

@@ -139,7 +139,7 @@ fn told_failures(events: &[Event]) -> Vec<(String, bool)> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reply_that_breaks_off_is_asked_for_again_so_often() {
+async fn broken_reply_is_retried_a_bounded_number_of_times() {
     let most = limits::BROKEN_REPLIES;
     for (broken, end) in [
         (0, "Done."),
@@ -170,7 +170,7 @@ async fn a_reply_that_breaks_off_is_asked_for_again_so_often() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_what_had_begun_and_may_pass_is_asked_for_again() {
+async fn only_transient_failures_of_begun_replies_are_retried() {
     let some = || vec![ReplyDelta::Text("Hal".into())];
     let used = || vec![ReplyDelta::Usage(usage(100, 1))];
     let (usual, ceiling) = (Duration::ZERO, limits::RETRY_AFTER_CEILING);
@@ -215,7 +215,7 @@ async fn only_what_had_begun_and_may_pass_is_asked_for_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_pieces_of_a_broken_reply_are_told_and_then_taken_back() {
+async fn broken_reply_pieces_are_emitted_and_then_retracted() {
     let line = Line::new([breaks(usage(100, 1), unavailable(None)), whole()]);
     let ran = run(&agent("ada", line), "go").await;
     let shown = ran.events.iter().filter_map(|event| match event {
@@ -230,7 +230,7 @@ async fn the_pieces_of_a_broken_reply_are_told_and_then_taken_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_next_attempt_may_only_take_what_is_left() {
+async fn retry_of_a_broken_reply_is_bounded_by_the_remaining_budget() {
     let run_with = async |broken: Usage, budget: Budget| {
         let line = Line::new([breaks(broken, unavailable(None)), whole()]);
         let ran = run(&agent("ada", line.clone()).with_budget(budget), "go").await;
@@ -263,7 +263,7 @@ async fn the_next_attempt_may_only_take_what_is_left() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_ends_in_the_pause_too() {
+async fn run_can_end_during_a_retry_pause() {
     let half = limits::FIRST_RETRY_PAUSE / 2;
     for (budget, told) in
         [(None, "failed: the run was cancelled"), (Some(half), "failed: the time of 250ms is used up")]
@@ -302,7 +302,7 @@ fn wasted(records: &[(u64, JournalRecord)]) -> Vec<(Usage, Usd)> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_wasted_is_written_down_and_counts_when_the_run_goes_on() {
+async fn wasted_usage_is_recorded_and_counts_after_a_resume() {
     // 0.001 $ and 0.0005 $.
     let costs = [(usage(1_000, 0), usd("0.001")), (usage(300, 100), usd("0.0005"))];
     let line = Line::new(costs.map(|(used, _)| breaks(used, unavailable(None))).into_iter().chain([whole()]));

@@ -53,7 +53,7 @@ fn bound_of(entry: &Value) -> &str {
 }
 
 #[tokio::test(start_paused = true)]
-async fn children_share_what_there_is_and_one_share_is_kept() {
+async fn sub_runs_share_the_budget_and_the_parent_keeps_one_share() {
     let named = |tokens: u64| with(order("glutton", "eat"), "budget", json!({"tokens": tokens}));
     let plain = || order("glutton", "eat");
     for (tasks, shares) in [
@@ -73,7 +73,7 @@ async fn children_share_what_there_is_and_one_share_is_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_agents_own_budget_bounds_its_share_and_nothing_is_taken_from_others() {
+async fn own_budget_bounds_a_share_without_affecting_others() {
     let frugal = glutton("frugal", 10_000).with_budget(tokens(600));
     let tasks = [delegate(&[("frugal", "eat"), ("glutton", "eat")])].map(free);
     let lead = lead(crew([frugal, glutton("glutton", 10_000)]), tasks.into_iter().chain([free(text("done"))]));
@@ -82,7 +82,7 @@ async fn an_agents_own_budget_bounds_its_share_and_nothing_is_taken_from_others(
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_spent_comes_back_and_what_is_spent_is_told() {
+async fn unspent_budget_returns_and_spending_is_reported() {
     let modest = with_steps("modest", [uses(1_000, done("done"))]);
     let steps = [
         free(delegate(&[("modest", "eat"), ("modest", "eat")])),
@@ -105,7 +105,7 @@ async fn what_is_not_spent_comes_back_and_what_is_spent_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn money_is_shared_like_tokens_and_spent_by_what_each_model_costs() {
+async fn dollar_budget_is_shared_and_spent_at_model_prices() {
     let usd = |text: &str| text.parse::<Usd>().unwrap();
     let price = Price { input: usd("1"), output: usd("1"), cache_read: usd("1"), cache_write: usd("1") };
     let rich = Mind::new(|_| uses(1_000_000, act("look", json!({})))).priced(price);
@@ -125,7 +125,7 @@ async fn money_is_shared_like_tokens_and_spent_by_what_each_model_costs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_time_of_a_task_cuts_its_child_and_the_others_go_on() {
+async fn task_time_limit_ends_only_its_sub_run() {
     let waits = |name: &str| {
         with_steps(name, [act("wait", json!({})), done("in time")]).with_tool(hangs("wait", Duration::from_secs(20)))
     };
@@ -153,7 +153,7 @@ async fn the_time_of_a_task_cuts_its_child_and_the_others_go_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_calls_left_the_model_is_told_and_can_still_answer() {
+async fn exhausted_tool_call_budget_still_allows_an_answer() {
     let looks = |n| acts(&vec![("look", json!({})); n]);
     let ada =
         with_steps("ada", [looks(3), looks(1), text("what I know")]).with_tool(tool("look", async |_| Ok("x".into())));
@@ -172,7 +172,7 @@ async fn without_calls_left_the_model_is_told_and_can_still_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn tokens_that_are_spent_end_the_run_and_replies_are_bounded_by_what_is_left() {
+async fn token_budget_bounds_replies_and_ends_the_run() {
     let model =
         Arc::new(Mind::steps([uses(1_000, act("look", json!({}))), uses(3_000, act("look", json!({}))), text("x")]));
     let ada = agent("ada", model.clone()).with_tool(tool("look", async |_| Ok("x".into())));
@@ -195,7 +195,7 @@ async fn tokens_that_are_spent_end_the_run_and_replies_are_bounded_by_what_is_le
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reply_that_the_budget_cut_off_is_the_budgets_end_and_not_the_models() {
+async fn reply_cut_by_the_budget_is_a_budget_error() {
     for (output, told) in
         [(3_990, "failed: the budget of 4000 tokens is used up"), (10, "failed: the model's reply was cut")]
     {
@@ -219,7 +219,7 @@ fn overspent(ran: &Ran) -> Vec<(&str, &str)> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_vendor_counts_beyond_the_budget_is_charged_and_told() {
+async fn usage_beyond_the_budget_is_charged_and_reported() {
     let ada = with_steps("ada", [uses(5_000, text("dear"))]).with_budget(tokens(4_000));
     let ran = run(&ada, "go").await;
     assert_eq!(ran.told(), "dear", "an answer that is there is not thrown away");
@@ -277,7 +277,7 @@ impl Effect for Asks {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_an_effect_asks_is_paid_by_the_run_before_it_asks_again() {
+async fn effect_question_is_charged_before_the_next_one() {
     for (budget, answered, told) in
         [(9_000, 2, "done"), (4_000, 1, "failed: the budget of 4000 tokens is used up: 4000 spent")]
     {

@@ -26,7 +26,7 @@ async fn answer_of(crew: AgentGroup, tool: &str, arguments: Value) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_delegation_from_its_order_to_its_report() {
+async fn delegation_transcript_from_task_to_report() {
     let worker = with_steps("worker", [act("look", json!({"at": "parser.rs"})), done("The parser is fine.")])
         .with_tool(tool("look", async |_| Ok("fn parse() {}".into())));
     let ran =
@@ -65,7 +65,7 @@ impl<F: Fn(&RunOutcome) -> Result<AfterRunDecision, Fault> + Send + Sync> RunMid
 
 /// What leaves an agent goes through its middleware, also where it leaves as a report.
 #[tokio::test(start_paused = true)]
-async fn a_report_is_what_middleware_makes_of_it() {
+async fn sub_run_report_passes_middleware() {
     let leaky = |summary: &str, caveats: &str| {
         let report = json!({"status": "completed", "summary": summary, "caveats": caveats});
         with_steps("worker", [act("task_complete", report), done("The code is 1234, says the second try.")])
@@ -100,7 +100,7 @@ async fn a_report_is_what_middleware_makes_of_it() {
 
 /// What a middleware rejects has no effect, whatever another one puts in its place.
 #[tokio::test(start_paused = true)]
-async fn a_hand_over_that_is_rejected_starts_nobody() {
+async fn rejected_handoff_starts_no_agent() {
     let sorry = |_: &RunOutcome| Ok(AfterRunDecision::Replace(Message::text(Role::Assistant, "sorry", "I could not.")));
     let hand_over = json!({"target_agent": "other", "reason": "hard", "context": "the code is 1234"});
     let mut worker = with_steps("worker", [act("handoff", hand_over)])
@@ -114,7 +114,7 @@ async fn a_hand_over_that_is_rejected_starts_nobody() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn results_stand_in_the_order_of_the_tasks_whoever_is_done_first() {
+async fn delegation_results_keep_the_order_of_the_tasks() {
     let late = agent("late", Arc::new(Mind::steps([done("late")]).slow(Duration::from_secs(5))));
     let soon = with_steps("soon", [done("soon")]);
     let steps = [delegate(&[("late", "a1"), ("soon", "b1"), ("late", "c1")]), text("done")];
@@ -124,7 +124,7 @@ async fn results_stand_in_the_order_of_the_tasks_whoever_is_done_first() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_fails_in_whichever_way_leaves_the_others() {
+async fn failed_sub_run_does_not_affect_its_siblings() {
     let crew = crew([
         with_steps("good", [done("fine")]),
         with_steps("bad", [failed("could not")]),
@@ -152,7 +152,7 @@ async fn one_that_fails_in_whichever_way_leaves_the_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn those_that_fail_together_are_stopped_with_the_first() {
+async fn fail_fast_stops_siblings_of_a_failed_sub_run() {
     let crew = || {
         crew([
             with_steps("bad", [failed("could not")]),
@@ -178,7 +178,7 @@ async fn those_that_fail_together_are_stopped_with_the_first() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_ordered_is_refused_before_anybody_is_asked() {
+async fn invalid_delegation_is_refused_before_any_model_request() {
     let too_many = vec![order("worker", "go"); limits::TASKS_PER_DELEGATION + 1];
     for (tasks, told) in [
         (json!([]), "[]"),
@@ -198,7 +198,7 @@ async fn what_cannot_be_ordered_is_refused_before_anybody_is_asked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn as_many_as_may_be_ordered_are_done() {
+async fn maximum_number_of_delegated_tasks_is_run() {
     let tasks: Vec<_> = (0..limits::TASKS_PER_DELEGATION).map(|n| order("worker", &format!("item{n}"))).collect();
     let worker = agent("worker", Arc::new(Mind::steps([done("ok")]).slow(Duration::from_millis(10))));
     let ran = run(&lead(crew([worker]), [orders(tasks), text("done")]), "go").await;
@@ -209,7 +209,7 @@ async fn as_many_as_may_be_ordered_are_done() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_list_leaves_out_oneself_and_is_empty_rather_than_null() {
+async fn agent_list_omits_the_caller_and_may_be_empty() {
     let registry = AgentRegistry::new();
     for name in ["writer", "Lead"] {
         registry.register(AgentEntry::new(name, "helps"), || with_steps("x", []));
@@ -230,7 +230,7 @@ async fn the_list_leaves_out_oneself_and_is_empty_rather_than_null() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_has_its_own_tools_and_depth_and_the_crew_of_its_parent() {
+async fn sub_run_has_own_tools_and_depth_and_its_parents_group() {
     // Names its tools, and whether those of delegation are among them.
     let names = || {
         Mind::new(|asked| {
@@ -253,7 +253,7 @@ async fn a_child_has_its_own_tools_and_depth_and_the_crew_of_its_parent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_was_delegated_to_delegates_as_deep_as_its_own_bound() {
+async fn delegation_depth_is_bounded_by_each_agents_own_limit() {
     let crew = Arc::new(crew([]));
     for (name, next) in [("one", Some("two")), ("two", Some("three")), ("three", None)] {
         let mind = Mind::new(move |asked| match next {
@@ -294,7 +294,7 @@ async fn who_was_delegated_to_delegates_as_deep_as_its_own_bound() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn instances_are_named_after_their_task_and_counted() {
+async fn instances_are_named_by_task_and_number() {
     let crew = crew([agent("worker", Arc::new(Mind::new(|asked| done(asked.agent))))]);
     let tasks = ["the and for with", "Refactor everything", "refactor more", "Über-Mut!"].map(|task| ("worker", task));
     let ran = run(&lead(crew, [delegate(&tasks), text("done")]), "go").await;
@@ -304,7 +304,7 @@ async fn instances_are_named_after_their_task_and_counted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_two_instances_of_agents_with_names_alike_are_called_the_same() {
+async fn instance_names_of_similar_agents_are_distinct() {
     let says = |name: &str| agent(name, Arc::new(Mind::new(|asked| done(asked.agent))));
     let tasks = [("a", "foo-bar"), ("a-foo", "bar")];
     let ran = run(&lead(crew([says("a"), says("a-foo")]), [delegate(&tasks), text("done")]), "go").await;
@@ -313,7 +313,7 @@ async fn no_two_instances_of_agents_with_names_alike_are_called_the_same() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_context_is_cut_at_the_bound_and_says_so() {
+async fn delegation_context_is_cut_with_a_note() {
     for (chars, mark) in [
         (limits::DELEGATION_CONTEXT_CHARS, "é\n</delegation_context>"),
         (limits::DELEGATION_CONTEXT_CHARS + 5, "é… [5 more characters were cut]\n</delegation_context>"),
@@ -327,7 +327,7 @@ async fn the_context_is_cut_at_the_bound_and_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_answered_is_cut_and_a_name_of_a_megabyte_too() {
+async fn delegation_answers_and_names_are_cut() {
     let long = limits::DELEGATION_ANSWER_CHARS + 1;
     let files: Vec<_> = (0..100).map(|n| format!("src/a/long/path/to/file_{n:03}.rs")).collect();
     let report = json!({"status": "completed", "summary": "é".repeat(long), "files_modified": files, "tests_run": []});
@@ -348,7 +348,7 @@ fn learning(folder: &std::path::Path, members: impl IntoIterator<Item = Agent>) 
 }
 
 #[tokio::test]
-async fn a_failure_is_written_down_and_told_to_whoever_tries_again() {
+async fn failure_reflection_is_stored_and_shown_to_the_next_attempt() {
     let folder = tempfile::tempdir().unwrap();
     let mut worker = with_steps("worker", [act("look", json!({}))]).with_tool(tool("look", async |_| Ok("?".into())));
     worker.options.max_iterations = 1;
@@ -376,7 +376,7 @@ async fn a_failure_is_written_down_and_told_to_whoever_tries_again() {
 }
 
 #[tokio::test]
-async fn a_reflection_that_cannot_be_written_is_a_warning() {
+async fn unwritable_reflection_is_a_warning() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     std::fs::write(&file, "in the way").unwrap();
@@ -388,7 +388,7 @@ async fn a_reflection_that_cannot_be_written_is_a_warning() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_crew_has_so_many_agents_and_no_more() {
+async fn agent_group_size_is_bounded_by_the_ceiling() {
     let crew = crew([with_steps("worker", [text("ok")])]);
     let crew = Arc::new(crew.with_limits(RunLimits { agents: usize::MAX, ..RunLimits::default() }));
     let batch = || delegate(&vec![("worker", "go"); 1_000]);

@@ -58,7 +58,7 @@ fn of_children(ran: &Ran) -> u64 {
 const CANCELLED: Option<&str> = Some("the run was cancelled");
 
 #[tokio::test(start_paused = true)]
-async fn whatever_ends_a_run_those_below_it_end_before_and_are_paid_for() {
+async fn sub_runs_end_before_their_parent_and_are_charged() {
     let time = Budget { time: Some(Duration::from_secs(9)), ..Budget::default() };
     for (budget, cancels, how) in
         [(Budget::default(), true, "failed: the run was cancelled"), (time, false, "failed: the time of 9s is used up")]
@@ -81,7 +81,7 @@ async fn whatever_ends_a_run_those_below_it_end_before_and_are_paid_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_still_asks_when_its_parent_ends_is_stopped_and_paid_for() {
+async fn asking_sub_run_is_stopped_and_charged_at_its_parents_end() {
     let (crew, lead) = chain(asks("deep"), [delegate(&[("middle", "go")]), text("done")]);
     let ran = run(&lead, "go").await;
     assert_eq!(ran.told(), "done");
@@ -96,7 +96,7 @@ async fn what_still_asks_when_its_parent_ends_is_stopped_and_paid_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_that_is_canceled_takes_those_below_it_along() {
+async fn cancelled_sub_run_cancels_its_descendants() {
     let (crew, lead) = chain(waits("deep"), [delegate(&[("middle", "go"), ("deep", "alone")]), text("done")]);
     let cancel = async {
         tokio::time::sleep(Duration::from_secs(5)).await;
@@ -114,7 +114,7 @@ async fn a_child_that_is_canceled_takes_those_below_it_along() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_is_dropped_takes_all_along_and_is_paid_for() {
+async fn dropped_run_drops_its_sub_runs_and_is_charged() {
     let slow = Mind::steps([done("late")]).slow(Duration::from_secs(50_000));
     let (crew, lead) = chain(agent("deep", Arc::new(slow)), [delegate(&[("middle", "go")])]);
     let purse = BudgetAccount::new(&Budget::default(), Instant::now());
@@ -129,7 +129,7 @@ async fn a_run_that_is_dropped_takes_all_along_and_is_paid_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reply_that_is_cut_off_by_a_cancel_is_paid_for() {
+async fn reply_cut_by_cancellation_is_charged() {
     let crew = Arc::new(crew([]));
     let mind = Mind::steps([text("late")]).slow(Duration::from_secs(50));
     let ada = agent("ada", Arc::new(mind)).with_crew(Arc::clone(&crew), 0);
@@ -146,7 +146,7 @@ async fn a_reply_that_is_cut_off_by_a_cancel_is_paid_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_delegation_and_a_question_take_a_day_at_most() {
+async fn delegation_and_question_time_are_bounded() {
     let took_too_long = format!("it took longer than {} seconds", limits::DELEGATION_TIME.as_secs());
     let forever = limits::DELEGATION_TIME + Duration::from_secs(9);
     let worker = with_steps("worker", [act("wait", json!({}))]).with_tool(hangs("wait", forever));
@@ -163,7 +163,7 @@ async fn a_delegation_and_a_question_take_a_day_at_most() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_holds_an_agent_that_has_ended() {
+async fn ended_agents_are_freed() {
     let model = Arc::new(Mind::steps([act("request_input", json!({"question": "?"})), done("done")]));
     let weak = Arc::downgrade(&model);
     let (crew, lead) = chain(agent("deep", model), [delegate(&[("middle", "go")]), text("done")]);
@@ -175,7 +175,7 @@ async fn nothing_holds_an_agent_that_has_ended() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_listens_and_does_not_read_holds_the_end_up_for_a_moment_only_below() {
+async fn stalled_event_reader_delays_only_the_end_of_sub_runs() {
     let (crew, lead) = chain(waits("deep"), [delegate(&[("middle", "go")])]);
     let (events, stream) = EventSink::channel();
     let cx = RunCx::new("lead").with_events(events.clone());
@@ -204,7 +204,7 @@ async fn who_listens_and_does_not_read_holds_the_end_up_for_a_moment_only_below(
 
 /// Cancels three levels of agents on several threads at any point, and looks at what is left.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn wherever_a_run_is_cancelled_sums_are_exact_and_nothing_is_left() {
+async fn random_cancellation_keeps_sums_exact_and_leaves_nothing() {
     let mut cancelled = 0;
     for round in 0..150_usize {
         let board = TaskBoard::new();

@@ -148,7 +148,7 @@ async fn rich() -> Vec<Event> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_case_is_caused_here_or_tested_elsewhere() {
+async fn every_event_case_is_covered_by_a_test() {
     let told: BTreeSet<_> = rich().await.iter().map(case).collect();
     let elsewhere: BTreeSet<_> = ELSEWHERE.iter().map(|(case, _)| (*case).to_owned()).collect();
     assert_eq!(told.intersection(&elsewhere).collect::<Vec<_>>(), [""; 0], "agents cause it after all");
@@ -160,7 +160,7 @@ async fn every_case_is_caused_here_or_tested_elsewhere() {
 
 /// Whoever waits for pieces is told once that none come, and because of what.
 #[tokio::test(start_paused = true)]
-async fn withheld_replies_are_told_of_once() {
+async fn withheld_replies_are_reported_once() {
     let steps = || Arc::new(Mind::steps([text("one"), text("two")]));
     let ada = agent("ada", steps())
         .with_middleware(InputGuardrail::new("looks", |_| Ok(())))
@@ -181,7 +181,7 @@ async fn withheld_replies_are_told_of_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_begin_has_its_end_and_names_agents_as_they_work() {
+async fn start_and_end_events_match_per_instance() {
     let events = rich().await;
     let (mut runs, mut tools, mut models) = (Vec::new(), Vec::new(), Vec::new());
     for event in &events {
@@ -212,7 +212,7 @@ async fn each_begin_has_its_end_and_names_agents_as_they_work() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_is_rejected_asks_no_model() {
+async fn rejected_task_makes_no_model_request() {
     let model = Arc::new(Mind::steps([text("done")]));
     let check = |input: &[Message]| match input.iter().any(|message| message.text_content() == "go") {
         true => Err(Fault::other("not that")),

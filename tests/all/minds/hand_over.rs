@@ -24,7 +24,7 @@ fn may(name: &str, steps: impl IntoIterator<Item = Reply>) -> Agent {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_is_handed_over_is_reported_by_the_one_that_goes_on() {
+async fn handed_off_task_is_reported_by_the_successor() {
     let crew = crew([may("coder", [hand_to("expert")]), with_steps("expert", [done("done by the expert")])]);
     let ran = run(&lead(crew, [delegate(&[("coder", "parse")]), text("done")]), "go").await;
     assert_snapshot!(ran.talk(), @r#"
@@ -47,7 +47,7 @@ async fn a_task_that_is_handed_over_is_reported_by_the_one_that_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hand_over_that_cannot_be_is_refused_and_the_run_goes_on() {
+async fn invalid_handoff_is_refused_and_the_run_continues() {
     let with_args = |target: &str, reason: &str, context: &str| json!({"target_agent": target, "reason": reason, "context": context});
     let cases: [(Value, &str); 7] = [
         (with_args("CODER", "x", "y"), "error: you are coder: hand over to another agent"),
@@ -74,7 +74,7 @@ async fn a_hand_over_that_cannot_be_is_refused_and_the_run_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_is_handed_on_so_often_and_no_more() {
+async fn handoffs_of_a_task_are_bounded() {
     // Each hands to the other as long as it may.
     let to = |other: &'static str| {
         Mind::new(move |asked| match asked.turn {
@@ -99,7 +99,7 @@ async fn a_task_is_handed_on_so_often_and_no_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_said_of_a_hand_over_is_bounded() {
+async fn handoff_reason_is_bounded() {
     let args =
         json!({"target_agent": "expert", "reason": "é".repeat(limits::DELEGATION_ANSWER_CHARS + 1), "context": "x"});
     let crew = crew([may("coder", [act("handoff", args)]), with_steps("expert", [done("done")])]);
@@ -112,7 +112,7 @@ async fn what_is_said_of_a_hand_over_is_bounded() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_task_of_the_board_goes_with_it() {
+async fn handoff_transfers_the_board_task() {
     for (last, status) in [(done("done"), TaskStatus::Completed), (failed("no"), TaskStatus::Failed)] {
         let board = TaskBoard::new();
         let task = board.create(NewTask { title: "parse".into(), ..NewTask::default() }, TaskActor::Host).unwrap();
@@ -131,7 +131,7 @@ async fn the_task_of_the_board_goes_with_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn questions_of_the_one_that_goes_on_are_answered_as_those_of_the_first() {
+async fn questions_after_a_handoff_are_answered_like_before() {
     let asks = || {
         Mind::new(|asked| match asked.turn {
             0 => act("request_input", json!({"question": "which one?"})),

@@ -32,7 +32,7 @@ fn look() -> Reply {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_to_one_at_work_lands_after_the_results() {
+async fn message_to_a_working_agent_follows_the_results() {
     let crew = Arc::new(AgentGroup::default());
     let two = acts(&[("look", json!({})), ("look", json!({}))]);
     let ada = told_in_turn(&crew, 0, &["look left", "then right"], vec![two, text("done")]);
@@ -48,7 +48,7 @@ async fn a_message_to_one_at_work_lands_after_the_results() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_comes_with_the_answer_makes_it_go_on() {
+async fn message_arriving_with_the_answer_continues_the_run() {
     let crew = Arc::new(AgentGroup::default());
     let ada = told_in_turn(&crew, 0, &["and the other one?"], vec![text("one is fine"), text("both are fine")]);
     let ran = run(&ada, "go").await;
@@ -62,7 +62,7 @@ async fn one_that_comes_with_the_answer_makes_it_go_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_comes_with_the_end_of_a_task_is_read_first() {
+async fn message_arriving_with_task_complete_is_read_first() {
     let crew = Arc::new(crew([]));
     let mut worker = told_in_turn(&crew, 0, &["not the tests"], vec![done("all removed"), done("tests kept")]);
     worker.name = "worker".into();
@@ -87,7 +87,7 @@ async fn one_that_comes_with_the_end_of_a_task_is_read_first() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_does_not_work_takes_nothing() {
+async fn message_to_an_idle_agent_is_refused() {
     let crew = Arc::new(AgentGroup::default());
     let send = |name: &str| crew.send(name, Message::user("hello"));
     assert_eq!(send("ada"), Err(SendError::NotWorking), "not yet");
@@ -98,7 +98,7 @@ async fn whoever_does_not_work_takes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn so_many_wait_and_no_more_and_only_what_can_stand_in_a_conversation() {
+async fn inbox_is_bounded_and_refuses_unfit_messages() {
     let crew = Arc::new(AgentGroup::default());
     let (sender, sent) = (Arc::clone(&crew), Arc::new(Mutex::new(Vec::new())));
     let log = Arc::clone(&sent);
@@ -124,7 +124,7 @@ async fn so_many_wait_and_no_more_and_only_what_can_stand_in_a_conversation() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_failed_run_was_sent_stands_in_its_conversation() {
+async fn message_to_a_failed_run_stays_in_its_chat() {
     let crew = Arc::new(AgentGroup::default());
     let broken = Err(Fault::other("broken"));
     let ada = told_in_turn(&crew, 1, &["are you there?"], vec![look(), broken]);
@@ -139,7 +139,7 @@ async fn what_a_failed_run_was_sent_stands_in_its_conversation() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_turn_left_the_answer_counts_and_the_message_stands_after_it() {
+async fn message_in_the_last_turn_follows_the_answer() {
     for (reply, told) in [(text("done"), "done"), (look(), "failed: no answer after 1 turn")] {
         let crew = Arc::new(AgentGroup::default());
         let mut ada = told_in_turn(&crew, 0, &["and then?"], vec![reply]);
@@ -181,7 +181,7 @@ async fn race(begin: usize) -> usize {
 }
 
 #[tokio::test]
-async fn of_messages_that_race_with_the_end_each_is_refused_or_read() {
+async fn message_racing_with_the_end_is_refused_or_read() {
     let mut taken = Vec::new();
     for begin in 0..12 {
         taken.push(race(begin).await);
@@ -191,7 +191,7 @@ async fn of_messages_that_race_with_the_end_each_is_refused_or_read() {
 
 /// The same on several threads, where the end and a message can meet at any point.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nor_is_one_lost_between_threads() {
+async fn message_racing_across_threads_is_not_lost() {
     for round in 0..500 {
         race(round % 10).await;
     }

@@ -46,7 +46,7 @@ fn result(ran: &Ran, at: usize) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_nobody_can_be_asked_the_context_answers() {
+async fn question_without_interaction_is_answered_by_the_context() {
     let lead = lead(crew([asker("worker", &["which one?"])]), [delegate(&[("worker", "go")]), text("done")]);
     assert_snapshot!(run(&lead, "go").await.talk(), @r##"
     -- lead
@@ -69,7 +69,7 @@ async fn where_nobody_can_be_asked_the_context_answers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_and_its_answer() {
+async fn sub_run_question_is_answered_by_the_lead() {
     let steps = [delegate(&[("worker", "go")]), answers(&[("d-1", "the left one")]), text("done")];
     let ran = run(&interactive(crew([asker("worker", &["which one?"])]), steps), "go").await;
     assert_snapshot!(ran.talk(), @r##"
@@ -91,7 +91,7 @@ async fn a_question_and_its_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_answers_is_for_the_delegating_agent_and_then_for_the_task() {
+async fn interaction_mode_follows_the_lead_and_then_the_task() {
     use InteractionMode::{Auto, Blocking, Interactive};
     for (interaction, mode, asks) in [
         (Blocking, None, false),
@@ -113,7 +113,7 @@ async fn who_answers_is_for_the_delegating_agent_and_then_for_the_task() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_task_of_a_call_may_ask_while_another_may_not() {
+async fn tasks_of_one_call_may_differ_in_interaction_mode() {
     let crew = crew([asker("asks", &["which one?"]), asker("decides", &["which one?"])]);
     let tasks = [order("asks", "go"), with(order("decides", "go"), "mode", "blocking")];
     let ran = run(&interactive(crew, [orders(tasks), text("done")]), "go").await;
@@ -122,7 +122,7 @@ async fn one_task_of_a_call_may_ask_while_another_may_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn several_ask_and_are_answered_in_any_order_and_ask_again() {
+async fn parallel_questions_are_answered_in_any_order() {
     let crew = crew([asker("one", &["1a", "1b"]), asker("two", &["2a"]), with_steps("three", [done("three")])]);
     let steps = [
         delegate(&[("one", "x"), ("two", "x"), ("three", "x")]),
@@ -149,7 +149,7 @@ async fn several_ask_and_are_answered_in_any_order_and_ask_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn several_questions_of_one_reply_come_one_after_the_other() {
+async fn questions_of_one_reply_are_asked_in_turn() {
     let both = acts(&[("request_input", json!({"question": "a?"})), ("request_input", json!({"question": "b?"}))]);
     let worker = with_steps("worker", [both, done("done")]);
     let steps = [delegate(&[("worker", "x")]), answers(&[("d-1", "A")]), answers(&[("d-1", "B")]), text("done")];
@@ -176,7 +176,7 @@ async fn several_questions_of_one_reply_come_one_after_the_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_id_that_nobody_has_answers_nobody() {
+async fn answers_with_an_unknown_or_repeated_id_are_refused_whole() {
     let steps =
         |wrong: Reply| [delegate(&[("one", "x"), ("two", "x")]), wrong, answers(&[("d-2", "right")]), text("done")];
     let members = || crew([asker("one", &["1?"]), asker("two", &["2?"])]);
@@ -192,7 +192,7 @@ async fn an_id_that_nobody_has_answers_nobody() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_empty_question_is_none_and_who_blocks_has_no_tool_for_answers() {
+async fn empty_question_is_refused_and_blocking_has_no_answer_tool() {
     let ran =
         run(&interactive(crew([asker("worker", &[" "])]), [delegate(&[("worker", "x")]), text("done")]), "go").await;
     assert!(ran.entries()[0]["result"].as_str().unwrap().ends_with("error: `question` is empty"));
@@ -206,7 +206,7 @@ fn with_timeout(mut lead: Agent, seconds: u64) -> Agent {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_time_for_a_question_runs_only_while_one_waits() {
+async fn question_timeout_runs_only_while_a_question_waits() {
     // Works much longer than a question may wait, before and after it.
     let steps = [act("work", json!({})), ask("which one?"), act("work", json!({})), done("took its time")];
     let worker = with_steps("worker", steps).with_tool(hangs("work", Duration::from_secs(50)));
@@ -217,7 +217,7 @@ async fn the_time_for_a_question_runs_only_while_one_waits() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_that_waits_too_long_is_over_and_its_agent_goes_on() {
+async fn timed_out_question_lets_its_agent_continue() {
     let steps = [delegate(&[("worker", "x")]), act("think", json!({})), answers(&[("d-1", "too late")]), text("done")];
     let lead = interactive(crew([asker("worker", &["which one?"])]), steps);
     let lead = with_timeout(lead.with_tool(hangs("think", Duration::from_secs(20))), 5);
@@ -227,7 +227,7 @@ async fn a_question_that_waits_too_long_is_over_and_its_agent_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_that_is_over_stands_in_front_of_no_other() {
+async fn timed_out_question_does_not_block_later_ones() {
     // It asks three times while nobody answers; only the last still waits when the lead comes back.
     let lead = interactive(
         crew([asker("worker", &["first?", "second?", "third?"])]),
@@ -246,7 +246,7 @@ async fn a_question_that_is_over_stands_in_front_of_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn those_that_fail_together_do_so_when_one_has_asked_in_between() {
+async fn fail_fast_holds_after_a_question() {
     let bad = agent(
         "bad",
         Arc::new(Mind::new(|asked| match asked.turn {
@@ -273,7 +273,7 @@ async fn those_that_fail_together_do_so_when_one_has_asked_in_between() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ids_follow_the_tasks_and_not_who_asks_first() {
+async fn delegation_ids_follow_the_task_order() {
     let slow = [act("wait", json!({})), ask("slow?"), done("slow")];
     let slow = || with_steps("slow", slow.clone()).with_tool(hangs("wait", Duration::from_secs(5)));
     let members = || crew([slow(), asker("quick", &["quick?"]), with_steps("silent", [done("silent")])]);
@@ -300,7 +300,7 @@ async fn ids_follow_the_tasks_and_not_who_asks_first() {
 
 /// Only what may still change what an agent says holds its questions back.
 #[tokio::test(start_paused = true)]
-async fn middleware_that_changes_no_answers_leaves_questions_alone() {
+async fn only_answer_changing_middleware_blocks_questions() {
     let limits = || TimeoutMiddleware(Duration::from_secs(60));
     let looks = || InputGuardrail::new("looks", |_: &[Message]| Ok(()));
     let blots = || OutputGuardrail::new("blots", |_: &Message| Ok(()));

@@ -166,7 +166,7 @@ proptest! {
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_that_wait_take_no_place_from_others() {
+async fn waiting_calls_take_no_slot_from_others() {
     let of =
         |concurrency: &ToolConcurrency, takes| Planned { concurrency: concurrency.clone(), takes, does: Does::Answer };
     let write = ToolConcurrency::touching(hints(false), [ConcurrencyDomain::Files]);
@@ -179,7 +179,7 @@ async fn calls_that_wait_take_no_place_from_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_says_nothing_runs_one_after_the_other() {
+async fn calls_without_concurrency_hints_run_in_sequence() {
     let times = Times { since: Instant::now(), seen: Arc::new(Mutex::new(vec![(None, None); 4])) };
     let calls: Vec<_> = (0..4).map(|at| ("write", json!({ "at": at }))).collect();
     let of_tool = times.clone();
@@ -197,7 +197,7 @@ async fn what_says_nothing_runs_one_after_the_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_begins_once_the_time_is_up() {
+async fn no_call_starts_after_the_time_budget() {
     let times = Times { since: Instant::now(), seen: Arc::new(Mutex::new(vec![(None, None); 3])) };
     let write = ToolConcurrency::touching(hints(false), [ConcurrencyDomain::Files]);
     let plan = [80, 80, 1].map(|takes| Planned { concurrency: write.clone(), takes, does: Does::Answer });
@@ -214,7 +214,7 @@ async fn nothing_begins_once_the_time_is_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_open_question_keeps_nothing_else_from_running() {
+async fn open_question_does_not_block_other_calls() {
     let times = Times { since: Instant::now(), seen: Arc::new(Mutex::new(vec![(None, None); 4])) };
     let of = |domain: &ConcurrencyDomain| ToolConcurrency::touching(hints(false), [domain.clone()]);
     let (files, server) = (of(&ConcurrencyDomain::Files), of(&ConcurrencyDomain::named("mcp:s")));

@@ -57,7 +57,7 @@ fn bounded(registry: &AgentRegistry, agent: Agent, most: u32) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn as_many_of_one_agent_work_at_once_as_may() {
+async fn instances_of_one_agent_are_bounded_by_max_concurrency() {
     // 0 would be nobody, for ever.
     for (most, at_once, seconds) in [(0, 1, 6), (1, 1, 6), (2, 2, 3), (4, 4, 2), (6, 6, 1), (9, 6, 1)] {
         let (gauge, registry, began) = (Gauge::default(), AgentRegistry::new(), Instant::now());
@@ -70,7 +70,7 @@ async fn as_many_of_one_agent_work_at_once_as_may() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn so_many_of_all_agents_together_work_at_once() {
+async fn working_agents_are_bounded_in_total() {
     let (gauge, registry) = (Gauge::default(), AgentRegistry::new());
     register(&registry, gauge.on(with_steps("worker", [work(), text("done")])));
     let tasks = |count| json!({"tasks": vec![order("worker", "go"); count]});
@@ -81,7 +81,7 @@ async fn so_many_of_all_agents_together_work_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn so_many_calls_of_one_reply_run_at_once() {
+async fn parallel_calls_of_one_reply_are_bounded() {
     let gauge = Gauge::default();
     let many = vec![("work", json!({})); limits::PARALLEL_TOOL_CALLS + 4];
     let ran = run(&gauge.on(with_steps("ada", [acts(&many), text("done")])), "go").await;
@@ -104,7 +104,7 @@ fn mutual(name: &str, other: &'static str, depth: u32, gauge: &Gauge) -> Agent {
 }
 
 #[tokio::test(start_paused = true)]
-async fn agents_that_may_work_only_once_delegate_to_each_other() {
+async fn mutual_delegation_with_single_slots_does_not_deadlock() {
     let (gauge, registry) = (Gauge::default(), AgentRegistry::new());
     bounded(&registry, mutual("ping", "pong", 5, &gauge), 1);
     bounded(&registry, mutual("pong", "ping", 5, &gauge), 1);
@@ -116,7 +116,7 @@ async fn agents_that_may_work_only_once_delegate_to_each_other() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nor_do_they_wait_for_ever_on_several_threads() {
+async fn mutual_delegation_on_threads_does_not_deadlock() {
     for _ in 0..20 {
         let registry = AgentRegistry::new();
         for (name, other) in [("ping", "pong"), ("pong", "ping")] {
@@ -136,7 +136,7 @@ async fn nor_do_they_wait_for_ever_on_several_threads() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_for_an_answer_gives_its_place_up_and_has_it_again_after() {
+async fn asking_agent_releases_its_slot_and_regains_it() {
     let ask = || act("request_input", json!({"question": "which one?"}));
     let answers = act(
         "answer_delegation_questions",
@@ -159,7 +159,7 @@ async fn who_waits_for_an_answer_gives_its_place_up_and_has_it_again_after() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_stopped_while_it_waits_for_a_place_never_begins() {
+async fn agent_stopped_while_waiting_for_a_slot_never_starts() {
     let (registry, model) = (AgentRegistry::new(), Arc::new(Mind::steps([failed("no")]).slow(Duration::from_secs(1))));
     bounded(&registry, agent("worker", model.clone()), 1);
     let tasks = json!({"tasks": vec![order("worker", "go"); 3], "fail_fast": true});
@@ -170,7 +170,7 @@ async fn who_is_stopped_while_it_waits_for_a_place_never_begins() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_place_comes_back_whatever_became_of_who_had_it() {
+async fn slot_is_released_after_a_crash_or_cancellation() {
     let registry = AgentRegistry::new();
     let mad = Mind::new(|asked| match asked.agent {
         "worker-crash-1" => panic!("mad"),

@@ -65,7 +65,7 @@ fn sections(prompt: &str) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn a_plain_agent_is_told_who_it_is_and_how_to_work() {
+async fn prompt_of_a_plain_agent() {
     let mut plain = with_steps("ada", []);
     assert_snapshot!(prompt(plain.clone()).await, @r"
     <identity>
@@ -99,7 +99,7 @@ async fn a_plain_agent_is_told_who_it_is_and_how_to_work() {
 }
 
 #[tokio::test]
-async fn one_that_was_delegated_to_has_every_section_that_applies() {
+async fn prompt_of_a_sub_run_has_every_applicable_section() {
     let told = prompt_of_child(|coder| {
         *coder = outfit(coder.clone());
         coder.options.max_handoffs = 1;
@@ -170,7 +170,7 @@ async fn one_that_was_delegated_to_has_every_section_that_applies() {
 }
 
 #[tokio::test]
-async fn one_that_delegates_and_answers_is_told_of_both() {
+async fn prompt_of_an_interactive_lead_has_both_protocols() {
     let mut lead = with_steps("lead", []).with_crew(Arc::new(directory()), 1);
     lead.options.interaction = InteractionMode::Interactive;
     assert_snapshot!(prompt(lead).await, @r"
@@ -194,7 +194,7 @@ async fn one_that_delegates_and_answers_is_told_of_both() {
 }
 
 #[tokio::test]
-async fn each_section_stands_only_where_it_applies_and_in_one_order() {
+async fn prompt_sections_appear_if_applicable_in_fixed_order() {
     let all = outfit(with_steps("coder", [])).with_crew(Arc::new(directory()), 1);
     let depth = |depth: u32| {
         let mut agent = all.clone();
@@ -225,7 +225,7 @@ async fn each_section_stands_only_where_it_applies_and_in_one_order() {
 }
 
 #[tokio::test]
-async fn the_directory_leaves_out_oneself_in_any_case() {
+async fn prompt_directory_omits_the_agent_itself() {
     for name in ["coder", "CODER", "Coder"] {
         let told = prompt(with_steps(name, []).with_crew(Arc::new(directory()), 1)).await;
         assert!(!told.contains("writes code") && told.contains("- tester: runs tests"), "{name}: {told}");
@@ -235,7 +235,7 @@ async fn the_directory_leaves_out_oneself_in_any_case() {
 }
 
 #[tokio::test]
-async fn the_prompt_is_brought_up_to_date_and_stands_once() {
+async fn system_prompt_is_updated_in_place() {
     let model = Arc::new(Mind::steps([text("one"), text("two")]));
     let mut ada = super::agent("ada", model.clone());
     let first = run(&ada, "go").await;

@@ -34,7 +34,7 @@ fn refusal(of: &str) -> Result<Completion, Fault> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_with_a_refused_schema_is_left_out_of_the_run() {
+async fn tool_with_a_refused_schema_is_dropped_from_the_run() {
     let model = Arc::new(ScriptedCompleter::new([
         refusal("tools.1.custom.input_schema: JSON schema is invalid"),
         ScriptedCompleter::calls(&[("1", "fine", "{}"), ("2", "odd", "{}")]),
@@ -53,7 +53,7 @@ async fn a_tool_with_a_refused_schema_is_left_out_of_the_run() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_refuses_whatever_it_is_sent_ends_the_run() {
+async fn refused_schema_retries_are_bounded() {
     let refusals = (0..limits::REFUSED_TOOLS + 2).map(|_| refusal("tools.0.input_schema: JSON schema is invalid"));
     let model = Arc::new(ScriptedCompleter::new(refusals));
     let mut ada = agent("ada", model.clone());
@@ -78,7 +78,7 @@ fn unread(text: &str) -> Result<Completion, Fault> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reply_that_looks_like_a_call_is_asked_again_once() {
+async fn reply_that_looks_like_a_call_is_retried_once() {
     let again = "its reply looks like a tool call and is none: there is no tool `rm`";
     for (replies, told, failed) in [
         (vec![unread("{}"), ScriptedCompleter::text("Done.")], "Done.", vec![(again, true)]),

@@ -25,7 +25,7 @@ fn looks(agent: Agent) -> Agent {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_end_is_announced_once_and_not_earlier() {
+async fn turn_limit_warning_is_given_once() {
     for (warn, most, at) in
         [(0, 5, None), (1, 5, Some(1)), (3, 5, Some(3)), (4, 5, Some(4)), (5, 5, None), (9, 5, None)]
     {
@@ -46,7 +46,7 @@ async fn the_end_is_announced_once_and_not_earlier() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_tool_says_is_cut_at_the_bound_and_failures_too() {
+async fn tool_results_and_errors_are_cut_at_the_limit() {
     let long = |chars: usize| move |_| async move { Ok("é".repeat(chars)) };
     let ada =
         with_steps("ada", [acts(&[("over", json!({})), ("full", json!({})), ("fails", json!({}))]), text("done")])
@@ -60,7 +60,7 @@ async fn what_a_tool_says_is_cut_at_the_bound_and_failures_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_that_takes_too_long_fails_alone() {
+async fn slow_tool_fails_alone() {
     let ada = looks(with_steps("ada", [acts(&[("slow", json!({})), ("look", json!({}))]), text("done")]))
         .with_tool(hangs("slow", Duration::from_secs(7)));
     assert_snapshot!(run(&ada, "go").await.talk(), @r"
@@ -74,7 +74,7 @@ async fn a_tool_that_takes_too_long_fails_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn more_calls_than_a_reply_may_hold_are_answered_and_not_run() {
+async fn calls_over_the_reply_limit_are_refused() {
     let many = vec![("look", json!({})); limits::CALLS_PER_REPLY + 2];
     let results = run(&looks(with_steps("ada", [acts(&many), text("done")])), "go").await.results();
     let refused = results.iter().filter(|text| *text == "at most 128 calls of one reply are run").count();
@@ -83,7 +83,7 @@ async fn more_calls_than_a_reply_may_hold_are_answered_and_not_run() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_end_of_a_child_is_told_by_how_it_stopped() {
+async fn sub_run_entry_reports_how_it_ended() {
     let most = |mut agent: Agent, turns| {
         agent.options.max_iterations = turns;
         agent
@@ -122,7 +122,7 @@ async fn the_end_of_a_child_is_told_by_how_it_stopped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn task_complete_counts_once_and_a_bad_one_does_not() {
+async fn first_valid_task_complete_counts() {
     let report = |status: &str, summary: &str| ("task_complete", json!({"status": status, "summary": summary}));
     let bad = [report("done", "x"), ("task_complete", json!({"status": "completed"})), report("completed", " ")];
     let caveats = json!({"status": "failed", "summary": "", "caveats": "no compiler"});
@@ -156,7 +156,7 @@ async fn task_complete_counts_once_and_a_bad_one_does_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_can_complete_or_hand_over_what_nobody_gave() {
+async fn top_level_run_has_no_task_complete_or_handoff() {
     let names = |agent: Agent| async move {
         let model = Arc::new(Mind::steps([text("done")]));
         run(&Agent { completer: model.clone(), ..agent }, "go").await.end.unwrap();
@@ -170,7 +170,7 @@ async fn nobody_can_complete_or_hand_over_what_nobody_gave() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_of_ones_own_comes_before_the_hosts() {
+async fn own_tool_takes_precedence_over_a_host_tool() {
     let crew = Arc::new(crew([with_steps("worker", [done("done")])]));
     let own = lead_with_own_delegate(&crew);
     let ran = run(&own, "go").await;
@@ -187,7 +187,7 @@ fn lead_with_own_delegate(crew: &Arc<AgentGroup>) -> Agent {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_effect_that_stops_a_child_is_that_childs_failure() {
+async fn effect_stop_fails_only_its_sub_run() {
     let stop = EffectFn::new("watch", EffectPhase::AfterModel, [Power::Stop], |_, _| {
         Ok(vec![EffectEdit::Stop { code: "stalled".into(), message: "nothing new".into() }])
     });
@@ -205,7 +205,7 @@ async fn an_effect_that_stops_a_child_is_that_childs_failure() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_stands_around_a_child_holds_for_it() {
+async fn middleware_of_a_sub_run_applies_to_it() {
     let check = |answer: &shelly_host::chat::Message| match answer.text_content().contains("secret") {
         true => Err(Fault::other("it tells a secret")),
         false => Ok(()),
@@ -224,7 +224,7 @@ async fn what_stands_around_a_child_holds_for_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_is_cancelled_says_so_and_its_chat_is_whole() {
+async fn cancelled_run_reports_it_and_its_chat_is_valid() {
     let began = Arc::new(Notify::new());
     let begins = Arc::clone(&began);
     let waits = tool("wait", move |_| {
@@ -251,7 +251,7 @@ async fn a_run_that_is_cancelled_says_so_and_its_chat_is_whole() {
 }
 
 #[test]
-fn what_is_spent_is_exhausted_and_what_went_wrong_is_not() {
+fn exhaustion_errors_are_told_from_failures() {
     for (error, exhausted) in [
         (RunError::MaxIterations(1), true),
         (RunError::Budget(shelly_host::capability::BudgetExhausted::Settled), true),

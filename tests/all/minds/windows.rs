@@ -35,7 +35,7 @@ fn unread(request: &CompletionRequest) -> Vec<usize> {
 }
 
 #[tokio::test]
-async fn results_of_one_reply_take_their_share_of_the_window() {
+async fn results_of_one_reply_share_the_context_window() {
     for (window, calls, most) in [(8_192, 1, 8_192), (8_192, 4, 4_096), (40_000, 1, 32_000), (8_000, 16, 1_000)] {
         let mind = Arc::new(Mind::steps([read(calls), text("done")]).windowed(window));
         let ran = run(&reads(&mind, 40_000), "go").await;
@@ -49,7 +49,7 @@ async fn results_of_one_reply_take_their_share_of_the_window() {
 }
 
 #[tokio::test]
-async fn all_of_a_result_is_read_page_by_page() {
+async fn cut_result_is_read_page_by_page_to_its_end() {
     // As a model would: it goes on where it is told to, as long as it is told.
     let mind = Mind::new(|asked| {
         let Some(result) = asked.request.messages.last().filter(|_| asked.turn > 0) else { return read(1) };
@@ -74,7 +74,7 @@ async fn all_of_a_result_is_read_page_by_page() {
 }
 
 #[tokio::test]
-async fn what_is_estimated_beyond_the_window_is_never_sent() {
+async fn request_over_the_context_window_is_not_sent() {
     let of = |task: usize, prompt: usize| async move {
         let mind = Arc::new(Mind::steps([text("done")]).windowed(1_000));
         let mut agent = reads(&mind, 0);
@@ -105,7 +105,7 @@ fn refuses(most: u64, words: &'static str, wrap: fn(String) -> Fault) -> Arc<Min
 }
 
 #[tokio::test]
-async fn a_refusal_teaches_the_window_and_the_request_is_shortened_once() {
+async fn window_is_learned_from_a_refusal_and_the_request_cut_once() {
     let too_large = |message| Fault::TooLarge { message };
     let named = "host answered 400: This model's maximum context length is 4096 tokens.";
     let unnamed = "Your input exceeds the context window of this model.";
@@ -132,7 +132,7 @@ async fn a_refusal_teaches_the_window_and_the_request_is_shortened_once() {
 }
 
 #[tokio::test]
-async fn a_refusal_that_nothing_helps_ends_the_run() {
+async fn unshrinkable_refused_request_ends_the_run() {
     let too_large = |message| Fault::TooLarge { message };
     let mind = refuses(10, "prompt is too long: 900 tokens > 10 maximum", too_large);
     let ran = run(&reads(&mind, 0), &"word ".repeat(500)).await;
@@ -147,7 +147,7 @@ async fn a_refusal_that_nothing_helps_ends_the_run() {
 }
 
 #[tokio::test]
-async fn effects_that_sleep_wake_for_a_window_that_was_learned() {
+async fn sleeping_effects_wake_for_a_learned_window() {
     let words = "This model's maximum context length is 4000 tokens.";
     let mind = Arc::new(Mind::new(move |asked| {
         let prompt = asked.request.messages.system_prompt().unwrap_or_default();

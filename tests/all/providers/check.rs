@@ -29,7 +29,7 @@ fn rows(ran: &Ran) -> Vec<Value> {
 }
 
 #[test]
-fn models_are_asked_and_what_they_answer_is_told() {
+fn provider_check_reports_each_answer() {
     let good = served(
         "200 OK",
         r#"{"model":"good-1-2026","choices":[{"message":{"content":"Ready!"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1000,"completion_tokens":100}}"#,
@@ -73,7 +73,7 @@ fn models_are_asked_and_what_they_answer_is_told() {
 }
 
 #[test]
-fn whatever_is_an_answer_will_do() {
+fn provider_check_accepts_any_reply() {
     for (body, says) in [
         (FOUR, "; it says Four. ("),
         (
@@ -96,7 +96,7 @@ fn whatever_is_an_answer_will_do() {
 }
 
 #[test]
-fn what_cannot_be_asked_is_told_beside_the_others() {
+fn provider_check_reports_unusable_models_beside_others() {
     let server = served("200 OK", FOUR);
     let place = Place::new();
     let models = model("small", &server, "") + &model("locked", &server, "api_key: '${NO_SUCH_KEY}'");
@@ -119,7 +119,7 @@ fn what_cannot_be_asked_is_told_beside_the_others() {
 }
 
 #[test]
-fn a_plugin_is_asked_too() {
+fn provider_check_covers_plugins() {
     let place = Place::new();
     let ran = place.run(&["provider", "check", "--plugins", PLUGIN_ROOT, "offline-model"]);
     assert_eq!(ran.code, 0, "{}", ran.shown());
@@ -134,7 +134,7 @@ fn a_plugin_is_asked_too() {
 }
 
 #[test]
-fn nothing_is_sent_to_where_a_project_says_unasked() {
+fn untrusted_project_sends_no_provider_request() {
     let server = served("200 OK", FOUR);
     let place = Place::untrusted();
     let left = place.path().join("it-ran");
@@ -152,7 +152,7 @@ fn nothing_is_sent_to_where_a_project_says_unasked() {
 }
 
 #[test]
-fn a_key_that_others_can_read_on_the_way_is_warned_of() {
+fn api_key_over_plain_http_is_warned_of() {
     let place = Place::new();
     let config = |url: &str| {
         format!(

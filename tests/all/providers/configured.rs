@@ -64,7 +64,7 @@ fn what_may_pass_is_tried_as_often_as_is_said() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_is_waited_for_as_long_as_is_said() {
+async fn provider_timeouts_are_honoured() {
     let begun = "data: {\"choices\":[{\"delta\":{\"content\":\"A long story.\"}}]}\n\n";
     for (keys, sent, says) in [
         ("timeout: 200ms", "", "took too long"),
@@ -79,7 +79,7 @@ async fn a_server_is_waited_for_as_long_as_is_said() {
 }
 
 #[test]
-fn calls_that_are_printed_are_found_if_it_is_said() {
+fn printed_tool_calls_are_parsed_if_enabled() {
     let printed = "<tool_call>{\"name\":\"list_notes\",\"arguments\":{}}</tool_call>";
     for (keys, is_found) in [
         // At an address on this machine.
@@ -117,7 +117,7 @@ fn what_may_be_asked_in_a_minute_is_not_exceeded() {
 
 /// One limit for all who ask the same model.
 #[test]
-fn agents_share_the_minute_of_a_model() {
+fn agents_share_the_rate_limit_of_a_model() {
     let task = json!({ "tasks": [{ "agent": "b", "task": "t", "context": "c" }] }).to_string();
     let function = json!({ "name": "delegate", "arguments": task });
     let delegates = json!({ "tool_calls": [{ "id": "1", "type": "function", "function": function }] });
@@ -134,7 +134,7 @@ fn agents_share_the_minute_of_a_model() {
 
 /// The vendor's batches are asked, and the model itself where the config names none.
 #[test]
-fn requests_go_in_batches_if_it_is_said() {
+fn requests_are_batched_if_configured() {
     let reply = json!({
         "type": "message", "role": "assistant", "model": "m", "stop_reason": "end_turn",
         "content": [{ "type": "text", "text": "from a batch" }], "usage": { "input_tokens": 9, "output_tokens": 3 },

@@ -39,7 +39,7 @@ fn ask(place: &Place, question: &str) -> Ran {
 }
 
 #[test]
-fn it_runs_as_it_stands() {
+fn provider_example_config_is_valid() {
     // Below the example's own folder, where Ollama may run or not.
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/03-custom-provider/shelly.yaml");
     let ran = Place::new().run(&["config", "check", "--config", path, "--plugins", PLUGIN_ROOT]);
@@ -49,7 +49,7 @@ fn it_runs_as_it_stands() {
 
 /// Within seconds: nobody waits for a server that is not there.
 #[test]
-fn where_it_has_no_server_another_model_answers() {
+fn provider_example_falls_back_without_a_server() {
     let place = example(closed());
     let ask = || ask(&place, "How many words are in a.txt?");
     let first = ask();
@@ -73,7 +73,7 @@ fn server(file: &'static str) -> Server {
 }
 
 #[test]
-fn what_was_asked_before_is_not_asked_again() {
+fn provider_example_caches_repeated_requests() {
     let server = server("a.txt");
     let place = example(server.port);
     let first = ask(&place, "What does a.txt say?");
@@ -87,7 +87,7 @@ fn what_was_asked_before_is_not_asked_again() {
 }
 
 #[test]
-fn no_secret_goes_out() {
+fn provider_example_redacts_secrets() {
     let server = server("secret.txt");
     let place = example(server.port);
     let ran = ask(&place, "What does secret.txt say?");
@@ -99,7 +99,7 @@ fn no_secret_goes_out() {
 }
 
 #[test]
-fn a_server_that_fails_is_stood_in_for() {
+fn provider_example_falls_back_on_errors() {
     let server = Server::start(|_| crate::bad_input::answer("404 Not Found", "{\"error\":\"model 'x' not found\"}"));
     let place = example(server.port);
     let ran = ask(&place, "How many words are in a.txt?");

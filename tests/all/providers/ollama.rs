@@ -186,7 +186,7 @@ impl Vendor for Ollama {
 
 /// What the plugin reaches its server with is what it was granted, and the key is not in its hands.
 #[tokio::test]
-async fn a_key_is_not_among_the_params() {
+async fn ollama_key_is_not_in_the_plugin_params() {
     let settings = guest::settings("http://localhost:1", Default::default());
     assert!(!settings.params.get().contains(KEY), "{}", settings.params);
 }

@@ -70,7 +70,7 @@ fn with_key(place: Place, url: &str) -> Place {
 }
 
 #[test]
-fn its_keys_are_those_of_any_model() {
+fn plugin_provider_accepts_all_model_keys() {
     let server = Server::start({
         let times = AtomicUsize::new(0);
         move |_| match times.fetch_add(1, Ordering::Relaxed) {
@@ -111,7 +111,7 @@ fn its_keys_are_those_of_any_model() {
 }
 
 #[test]
-fn what_its_plugin_sends_is_told_and_no_key() {
+fn plugin_provider_requests_are_reported_without_the_key() {
     let server = Server::start(|_| four());
     let url = url(server.port);
     let ran =
@@ -139,7 +139,7 @@ fn what_may_pass_is_tried_as_often_as_is_said() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_falls_silent_is_not_waited_for_longer_than_is_said() {
+async fn plugin_provider_idle_timeout_is_honoured() {
     let begun = "{\"message\":{\"role\":\"assistant\",\"content\":\"A long story.\"}}\n";
     let server = Silent::start(move |_, _| Answer::stream(begun).and_silence()).await;
     let ran = run(
@@ -169,7 +169,7 @@ fn what_may_be_asked_in_a_minute_is_not_exceeded() {
 
 /// What its plugin reports is charged: the run that has used up its budget asks no more.
 #[test]
-fn what_it_reports_is_charged() {
+fn plugin_provider_usage_is_charged() {
     let call = json!({"function": {"name": "list_notes", "arguments": {}}});
     let message = json!({"role": "assistant", "content": "", "tool_calls": [call]});
     let server = Server::start(move |_| says(&message));
@@ -190,7 +190,7 @@ fn what_it_reports_is_charged() {
 
 /// A reply that came to nothing has cost what its plugin reported until then.
 #[test]
-fn what_a_failed_reply_reported_is_charged_too() {
+fn plugin_provider_usage_of_a_failed_reply_is_charged() {
     let place = Place::new();
     let model = "{name: local, kind: plugin, plugin: probe-hooks, params: {provider: fail-after-usage}, \
                  price: {input: 1000, output: 1000, cache_read: 1000, cache_write: 1000}}";
@@ -203,7 +203,7 @@ fn what_a_failed_reply_reported_is_charged_too() {
 }
 
 #[test]
-fn a_user_is_told_what_to_mend() {
+fn plugin_provider_errors_state_the_remedy() {
     let failing = |status: &'static str, body: &'static str| Server::start(move |_| answer(status, body));
     let missing = failing("404 Not Found", "{\"error\":\"model 'm' not found\"}");
     let locked = failing("401 Unauthorized", "{\"error\":\"who are you?\"}");
@@ -262,7 +262,7 @@ fn a_user_is_told_what_to_mend() {
 }
 
 #[test]
-fn a_model_that_answers_is_checked_like_any_other() {
+fn provider_check_covers_a_configured_plugin_provider() {
     let server = Server::start(|_| four());
     let url = url(server.port);
     let ran = check(&place(

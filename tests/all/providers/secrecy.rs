@@ -145,7 +145,7 @@ fn echoes() -> Vec<(&'static str, String, End)> {
 }
 
 #[test]
-fn nothing_that_a_server_makes_of_a_key_is_shown() {
+fn transformed_api_key_in_a_server_reply_is_not_shown() {
     thread::scope(|scope| {
         for way in &WAYS {
             scope.spawn(move || {
@@ -183,7 +183,7 @@ fn nothing_that_a_server_makes_of_a_key_is_shown() {
 
 /// One rule for all ways out: what is not written down is not shown either.
 #[test]
-fn key_in_an_answer_is_neither_shown_nor_written_down() {
+fn api_key_in_an_answer_is_neither_shown_nor_stored() {
     let arguments = json!({ "title": "t", "content": KEY }).to_string();
     let function = json!({ "name": "list_notes", "arguments": arguments });
     let call = json!({ "tool_calls": [{ "id": "1", "type": "function", "function": function }] });
@@ -213,7 +213,7 @@ fn key_in_an_answer_is_neither_shown_nor_written_down() {
 
 /// Not even what a failed reply has said before it failed is kept with the key in it.
 #[test]
-fn a_key_in_a_reply_that_breaks_off_is_not_written_down() {
+fn api_key_in_a_broken_reply_is_not_stored() {
     for way in &WAYS {
         let begun = json!({ "choices": [{ "delta": { "content": format!("The word is {KEY} and") } }] });
         let error = json!({ "error": { "message": KEY, "type": "invalid_request_error" } });
@@ -234,7 +234,7 @@ fn a_key_in_a_reply_that_breaks_off_is_not_written_down() {
 
 /// No event shows a piece of a key, in whatever pieces a reply comes.
 #[test]
-fn key_in_pieces_of_a_reply_is_shown_by_no_event() {
+fn api_key_split_across_pieces_is_shown_by_no_event() {
     let way = &WAYS[0];
     for size in [1, 2, 7, KEY.len() - 1] {
         let said: Vec<char> = format!("The word is {KEY} and that is all").chars().collect();
@@ -255,7 +255,7 @@ fn key_in_pieces_of_a_reply_is_shown_by_no_event() {
 }
 
 #[test]
-fn a_config_is_shown_without_its_keys() {
+fn config_is_shown_without_its_api_keys() {
     let place = Place::new();
     place.file("key.txt", KEY);
     let literal = format!("'{}'", KEY.replace('\'', "''"));

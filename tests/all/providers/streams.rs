@@ -62,7 +62,7 @@ impl DeltaTarget for First {
 }
 
 #[tokio::test]
-async fn the_place_of_one_that_goes_away_is_free_again() {
+async fn slot_of_a_dropped_stream_is_released() {
     let mut server =
         Server::start(|at, _| if at < 3 { Answer::stream(beginning()).and_silence() } else { good() }).await;
     let alone = Limits { concurrency: 1, http_concurrency: 1, ..Limits::default() };
@@ -83,7 +83,7 @@ async fn the_place_of_one_that_goes_away_is_free_again() {
 }
 
 #[tokio::test]
-async fn what_was_shown_in_part_is_not_asked_for_again_and_what_was_not_is() {
+async fn stream_is_retried_only_before_its_first_piece() {
     for (first, tries) in [(String::new(), 2), ("\n\n".into(), 2), (beginning(), 1)] {
         let said = first.clone();
         let server = Server::start(move |at, _| if at == 0 { Answer::stream(said.clone()) } else { good() }).await;
@@ -95,7 +95,7 @@ async fn what_was_shown_in_part_is_not_asked_for_again_and_what_was_not_is() {
 
 /// On this machine that does not change within seconds.
 #[tokio::test]
-async fn where_nobody_listens_nobody_is_asked_again() {
+async fn refused_connection_to_this_machine_is_not_retried() {
     let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
     for host in ["127.0.0.1", "localhost", "[::1]"] {
         let model = model_of(&ollama(&format!("http://{host}:{closed}"), Limits::default()).await, "m");
@@ -109,7 +109,7 @@ async fn where_nobody_listens_nobody_is_asked_again() {
 }
 
 #[tokio::test]
-async fn a_server_that_drips_for_ever_is_left_in_time() {
+async fn dripping_stream_hits_the_total_timeout() {
     let mut server =
         Server::start(|_, _| Answer::stream(beginning()).and_drips("{\"message\":{\"content\":\".\"}}\n")).await;
     let hurried = Setup { total: Duration::from_millis(500), ..Setup::on(&server) };
@@ -135,7 +135,7 @@ impl DeltaTarget for Slow {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_is_slow_to_hear_holds_the_server_back() {
+async fn slow_stream_consumer_applies_backpressure() {
     /// More than the sockets between them hold.
     const BYTES: usize = 40 << 20;
     /// A server that cannot write for so long is held back.
@@ -189,7 +189,7 @@ fn image(bytes: Vec<u8>) -> CompletionRequest {
 }
 
 #[tokio::test]
-async fn an_image_goes_out_as_it_is_however_many_reads_it_takes() {
+async fn image_attachment_is_sent_unchanged() {
     // One read, more than one, and one that ends with a read.
     for bytes in [3, (3 << 20) - 1, 3 << 20] {
         let image: Vec<u8> = (0..bytes).map(|at| (at % 251) as u8).collect();
@@ -234,7 +234,7 @@ async fn reads(request: &CompletionRequest, id: Option<&str>, reads: &[(u64, u32
 }
 
 #[tokio::test]
-async fn an_attachment_is_read_within_bounds_and_by_those_who_were_handed_it() {
+async fn attachment_reads_are_bounded_and_limited_to_the_recipient() {
     const MIB: u64 = 1 << 20;
     let request = image((0..3 * MIB + 5).map(|at| (at / MIB) as u8).collect());
     let told = reads(

@@ -32,7 +32,7 @@ fn lines(place: &Place, id: &str) -> Vec<String> {
 }
 
 #[test]
-fn altered_session_goes_on_only_when_a_person_says_so() {
+fn altered_session_resumes_only_with_consent() {
     let server = Server::start(|_| answer("200 OK", FOUR));
     let place = place(&server);
     for (id, task) in [("a", "hi"), ("b", "other words")] {
@@ -68,7 +68,7 @@ fn altered_session_goes_on_only_when_a_person_says_so() {
 }
 
 #[test]
-fn session_of_an_earlier_release_goes_on_when_a_person_says_so() {
+fn session_of_an_earlier_release_resumes_with_consent() {
     let server = Server::start(|_| answer("200 OK", FOUR));
     let place = place(&server);
     fine(run(&place, &["run", "hi", "--session", "a"]));

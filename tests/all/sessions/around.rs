@@ -66,7 +66,7 @@ impl ModelMiddleware for First {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reply_that_came_to_nothing_is_written_down_as_paid() {
+async fn discarded_reply_is_recorded_as_charged() {
     for first in [First::Fails, First::Rejected, First::Repeated, First::LookedAtForEver] {
         let recorder = memory();
         let crew = Arc::new(AgentGroup::default().with_recorder(recorder.clone()));
@@ -112,7 +112,7 @@ impl RunMiddleware for Twice {
 }
 
 #[tokio::test(start_paused = true)]
-async fn middleware_goes_on_where_it_was_also_where_others_stand_around_it_now() {
+async fn resumed_middleware_keeps_state_after_the_list_changed() {
     let lead = |crew: AgentGroup, names: &[&'static str], told: &Arc<Mutex<Vec<String>>>| {
         let lead = Agent::new("lead", "", Arc::new(Mind::new(|_| text("so"))));
         let lead = names.iter().fold(lead, |lead, name| lead.with_middleware(Twice { name, told: Arc::clone(told) }));

@@ -138,7 +138,7 @@ impl Undisturbed {
 }
 
 #[test]
-fn whenever_it_is_killed_it_goes_on_to_the_same_end() {
+fn killed_run_resumes_to_the_same_end() {
     let wanted = chance::number("SHELLY_CRASH_KILLS").unwrap_or(KILLS);
     let first = chance::first();
     let (killed, interrupted, trials) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
@@ -171,7 +171,7 @@ fn whenever_it_is_killed_it_goes_on_to_the_same_end() {
 }
 
 #[test]
-fn whichever_operation_of_the_disk_it_is_killed_in_it_goes_on_to_the_same_end() {
+fn run_killed_in_any_disk_operation_resumes_to_the_same_end() {
     /// Of three operations one, each at another moment: together with the second death these are all.
     const STEP: usize = 3;
     let undisturbed = Undisturbed::new();
@@ -206,7 +206,7 @@ fn whichever_operation_of_the_disk_it_is_killed_in_it_goes_on_to_the_same_end() 
 }
 
 #[test]
-fn a_session_is_for_one_process_and_free_when_that_is_gone() {
+fn session_is_locked_until_its_process_ends() {
     let trial = Trial::new();
     let mut child = trial.start(1, &[]);
     let journal = trial.path("sessions/s/journal.jsonl");

@@ -135,7 +135,7 @@ fn begun(records: &[(u64, JournalRecord)]) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_second_crash_soon_after_the_first_changes_nothing() {
+async fn second_crash_during_a_resume_changes_nothing() {
     let (recorder, chat) = (memory(), Chat::recorded());
     let whole = small(recorder.clone(), None);
     whole.lead.run(&RunCx::new("lead"), &chat, vec![Message::user("Do it.")]).await.unwrap();
@@ -157,7 +157,7 @@ async fn a_second_crash_soon_after_the_first_changes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_that_is_sent_while_a_run_begins_can_be_read_later() {
+async fn message_sent_at_run_start_is_recorded() {
     let recorder = memory();
     let registry = AgentRegistry::new();
     registry
@@ -190,7 +190,7 @@ async fn a_message_that_is_sent_while_a_run_begins_can_be_read_later() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_an_effect_made_of_the_system_prompt_stays() {
+async fn edited_system_prompt_survives_a_resume() {
     let make = |crew: AgentGroup| {
         let powers = [Power::Rewrite, Power::SeeMessages, Power::SeeArguments, Power::SeeResults, Power::SystemPrompt];
         let mind = Arc::new(Mind::steps([act("look", json!({})), act("look", json!({})), text("done")]));
@@ -233,7 +233,7 @@ fn talker(recorder: &Arc<Memory>) -> Agent {
 }
 
 #[tokio::test(start_paused = true)]
-async fn all_of_a_conversation_is_written_down_wherever_it_comes_from() {
+async fn journal_records_the_whole_chat_of_any_origin() {
     // One that nobody recorded, one between whose runs another conversation came, and one with an edit.
     let (one, other) = (Chat::new(), Chat::recorded());
     let recorder = memory();
@@ -250,7 +250,7 @@ async fn all_of_a_conversation_is_written_down_wherever_it_comes_from() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_stood_in_a_conversation_when_a_run_began_is_there_from_the_first_record() {
+async fn first_record_holds_the_chat_before_the_run() {
     let recorder = memory();
     let (lead, chat) = (talker(&recorder), Chat::recorded());
     lead.run(&RunCx::new("lead"), &chat, vec![Message::user("a")]).await.unwrap();
@@ -264,7 +264,7 @@ async fn what_stood_in_a_conversation_when_a_run_began_is_there_from_the_first_r
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_was_interrupted_says_so_also_where_its_tool_is_gone() {
+async fn interrupted_call_is_reported_even_if_its_tool_is_gone() {
     let steps = || Mind::steps([act("send", json!({})), text("done")]);
     let (recorder, chat) = (memory(), Chat::recorded());
     let lead = Agent::new("lead", "", Arc::new(steps()))
@@ -283,7 +283,7 @@ async fn a_call_that_was_interrupted_says_so_also_where_its_tool_is_gone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_begins_anew_does_not_go_on_too() {
+async fn new_run_in_an_interrupted_chat_prevents_a_resume() {
     let (recorder, chat) = (memory(), Chat::recorded());
     talker(&recorder).run(&RunCx::new("lead"), &chat, vec![Message::user("a")]).await.unwrap();
     let records = recorder.records();
@@ -318,7 +318,7 @@ impl Recorder for Telling {
 }
 
 #[test]
-fn a_run_that_is_dropped_leaves_what_another_one_goes_on_with() {
+fn dropped_run_leaves_a_resumable_journal() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build().unwrap();
     for drop_at in (1..160).step_by(3) {
         runtime.block_on(async {
@@ -371,7 +371,7 @@ impl RunMiddleware for Tells {
 }
 
 #[tokio::test(start_paused = true)]
-async fn middleware_is_told_of_all_that_an_attempt_has_used() {
+async fn resumed_middleware_sees_the_usage_of_the_whole_attempt() {
     let make = |crew: AgentGroup, told: &Arc<Mutex<Vec<u64>>>| {
         let steps = [act("look", json!({})), act("look", json!({})), text("one"), act("look", json!({})), text("two")];
         Agent::new("lead", "", Arc::new(Mind::steps(steps)))
@@ -397,7 +397,7 @@ async fn middleware_is_told_of_all_that_an_attempt_has_used() {
 
 #[cfg(unix)]
 #[test]
-fn nothing_is_written_through_a_link() {
+fn session_store_does_not_write_through_links() {
     let place = Place::new();
     let (folder, elsewhere) = (place.path().join("sessions"), place.path().join("elsewhere"));
     fs::create_dir(&elsewhere).unwrap();

@@ -107,7 +107,7 @@ async fn check(nth: u64, fault: DiskFault, for_ever: bool, undisturbed: &str) ->
 }
 
 #[test]
-fn whichever_operation_fails_the_run_ends_clearly_and_goes_on_to_the_same_end() {
+fn run_with_any_failed_disk_operation_resumes_to_the_same_end() {
     // Not a paused clock: it would run ahead while the thread that writes is at work.
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let (disk, outside) = (MemoryDisk::new(), Outside::default());

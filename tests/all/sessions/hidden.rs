@@ -145,7 +145,7 @@ async fn run(agent: &Agent, chat: &Chat) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn tool_that_comes_later_is_hidden_from_its_first_turn() {
+async fn tool_added_later_is_hidden_from_its_first_turn() {
     let (mind, server, chat) = (stubborn(), Server::new(), Chat::new());
     let effect = Excludes::new("fs_");
     let looks = Arc::clone(&effect.looks);
@@ -191,7 +191,7 @@ async fn recorded(effects: Vec<Excludes>) -> Vec<(u64, JournalRecord)> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn tools_that_came_while_nothing_ran_stay_hidden() {
+async fn tools_added_between_runs_stay_hidden() {
     for effects in [vec![Excludes::new("fs_")], vec![Excludes::new("other")], vec![]] {
         let had = effects.iter().map(|effect| effect.prefix).collect::<Vec<_>>();
         let records = recorded(effects).await;

@@ -78,7 +78,7 @@ fn counted(outside: &Outside) -> HashMap<String, usize> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_prefix_of_what_was_written_down_goes_on_to_the_same_end() {
+async fn every_journal_prefix_resumes_to_the_same_end() {
     let outside = Outside::default();
     let noting = Arc::new(Noting { memory: memory(), outside: outside.clone(), done: Mutex::default() });
     let (whole, chat) = (World::new(noting.clone(), None, outside.clone()), Chat::recorded());
@@ -134,7 +134,7 @@ async fn every_prefix_of_what_was_written_down_goes_on_to_the_same_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_of_the_board_that_is_settled_when_a_run_goes_on_does_not_end_the_call_that_gave_it() {
+async fn settled_board_task_does_not_end_its_resumed_delegation() {
     let (outside, written) = (Outside::default(), memory());
     let (whole, chat) = (World::new(written.clone(), None, outside.clone()), Chat::recorded());
     whole.run(&chat).await.unwrap();

@@ -107,7 +107,7 @@ fn answer(place: &Place) -> String {
 }
 
 #[test]
-fn the_program_is_killed_and_answers_when_it_is_resumed() {
+fn killed_process_answers_after_a_resume() {
     // The first one may have to compile the plugins.
     let (expected, _) = disturbed(&place(), 0, Duration::ZERO, &mut Chance::new(1));
     let (calm, start) = (place(), Instant::now());
@@ -134,7 +134,7 @@ fn the_program_is_killed_and_answers_when_it_is_resumed() {
 }
 
 #[test]
-fn the_program_refuses_a_session_that_is_in_use() {
+fn session_in_use_is_refused() {
     let place = place();
     let (answer, _) = disturbed(&place, 0, Duration::ZERO, &mut Chance::new(1));
     let store = store(&place);

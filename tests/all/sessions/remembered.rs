@@ -89,7 +89,7 @@ fn resumed_session_keeps_config_plugins_and_model() {
 }
 
 #[test]
-fn an_empty_list_says_where_it_looked_and_where_others_are() {
+fn empty_session_list_names_searched_and_other_folders() {
     let server = server();
     let place = place(&server);
     let before = place.run(&["session", "list"]);
@@ -114,7 +114,7 @@ fn an_empty_list_says_where_it_looked_and_where_others_are() {
 
 /// A session that came with the project, though all is as this program writes it.
 #[test]
-fn a_session_of_somebody_else_chooses_no_paths() {
+fn foreign_session_cannot_choose_paths() {
     let server = server();
     let place = place(&server);
     place.file("evil/c.yaml", server.config("api_key: evil"));

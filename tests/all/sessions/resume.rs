@@ -53,7 +53,7 @@ fn fine(ran: Ran) -> Ran {
 }
 
 #[test]
-fn a_run_is_written_down_unless_it_is_not_to_be() {
+fn run_is_recorded_unless_disabled() {
     let place = place(9);
     fine(place.run(&["run", COUNT, "--no-session"]));
     assert_eq!(journals(&place), [] as [PathBuf; 0]);
@@ -68,7 +68,7 @@ fn a_run_is_written_down_unless_it_is_not_to_be() {
 }
 
 #[test]
-fn a_named_session_is_made_and_gone_on_with() {
+fn named_session_is_created_and_continued() {
     let place = place(9);
     fine(place.run(&["run", COUNT, "--session", "words"]));
     let again = fine(place.run(&["run", "How many words are in \"four five\"?", "--session", "words"]));
@@ -90,7 +90,7 @@ fn a_named_session_is_made_and_gone_on_with() {
 }
 
 #[test]
-fn a_session_begins_with_what_was_answered_in_another() {
+fn session_after_another_begins_with_its_answer() {
     let place = place(9);
     fine(place.run(&["run", COUNT, "--session", "first"]));
     fine(place.run(&["run", COUNT, "--after", "first"]));
@@ -105,7 +105,7 @@ fn a_session_begins_with_what_was_answered_in_another() {
 }
 
 #[test]
-fn what_failed_goes_on_and_what_has_changed_is_told() {
+fn failed_session_resumes_and_reports_config_changes() {
     let place = place(1);
     let failed = place.run(&["run", COUNT, "--session", "s"]);
     assert_eq!(failed.code, 1, "{}", failed.shown());
@@ -144,7 +144,7 @@ fn killed(place: &Place, session: &str) {
 }
 
 #[test]
-fn what_was_killed_goes_on_with_another_model_and_another_agent() {
+fn killed_session_resumes_with_another_model_and_agent() {
     let place = place(9);
     killed(&place, "killed");
     let arguments = [
@@ -176,7 +176,7 @@ fn what_was_killed_goes_on_with_another_model_and_another_agent() {
 }
 
 #[test]
-fn a_damaged_session_is_gone_on_with_up_to_the_damage_if_it_is_said() {
+fn damaged_session_resumes_only_with_up_to_damage() {
     let place = place(9);
     fine(place.run(&["run", COUNT, "--session", "s"]));
     let journal = &journals(&place)[0];
@@ -212,7 +212,7 @@ fn a_damaged_session_is_gone_on_with_up_to_the_damage_if_it_is_said() {
 }
 
 #[test]
-fn what_is_printed_can_be_typed() {
+fn printed_resume_command_can_be_run() {
     let place = Place::new();
     place.file("else where/shelly.yaml", config(1));
     let failed =
@@ -233,7 +233,7 @@ fn what_is_printed_can_be_typed() {
 }
 
 #[test]
-fn a_session_that_never_began_is_told_so() {
+fn session_without_a_run_is_reported() {
     let place = place(9);
     fine(place.run(&["run", COUNT, "--session", "s"]));
     let journal = &journals(&place)[0];
@@ -246,7 +246,7 @@ fn a_session_that_never_began_is_told_so() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_written_to_is_told() {
+fn unwritable_session_folder_is_reported() {
     let place = place(9);
     place.file(".shelly", "a file");
     let ran = place.run(&["run", COUNT]);
@@ -255,7 +255,7 @@ fn a_folder_that_cannot_be_written_to_is_told() {
 }
 
 #[test]
-fn a_task_comes_from_standard_input_here_too() {
+fn session_resume_reads_the_task_from_stdin() {
     let place = place(9);
     fine(place.run(&["run", COUNT, "--session", "s"]));
     let mut command: Command = place.command(&["session", "resume", "s", "-"]);
@@ -266,7 +266,7 @@ fn a_task_comes_from_standard_input_here_too() {
 }
 
 #[test]
-fn no_key_is_written_down() {
+fn api_keys_are_not_recorded() {
     let place = place(9);
     for (variable, key) in [("OPENAI_API_KEY", "sk-of-the-environment"), ("MY_KEY", "sk-of-the-config")] {
         let keyed = "- {name: keyed, kind: openai, model: m, api_key: '${MY_KEY}'}\nagents:";
@@ -282,7 +282,7 @@ fn no_key_is_written_down() {
 }
 
 #[test]
-fn agents_are_told_the_same_after_a_first_run() {
+fn prompt_is_unchanged_by_recorded_sessions() {
     let place = place(9);
     let prompt = |session: &str| {
         fine(place.run(&["run", COUNT, "--session", session]));
@@ -296,7 +296,7 @@ fn agents_are_told_the_same_after_a_first_run() {
 }
 
 #[test]
-fn a_config_says_what_is_written_down() {
+fn sessions_config_controls_recording() {
     let place = place(9);
     let with = |sessions: &str| {
         place.file("shelly.yaml", format!("sessions: {sessions}\n{}", config(9)));

@@ -206,7 +206,7 @@ fn first(text: &str) -> Vec<&str> {
 }
 
 #[test]
-fn sessions_are_listed_the_newest_first() {
+fn session_list_is_sorted_newest_first() {
     let place = Place::new();
     let ran_empty = ran(&place, &["list"]);
     assert_eq!(ran_empty.stdout, "");
@@ -254,14 +254,14 @@ fn sessions_are_listed_the_newest_first() {
 }
 
 #[test]
-fn what_was_said_is_shown() {
+fn session_show_prints_the_conversation() {
     let place = Place::new();
     drop(tale(&place));
     assert_snapshot!(still(&ran(&place, &["show", "last"]).stdout));
 }
 
 #[test]
-fn all_that_was_said_is_shown_if_it_is_asked_for() {
+fn session_show_full_prints_whole_texts() {
     let place = Place::new();
     drop(tale(&place));
     let full = still(&ran(&place, &["show", "--full", "2026"]).stdout);
@@ -271,7 +271,7 @@ fn all_that_was_said_is_shown_if_it_is_asked_for() {
 }
 
 #[test]
-fn the_steps_of_a_session_are_listed() {
+fn session_show_steps_lists_records() {
     let place = Place::new();
     drop(tale(&place));
     let steps = ran(&place, &["show", "--steps", "last"]);
@@ -286,7 +286,7 @@ fn the_steps_of_a_session_are_listed() {
 }
 
 #[test]
-fn a_session_is_exported_to_be_read() {
+fn session_export_writes_markdown() {
     let place = Place::new();
     drop(tale(&place));
     let exported = ran(&place, &["export", "last"]);
@@ -321,7 +321,7 @@ fn a_session_is_exported_to_be_read() {
 }
 
 #[test]
-fn a_session_is_exported_for_programs() {
+fn session_export_writes_json() {
     let place = Place::new();
     drop(tale(&place));
     let json = as_json(&place, &["export", "--format", "json", "20261122-tale"]);
@@ -354,7 +354,7 @@ fn a_session_is_exported_for_programs() {
 }
 
 #[test]
-fn a_session_is_found_by_what_was_said() {
+fn session_search_finds_text() {
     let place = Place::new();
     drop(tale(&place));
     short(&place, "b-second", "WORDS are cheap", answered("lead", "Done."));
@@ -378,7 +378,7 @@ fn a_session_is_found_by_what_was_said() {
 }
 
 #[test]
-fn a_session_is_copied_up_to_a_step() {
+fn session_fork_copies_up_to_a_step() {
     let place = Place::new();
     let _in_use = tale(&place);
     let whole = ran(&place, &["fork", "20261122-tale"]);
@@ -395,7 +395,7 @@ fn a_session_is_copied_up_to_a_step() {
 }
 
 #[test]
-fn sessions_are_removed() {
+fn session_rm_removes_sessions() {
     let place = Place::new();
     for id in ["a", "b", "c"] {
         short(&place, id, "Go", answered("lead", "Done."));
@@ -421,7 +421,7 @@ fn sessions_are_removed() {
 }
 
 #[test]
-fn old_sessions_are_removed_and_those_that_could_go_on_stay() {
+fn session_prune_removes_old_and_keeps_resumable_sessions() {
     let place = Place::new();
     short(&place, "a", "Go", answered("lead", "Done."));
     drop(tale(&place));
@@ -463,7 +463,7 @@ fn old_sessions_are_removed_and_those_that_could_go_on_stay() {
 /// One that cannot be read or removed is told of, and keeps none of the others.
 #[test]
 #[cfg(unix)]
-fn odd_sessions_keep_no_other_from_being_used() {
+fn unreadable_session_does_not_affect_others() {
     let place = Place::new();
     for id in ["a", "b", "c"] {
         short(&place, id, "Go", answered("lead", "Done."));
@@ -492,7 +492,7 @@ fn odd_sessions_keep_no_other_from_being_used() {
 }
 
 #[test]
-fn the_config_says_whose_sessions_are_meant() {
+fn config_path_selects_the_session_folder() {
     let (place, elsewhere) = (Place::new(), Place::new());
     drop(tale(&place));
     // Whatever is wrong with it: its place counts.
@@ -514,7 +514,7 @@ fn the_config_says_whose_sessions_are_meant() {
 }
 
 #[test]
-fn what_is_wrong_with_a_session_is_told() {
+fn session_errors_are_reported() {
     let place = Place::new();
     let mut told = Told::default();
     told.fails(&place, "there is none at all", 2, &["session", "show", "last"]);

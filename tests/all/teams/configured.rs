@@ -114,7 +114,7 @@ fn team(coordinator: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_coordinator_of_the_host_is_made_as_its_params_say() {
+async fn every_host_coordinator_follows_its_params() {
     let server = minds(|name, heard| match name {
         "" if heard.contains("cy(") => text(r#"{"members": [], "done": true, "reasoning": "enough"}"#),
         "" => text(r#"{"members": ["sy"], "done": false, "reasoning": "it is good at it"}"#),
@@ -155,7 +155,7 @@ async fn every_coordinator_of_the_host_is_made_as_its_params_say() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn members_hand_over_in_one_conversation_or_each_in_its_own() {
+async fn members_hand_off_in_shared_or_private_chats() {
     let server = minds(|name, heard| match name {
         "ann" if !heard.contains("moved") => call("transfer_to_bob", json!({ "context": "moved" })),
         name => echo(name, "…"),
@@ -186,7 +186,7 @@ pub async fn handed_over(keys: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn instructions_of_a_team_reach_all_members_and_who_leads_them() {
+async fn team_instructions_reach_members_and_coordinator() {
     let server = minds(|name, heard| match name {
         "" if heard.contains("cy(") => text(r#"{"members": [], "done": true, "reasoning": "enough"}"#),
         "" => text(r#"{"members": ["inner"], "done": false, "reasoning": "it is next"}"#),
@@ -212,7 +212,7 @@ async fn instructions_of_a_team_reach_all_members_and_who_leads_them() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn members_of_one_agent_work_at_once_as_often_as_it_may() {
+async fn team_members_honour_max_concurrency() {
     for (most, expected) in [("", 3), (", max_concurrency: 1", 1), (", max_concurrency: 2", 2)] {
         let server = minds(|name, heard| {
             std::thread::sleep(std::time::Duration::from_millis(100));
@@ -243,7 +243,7 @@ async fn members_of_one_agent_work_at_once_as_often_as_it_may() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn teams_stand_in_teams_and_a_member_that_fails_may_be_gone_without() {
+async fn teams_nest_and_an_optional_member_may_fail() {
     let server = minds(|name, heard| match name {
         "cy" => json!({ "content": "" }),
         name => echo(name, heard),
@@ -274,7 +274,7 @@ const READER: &str = "
     plugins: {read-files: {files: [{path: docs, as: docs}, {path: private, as: private}]}}";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_team_that_was_delegated_to_has_what_its_lead_passes_on_and_what_it_passes_on_itself() {
+async fn delegated_team_is_bounded_by_both_delegable_ceilings() {
     let place = Place::new();
     place.file("docs/open.txt", "anybody reads this");
     place.file("private/secret.txt", "the reader alone reads this");
@@ -307,7 +307,7 @@ async fn a_team_that_was_delegated_to_has_what_its_lead_passes_on_and_what_it_pa
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn budgets_bound_the_team_and_each_member_in_each_step() {
+async fn budgets_bound_a_team_and_each_member_per_step() {
     let server = minds(echo);
     let teams = |keys: &str| {
         format!("  - {{name: t, members: [ann, bob], coordinator: {{kind: loop, params: {{max_rounds: 9}}}}, {keys}}}")
@@ -348,7 +348,7 @@ async fn what_stands_around_a_team_sees_its_task_and_its_answer() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_session_of_a_team_goes_on_in_the_middle_of_a_step() {
+async fn team_session_resumes_in_the_middle_of_a_step() {
     let place = Place::new();
     let (asked, hears) = std::sync::mpsc::channel();
     let stuck = std::sync::atomic::AtomicBool::new(true);
@@ -389,7 +389,7 @@ async fn a_session_of_a_team_goes_on_in_the_middle_of_a_step() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_change_of_a_team_is_told_before_its_session_goes_on() {
+async fn team_change_is_reported_on_a_resume() {
     let (place, server) = (Place::new(), minds(echo));
     let config = |coordinator: &str| format!("agents:{AGENTS}\nteams:\n{}\nentry_agent: t", team(coordinator));
     let new =
@@ -404,7 +404,7 @@ async fn a_change_of_a_team_is_told_before_its_session_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_team_uses_bounds_the_plugin_that_decides() {
+async fn team_use_bounds_its_coordinator_plugin() {
     let server = minds(echo);
     let states = "[{name: one, members: [ann], transitions: [{matches: ann, to: two}]}, {name: two, members: [bob]}]";
     for (bound, said) in [
@@ -432,7 +432,7 @@ async fn what_a_team_uses_bounds_the_plugin_that_decides() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_answer_to_an_earlier_task_is_none_to_this_one() {
+async fn answer_of_an_earlier_task_is_not_reused() {
     let fails = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let now = Arc::clone(&fails);
     let server = minds(move |name, heard| match now.load(std::sync::atomic::Ordering::Relaxed) {

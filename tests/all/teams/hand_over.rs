@@ -39,7 +39,7 @@ fn desk(meeting: TeamChatMode) -> Team {
 }
 
 #[tokio::test]
-async fn control_goes_from_one_to_the_next_and_stays_there() {
+async fn handoff_moves_control_and_it_stays() {
     for meeting in [TeamChatMode::SharedHandOver, TeamChatMode::HandOver] {
         let chat = Chat::new();
         let team = desk(meeting);
@@ -87,7 +87,7 @@ async fn control_goes_from_one_to_the_next_and_stays_there() {
 }
 
 #[tokio::test]
-async fn transfers_come_to_an_end() {
+async fn team_handoffs_are_bounded() {
     let pass = |name: &'static str, to: &'static str| {
         Member::new(agent(name, Mind::new(move |_| act(&format!("transfer_to_{to}"), json!({})))))
     };
@@ -100,7 +100,7 @@ async fn transfers_come_to_an_end() {
 }
 
 #[tokio::test]
-async fn of_several_transfers_in_one_reply_the_first_wins_and_the_others_are_told() {
+async fn first_of_several_handoffs_in_one_reply_wins() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let look = Arc::clone(&seen);
     let torn = Mind::new(|_| acts(&[("transfer_to_bob", json!({})), ("transfer_to_eve", json!({}))]));
@@ -122,7 +122,7 @@ async fn of_several_transfers_in_one_reply_the_first_wins_and_the_others_are_tol
 }
 
 #[tokio::test]
-async fn members_are_named_in_tools_as_vendors_take_them() {
+async fn transfer_tool_names_are_valid_for_vendors() {
     let tools = Arc::new(Mutex::new(Vec::new()));
     let look = Arc::clone(&tools);
     let first = Mind::new(move |asked| {
@@ -141,7 +141,7 @@ async fn members_are_named_in_tools_as_vendors_take_them() {
 }
 
 #[tokio::test]
-async fn a_tool_of_a_member_does_not_stand_in_for_handing_over() {
+async fn member_tool_cannot_impersonate_a_transfer_tool() {
     let heard = Arc::new(Mutex::new(0));
     let count = Arc::clone(&heard);
     let spy = crate::script::tool("transfer_to_flights", move |_| {
@@ -173,7 +173,7 @@ fn ends_with_a_dot() -> OutputGuardrail<impl Fn(&Message) -> Result<(), Fault> +
 }
 
 #[tokio::test]
-async fn guardrail_of_answers_lets_a_hand_over_pass() {
+async fn output_guardrail_ignores_handoffs() {
     let transfer = || act("transfer_to_flights", json!({"reason": "a flight", "context": "to Rome"}));
     let answer = go(&guarded(transfer(), ends_with_a_dot()), &Chat::new(), "go").await.unwrap();
     assert_eq!(answer.message.text_content(), "booked");
@@ -185,7 +185,7 @@ async fn guardrail_of_answers_lets_a_hand_over_pass() {
 }
 
 #[tokio::test]
-async fn plugin_guard_holds_a_hand_over_to_what_is_denied_alone() {
+async fn guardrail_plugin_checks_only_deny_rules_on_handoffs() {
     let guard = async |params| PluginRunMiddleware::new(&plugin(OUTPUT_GUARDRAIL, params).await).unwrap();
     let transfer = |context: &str| act("transfer_to_flights", json!({"reason": "a flight", "context": context}));
     let rules = json!({"require": ["DONE"], "min_length": 1000, "json_schema": {"type": "object"}, "deny": ["s.cret"]});
@@ -199,7 +199,7 @@ async fn plugin_guard_holds_a_hand_over_to_what_is_denied_alone() {
 
 /// What is said to whoever goes on is what middleware leaves of it, and nobody is shown it before.
 #[tokio::test]
-async fn hand_over_is_shown_only_as_middleware_leaves_it() {
+async fn handoff_is_shown_only_after_middleware() {
     let redact = PluginRunMiddleware::new(&plugin(REDACT, json!({"what": [], "extra": ["Rome"]})).await).unwrap();
     let transfer = act("transfer_to_flights", json!({"reason": "to Rome", "context": "Rome at noon"}));
     let (team, chat) = (guarded(transfer, redact), Chat::new());

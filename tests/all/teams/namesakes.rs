@@ -58,7 +58,7 @@ const NESTED: [&str; 6] = [
 ];
 
 #[tokio::test]
-async fn inner_member_hears_its_outer_namesake() {
+async fn inner_member_sees_replies_of_its_outer_namesake() {
     let (heard, chat) = (Heard::default(), Chat::new());
     let answer = go(&nested(&heard), &chat, "go").await.unwrap();
     assert_eq!(*heard.lock().unwrap(), NESTED);
@@ -77,7 +77,7 @@ async fn inner_member_hears_its_outer_namesake() {
 
 /// Sessions that were written down before members were noted with their replies go on in the same way.
 #[tokio::test]
-async fn resumed_members_hear_the_same_also_in_old_sessions() {
+async fn resumed_members_see_the_same_in_old_sessions() {
     let (heard, written) = (Heard::default(), memory());
     let crew = Arc::new(AgentGroup::new(AgentRegistry::new()).with_recorder(written.clone()));
     let cx = RunCx::new("outer");
@@ -115,7 +115,7 @@ fn drop_notes(json: &mut serde_json::Value) {
 }
 
 #[tokio::test]
-async fn member_called_like_the_person_or_its_team_hears_them() {
+async fn member_named_like_the_user_or_team_sees_their_messages() {
     let heard = Heard::default();
     let team = Team::new("desk", plan(&[&["user"], &["desk"], &["user"]]))
         .with_member(Member::new(listens("user", &heard)))
@@ -137,7 +137,7 @@ async fn member_called_like_the_person_or_its_team_hears_them() {
 }
 
 #[tokio::test]
-async fn member_called_like_its_team_hears_the_coordinator() {
+async fn member_named_like_its_team_sees_the_coordinator() {
     use shelly_host::{chat::Part, team::CoordinatorAction};
     let heard = Heard::default();
     let sums_up = super::Plan(|moment: &shelly_host::team::CoordinatorInput<'_>| {
@@ -155,7 +155,7 @@ async fn member_called_like_its_team_hears_the_coordinator() {
 }
 
 #[tokio::test]
-async fn member_called_like_an_agent_that_spoke_before_hears_it() {
+async fn member_named_like_an_earlier_agent_sees_its_messages() {
     let (heard, chat) = (Heard::default(), Chat::new());
     listens("researcher", &heard).run(&RunCx::new("researcher"), &chat, vec![Message::user("go")]).await.unwrap();
     let team = Team::new("desk", SequenceCoordinator).with_member(Member::new(listens("researcher", &heard)));
@@ -164,7 +164,7 @@ async fn member_called_like_an_agent_that_spoke_before_hears_it() {
 }
 
 #[tokio::test]
-async fn member_called_like_the_delegating_agent_keeps_its_context() {
+async fn member_named_like_the_delegating_agent_keeps_its_context() {
     let heard = Heard::default();
     let (registry, of) = (AgentRegistry::new(), Arc::clone(&heard));
     registry.register(AgentEntry::new("desk", ""), move || {
@@ -181,7 +181,7 @@ async fn member_called_like_the_delegating_agent_keeps_its_context() {
 }
 
 #[tokio::test]
-async fn words_of_an_outer_namesake_end_no_inner_round() {
+async fn outer_namesake_reply_does_not_stop_an_inner_round() {
     let heard = Heard::default();
     let inner = Team::new("desk", RoundRobinUntil::new(1, StopCondition::text("researcher says").unwrap()))
         .with_member(Member::new(listens("researcher", &heard)));
@@ -193,7 +193,7 @@ async fn words_of_an_outer_namesake_end_no_inner_round() {
 }
 
 #[tokio::test]
-async fn model_that_leads_is_told_apart_namesakes() {
+async fn model_coordinator_distinguishes_namesakes() {
     let heard = Heard::default();
     let leads = Arc::new(Mind::new(move |asked| {
         let asked = asked.request.messages.last().unwrap().message.text_content();

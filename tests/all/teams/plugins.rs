@@ -83,7 +83,7 @@ pub async fn probe_team() {
 }
 
 #[tokio::test]
-async fn it_is_told_who_is_there_and_how_they_fared() {
+async fn coordinator_plugin_sees_members_and_outcomes() {
     let team = Team::new("desk", PluginCoordinator::new(&plugin(PROBE_TEAM, json!({"does": "who"})).await).unwrap());
     let described = says("ada", |_| text("")).with_description("Reads.");
     let team = team
@@ -117,7 +117,7 @@ fn with_a_call() -> Chat {
 }
 
 #[tokio::test]
-async fn it_sees_of_the_conversation_what_its_powers_let_it_see() {
+async fn coordinator_plugin_sees_the_chat_by_its_powers() {
     for (powers, seen) in [
         (
             &[Power::SeeMessages, Power::SeeArguments, Power::SeeResults][..],
@@ -143,7 +143,7 @@ async fn it_sees_of_the_conversation_what_its_powers_let_it_see() {
 }
 
 #[tokio::test]
-async fn it_asks_models_that_it_was_granted() {
+async fn coordinator_plugin_asks_only_granted_models() {
     let mind = |names: [&'static str; 2]| {
         Arc::new(Mind::new(move |asked| text(if asked.heard.contains("after 0") { names[0] } else { names[1] })))
     };
@@ -182,7 +182,7 @@ async fn it_asks_models_that_it_was_granted() {
 }
 
 #[tokio::test]
-async fn one_that_goes_wrong_ends_the_run_by_name_and_the_next_run_works() {
+async fn failed_coordinator_plugin_ends_the_run_by_name() {
     for (params, says) in [
         (json!({"does": "unknown", "text": "eve\u{1b}[2J"}), "there is no member `eve\\u{1b}[2J`; there are: ada, bob"),
         (json!({"does": "twice"}), "`ada` is to work twice in one step"),
@@ -226,7 +226,7 @@ async fn one_that_goes_wrong_ends_the_run_by_name_and_the_next_run_works() {
 }
 
 #[tokio::test]
-async fn one_that_never_answers_is_stopped_in_time() {
+async fn hanging_coordinator_plugin_times_out() {
     let package = Arc::new(PluginPackage::read(std::path::Path::new(PROBE_TEAM).parent().unwrap()).unwrap());
     let limits = Limits { step_time: Duration::from_millis(300), ..Limits::default() };
     let params = serde_json::value::to_raw_value(&json!({"does": "spin"})).unwrap();
@@ -240,7 +240,7 @@ async fn one_that_never_answers_is_stopped_in_time() {
 }
 
 #[tokio::test]
-async fn what_is_no_coordinator_leads_no_team() {
+async fn plugin_of_another_kind_cannot_coordinate() {
     assert!(PluginCoordinator::new(&plugin(crate::plugin::REDACT, json!({})).await).is_none());
     assert!(shelly_host::plugin::PluginEffect::new(&plugin(PROBE_TEAM, json!({})).await).is_none());
 }
@@ -313,7 +313,7 @@ pub async fn state_machine() {
 }
 
 #[tokio::test]
-async fn a_state_machine_reads_all_that_was_said_however_much_it_is() {
+async fn state_machine_plugin_reads_long_replies_whole() {
     let long = |name: &str, says: String| Member::new(says_always(name, says));
     let params = json!({"states": [
         {"name": "a", "members": ["ada", "bob", "eve"], "transitions": [{"matches": "END$", "by": "all", "to": "done"}], "default": "a"},
@@ -330,7 +330,7 @@ fn says_always(name: &str, what: String) -> shelly_host::agent::Agent {
 }
 
 #[tokio::test]
-async fn its_steps_are_what_the_trait_says() {
+async fn coordinator_plugin_steps_follow_the_trait() {
     // Without a team around it: the conversation and the members are what it is handed.
     let plugin = plugin(STATE_MACHINE, json!({"states": [{"name": "a", "members": ["ada"]}]})).await;
     let coordinator = PluginCoordinator::new(&plugin).unwrap();
@@ -359,7 +359,7 @@ async fn its_steps_are_what_the_trait_says() {
 }
 
 #[tokio::test]
-async fn plugin_is_told_of_hand_overs_and_leads_them() {
+async fn coordinator_plugin_sees_and_leads_handoffs() {
     for (meeting, at_most, expected) in [
         (TeamChatMode::HandOver, 9, Ok("eve answers")),
         (TeamChatMode::SharedHandOver, 9, Ok("eve answers")),
@@ -414,7 +414,7 @@ async fn plugin_is_told_of_hand_overs_and_leads_them() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn plugin_leads_a_hand_over_that_the_config_allows() {
+async fn coordinator_plugin_leads_configured_handoffs() {
     for (hand_over, expected) in [(", hand_over: private", "bob(…)"), (", hand_over: shared", "bob(…)"), ("", "ann(…)")]
     {
         let said = super::configured::handed_over(hand_over).await;

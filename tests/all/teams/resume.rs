@@ -156,14 +156,14 @@ async fn see(team: &Team, chat: &Chat) -> (Vec<String>, Vec<String>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_prefix_of_what_was_written_down_goes_on_to_the_same_end() {
+async fn every_journal_prefix_resumes_to_the_same_end() {
     for name in PATTERNS {
         goes_on_from_every_prefix(name, |outside| pattern(name, outside)).await;
     }
 }
 
 #[tokio::test]
-async fn every_prefix_of_a_run_that_a_plugin_leads_goes_on_to_the_same_end() {
+async fn every_prefix_of_a_plugin_led_run_resumes_to_the_same_end() {
     let who = |asked: &crate::script::Asked<'_>| {
         let who = ["ada", "bob", "ada"].into_iter().enumerate();
         let mut steps = who.filter(|(at, _)| asked.heard.contains(&format!("after {at} steps")));
@@ -269,7 +269,7 @@ async fn tasks_of(run: impl AsyncFnOnce(&RunCx)) -> BTreeMap<String, String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nested_team_is_shown_with_its_own_task_after_a_resume() {
+async fn resumed_nested_team_is_shown_with_its_own_task() {
     let outside = Outside::default();
     let team = || {
         let inner = pattern("handed over in one", &outside);

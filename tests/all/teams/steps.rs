@@ -23,7 +23,7 @@ use super::{Plan, agent, go, lines, plan, run, says};
 use crate::script::{Mind, act, text, tool};
 
 #[tokio::test]
-async fn members_hear_what_others_said_as_users_and_their_tool_calls_stay_theirs() {
+async fn members_see_replies_as_user_messages_without_tool_calls() {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let hears = |name: &str| {
         let (heard, of) = (Arc::clone(&heard), name.to_owned());
@@ -75,7 +75,7 @@ async fn members_hear_what_others_said_as_users_and_their_tool_calls_stay_theirs
 }
 
 #[tokio::test]
-async fn what_a_message_has_beside_its_text_comes_with_it() {
+async fn team_message_keeps_its_media_and_meta() {
     let seen = Arc::new(Mutex::new(None));
     let look = Arc::clone(&seen);
     let mind = Mind::new(move |asked| {
@@ -90,7 +90,7 @@ async fn what_a_message_has_beside_its_text_comes_with_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn all_hear_before_any_works_and_replies_come_in_the_order_of_the_choice() {
+async fn team_step_replies_keep_the_chosen_order() {
     for seed in 0..20_u64 {
         let member = |name: &'static str, at: u64| {
             let delay = Duration::from_millis((seed * 7 + at * 13) % 10 + 1);
@@ -118,7 +118,7 @@ async fn all_hear_before_any_works_and_replies_come_in_the_order_of_the_choice()
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_first_failure_stops_the_others_and_what_was_replied_is_kept() {
+async fn first_member_failure_stops_the_step_and_keeps_replies() {
     let stopped = Arc::new(AtomicU32::new(0));
     let slow = {
         let stopped = Arc::clone(&stopped);
@@ -155,7 +155,7 @@ async fn the_first_failure_stops_the_others_and_what_was_replied_is_kept() {
 }
 
 #[tokio::test]
-async fn a_member_that_fails_is_asked_again_and_may_be_passed_over() {
+async fn failed_member_is_retried_and_may_be_skipped() {
     let fails = |times: u32| {
         let asked = AtomicU32::new(0);
         says("ada", move |_| match asked.fetch_add(1, Ordering::Relaxed) < times {
@@ -184,7 +184,7 @@ async fn a_member_that_fails_is_asked_again_and_may_be_passed_over() {
 }
 
 #[tokio::test]
-async fn what_a_coordinator_says_is_checked() {
+async fn coordinator_actions_are_validated() {
     let with = |action: fn(&CoordinatorInput<'_>) -> Result<CoordinatorAction, Fault>| {
         Team::new("desk", Plan(action)).with_member(Member::new(says("ada", |_| text("yes"))))
     };
@@ -231,7 +231,7 @@ async fn what_a_coordinator_says_is_checked() {
 }
 
 #[tokio::test]
-async fn a_task_is_put_before_its_member_alone() {
+async fn assignment_task_is_shown_only_to_its_member() {
     let tasks = Plan(|moment: &CoordinatorInput<'_>| {
         let task = |member: &str, task: &str| MemberAssignment { member: member.into(), task: Some(task.into()) };
         Ok(match moment.step {
@@ -286,7 +286,7 @@ async fn members_join_and_leave_between_steps() {
 }
 
 #[tokio::test]
-async fn teams_nest_and_a_failure_at_the_bottom_says_where_it_was() {
+async fn nested_team_failure_names_its_path() {
     let deep = |says_what: Result<&'static str, &'static str>| {
         let bottom = says("ada", move |_| says_what.map_or_else(|why| Err(Fault::other(why)), text));
         let inner = Team::new("inner", SequenceCoordinator).with_member(Member::new(bottom));
@@ -334,7 +334,7 @@ async fn teams_nest_and_a_failure_at_the_bottom_says_where_it_was() {
 }
 
 #[tokio::test]
-async fn a_team_that_runs_again_begins_anew_and_its_members_remember() {
+async fn rerun_team_restarts_its_plan_and_members_keep_memory() {
     let counts =
         |name: &'static str| Member::new(agent(name, Mind::new(move |asked| text(&format!("{name} {}", asked.turn)))));
     let inner = Team::new("inner", SequenceCoordinator).with_member(counts("ada")).with_member(counts("bob"));
@@ -351,7 +351,7 @@ async fn a_team_that_runs_again_begins_anew_and_its_members_remember() {
 }
 
 #[tokio::test]
-async fn members_share_what_the_team_may_spend() {
+async fn members_share_the_team_budget() {
     let team = Team::new("desk", plan(&[&["ada", "bob"]]));
     let talks = |name: &str| Member::new(says(name, |_| text(&"word ".repeat(200))));
     let budget = Budget { tokens: Some(50), ..Budget::default() };
@@ -361,7 +361,7 @@ async fn members_share_what_the_team_may_spend() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_team_that_is_dropped_leaves_nobody_at_work() {
+async fn dropped_team_leaves_no_member_running() {
     let working = Arc::new(());
     let held = Arc::clone(&working);
     let wait = tool("wait", move |_| {
@@ -419,7 +419,7 @@ async fn replied(team: &Team) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn what_members_say_is_told_as_far_as_it_may_be_seen() {
+async fn member_replies_are_emitted_cut_and_only_if_visible() {
     let words = "é".repeat(limits::REPLY_SHOWN_CHARS + 1);
     let long = words.clone();
     let team = || {

@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn edits_of_one_file_at_once_are_made_or_refused_and_none_is_lost() {
+async fn parallel_edits_of_one_file_are_applied_or_refused() {
     const LINES: usize = 12;
     let world = World::new();
     let text: String = (0..LINES).map(|at| format!("line {at:02} é\r\n")).collect();

@@ -13,7 +13,7 @@ async fn lacks(world: &World, arguments: Value, by: By) -> (String, Came) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_tool_lacks_is_said_in_one_way_and_shortly() {
+async fn tool_needs_must_be_well_formed_and_short() {
     let world = World::new();
     for (arguments, says) in [
         (json!({"bytes": limits::NEED_BYTES}), "cannot be opened"),
@@ -33,7 +33,7 @@ async fn what_a_tool_lacks_is_said_in_one_way_and_shortly() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_call_lacks_no_more_than_a_few_things() {
+async fn needs_of_one_call_are_bounded() {
     let most = limits::NEEDS_PER_CALL;
     for (count, says) in [(most, "4 folders are there"), (most + 1, "it lacks more than 4 things for one call")] {
         let world = World::new();
@@ -48,7 +48,7 @@ async fn one_call_lacks_no_more_than_a_few_things() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_more_is_opened_to_one_agent_than_may_be() {
+async fn opened_folders_of_one_agent_are_bounded() {
     let world = World::new();
     let names: Vec<_> = (0..=limits::OPENED).map(|at| format!("many/{at}/a.txt")).collect();
     names.iter().for_each(|name| world.file(name, "opened\n"));

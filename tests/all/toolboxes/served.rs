@@ -42,7 +42,7 @@ fn project(config: &str) -> (Place, TempDir) {
 const ALL: &str = "agents: [{name: ada, toolboxes: [filesystem, search, everyday]}]\n";
 
 #[test]
-fn the_clients_person_sees_changes_and_opens_folders() {
+fn mcp_client_approves_changes_and_opens_folders() {
     let (place, beside) = project(ALL);
     let data = beside.path().canonicalize().unwrap().join("data.txt");
     let mut client = served(&place);
@@ -85,7 +85,7 @@ fn the_clients_person_sees_changes_and_opens_folders() {
 }
 
 #[test]
-fn a_folder_that_is_opened_for_good_is_a_root_of_servers_at_once() {
+fn permanently_opened_folder_becomes_an_mcp_root_at_once() {
     let config = format!(
         "mcp_servers: [{{name: t, command: '{}', args: [tools.json], roots: [docs]}}]\n\
          agents: [{{name: ada, toolboxes: [filesystem, t]}}]\n",
@@ -120,7 +120,7 @@ fn a_folder_that_is_opened_for_good_is_a_root_of_servers_at_once() {
 }
 
 #[test]
-fn two_programs_that_trust_at_once_lose_nothing_of_each_other() {
+fn concurrent_processes_keep_all_trust_entries() {
     const EACH: usize = 12;
     let (place, beside) = project("agents: [{name: ada, toolboxes: [filesystem]}]\n");
     let root = beside.path().canonicalize().unwrap();

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cities_are_found_however_they_are_written() {
+    fn weather_city_lookup_ignores_case_and_spaces() {
         let reply = |city: &str| GetWeather::call(GetWeatherArgs { city: city.into() }, &Call::new("1"));
         assert_eq!(reply(" paris ").unwrap(), Reply::json(&CITIES[0].1).unwrap());
         assert!(matches!(reply("Atlantis"), Err(Error::NotFound(text)) if text.contains("try Paris")));

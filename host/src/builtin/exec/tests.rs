@@ -27,7 +27,7 @@ async fn call(tools: &ToolBox, arguments: serde_json::Value) -> (bool, String) {
 }
 
 #[tokio::test]
-async fn a_program_runs_if_the_person_says_so() {
+async fn exec_runs_a_program_after_approval() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().canonicalize().unwrap();
     fs::write(root.join("own.sh"), "#!/bin/sh\necho own\n").unwrap();
@@ -102,7 +102,7 @@ async fn a_program_runs_if_the_person_says_so() {
 }
 
 #[tokio::test]
-async fn of_a_long_input_a_person_is_shown_the_beginning() {
+async fn exec_question_shows_the_beginning_of_long_input() {
     let folder = tempfile::tempdir().unwrap();
     let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
     let tools = exec_tools(desk.clone(), ExecPolicy::Asked(ground(folder.path())));
@@ -124,7 +124,7 @@ async fn of_a_long_input_a_person_is_shown_the_beginning() {
 }
 
 #[tokio::test]
-async fn a_program_of_the_project_is_not_trusted_by_the_name_of_another() {
+async fn project_program_is_not_trusted_by_a_trusted_name() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().canonicalize().unwrap();
     fs::create_dir(root.join("bin")).unwrap();
@@ -140,7 +140,7 @@ async fn a_program_of_the_project_is_not_trusted_by_the_name_of_another() {
 }
 
 #[tokio::test]
-async fn what_a_config_names_runs_unasked_and_nothing_else() {
+async fn exec_runs_configured_programs_unasked_and_no_others() {
     let folder = tempfile::tempdir().unwrap();
     let pattern = ArgsPattern::new(&["hello".to_owned(), "*".to_owned()]).unwrap();
     let entry = AllowedProgram {
@@ -170,7 +170,7 @@ async fn what_a_config_names_runs_unasked_and_nothing_else() {
 }
 
 #[test]
-fn a_run_is_told_with_why_it_failed_first() {
+fn exec_result_puts_the_failure_first() {
     let time = Duration::from_secs(5);
     let ended = |exit, stdout: &str, stderr: &str, is_cut| ProcessOutput {
         exit,
@@ -196,7 +196,7 @@ fn a_run_is_told_with_why_it_failed_first() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_begins_before_the_person_has_said_yes() {
+async fn exec_begins_only_after_approval() {
     use std::sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},

@@ -72,7 +72,7 @@ impl World {
 }
 
 #[tokio::test]
-async fn a_person_decides_with_the_difference_shown() {
+async fn file_change_approval_shows_the_diff() {
     let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
     let mut world = world(&desk, ChangeApprovalPolicy::All);
     let (is_error, text) = world.call("a", CallStartHook::default()).await;
@@ -124,7 +124,7 @@ async fn a_person_decides_with_the_difference_shown() {
 }
 
 #[tokio::test]
-async fn where_the_config_says_apply_only_the_remarkable_is_asked_about() {
+async fn apply_policy_asks_only_about_sensitive_files() {
     for (policy, path, is_made) in [
         (HeadlessPolicy::Never, "a", true),
         (HeadlessPolicy::Never, ".envrc", false),
@@ -139,7 +139,7 @@ async fn where_the_config_says_apply_only_the_remarkable_is_asked_about() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_made_again_does_not_change_anything_twice() {
+async fn repeated_file_change_call_applies_once() {
     let desk = ApprovalBroker::new(HeadlessPolicy::All, TrustedSubjects::default());
     let world = World { cx: RunCx::new("ada"), ..world(&desk, ChangeApprovalPolicy::All) };
     let made = (false, "as you wish:\ncreated a (+1 -0)".to_owned());
@@ -155,7 +155,7 @@ async fn a_call_that_is_made_again_does_not_change_anything_twice() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_that_hangs_comes_to_an_end_and_a_person_may_take_their_time() {
+async fn hanging_file_change_tool_times_out_without_approval_time() {
     let desk = ApprovalBroker::new(HeadlessPolicy::All, TrustedSubjects::default());
     let hangs = tool::function("hang", "", |_, Args { .. }: Args| std::future::pending::<Result<&str, Fault>>());
     let hangs =
@@ -173,7 +173,7 @@ async fn a_tool_that_hangs_comes_to_an_end_and_a_person_may_take_their_time() {
 }
 
 #[tokio::test]
-async fn where_nothing_makes_changes_the_model_is_told() {
+async fn proposal_without_an_applier_is_reported_to_the_model() {
     let bare = tool::function("write", "", |_, Args { path }: Args| async move {
         let place = ChangePath::new("/", Path::new(&path), &path)?;
         let change = FileChange { place, expected: None, act: FileChangeAction::MakeFolder };

@@ -110,7 +110,7 @@ fn everybody_says_yes() -> ApprovalBroker {
 }
 
 #[tokio::test]
-async fn a_day_with_git() {
+async fn git_tools_cover_a_typical_workflow() {
     let world = World::new();
     let tools = world.tools(&everybody_says_yes());
     world.write("a.txt", "one\ntwo\n");
@@ -161,7 +161,7 @@ async fn a_day_with_git() {
 }
 
 #[tokio::test]
-async fn what_a_model_writes_is_no_option_and_leads_nowhere_else() {
+async fn git_arguments_are_never_options_or_outside_paths() {
     let world = World::new();
     let tools = world.tools(&everybody_says_yes());
     fs::write(world.path("outside"), "secret").unwrap();
@@ -233,7 +233,7 @@ fn attacks(evil: &str) -> Vec<Attack> {
 }
 
 #[tokio::test]
-async fn nothing_that_a_repository_says_is_run() {
+async fn repository_configuration_runs_no_program() {
     let names = attacks("").len();
     for at in 0..names {
         for guarded in [false, true] {
@@ -299,7 +299,7 @@ async fn everything(tools: &ToolBox) {
 }
 
 #[tokio::test]
-async fn filters_of_a_repository_are_not_run_and_nothing_is_changed_without_them() {
+async fn git_filters_are_not_run_and_filtered_writes_are_refused() {
     for via_include in [false, true] {
         for kind in ["clean", "process", "smudge"] {
             let world = World::new();
@@ -341,7 +341,7 @@ async fn filters_of_a_repository_are_not_run_and_nothing_is_changed_without_them
 }
 
 #[tokio::test]
-async fn what_the_persons_own_configuration_says_holds() {
+async fn git_obeys_the_persons_own_configuration() {
     let world = World::new();
     let evil = world.evil();
     let own = format!("[user]\n\tname = Ada\n\temail = a@example.com\n[filter \"own\"]\n\tclean = {evil}\n");
@@ -354,7 +354,7 @@ async fn what_the_persons_own_configuration_says_holds() {
 }
 
 #[tokio::test]
-async fn a_repository_has_no_say_in_where_its_files_are_and_reaches_no_network() {
+async fn git_config_cannot_redirect_the_worktree_or_use_network() {
     let world = World::new();
     let tools = world.tools(&everybody_says_yes());
     let elsewhere = world.path("home").display().to_string();
@@ -389,7 +389,7 @@ async fn a_repository_has_no_say_in_where_its_files_are_and_reaches_no_network()
 }
 
 #[tokio::test]
-async fn a_repository_within_is_not_asked() {
+async fn submodule_is_not_queried() {
     let world = World::new();
     let evil = world.evil();
     let inner = world.project().join("inner");
@@ -416,7 +416,7 @@ fn asked(question: &InboxQuestion) -> (String, String) {
 }
 
 #[tokio::test]
-async fn it_is_asked_once_whether_it_may_be_read_and_each_time_before_it_is_changed() {
+async fn git_read_consent_is_asked_once_and_write_consent_each_time() {
     let world = World::new();
     let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
     let tools = world.tools(&desk);
@@ -475,7 +475,7 @@ async fn it_is_asked_once_whether_it_may_be_read_and_each_time_before_it_is_chan
 }
 
 #[test]
-fn a_path_is_below() {
+fn git_path_must_be_below_the_project() {
     for fine in ["a", "a/b", "./a", "a b", "-x", ":(glob)*", "..a"] {
         assert_eq!(checked_path(fine), Ok(fine));
     }

@@ -28,7 +28,7 @@ fn price() -> Price {
 }
 
 #[test]
-fn a_purse_without_bounds_counts() {
+fn budget_account_without_bounds_counts_usage() {
     let purse = purse(Budget::default());
     purse.charge(&usage(u64::MAX), dollars("5"));
     purse.charge(&usage(7), dollars("0.01"));
@@ -41,7 +41,7 @@ fn a_purse_without_bounds_counts() {
 }
 
 #[test]
-fn what_is_used_up_is_told_with_figures() {
+fn exhausted_budget_error_has_figures() {
     let bound = Budget { usd: Some(dollars("0.50")), tool_calls: Some(2), ..tokens(1_000) };
     for (spent, cost, says) in [
         (999, "0.4999", None),
@@ -68,7 +68,7 @@ fn what_is_used_up_is_told_with_figures() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn time_runs_out() {
+async fn budget_time_limit_expires() {
     let minute = Duration::from_secs(60);
     let purse = purse(Budget { time: Some(minute), ..Budget::default() });
     tokio::time::advance(minute / 2).await;
@@ -90,13 +90,13 @@ async fn time_runs_out() {
 }
 
 #[test]
-fn a_time_beyond_the_clock_is_no_bound() {
+fn budget_time_beyond_the_clock_is_unbounded() {
     let purse = purse(Budget { time: Some(Duration::MAX), ..Budget::default() });
     assert_eq!((purse.check(), purse.deadline()), (Ok(()), None));
 }
 
 #[test]
-fn a_reply_is_clamped_to_what_is_left() {
+fn reply_limit_is_clamped_to_the_remaining_budget() {
     let any = limits::REPLY_TOKENS_OF_ANY_MODEL;
     let money = |text| Budget { usd: Some(dollars(text)), ..Budget::default() };
     let (tokens_say, money_says) = (
@@ -133,7 +133,7 @@ fn a_reply_is_clamped_to_what_is_left() {
 }
 
 #[test]
-fn shares_are_what_they_name_or_equal() {
+fn budget_allocations_are_named_amounts_or_equal_parts() {
     let none = Budget::default();
     for (bound, shares, get, left) in [
         // One more part is kept back.
@@ -159,7 +159,7 @@ fn shares_are_what_they_name_or_equal() {
 }
 
 #[test]
-fn what_a_child_spends_its_parent_has_spent() {
+fn child_spending_counts_for_the_parent_account() {
     let parent = purse(tokens(1_000));
     parent.charge(&usage(100), dollars("0.1"));
     let share = parent.carve(&[tokens(300)]).pop().unwrap();
@@ -183,7 +183,7 @@ fn what_a_child_spends_its_parent_has_spent() {
 }
 
 #[test]
-fn overshoot_is_seen_where_it_is_and_above() {
+fn budget_overshoot_shows_in_account_and_ancestors() {
     let parent = purse(Budget { usd: Some(dollars("1")), ..tokens(1_000) });
     let share = parent.carve(&[Budget { usd: Some(dollars("0.2")), ..tokens(300) }]).pop().unwrap();
     share.purse().charge(&usage(400), dollars("0.25"));
@@ -195,7 +195,7 @@ fn overshoot_is_seen_where_it_is_and_above() {
 }
 
 #[test]
-fn threads_never_take_more_calls_than_there_are() {
+fn concurrent_calls_never_exceed_the_call_budget() {
     let purse = purse(Budget { tool_calls: Some(1_000), ..Budget::default() });
     let share = purse.carve(&[Budget { tool_calls: Some(400), ..Budget::default() }]).pop().unwrap();
     let take = |purse: &BudgetAccount| (0..300).filter(|_| purse.take_call().is_ok()).count();
@@ -295,7 +295,7 @@ impl Tree {
 
 proptest! {
     #[test]
-    fn who_keeps_to_what_is_left_spends_exactly_the_bound(bound in budget(2_000, 0.8), steps in steps()) {
+    fn spending_within_limits_sums_to_the_bound(bound in budget(2_000, 0.8), steps in steps()) {
         let mut tree = Tree::new(&bound);
         for step in &steps {
             tree.take(step, false);
@@ -317,7 +317,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_vendors_report_the_sums_are_exact(bound in budget(2_000, 0.8), steps in steps()) {
+    fn budget_sums_are_exact_after_overshoot(bound in budget(2_000, 0.8), steps in steps()) {
         let mut tree = Tree::new(&bound);
         for step in &steps {
             tree.take(step, true);
@@ -358,7 +358,7 @@ fn carved(tokens: u64, spent: BudgetBreakdown) -> RestoredAllocation {
 }
 
 #[tokio::test(start_paused = true)]
-async fn time_that_was_used_stays_used() {
+async fn restored_budget_account_keeps_elapsed_time() {
     let minute = Duration::from_secs(60);
     let budget = Budget { time: Some(minute), ..Budget::default() };
     let start = Instant::now();
@@ -379,7 +379,7 @@ async fn time_that_was_used_stays_used() {
 }
 
 #[test]
-fn a_share_is_restored_within_what_is_left() {
+fn restored_allocation_is_capped_by_the_remaining_budget() {
     for (bound, spent, shares, get, left) in [
         // Unchanged.
         (
@@ -420,7 +420,7 @@ fn a_share_is_restored_within_what_is_left() {
 }
 
 #[test]
-fn a_share_of_a_run_that_is_over_is_counted_once() {
+fn late_allocation_of_a_settled_account_counts_once() {
     let root = purse(tokens(1_000));
     let share = root.carve(&[tokens(500)]).pop().unwrap();
     let over = Arc::clone(share.purse());
@@ -520,7 +520,7 @@ impl Runs {
 
 proptest! {
     #[test]
-    fn cut_anywhere_it_goes_on_as_if_nothing_had_been(
+    fn restored_accounts_equal_uninterrupted_ones(
         bound in budget(2_000, 0.8), steps in steps(), cut in any::<Index>(),
     ) {
         let (before, after) = steps.split_at(cut.index(steps.len() + 1));
@@ -539,7 +539,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_was_overshot_the_sums_are_exact_when_it_goes_on(
+    fn restored_budget_sums_are_exact_after_overshoot(
         bound in budget(2_000, 0.8), steps in steps(), cut in any::<Index>(),
     ) {
         let (before, after) = steps.split_at(cut.index(steps.len() + 1));

@@ -15,7 +15,7 @@ fn all(entries: &[&str]) -> HttpGrant {
 const PUBLIC: &str = "93.184.216.34";
 
 #[test]
-fn a_public_server_is_one_by_its_name_or_its_address() {
+fn public_server_is_recognized_by_name_or_address() {
     for (url, origin) in [
         ("https://Example.com/a?b#c", Some("https://example.com")),
         ("http://example.com:8080/", Some("http://example.com:8080")),
@@ -44,7 +44,7 @@ fn a_public_server_is_one_by_its_name_or_its_address() {
 }
 
 #[test]
-fn an_entry_allows_what_it_says_and_nothing_else() {
+fn http_entry_allows_exactly_its_requests() {
     for (rule, url, expected) in [
         ("https://api.example.com", "https://api.example.com/x?y#z", true),
         ("https://api.example.com", "https://API.example.com.:443", true),
@@ -97,7 +97,7 @@ fn an_entry_allows_what_it_says_and_nothing_else() {
 }
 
 #[test]
-fn what_is_behind_a_name_is_public_unless_a_network_is_granted() {
+fn http_name_resolves_to_public_or_granted_networks_only() {
     let table = [
         ("https://nas.lan", &[][..], "https://nas.lan", "10.0.0.1", false),
         ("https://nas.lan", &["10.0.0.0/8"], "https://nas.lan", "10.0.0.1", true),
@@ -121,7 +121,7 @@ fn what_is_behind_a_name_is_public_unless_a_network_is_granted() {
 }
 
 #[test]
-fn an_address_is_the_same_however_it_is_written() {
+fn http_address_matches_in_every_notation() {
     let granted = all(&["http://127.0.0.1"]);
     for (url, expected) in [
         ("http://127.0.0.1", true),
@@ -151,7 +151,7 @@ fn an_address_is_the_same_however_it_is_written() {
 }
 
 #[test]
-fn an_entry_without_methods_only_reads() {
+fn http_entry_without_methods_allows_safe_ones() {
     let url = Url::parse("https://h/x").unwrap();
     for (methods, allowed, only_reads) in [
         (&[][..], &["GET", "HEAD"][..], true),
@@ -172,7 +172,7 @@ fn an_entry_without_methods_only_reads() {
 }
 
 #[test]
-fn what_is_no_entry_is_said() {
+fn invalid_http_entry_is_explained() {
     for (url, methods, says) in [
         ("api.example.com", &[][..], "write it with its scheme"),
         ("ftp://h", &[], "begins neither with https:// nor"),
@@ -198,7 +198,7 @@ fn what_is_no_entry_is_said() {
 }
 
 #[test]
-fn it_is_shown_as_a_config_has_it() {
+fn http_grant_is_formatted_as_in_a_config() {
     let http = entry("https://*.example.com:8443/v1", &["POST", "GET"], &["10.1.2.3/8"]).join(&all(&[
         "http://localhost",
         "http://[::1]:1",
@@ -222,7 +222,7 @@ fn it_is_shown_as_a_config_has_it() {
 }
 
 #[test]
-fn what_others_can_read_on_the_way_is_known() {
+fn unencrypted_http_rules_are_detected() {
     for (url, expected) in [
         ("https://h", false),
         ("https://*", false),
@@ -242,7 +242,7 @@ fn what_others_can_read_on_the_way_is_known() {
 }
 
 #[test]
-fn what_is_lacking_is_told_as_entries_of_a_config() {
+fn missing_http_requests_are_listed_as_config_entries() {
     let methods = |methods: &[&str]| entry("https://h/v1", methods, &[]);
     let lan = |methods: &[&str], networks: &[&str]| entry("http://nas.lan", methods, networks);
     for (given, wanted, expected) in [
@@ -274,7 +274,7 @@ fn what_is_lacking_is_told_as_entries_of_a_config() {
 }
 
 #[test]
-fn who_asks_for_a_place_is_given_it_wherever_that_is() {
+fn http_place_matches_any_granted_address() {
     let wanted = HttpGrant::place("http://*.lan:8080/v1").unwrap();
     for (given, is_apart) in [
         (entry("http://nas.lan:8080", &["GET"], &["10.0.0.0/8"]), false),
@@ -323,7 +323,7 @@ pub(in super::super) fn any() -> impl Strategy<Value = HttpGrant> {
 
 proptest! {
     #[test]
-    fn the_meet_allows_what_both_allow_and_the_join_what_one_does(
+    fn http_grant_meet_and_join_match_their_rules(
         a in any(), b in any(),
         url in prop::sample::select(vec!["https://b.a/x/z", "https://c.b.a", "http://b.a", "http://localhost", "https://1.2.3.4/"]),
         method in prop::sample::select(vec!["GET", "POST", "PUT"]),

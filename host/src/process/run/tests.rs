@@ -50,7 +50,7 @@ fn word(of: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_run_comes_to_what_the_program_came_to() {
+async fn process_output_reports_exit_and_streams() {
     let in_tmp = ProcessSpec { folder: "/tmp".into(), ..shell("pwd") };
     let told = ProcessSpec { stdin: b"what it is told".to_vec(), ..shell("cat; echo; cat") };
     let much = ProcessSpec { stdin: vec![b'x'; 300_000], ..shell("wc -c") };
@@ -80,7 +80,7 @@ async fn a_run_comes_to_what_the_program_came_to() {
 }
 
 #[tokio::test]
-async fn it_has_no_terminal_no_file_of_ours_and_a_session_of_its_own() {
+async fn process_has_own_session_and_no_inherited_files() {
     let ours = tempfile::NamedTempFile::new().unwrap();
     let open = async || {
         let (exit, out, _) = run(shell("ls -l /proc/self/fd")).await;
@@ -101,7 +101,7 @@ async fn it_has_no_terminal_no_file_of_ours_and_a_session_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_flood_is_read_to_its_end_and_kept_up_to_the_bound() {
+async fn process_output_beyond_the_limit_is_discarded() {
     let most = limits::PROCESS_OUTPUT_BYTES;
     let flood = format!("head -c {} /dev/zero; head -c {most} /dev/zero >&2; echo end >&2", 5 * most);
     let ended = ProcessSlots::default().run(shell(&flood)).await.unwrap();
@@ -116,7 +116,7 @@ async fn a_flood_is_read_to_its_end_and_kept_up_to_the_bound() {
 }
 
 #[tokio::test]
-async fn all_that_it_has_started_ends_with_it() {
+async fn descendants_end_with_the_process() {
     let word = &word("started");
     // Processes that ignore signals, run in the background in their own groups, hold the pipes, and start more.
     let nasty = format!(
@@ -137,7 +137,7 @@ async fn all_that_it_has_started_ends_with_it() {
 }
 
 #[tokio::test]
-async fn a_run_that_is_dropped_ends() {
+async fn dropped_process_run_is_killed() {
     let word = &word("dropped");
     let places = ProcessSlots::default();
     let mut running = Box::pin(places.run(shell(&format!("sleep 1000 & echo {word}; sleep 1000; : {word}"))));
@@ -166,7 +166,7 @@ fn has_zombies() -> bool {
 }
 
 #[tokio::test]
-async fn what_has_left_its_session_does_not_hold_the_run_up() {
+async fn process_outside_the_session_does_not_delay_the_run() {
     let began = Instant::now();
     let (exit, out, _) = run(shell("setsid sleep 3 & echo done")).await;
     assert_eq!((exit, out.as_str()), (ProcessExit::Status(0), "done\n"));
@@ -175,7 +175,7 @@ async fn what_has_left_its_session_does_not_hold_the_run_up() {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn who_starts_others_faster_than_they_are_ended_does_not_hold_the_run_up() {
+async fn fast_forking_process_does_not_delay_the_timeout() {
     let (word, folder) = (&word("relay"), tempfile::tempdir().unwrap());
     let on = folder.path().join("on");
     fs::write(&on, "").unwrap();
@@ -193,7 +193,7 @@ async fn who_starts_others_faster_than_they_are_ended_does_not_hold_the_run_up()
 }
 
 #[tokio::test]
-async fn no_more_run_at_once_than_may() {
+async fn concurrent_processes_are_limited() {
     let folder = tempfile::tempdir().unwrap();
     let places = ProcessSlots::default();
     // Each counts the runs that are active at the same time.
@@ -207,7 +207,7 @@ async fn no_more_run_at_once_than_may() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_waits_for_a_place_for_ever() {
+async fn wait_for_a_process_slot_times_out() {
     let places = ProcessSlots::default();
     let _all = places.0.acquire_many(limits::PROCESSES as u32).await.unwrap();
     let began = tokio::time::Instant::now();
@@ -217,7 +217,7 @@ async fn nobody_waits_for_a_place_for_ever() {
 }
 
 #[tokio::test]
-async fn what_does_not_start_is_said() {
+async fn process_start_failure_is_reported() {
     let long = |bytes: usize| ProcessSpec { args: vec!["x".repeat(bytes)], ..shell("") };
     for (job, says, is_too_large) in [
         (

@@ -23,7 +23,7 @@ fn began(instance: &str, more: Value) -> Value {
 }
 
 #[test]
-fn runs_that_begin_side_by_side_are_all_there() {
+fn transcript_holds_all_concurrent_runs() {
     let below = |task: usize| json!({"errand": {"run": 1, "call": "c", "task": task}});
     let records = [(1, began("ada", json!({}))), (3, began("eve-2", below(1))), (2, began("eve-1", below(0)))];
     let mut transcript = Transcript::default();
@@ -100,7 +100,7 @@ fn told(transcript: &Transcript, run: u64) -> Vec<String> {
 }
 
 #[test]
-fn a_run_is_told_as_far_as_it_came() {
+fn transcript_shows_an_unfinished_run() {
     let user = Message::user("go");
     let records = [
         (1, began("ada", json!({"input": [user]}))),
@@ -152,7 +152,7 @@ fn a_run_is_told_as_far_as_it_came() {
 }
 
 #[test]
-fn a_conversation_is_told_as_it_stood_when_each_run_ended() {
+fn transcript_shows_the_conversation_at_the_end_of_each_run() {
     let summary = ChatEntryRecord { note: true, edited: true, ..written(9, Message::user("All was well.")) };
     let records = [
         (1, began("ada", json!({}))),
@@ -185,7 +185,7 @@ fn a_conversation_is_told_as_it_stood_when_each_run_ended() {
 }
 
 #[test]
-fn children_stand_below_their_calls_and_nobody_is_their_own() {
+fn transcript_nests_child_runs_without_cycles() {
     let child = |run: u64, call: &str| began("c", json!({"errand": {"run": run, "call": call, "task": 0}}));
     let mut records = vec![
         (1, began("ada", json!({}))),
@@ -215,7 +215,7 @@ fn children_stand_below_their_calls_and_nobody_is_their_own() {
 }
 
 #[test]
-fn what_was_sent_waits_until_it_is_read() {
+fn transcript_lists_unread_messages() {
     let (one, two) = (Message::user("one"), Message::user("two"));
     let records = [
         (1, began("ada", json!({"input": [Message::user("go")]}))),

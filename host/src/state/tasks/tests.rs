@@ -42,7 +42,7 @@ fn board_at(status: TaskStatus) -> TaskBoard {
 }
 
 #[test]
-fn a_task_begins_as_pending_under_an_id_that_counts() {
+fn new_task_is_pending_with_the_next_id() {
     let board = board(&[&[], &["task-1", "task-1"]]);
     let task = board.get("task-2").unwrap();
     assert_eq!(
@@ -60,7 +60,7 @@ fn a_task_begins_as_pending_under_an_id_that_counts() {
 }
 
 #[test]
-fn what_passes_a_bound_is_refused_and_changes_nothing() {
+fn task_beyond_a_limit_is_refused_without_change() {
     let long = |bytes: usize| "é".repeat(bytes / 2);
     let many: Vec<_> = (0..=limits::TASK_DEPENDENCIES).map(|_| "task-1".to_owned()).collect();
     let facts = |count: usize| metadata((0..count).map(|n| (n.to_string(), json!(n))).collect());
@@ -103,7 +103,7 @@ fn what_passes_a_bound_is_refused_and_changes_nothing() {
 }
 
 #[test]
-fn lists_are_filtered_and_in_order_of_creation() {
+fn task_list_is_filtered_in_order_of_creation() {
     let board = board(&[&[], &[], &["task-2"], &[], &["task-1"], &[], &[], &[], &[], &[]]);
     board.claim("task-1", "ann").unwrap();
     board.claim("task-4", "bob").unwrap();
@@ -122,7 +122,7 @@ fn lists_are_filtered_and_in_order_of_creation() {
 }
 
 #[test]
-fn a_status_follows_only_on_some() {
+fn task_status_transitions_are_restricted() {
     for (from, allowed) in [
         (Pending, vec![Pending, Canceled]),
         (InProgress, vec![Pending, InProgress, Completed, Failed, Canceled]),
@@ -154,7 +154,7 @@ fn a_status_follows_only_on_some() {
 }
 
 #[test]
-fn only_who_made_it_who_works_on_it_and_the_host_change_a_task() {
+fn task_is_changed_only_by_creator_assignee_and_host() {
     let changes = [
         TaskUpdate { status: Some(InProgress), ..TaskUpdate::default() },
         TaskUpdate { title: Some("mine".into()), ..TaskUpdate::default() },
@@ -198,7 +198,7 @@ fn an_update_is_partial_and_merges_metadata() {
 }
 
 #[test]
-fn tasks_cannot_wait_for_each_other_in_a_circle() {
+fn task_dependency_cycles_are_refused() {
     let wait_for = |ids: &[&str]| TaskUpdate {
         blocked_by: Some(ids.iter().map(|id| (*id).into()).collect()),
         ..TaskUpdate::default()
@@ -221,7 +221,7 @@ fn tasks_cannot_wait_for_each_other_in_a_circle() {
 }
 
 #[test]
-fn a_claim_is_for_one_and_says_what_it_builds_on() {
+fn claim_is_exclusive_and_lists_completed_dependencies() {
     let board = board(&[&[], &["task-1"]]);
     let told = board.claim("task-2", "ann").unwrap_err().to_string();
     assert_eq!(told, "`task-2` cannot be begun: it waits for task-1, which is pending");
@@ -245,7 +245,7 @@ fn a_claim_is_for_one_and_says_what_it_builds_on() {
 }
 
 #[test]
-fn a_child_takes_over_from_who_delegates_and_from_nobody_else() {
+fn claim_for_takes_over_only_from_the_named_agent() {
     let board = board(&[&[], &[], &["task-2"]]);
     assert_eq!(board.claim_for("task-1", "child", "lead").unwrap().taken_from, None);
     assert!(matches!(board.claim_for("task-1", "rival", "lead"), Err(TaskError::Taken { by, .. }) if by == "child"));
@@ -257,7 +257,7 @@ fn a_child_takes_over_from_who_delegates_and_from_nobody_else() {
 }
 
 #[test]
-fn of_many_who_claim_one_wins() {
+fn one_of_many_concurrent_claims_wins() {
     let (board, start) = (board(&[&[]]), Barrier::new(8));
     let winners: Vec<_> = std::thread::scope(|scope| {
         let (board, start) = (&board, &start);
@@ -273,7 +273,7 @@ fn of_many_who_claim_one_wins() {
 }
 
 #[test]
-fn what_waits_in_vain_is_told_why() {
+fn task_blocked_by_a_failed_one_says_why() {
     let board = board(&[&[], &["task-1"], &["task-2"], &[]]);
     board.claim("task-1", "ann").unwrap();
     assert_eq!(board.why_blocked("task-3").unwrap()[0].dead_end, None);
@@ -297,7 +297,7 @@ fn what_waits_in_vain_is_told_why() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_ends_with_the_task_in_whichever_way() {
+async fn task_watch_ends_with_any_final_status() {
     for end in [Completed, Failed, Canceled] {
         let board = board(&[&[], &[]]);
         board.claim("task-1", "ann").unwrap();
@@ -314,7 +314,7 @@ async fn a_watch_ends_with_the_task_in_whichever_way() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_gives_up_on_what_nobody_takes() {
+async fn task_watch_gives_up_on_an_unclaimed_task() {
     let board = board(&[&[], &["task-1"]]);
     // Time before the wait does not count.
     tokio::time::advance(limits::TASK_UNCLAIMED * 2).await;
@@ -343,7 +343,7 @@ async fn a_watch_gives_up_on_what_nobody_takes() {
 }
 
 #[tokio::test]
-async fn who_works_on_a_task_is_told_that_it_was_canceled() {
+async fn assignee_is_notified_of_cancellation() {
     let board = board(&[&[], &[]]);
     board.claim("task-1", "ann").unwrap();
     let mut canceled = Box::pin(board.canceled("task-1"));
@@ -359,7 +359,7 @@ async fn who_works_on_a_task_is_told_that_it_was_canceled() {
 }
 
 #[tokio::test]
-async fn each_change_of_the_board_can_be_waited_for() {
+async fn task_board_changes_can_be_awaited() {
     let board = board(&[&[]]);
     let mut seen = HashSet::from([board.revision()]);
     let changes: [&dyn Fn(); 3] = [
@@ -387,7 +387,7 @@ fn told(board: &TaskBoard) -> Arc<Mutex<Vec<Task>>> {
 }
 
 #[test]
-fn each_change_is_told_once_and_in_order() {
+fn task_board_hook_gets_each_change_once_in_order() {
     let (board, facts) =
         (TaskBoard::new(), TaskUpdate { metadata: metadata(json!({"k": 1})), ..TaskUpdate::default() });
     let told = told(&board);
@@ -414,7 +414,7 @@ fn each_change_is_told_once_and_in_order() {
 }
 
 #[test]
-fn a_board_is_restored_from_its_changes_wherever_they_end() {
+fn task_board_restores_from_any_prefix_of_changes() {
     let board = TaskBoard::new();
     let told = told(&board);
     let all = |board: &TaskBoard| board.list(&TaskFilter::default());
@@ -457,7 +457,7 @@ fn a_board_is_restored_from_its_changes_wherever_they_end() {
 }
 
 #[test]
-fn what_makes_no_board_is_refused_by_its_task() {
+fn invalid_task_board_changes_are_refused_by_task() {
     let task = |n: usize, blocked_by: &[&str]| Task {
         id: format!("task-{n}"),
         title: "t".into(),
@@ -498,7 +498,7 @@ fn what_makes_no_board_is_refused_by_its_task() {
 }
 
 #[test]
-fn metadata_is_only_so_deep() {
+fn task_metadata_depth_is_limited() {
     for (levels, is_kept) in [(0, true), (limits::TASK_METADATA_DEPTH, true), (limits::TASK_METADATA_DEPTH + 1, false)]
     {
         let nested =
@@ -512,7 +512,7 @@ fn metadata_is_only_so_deep() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_restored_task_is_waited_for_anew() {
+async fn watch_of_a_restored_task_starts_anew() {
     let before = board(&[&[]]);
     let tasks = before.list(&TaskFilter::default());
     tokio::time::advance(limits::TASK_UNCLAIMED * 2).await;

@@ -168,7 +168,7 @@ mod tests {
     use super::{super::tests::call, *};
 
     #[tokio::test]
-    async fn a_model_reads_writes_and_lists() {
+    async fn blackboard_tools_read_write_and_list() {
         let tools = blackboard_tools(&Blackboard::new(), "team").unwrap();
         for (tool, arguments, answer) in [
             ("get", json!({"key": "plan"}), "error: key not found: plan; there are none yet"),
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_largest_value_is_read_whole_and_few_keys_are_named() {
+    async fn largest_blackboard_value_is_read_whole() {
         let board = Blackboard::new();
         let tools = blackboard_tools(&board, "t").unwrap();
         let large = json!("x".repeat(limits::BLACKBOARD_VALUE_BYTES - 2));
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_model_waits_for_what_another_writes() {
+    async fn blackboard_watch_tool_waits_for_a_write() {
         let board = Blackboard::new();
         let tools = blackboard_tools(&board, "team").unwrap();
         let watch = |arguments| call(&tools, "ann", "team_state_watch", arguments);
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_namespace_is_the_beginning_of_a_name() {
+    fn blackboard_namespace_prefixes_tool_names() {
         for ns in ["", "Team", "a-b", "é", &"x".repeat(limits::NAMESPACE_BYTES + 1)] {
             assert!(matches!(blackboard_tools(&Blackboard::new(), ns), Err(BlackboardError::Namespace { .. })), "{ns}");
         }

@@ -66,7 +66,7 @@ mod tests {
     };
 
     #[test]
-    fn all_of_them_can_be_called_again() {
+    fn shared_state_tools_are_repeatable() {
         let folder = tempfile::tempdir().unwrap();
         let board = super::blackboard_tools(&Blackboard::new(), "t").unwrap();
         for tools in [board, super::task_tools(&TaskBoard::new()), super::note_tools(&NoteStore::new(folder.path()))] {
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_is_told_of_a_change_knows_which_call_made_it() {
+    async fn state_change_hook_knows_the_calling_tool_call() {
         let (board, blackboard, told) = (TaskBoard::new(), Blackboard::new(), Arc::new(Mutex::new(Vec::new())));
         let by = |told: &Arc<Mutex<Vec<String>>>, what: &'static str| {
             let told = Arc::clone(told);

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn agents_share_out_their_work() {
+    async fn task_tools_let_agents_share_work() {
         let tools = task_tools(&TaskBoard::new());
         assert_eq!(answer(&tools, "lead", "list", json!({})).await, json!([]));
         let first = json!({"id": "task-1", "title": "dig", "description": "a hole", "status": "pending",
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_new_task_is_pending_and_nobodys() {
+    async fn task_tool_creates_pending_unassigned_tasks() {
         let tools = task_tools(&TaskBoard::new());
         for (arguments, told) in [
             (json!({"title": "t", "status": "completed"}), "a new task is pending and cannot be completed"),
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_model_waits_for_the_end_of_a_task() {
+    async fn task_watch_tool_waits_for_the_end() {
         let board = TaskBoard::new();
         let tools = task_tools(&board);
         let title = "é".repeat(limits::TASK_TITLE_CHARS);
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_long_list_says_that_it_goes_on() {
+    async fn long_task_list_says_how_many_are_omitted() {
         let board = TaskBoard::new();
         for _ in 0..limits::TASKS_LISTED + 3 {
             board
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn the_schemas_say_what_may_be_said() {
+    fn task_tool_schemas_state_allowed_values() {
         let tools = task_tools(&TaskBoard::new());
         let names: Vec<_> = ["create", "list", "get", "claim", "update", "watch", "cancel"]
             .map(|name| format!("shared_tasks_{name}"))

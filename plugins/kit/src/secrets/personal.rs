@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_found_as_a_whole() {
+    fn email_addresses_are_found_whole() {
         for (text, found) in [
             ("ann@example.com", Some("ann@example.com")),
             ("ann.b+c_d%e-f@mail.example.co.uk, and", Some("ann.b+c_d%e-f@mail.example.co.uk")),

@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn assembles_and_leaves_no_other_component() {
+    fn plugin_folder_holds_only_the_built_component() {
         let dir = TempDir::new();
         let guest = guest(&dir, "read-files");
         let artifact = dir.write("built.wasm", "one");
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_only_what_changed() {
+    fn plugin_folder_copies_only_changed_files() {
         let dir = TempDir::new();
         let guest = guest(&dir, "a");
         let plugin = dir.path().join("out/a");
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn removes_guests_that_are_gone_and_nothing_else() {
+    fn assemble_removes_only_folders_of_deleted_guests() {
         let dir = TempDir::new();
         let stays = guest(&dir, "stays");
         for file in

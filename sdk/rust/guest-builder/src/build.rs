@@ -144,7 +144,7 @@ mod tests {
     use crate::testing::TempDir;
 
     #[test]
-    fn inputs_are_sources_manifests_and_what_all_guests_share() {
+    fn build_inputs_are_sources_manifests_and_shared_files() {
         let dir = TempDir::new();
         for file in ["Cargo.toml", "Cargo.lock", "sdk/Cargo.toml", "sdk/src/lib.rs", toolchain::SCRIPT] {
             dir.write(file, "");
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_without_guests_need_no_toolchain() {
+    fn build_of_empty_folders_needs_no_toolchain() {
         let dir = TempDir::new();
         dir.write("plugins/README.md", "");
         dir.write("target/plugins/gone/plugin.toml", "");

@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn variables_of_an_outer_cargo_do_not_reach_the_inner_one() {
+    fn inner_cargo_does_not_inherit_outer_cargo_variables() {
         for name in [
             "RUSTFLAGS",
             "CARGO_ENCODED_RUSTFLAGS",

@@ -27,13 +27,13 @@ mod tests {
     use super::inputs;
 
     #[test]
-    fn reads_the_inputs_of_every_output() {
+    fn depfile_lists_the_inputs_of_every_output() {
         let text = "/t/a.wasm: /w/a/src/lib.rs /w/sdk/src/lib.rs\n\n/t/liba.rlib: /w/x.rs\n/t/none.wasm:\n";
         assert_eq!(inputs(text), ["/w/a/src/lib.rs", "/w/sdk/src/lib.rs", "/w/x.rs"]);
     }
 
     #[test]
-    fn a_space_within_a_path_is_escaped() {
+    fn depfile_escaped_spaces_are_decoded() {
         let text = r"/my\ work/a.wasm: /my\ work/src/lib.rs /my\ work/two\ \ spaces.rs /back\slash.rs";
         assert_eq!(inputs(text), ["/my work/src/lib.rs", "/my work/two  spaces.rs", r"/back\slash.rs"]);
     }

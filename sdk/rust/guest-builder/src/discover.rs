@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_folders_with_both_manifests_in_order() {
+    fn discover_lists_folders_with_both_manifests_in_order() {
         let dir = TempDir::new();
         add(
             &dir,
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_packages_of_another_name_or_kind() {
+    fn discover_refuses_a_package_of_another_name_or_crate_type() {
         for (manifest, cause) in [
             ("[package]\nname = \"b\"\n", "its package is called `b`, its folder `a`"),
             ("[package]\nversion = \"1\"\n[lib]\nname = \"a\"\n", "names no package"),
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_names_that_are_no_rust_names() {
+    fn discover_refuses_invalid_plugin_names() {
         for name in ["Upper", "under_score", "1st", "two--dashes", "dash-"] {
             let dir = TempDir::new();
             add(&dir, name, &format!("[package]\nname = \"{name}\"\n"));
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_folder_is_an_error_that_names_it() {
+    fn discover_error_names_the_missing_folder() {
         let dir = TempDir::new();
         let error = discover(&dir.path().join("guests")).expect_err("no such folder").to_string();
         assert!(error.contains("cannot read the guests in") && error.contains("guests\n  cause:"), "{error}");

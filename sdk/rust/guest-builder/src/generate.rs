@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn constants_and_macros_for_every_folder_even_an_empty_one() {
+    fn generated_code_has_constants_and_macros_for_every_folder() {
         let dir = TempDir::new();
         let (builder, folders, built) = example(&dir);
         let source = generate(&builder, &folders, &built).expect("source");
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn every_input_is_watched_once_and_new_guests_are_seen() {
+    fn build_script_watches_each_input_once_and_new_guests() {
         let dir = TempDir::new();
         let (builder, folders, built) = example(&dir);
         let root = builder.root().display().to_string();

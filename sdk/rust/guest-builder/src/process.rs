@@ -40,14 +40,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keeps_the_last_lines_of_a_failure() {
+    fn failed_command_error_keeps_the_last_stderr_lines() {
         let mut command = Command::new("bash");
         command.args(["-c", "echo out; for i in 1 2 3 4; do echo line $i >&2; done; exit 3"]);
         assert_eq!(run(&mut command, 2), Err("bash ended with exit status: 3\nline 3\nline 4".to_owned()));
     }
 
     #[test]
-    fn says_what_could_not_be_started() {
+    fn missing_program_error_names_the_program() {
         let error = run(&mut Command::new("no-such-program-here"), 2).expect_err("no such program");
         assert!(error.starts_with("cannot run no-such-program-here: "), "{error}");
     }

@@ -233,7 +233,7 @@ fn assert_contains(text: &str, parts: &[&str]) {
 }
 
 #[test]
-fn a_target_that_is_there_needs_nothing_else() {
+fn toolchain_script_uses_an_installed_target() {
     let machine = Machine::new("aarch64-apple-darwin").with_target();
     assert_eq!(machine.which("auto"), ["rustup installed"]);
     assert_eq!(machine.which("rustup"), ["rustup installed"]);
@@ -245,7 +245,7 @@ fn a_target_that_is_there_needs_nothing_else() {
 }
 
 #[test]
-fn rustup_goes_before_debian() {
+fn toolchain_script_prefers_rustup_to_debian() {
     let machine = Machine::new(LINUX).with_rustup().with_debian("1.96.0-1", Some("1.96.0-1"));
     assert_eq!(machine.which("auto"), ["rustup add", "debian make"]);
     assert_eq!(machine.which("rustup"), ["rustup add"]);
@@ -258,7 +258,7 @@ fn rustup_goes_before_debian() {
 }
 
 #[test]
-fn a_rustup_that_does_not_manage_this_rustc_is_not_asked() {
+fn toolchain_script_ignores_an_unrelated_rustup() {
     let machine = Machine::new(LINUX).with_rustup().with_debian("1.96.0-1", None);
     machine.set("rustup-rustc", "/another/toolchain/bin/rustc");
     assert_eq!(machine.which("auto"), ["debian make"]);
@@ -267,7 +267,7 @@ fn a_rustup_that_does_not_manage_this_rustc_is_not_asked() {
 }
 
 #[test]
-fn without_any_route_one_message_names_every_obstacle() {
+fn toolchain_script_without_a_route_names_every_obstacle() {
     let machine = Machine::new(LINUX);
     for arguments in [&["--which"][..], &[]] {
         let text = machine.refuse("auto", arguments);
@@ -286,7 +286,7 @@ fn without_any_route_one_message_names_every_obstacle() {
 // Unpacks with GNU tar.
 #[cfg(target_os = "linux")]
 #[test]
-fn the_fall_back_to_debian_is_made_once() {
+fn toolchain_script_unpacks_debian_packages_once() {
     let machine = Machine::new(LINUX).with_rustup().with_debian("1.96.0-1", Some("1.96.0-1"));
     let text = machine.prepare("auto");
     assert_contains(&text, &["rustup could not add", "| error: no network", "Debian's rustc-web 1.96.0-1 is ready"]);
@@ -311,7 +311,7 @@ fn the_fall_back_to_debian_is_made_once() {
 // Unpacks with GNU tar.
 #[cfg(target_os = "linux")]
 #[test]
-fn outdated_package_lists_are_replaced_by_private_ones() {
+fn toolchain_script_replaces_outdated_lists_by_private_ones() {
     for lists in ["1.85.0-1", "1.95.1-1", ""] {
         let machine = Machine::new(LINUX).with_debian(lists, Some("1.96.0-1"));
         let text = machine.prepare("auto");
@@ -324,14 +324,14 @@ fn outdated_package_lists_are_replaced_by_private_ones() {
 }
 
 #[test]
-fn a_rustc_that_is_too_old_for_the_guests_is_refused() {
+fn toolchain_script_refuses_a_too_old_rustc() {
     let machine = Machine::new(LINUX).with_debian("1.85.0-1", Some("1.94.1-1"));
     let text = machine.refuse("debian", &[]);
     assert_contains(&text, &["error: no rustc-web of Rust 1.95 or newer", "apt offers 1.94.1-1", "hint:"]);
 }
 
 #[test]
-fn without_network_the_message_says_so() {
+fn toolchain_script_without_network_says_so() {
     let machine = Machine::new(LINUX).with_debian("1.96.0-1", None);
     let text = machine.refuse("auto", &[]);
     assert_contains(&text, &["| E: no network", "error: cannot fetch Debian's package lists", "is there network?"]);
@@ -340,7 +340,7 @@ fn without_network_the_message_says_so() {
 // Unpacks with GNU tar.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_newer_debian_version_is_taken_when_it_is_known() {
+fn toolchain_script_updates_to_a_newer_debian_version() {
     let machine = Machine::new(LINUX).with_debian("1.95.0-1", Some("1.95.0-1"));
     machine.prepare("auto");
     machine.set("lists", "1.96.0-1");
@@ -363,7 +363,7 @@ fn a_newer_debian_version_is_taken_when_it_is_known() {
 // Unpacks with GNU tar.
 #[cfg(target_os = "linux")]
 #[test]
-fn an_interrupted_preparation_starts_again() {
+fn toolchain_script_restarts_an_interrupted_preparation() {
     let machine = Machine::new(LINUX).with_debian("1.96.0-1", Some("1.96.0-1"));
     machine.dir.write("made/debian.new/usr/half", "");
     machine.dir.write("made/debian/rustc", "");
@@ -372,7 +372,7 @@ fn an_interrupted_preparation_starts_again() {
 }
 
 #[test]
-fn a_toolchain_without_a_component_linker() {
+fn toolchain_script_requires_a_component_linker() {
     let machine = Machine::new(LINUX).with_target();
     fs::remove_file(machine.path("sysroot/lib/rustlib").join(LINUX).join("bin/wasm-component-ld")).expect("a file");
     let text = machine.refuse("auto", &[]);
@@ -383,7 +383,7 @@ fn a_toolchain_without_a_component_linker() {
 }
 
 #[test]
-fn a_toolchain_that_builds_nothing_is_not_called_ready() {
+fn toolchain_script_verifies_that_the_toolchain_builds() {
     let machine = Machine::new(LINUX).with_target();
     machine.fake("rustc", &RUSTC.replace("printf '\\0asm' >\"$2\"", "echo 'error: no such linker' >&2; exit 1"));
     let text = machine.refuse("auto", &[]);
@@ -393,7 +393,7 @@ fn a_toolchain_that_builds_nothing_is_not_called_ready() {
 }
 
 #[test]
-fn arguments_that_make_no_sense() {
+fn toolchain_script_refuses_invalid_arguments() {
     let machine = Machine::new(LINUX).with_target();
     assert_contains(&machine.refuse("snap", &[]), &["SHELLY_WASM_ROUTE=snap", "rustup, debian or auto"]);
     assert_contains(&machine.refuse("auto", &["--fast"]), &["unknown option --fast", "--help"]);
@@ -402,7 +402,7 @@ fn arguments_that_make_no_sense() {
 }
 
 #[test]
-fn the_script_asks_for_the_rust_that_the_guests_ask_for() {
+fn toolchain_script_requires_the_rust_version_of_the_guests() {
     let script = fs::read_to_string(Path::new(SCRIPT)).expect("the script");
     assert_contains(&script, &[&format!("\nreadonly MIN_RUST={}\n", env!("CARGO_PKG_RUST_VERSION"))]);
 }

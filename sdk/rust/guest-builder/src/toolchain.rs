@@ -50,7 +50,7 @@ mod tests {
     use crate::testing::TempDir;
 
     #[test]
-    fn reads_what_the_script_writes() {
+    fn toolchain_env_file_is_parsed() {
         let text = "# Written by wasm-toolchain.sh\nexport RUSTC='/a b/rustc'\n\nexport LINKER='/l=d'\n";
         let want = [("RUSTC".to_owned(), "/a b/rustc".into()), ("LINKER".to_owned(), "/l=d".into())];
         assert_eq!(parse_env(text).expect("variables"), want);
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_only_a_shell_could_read() {
+    fn toolchain_env_with_shell_syntax_is_refused() {
         for line in ["export A=b", "A='b'", "export A", "export A='b'\\''c'", "export A='b", "export A='", "rm -rf x"] {
             let error = parse_env(&format!("# first\n{line}\n")).expect_err(line);
             assert!(error.starts_with("line 2 is not"), "{error}");
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_carries_what_the_script_said() {
+    fn toolchain_error_quotes_the_script_output() {
         let dir = TempDir::new();
         dir.write(SCRIPT, "echo 'wasm-toolchain: error: no route' >&2\necho '  hint:  add one' >&2\nexit 1\n");
         let error = prepare(dir.path()).expect_err("no toolchain").to_string();
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn the_script_gets_the_folder_that_its_variables_are_read_from() {
+    fn toolchain_script_gets_the_folder_of_its_env_file() {
         let dir = TempDir::new();
         dir.write(SCRIPT, "mkdir -p \"$1\"\necho \"export RUSTC='$1/rustc'\" >\"$1/env.sh\"\n");
         let variables = prepare(dir.path()).expect("variables");

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_is_read_in_pieces_no_longer_than_asked_for() {
+    fn http_body_pieces_are_bounded_by_the_requested_size() {
         let mut body = Body::of(["abc", "", "de"]).and_then_fails(cut());
         let read: Vec<_> = (0..4).map(|_| body.read(2)).collect();
         assert_eq!(read, [Ok(b"ab".into()), Ok(b"c".into()), Ok(b"de".into()), Err(cut())]);
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_as_a_whole() {
+    fn http_body_reads_as_text_bytes_and_json() {
         assert_eq!(response(&["grö".as_bytes(), "ße".as_bytes()]).text().unwrap(), "größe");
         assert_eq!(response(&[b"a\xff"]).text().unwrap(), "a\u{fffd}");
         assert_eq!(response(&[]).bytes().unwrap(), b"");

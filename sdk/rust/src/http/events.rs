@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_end_cuts_off_is_an_error_and_no_event() {
+    fn sse_event_cut_by_the_end_is_an_error() {
         for text in ["data: a", "data: a\n", "data: a\r", "dat", "event: a", ": comm"] {
             let mut events = Events::new(Body::of(["data: 1\n\n", text]));
             assert_eq!(events.next(), Some(Ok(event("", "1", ""))), "{text:?}");
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_and_events_are_bounded() {
+    fn sse_lines_and_events_are_bounded() {
         let long = vec![b'a'; MOST_LINE];
         assert!(matches!(events(&[b":", &long]), Err(Error::TooLarge(_))));
         let line = [b"data:", &long[5..], b"\n"].concat();

@@ -42,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_at_every_split() {
+    fn http_lines_are_read_at_every_split() {
         let text = "{\"a\":\"ä\"}\n\r\n\n two\rparts \r\nlast 🌍".as_bytes();
         let expected = ["{\"a\":\"ä\"}", "", "", " two\rparts ", "last 🌍"].map(str::to_owned);
         for at in 0..=text.len() {
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_that_breaks_ends_them_with_an_error() {
+    fn http_lines_end_with_an_error_when_the_connection_breaks() {
         let cut = Error::unavailable("cut");
         let mut lines = Lines::new(Body::of(["a\nb"]).and_then_fails(cut.clone()));
         assert_eq!(lines.next(), Some(Ok("a".into())));
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_bounded() {
+    fn http_line_length_is_bounded() {
         let most = vec![b'a'; MOST_LINE];
         assert_eq!(lines(&[&most, b"\n", &most]).unwrap().len(), 2);
         assert!(matches!(lines(&[&most, b"a\n"]), Err(Error::TooLarge(_))));

@@ -281,7 +281,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_is_what_was_asked_for() {
+    fn http_request_builder_sets_every_part() {
         let request = Request::post("https://user:pw@example.com:8443/v1?a=1")
             .query("q", "ä b&c=/~")
             .query("n", 7)
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_is_not_there() {
+    fn http_request_omits_unset_parts() {
         let (head, body, _) = Request::get("https://example.com").credential(None).parts().unwrap();
         assert_eq!((head.credential, head.timeout_ms, head.headers, body), (None, None, vec![], vec![]));
         for (timeout, millis) in
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_that_cannot_be_written_is_said_when_it_is_sent() {
+    fn unserialisable_http_body_is_an_error_on_send() {
         struct Never;
         impl Serialize for Never {
             fn serialize<S: serde::Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_name_a_server_and_no_more() {
+    fn http_error_names_only_the_origin() {
         for (url, expected) in [
             ("https://example.com/a?key=s", "example.com"),
             ("http://u:p@[::1]:80?x", "[::1]:80"),
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn one_credential_needs_no_name() {
+    fn single_credential_needs_no_name() {
         let granted = |names: &[&str]| only(names.iter().map(|name| (*name).to_owned()).collect());
         assert_eq!(granted(&[]), Ok(None));
         assert_eq!(granted(&["a"]), Ok(Some("a".into())));
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lacking_is_read_from_the_hosts_words() {
+    fn missing_origin_is_parsed_from_the_denial() {
         let denied = |message: &str| Error::Denied(message.into());
         let said =
             denied("GET https://b.example is not granted; to allow it write `http: [\"https://b.example:8443\"]`");

@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_server_says_is_found_and_bounded() {
+    fn http_error_quotes_a_bounded_server_message() {
         for body in [
             r#"{"error":{"message":"no luck","type":"x"}}"#,
             r#"{"error":"no luck"}"#,
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_is_read_where_it_is_a_number() {
+    fn retry_after_header_is_parsed_as_a_number() {
         for (headers, expected) in [
             (&[("retry-after", "2")][..], Some(2_000)),
             (&[("retry-after", "0.5")], Some(500)),

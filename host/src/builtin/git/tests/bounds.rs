@@ -5,7 +5,7 @@ use std::{io::Write, process::Stdio};
 use super::*;
 
 #[tokio::test]
-async fn no_more_commits_are_shown_than_may_be() {
+async fn git_log_limits_the_commits() {
     let world = World::new();
     let mut import = Command::new("git");
     import.args(["fast-import", "--quiet"]).current_dir(world.project()).env_clear().env("PATH", "/usr/bin:/bin");
@@ -25,7 +25,7 @@ async fn no_more_commits_are_shown_than_may_be() {
 }
 
 #[tokio::test]
-async fn of_a_long_list_of_files_a_person_is_shown_the_beginning() {
+async fn git_commit_question_shows_the_beginning_of_a_long_list() {
     let world = World::new();
     (0..300).for_each(|at| world.write(&format!("file-{at:03}"), "new\n"));
     world.plain(&["add", "."]);
@@ -47,7 +47,7 @@ async fn of_a_long_list_of_files_a_person_is_shown_the_beginning() {
 }
 
 #[tokio::test]
-async fn runs_in_which_it_may_be_read_are_remembered_up_to_a_bound() {
+async fn git_read_permissions_are_remembered_up_to_a_limit() {
     let world = World::new();
     let repository = GitRepository::new(world.ground("/usr/bin:/bin"));
     let git = GitContext { desk: everybody_says_yes(), repository, read_in: Arc::default(), changing: Arc::default() };

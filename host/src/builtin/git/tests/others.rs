@@ -16,7 +16,7 @@ fn with_a_change_within(world: &World) {
 }
 
 #[tokio::test]
-async fn what_a_repository_within_says_is_not_run_to_show_a_difference() {
+async fn git_diff_runs_no_programs_of_a_submodule() {
     for (key, attributes) in [("diff.external", ""), ("diff.evil.textconv", "* diff=evil\n")] {
         let world = World::new();
         let evil = world.evil();
@@ -38,7 +38,7 @@ async fn what_a_repository_within_says_is_not_run_to_show_a_difference() {
 }
 
 #[tokio::test]
-async fn filters_of_a_repository_within_are_not_run_where_files_are_added() {
+async fn git_add_runs_no_filters_of_a_submodule() {
     let world = World::new();
     let evil = world.evil();
     with_a_change_within(&world);
@@ -72,7 +72,7 @@ async fn filters_of_a_repository_within_are_not_run_where_files_are_added() {
 }
 
 #[tokio::test]
-async fn a_repository_of_this_person_is_not_read_by_way_of_another_one() {
+async fn git_repository_cannot_point_at_a_private_one() {
     let files = |world: &World| world.path("home/private");
     type Made = fn(&World);
     let elsewhere: [(&str, Made, &str); 6] = [
@@ -159,7 +159,7 @@ async fn a_repository_of_this_person_is_not_read_by_way_of_another_one() {
 }
 
 #[tokio::test]
-async fn what_comes_into_the_configuration_while_a_person_is_asked_is_not_run() {
+async fn git_config_changed_during_approval_is_refused() {
     let world = World::new();
     let evil = world.evil();
     let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());

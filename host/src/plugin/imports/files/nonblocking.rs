@@ -203,7 +203,7 @@ mod tests {
     use crate::limits;
 
     /// A folder `in` with one entry of each kind.
-    struct Ground {
+    struct FileFixture {
         _place: tempfile::TempDir,
         context: WasiFilesystemCtx,
         table: ResourceTable,
@@ -211,7 +211,7 @@ mod tests {
         at_once: NonblockingFiles,
     }
 
-    impl Ground {
+    impl FileFixture {
         fn new() -> Self {
             let place = tempfile::tempdir().unwrap();
             let folder = place.path().join("in");
@@ -254,7 +254,7 @@ mod tests {
 
     #[tokio::test]
     async fn nonblocking_stat_equals_wasmtime_wasi() {
-        let mut ground = Ground::new();
+        let mut ground = FileFixture::new();
         let (keep, follow) = (PathFlags::empty(), PathFlags::SYMLINK_FOLLOW);
         for path in [".", "file", "deep", "deep/..", "link", "out", "pipe", "deep-link"] {
             // The link that leads out exists, but cannot be followed.
@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn nonblocking_open_is_for_reading_below_the_folder() {
-        let ground = Ground::new();
+        let ground = FileFixture::new();
         let (any, folder) = (OpenFlags::empty(), OpenFlags::DIRECTORY);
         let (keep, follow) = (PathFlags::empty(), PathFlags::SYMLINK_FOLLOW);
         for (flags, path, how, is_file) in [
@@ -308,7 +308,7 @@ mod tests {
 
     #[test]
     fn nonblocking_open_needs_a_local_file_system() {
-        let mut ground = Ground::new();
+        let mut ground = FileFixture::new();
         ground.at_once = NonblockingFiles::default();
         ground.at_once.add(Path::new("/proc"));
         ground.at_once.add(Path::new("/nowhere"));
@@ -320,7 +320,7 @@ mod tests {
 
     #[tokio::test]
     async fn nonblocking_read_equals_wasmtime_wasi() {
-        let mut ground = Ground::new();
+        let mut ground = FileFixture::new();
         let opened = ground.open(PathFlags::empty(), "file", OpenFlags::empty()).unwrap();
         let Descriptor::File(file) = opened.clone() else { panic!("it is a file") };
         let opened = ground.table.push(opened).unwrap();
