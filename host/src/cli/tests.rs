@@ -109,7 +109,7 @@ const SHOWN: [(&str, &str, &str); 133] = [
     ("conformance --kind", "conformance.rs", "exported_attack_suite_gives_the_same_results"),
     ("conformance --suite", "conformance.rs", "exported_attack_suite_gives_the_same_results"),
     ("conformance --export", "conformance.rs", "exported_attack_suite_gives_the_same_results"),
-    ("conformance --output", "conformance.rs", "the_host_holds"),
+    ("conformance --output", "conformance.rs", "host_passes_the_attack_suite"),
     ("session list --config", "sessions/shown.rs", "config_path_selects_the_session_folder"),
     ("session list --limit", "sessions/shown.rs", "session_list_is_sorted_newest_first"),
     ("session list --all", "sessions/shown.rs", "session_list_is_sorted_newest_first"),
