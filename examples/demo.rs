@@ -1,6 +1,7 @@
-//! `cargo demo`: builds the host and every plugin, those of the examples too, and runs the quick start to its answer.
+//! `cargo demo`: builds the host and all plugins, including those of the examples, and runs the quick start to its
+//! answer.
 //!
-//! Nothing here is special to the demo: the last line that it prints before the run is the command that you would type.
+//! The demo uses nothing special: the last line that it prints before the run is the command to type yourself.
 
 use std::{
     env,
@@ -33,8 +34,8 @@ fn run(task: &str) -> Result<ExitCode, Box<dyn std::error::Error>> {
     Builder::new(root)?.build(&folders)?;
     eprintln!("building the host …");
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    // Without `--package`: the features of dependencies are then those that `cargo test` builds with, so that the two
-    // commands share one build of them.
+    // Without `--package`, dependencies get the features that `cargo test` builds with, so that both commands share one
+    // build of them.
     let mut build = Command::new(cargo);
     build.current_dir(root).args(["build", "--bin", "shelly-host"]);
     for (name, _) in env::vars_os().filter(|(name, _)| tells_of_this_package(&name.to_string_lossy())) {
@@ -51,8 +52,9 @@ fn run(task: &str) -> Result<ExitCode, Box<dyn std::error::Error>> {
     Ok(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)))
 }
 
-/// Returns `true` for a variable by which cargo tells a program of its own package. Build scripts of dependencies watch some
-/// of them: with them they would run, and all that depends on them be built, once more.
+/// Returns `true` for a variable that describes this package to programs that cargo runs. Build scripts of dependencies
+/// watch some of these variables: if they were set, the scripts would run again and everything that depends on them would
+/// be rebuilt.
 fn tells_of_this_package(variable: &str) -> bool {
     let one = ["CARGO_BIN_NAME", "CARGO_CRATE_NAME", "CARGO_PRIMARY_PACKAGE"].contains(&variable);
     one || ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|prefix| variable.starts_with(prefix))

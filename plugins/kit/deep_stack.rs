@@ -1,6 +1,6 @@
-//! The build script of guests that go deep, such as parsers that call themselves: a stack of 1 MiB in place of the 64 KiB
-//! that the builder gives. It is more than the host's own bound of the same recursion, so that this one is met first, which
-//! is told in words, and not as a damaged memory.
+//! The build script of guests with deep recursion, such as recursive parsers. It sets a stack of 1 MiB in place of the
+//! builder's 64 KiB. This stack is larger than the host's own bound on the same recursion allows, so that the host's
+//! bound is reached first. The host reports it in words, while an overflow of this stack would look like damaged memory.
 
 fn main() {
     println!("cargo::rerun-if-changed=../kit/deep_stack.rs");

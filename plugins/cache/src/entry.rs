@@ -1,4 +1,4 @@
-//! A reply as it is kept: JSON, so that a later version can read it.
+//! The stored form of a reply: JSON, so that a later version can read it.
 
 use serde::{Deserialize, Serialize};
 use shelly_plugin::{
@@ -6,24 +6,24 @@ use shelly_plugin::{
     types::{Completion, Opaque, StopReason, Thinking, ToolCall, Usage},
 };
 
-/// Of the layout below.
+/// The version of the layout below.
 const VERSION: u32 = 1;
 
-/// Keys of the host in a `meta`: a plugin may not make them up.
+/// The prefix of the host's keys in a `meta`, which a plugin must not invent.
 const OF_THE_HOST: &str = "shelly.";
 
 type Meta = Vec<(String, String)>;
 
-/// A reply, when it was kept, and as which one.
+/// A stored reply with its time and number.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Entry {
     version: u32,
-    /// Milliseconds since 1970.
+    /// The time at which the reply was stored, in milliseconds since 1970.
     pub at_ms: u64,
-    /// How many were kept before it, and itself.
+    /// The number of replies stored so far, including this one.
     pub number: u64,
     model: String,
-    /// Whether it calls tools.
+    /// Set if the reply calls tools.
     calls: bool,
     parts: Vec<Piece>,
     meta: Meta,
@@ -39,7 +39,8 @@ enum Piece {
 }
 
 impl Entry {
-    /// None of one that cannot be kept: media are at the host for this call alone.
+    /// Converts a reply for storage. Returns `None` for a reply with media, because the host keeps those only for this
+    /// call.
     pub(crate) fn of(completion: &Completion, at_ms: u64) -> Option<Entry> {
         Some(Entry {
             version: VERSION,
@@ -52,7 +53,7 @@ impl Entry {
         })
     }
 
-    /// What it used counts no more: nobody was asked.
+    /// Converts a stored reply back. Its usage is zero, because no model was asked.
     pub(crate) fn into_completion(self) -> Completion {
         Completion {
             parts: self.parts.into_iter().map(Piece::into_part).collect(),

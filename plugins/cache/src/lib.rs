@@ -1,12 +1,13 @@
-//! Answers a request that was answered before without asking a model: the same conversation, tools and settings to the
-//! same model, by the digest that the host makes of them. Only whole replies are kept, in the plugin's store; which store
-//! that is, and so how long they last and who shares them, is what the config grants as `kv`.
+//! A model middleware that answers a repeated request from a store without asking a model. Requests are equal if they
+//! have the same conversation, tools, settings and model, by the digest that the host computes. Only complete replies are
+//! stored, in the plugin's key-value store. The `kv` grant in the config decides which store that is, and so how long
+//! replies last and who shares them.
 //!
-//! Params: `{"ttl": "", "max_entries": 1000}`, which are the defaults. A reply older than `ttl` (such as `1h`) is not
-//! given; without one they last as long as the store. Beyond `max_entries` (1 to 10,000) the oldest go.
+//! Params, with their defaults: `{"ttl": "", "max_entries": 1000}`. A reply older than `ttl` (such as `1h`) is not used;
+//! without `ttl` replies last as long as the store. Beyond `max_entries` (1 to 10,000) the oldest replies are removed.
 //!
-//! A reply that holds media or has more than 1 MiB is not kept. To be asked the same again costs nothing, but brings
-//! nothing new either: an agent that is to try again should be told what was wrong.
+//! A reply that has media or more than 1 MiB is not stored. A repeated question costs nothing but brings no new answer
+//! either: to make an agent try again, say what was wrong.
 
 use guest_kit::{Span, bad};
 use serde::{Deserialize, Deserializer, de::IntoDeserializer};
@@ -22,18 +23,19 @@ use entry::Entry;
 
 shelly_plugin::export!(model_middleware: Cache);
 
-/// The longest value of a store.
+/// The maximum size of a value in the store.
 const MOST_BYTES: usize = 1 << 20;
 
-/// The longest key of a store.
+/// The maximum length of a key in the store.
 const MOST_KEY: usize = 512;
 
 const MOST_ENTRIES: u64 = 10_000;
 
-/// Old entries that go when one comes: after `max_entries` was made less there are many, and a call has a second.
+/// The number of old entries that are removed per new entry. After `max_entries` was lowered there may be many, and a
+/// call has only one second.
 const EVICTED_AT_ONCE: usize = 16;
 
-/// Counts the entries that were ever kept.
+/// The key of the counter of all entries ever stored.
 const COUNTER: &str = "count";
 
 struct Cache;
@@ -41,10 +43,10 @@ struct Cache;
 #[derive(Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Params {
-    /// How long a reply is given; none: for ever.
+    /// The maximum age of a reply; none: no limit.
     #[serde(deserialize_with = "span_or_nothing")]
     ttl: Option<Span>,
-    /// How many are kept.
+    /// The maximum number of stored replies.
     max_entries: u64,
 }
 
@@ -105,24 +107,24 @@ impl ModelMiddleware for Cache {
     }
 }
 
-/// Whether the model said all that it had to say.
+/// Returns `true` if the reply is complete.
 fn is_whole(completion: &Completion) -> bool {
     matches!(completion.stop, StopReason::EndTurn | StopReason::ToolCalls)
 }
 
-/// What an entry is called; none: the model's name is too long for that.
+/// Returns the key of an entry; none if the model's name is too long for a key.
 fn key(sending: &Sending) -> Option<String> {
     let key = format!("entry/{}/{}", sending.digest, sending.model);
     (key.len() <= MOST_KEY).then_some(key)
 }
 
-/// What is kept; what cannot be read was written by another version, and counts as nothing.
+/// Returns the stored entry. An entry that cannot be read was written by another version and counts as missing.
 fn find(sending: &Sending) -> Result<Option<Entry>, Error> {
     let Some(key) = key(sending) else { return Ok(None) };
     Ok(kv::get(&key)?.and_then(|entry| Entry::decode(&entry.value)))
 }
 
-/// Keeps a reply, and lets the oldest go.
+/// Stores a reply and removes the oldest ones.
 fn keep(key: &str, completion: &Completion, max_entries: u64) -> Result<(), Error> {
     let Some(mut entry) = Entry::of(completion, clock::now()) else { return Ok(()) };
     let number: u64 = kv::update(COUNTER, |count: Option<u64>| count.unwrap_or(0).saturating_add(1))?;
@@ -131,13 +133,13 @@ fn keep(key: &str, completion: &Completion, max_entries: u64) -> Result<(), Erro
     if bytes.len() > MOST_BYTES {
         return Ok(());
     }
-    // The turn first: an entry without one would never go.
+    // The order record is written first: an entry without one would never be removed.
     kv::put(&turn(number), &key)?;
     kv::set(key, &bytes)?;
     evict(number.saturating_sub(max_entries))
 }
 
-/// Lets those go whose number is not above this one.
+/// Removes the entries whose number is at most `last`.
 fn evict(last: u64) -> Result<(), Error> {
     if last == 0 {
         return Ok(());
@@ -148,7 +150,7 @@ fn evict(last: u64) -> Result<(), Error> {
     for old in turns.iter().take_while(|old| **old <= bound).take(EVICTED_AT_ONCE) {
         if let Some(key) = kv::read::<String>(old)? {
             let entry = kv::get(&key)?;
-            // Kept again since, it has a later turn too.
+            // An entry that was stored again has a later order record as well, and stays.
             let is_its = |entry: &kv::Entry| Entry::decode(&entry.value).is_none_or(|entry| turn(entry.number) == *old);
             if let Some(entry) = entry.filter(is_its) {
                 kv::compare_and_swap(&key, Some(entry.revision), None)?;
@@ -163,7 +165,8 @@ fn evict(last: u64) -> Result<(), Error> {
     Ok(())
 }
 
-/// Where the key of an entry is found by its number: in the order in which they were kept.
+/// Returns the key of the record that contains the key of the entry with this number. Records sort in the order of
+/// storage.
 fn turn(number: u64) -> String {
     format!("turn/{number:020}")
 }

@@ -1,9 +1,8 @@
-//! A calculator: `calculate` evaluates an expression with exact numbers of any length, fractions, complex numbers, units,
-//! functions and variables, in the language of [fend](https://printfn.github.io/fend/documentation). The same expression
-//! always gives the same result: it knows no exchange rates, no time and no chance.
+//! A calculator. The tool `calculate` evaluates an expression with exact numbers of any length, fractions, complex
+//! numbers, units, functions and variables, in the language of [fend](https://printfn.github.io/fend/documentation). The
+//! same expression always gives the same result: the calculator has no exchange rates, no clock and no random numbers.
 //!
-//! Bounds: 4,096 bytes an expression, 64 brackets within each other, 500 operators, `MAX_STEPS` steps, 5,000
-//! characters a result.
+//! Bounds: 4,096 bytes an expression, 64 nested brackets, 500 operators, `MAX_STEPS` steps, 5,000 characters a result.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -14,20 +13,20 @@ use shelly_plugin::{Call, Error, Reply, Tool, ToolHints};
 
 shelly_plugin::export!(tools: [Calculate]);
 
-/// Bytes of an expression.
+/// The maximum size of an expression in bytes.
 const MAX_EXPRESSION: usize = 4_096;
 
-/// Brackets within each other: each takes stack.
+/// The maximum depth of nested brackets: each takes stack.
 const MAX_DEPTH: usize = 64;
 
-/// Operators and functions, at most: each may take stack.
+/// The maximum number of operators and functions: each may take stack.
 const MAX_OPERATORS: usize = 500;
 
-/// How often the calculation looks whether it should stop, which it does in all of its loops. A product of long
-/// numbers is one step: so many of them take some seconds.
+/// The maximum number of times that the calculation checks for an interrupt, which it does in all of its loops. A product
+/// of long numbers is a single step, so this many steps may take some seconds.
 const MAX_STEPS: u64 = 50_000;
 
-/// Characters of a result.
+/// The maximum length of a result in characters.
 const MAX_RESULT: usize = 5_000;
 
 struct Calculate;
@@ -74,8 +73,8 @@ fn calculate(expression: &str, max_steps: u64) -> Result<String, Error> {
     Ok(result.to_owned())
 }
 
-/// Whether the calculator can take it without running out of stack, of which it takes some for each bracket and each
-/// operator.
+/// Checks that the calculator can evaluate the expression without running out of stack, of which each bracket and each
+/// operator takes some.
 fn check(expression: &str) -> Result<(), Error> {
     if expression.len() > MAX_EXPRESSION {
         let message = format!("`expression` has {} bytes, at most {MAX_EXPRESSION} are taken", expression.len());
@@ -107,8 +106,8 @@ fn check(expression: &str) -> Result<(), Error> {
     check_commas(expression)
 }
 
-/// A comma in a number stands before three digits each. What reads the expression would pass over any other one too, and
-/// many people write 1.5 with one.
+/// Checks that each comma in a number is followed by exactly three digits. The calculator would ignore any other comma,
+/// and many people write 1.5 with a comma.
 fn check_commas(expression: &str) -> Result<(), Error> {
     let is_digit = |c: char| c.is_ascii_digit();
     for (at, _) in expression.match_indices(',') {
@@ -128,7 +127,7 @@ fn check_commas(expression: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Ends a calculation after so many steps. A sandboxed guest without a clock counts instead of looking at the time.
+/// An interrupt that ends a calculation after a number of steps. A sandboxed guest without a clock cannot measure time.
 struct Steps {
     left: AtomicU64,
 }

@@ -1,12 +1,12 @@
-//! Once the conversation fills the context window, asks the model for a summary, and puts that in place of everything after
-//! the system prompt that the model has read. What a person said and nobody has answered yet stands in it word for word, and
-//! what has come since the model's newest reply stays.
+//! An effect that summarizes the conversation once it fills the context window. It asks a model for a summary, and
+//! replaces everything after the system prompt that the model has read. The summary contains, word for word, everything
+//! that a person said and nobody has answered yet. Messages since the model's newest reply stay.
 //!
-//! Params: `{"threshold": 0.8, "keep_recent": 0, "on_error": "continue"}`, which are the defaults: the share of the context
-//! window from which on it does so, how many messages at the end are left as they are, and what it means if the model gives
-//! no summary. `continue`: the conversation stays, and the model is asked again when it has grown by a tenth. `stop`: the run
-//! ends. `model` names the model that is asked, which the config grants under `models` too; without it, it is the agent's
-//! own.
+//! Params, with their defaults: `{"threshold": 0.8, "keep_recent": 0, "on_error": "continue"}`. `threshold` is the share
+//! of the context window from which on the effect acts. `keep_recent` is the number of messages at the end that stay
+//! unchanged. `on_error` decides what happens if the model returns no summary: with `continue` the conversation stays,
+//! and the model is asked again when the conversation has grown by a tenth; with `stop` the run ends. `model` names the
+//! model to ask, which the config must grant under `models`; without it the agent's own model is asked.
 
 use serde::Deserialize;
 use shelly_plugin::{
@@ -20,7 +20,7 @@ use shelly_plugin::{
 
 shelly_plugin::export!(effect: Compact);
 
-/// Of the state.
+/// The version of the state.
 const VERSION: u8 = 1;
 
 struct Compact;
@@ -28,13 +28,13 @@ struct Compact;
 #[derive(Deserialize, Debug)]
 #[serde(default, deny_unknown_fields)]
 struct Params {
-    /// From this share of the context window on.
+    /// The share of the context window from which on the effect acts.
     threshold: f64,
-    /// Who is asked for the summary; none: the agent's own model.
+    /// The model that is asked for the summary; none: the agent's own.
     model: Option<String>,
-    /// So many messages stay as they are.
+    /// The number of messages at the end that stay unchanged.
     keep_recent: u32,
-    /// What it means if there is no summary.
+    /// The action if there is no summary.
     on_error: OnError,
 }
 
@@ -106,8 +106,8 @@ fn idle(pace: Pace) -> Step {
     Step::edits(effect::state(VERSION, &pace), Vec::new()).until(pace.wake())
 }
 
-/// The messages that a summary takes the place of: all after the system prompt, but for the newest and those that the model
-/// has not read.
+/// Returns the messages that a summary replaces: all after the system prompt, except for the newest and those that the
+/// model has not read.
 fn goes(entries: &[Entry], keep_recent: u32) -> &[Entry] {
     let start = usize::from(entries.first().is_some_and(|entry| entry.role == Role::System));
     let after = &entries[start..];

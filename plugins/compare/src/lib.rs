@@ -1,7 +1,8 @@
-//! `text_diff`: what changed between two texts, as a unified diff. `apply_patch`: a text with a unified diff applied.
-//! `text_merge`: two texts that came of the same one brought together. All of it by lines, and of nothing but the arguments.
+//! Tools that compare texts by lines, from their arguments alone. `text_diff` returns the changes between two texts as a
+//! unified diff. `apply_patch` applies a unified diff to a text. `text_merge` merges two texts that were derived from the
+//! same text.
 //!
-//! Bound: 20,000 lines a text, since what a comparison takes grows with the square of what differs.
+//! Bound: 20,000 lines a text, because the cost of a comparison grows with the square of the differences.
 
 use diffy::{ConflictStyle, DiffOptions, MergeOptions, Patch};
 use schemars::JsonSchema;
@@ -10,10 +11,10 @@ use shelly_plugin::{Call, Error, Reply, Tool, ToolHints};
 
 shelly_plugin::export!(tools: [TextDiff, ApplyPatch, TextMerge]);
 
-/// Lines of a text.
+/// The maximum number of lines of a text.
 const MAX_LINES: usize = 20_000;
 
-/// Unchanged lines around a change, at most.
+/// The maximum number of unchanged lines around a change.
 const MAX_CONTEXT: usize = 1_000;
 
 struct TextDiff;
@@ -111,7 +112,8 @@ struct TextMergeArgs {
 
 #[derive(Serialize, Debug, PartialEq)]
 struct Merged {
-    /// Places that both have changed in different ways: they stand in the text between `<<<<<<<` and `>>>>>>>`.
+    /// The number of places that both texts have changed in different ways. In the text they are enclosed by `<<<<<<<`
+    /// and `>>>>>>>`.
     conflicts: usize,
     text: String,
 }
@@ -132,7 +134,7 @@ fn merge(args: &TextMergeArgs) -> Result<Merged, Error> {
     let TextMergeArgs { base, ours, theirs } = args;
     check(&[("base", base), ("ours", ours), ("theirs", theirs)])?;
     let mut options = MergeOptions::new();
-    // Longer markers than any that stand in the texts already, so that they can be told apart.
+    // The markers are longer than any in the texts, so that they are distinct.
     let marker = [base, ours, theirs].iter().map(|text| longest_marker(text)).max().unwrap_or(0).max(6) + 1;
     options.set_conflict_style(ConflictStyle::Merge).set_conflict_marker_length(marker);
     Ok(match options.merge(base, ours, theirs) {
@@ -144,7 +146,7 @@ fn merge(args: &TextMergeArgs) -> Result<Merged, Error> {
     })
 }
 
-/// The longest row of `<` that a line begins with.
+/// Returns the length of the longest run of `<` at the beginning of a line.
 fn longest_marker(text: &str) -> usize {
     text.lines().map(|line| line.bytes().take_while(|byte| *byte == b'<').count()).max().unwrap_or(0)
 }

@@ -1,7 +1,8 @@
-//! `markdown_to_html`, `html_to_markdown`, `html_to_text`: of the argument, which is as large as an argument can be (1 MiB).
+//! Tools that convert their argument: `markdown_to_html`, `html_to_markdown` and `html_to_text`. The argument may have up
+//! to 1 MiB, as every argument.
 //!
-//! Markdown is CommonMark with GitHub's tables, task lists, strikethrough and footnotes. HTML is read as browsers read it,
-//! however broken it is; scripts, styles and the head are left out. Bound: 256 elements within each other.
+//! Markdown is CommonMark with GitHub's tables, task lists, strikethrough and footnotes. HTML is parsed like in a
+//! browser, however broken it is; scripts, styles and the head are left out. Bound: 256 nested elements.
 
 use guest_kit::html;
 use schemars::JsonSchema;
@@ -124,7 +125,7 @@ mod tests {
             "{told:?}"
         );
         assert!(matches!(html::to_markdown(&"<b>".repeat(100_000)), Err(Error::TooLarge(_))));
-        // Markdown closes what it opens without calling itself.
+        // The Markdown parser closes nested blocks without recursion.
         assert!(markdown::to_html(&"> ".repeat(50_000), false).contains("blockquote"));
         assert!(!markdown::to_html(&"[".repeat(100_000), false).is_empty());
         assert!(!markdown::to_html(&"*a_ ".repeat(50_000), false).is_empty());

@@ -1,4 +1,4 @@
-//! Markdown as CommonMark and GitHub have it.
+//! Markdown as defined by CommonMark and GitHub.
 
 use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd, html};
 
@@ -11,15 +11,15 @@ fn parse(markdown: &str) -> Parser<'_> {
     Parser::new_ext(markdown, options)
 }
 
-/// As HTML. Unless HTML in it is allowed, nothing in it can become a script: markup is shown as text, and links of other
-/// schemes than those of pages and mail are left out.
+/// Renders Markdown as HTML. Unless `allow_html` is set, nothing in the result can become a script: HTML is shown as
+/// text, and links with schemes other than those of pages, mail, phone and FTP are left out.
 pub(crate) fn to_html(markdown: &str, allow_html: bool) -> String {
     let mut written = String::new();
     if allow_html {
         html::push_html(&mut written, parse(markdown));
         return written;
     }
-    // Whether the links that are open are left out.
+    // For each open link: `true` if it is left out.
     let mut left_out = Vec::new();
     let safe = parse(markdown).filter_map(|event| match event {
         Event::Html(text) | Event::InlineHtml(text) => Some(Event::Text(text)),
@@ -34,9 +34,9 @@ pub(crate) fn to_html(markdown: &str, allow_html: bool) -> String {
     written
 }
 
-/// Whether an address is relative or of a scheme that runs nothing.
+/// Returns `true` if an address is relative or has a scheme that runs nothing.
 fn is_harmless(url: &CowStr<'_>) -> bool {
-    // Browsers pass over white space and control characters in it.
+    // Browsers ignore whitespace and control characters in an address.
     let url: String = url.chars().filter(|character| !character.is_whitespace() && !character.is_control()).collect();
     match url.split_once(':') {
         Some((scheme, _)) if scheme.contains(['/', '?', '#']) => true,
@@ -45,7 +45,7 @@ fn is_harmless(url: &CowStr<'_>) -> bool {
     }
 }
 
-/// The text alone: blocks with an empty line between them, items of lists behind their sign, cells with tabs between them.
+/// Renders Markdown as plain text: an empty line between blocks, a marker before each list item, a tab between cells.
 pub(crate) fn to_text(markdown: &str) -> String {
     let mut text = Text::default();
     for event in parse(markdown) {
@@ -78,9 +78,9 @@ pub(crate) fn to_text(markdown: &str) -> String {
 #[derive(Default)]
 struct Text {
     written: String,
-    /// Ends of lines that come before what comes next.
+    /// The number of line ends to write before the next text.
     breaks: usize,
-    /// The next numbers of the lists that are open; none for those without.
+    /// The next numbers of the open lists; none for lists without numbers.
     lists: Vec<Option<u64>>,
 }
 
@@ -94,7 +94,7 @@ impl Text {
         self.written.push_str(part);
     }
 
-    /// What comes next begins after so many ends of lines.
+    /// Makes the next text begin after at least this many line ends.
     fn block(&mut self, breaks: usize) {
         self.breaks = self.breaks.max(breaks);
     }

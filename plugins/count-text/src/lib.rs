@@ -1,6 +1,6 @@
-//! Tools that measure a text. They see nothing but their arguments, and the same text always gives the same numbers:
-//! [`guest_kit::measure`] says what counts as what. A file is better measured where it is, by `read_file` of `read-files`
-//! with `measure`: a model that hands its text over writes all of it once more.
+//! Tools that measure a text. They depend only on their arguments, and equal texts give equal numbers;
+//! [`guest_kit::measure`] defines what is counted. For a file, use `read_file` of `read-files` with `measure`: a model
+//! that passes a text writes all of it again.
 
 use guest_kit::measure::{Line, count, longest};
 use schemars::JsonSchema;
@@ -9,7 +9,7 @@ use shelly_plugin::{Call, Error, Reply, Tool, ToolHints};
 
 shelly_plugin::export!(tools: [CountText, LongestLines]);
 
-/// More lines than this are not asked for by mistake.
+/// The maximum number of lines. A larger number is more likely a mistake.
 const MAX_LINES: u32 = 100;
 
 struct CountText;

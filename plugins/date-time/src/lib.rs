@@ -1,11 +1,11 @@
-//! Dates and times: what time it is, in which zone it is what time, what comes so much later, how much lies between two,
-//! and times written and read in other forms. All of it by the time zone database that is in the component.
+//! Tools for dates and times: the current time, conversion between time zones, adding a duration, the difference of two
+//! times, and formatting and parsing. They use the time zone database in the component.
 //!
-//! Params: `zone`, such as `Europe/Berlin`: where times are that name no zone; `UTC` if it is not set.
+//! Params: `zone`, such as `Europe/Berlin`, is the time zone for times that name none; the default is `UTC`.
 //!
-//! A time is given as `2026-03-01T14:30:00+01:00[Europe/Berlin]`, with or without its parts from the end: offset and zone,
-//! the time of day, and a space in place of the `T`; as `Sun, 01 Mar 2026 14:30:00 +0100`; as seconds since 1970 after an
-//! `@`; or as `now`. Durations are `1 year 2 months`, `3h 20m`, `-2 days` or `P1Y2M`.
+//! A time is written as `2026-03-01T14:30:00+01:00[Europe/Berlin]`. From its end, zone and offset and the time of day may
+//! be left out, and a space may replace the `T`. Other forms are `Sun, 01 Mar 2026 14:30:00 +0100`, seconds since 1970
+//! after an `@`, and `now`. Durations are written as `1 year 2 months`, `3h 20m`, `-2 days` or `P1Y2M`.
 
 use jiff::{
     RoundMode, Span, Timestamp, Unit, Zoned, ZonedDifference,
@@ -26,7 +26,7 @@ shelly_plugin::export!(tools: [Now, Convert, Add, Difference, Format, Parse]);
 #[derive(Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Params {
-    /// Where times are that name no zone.
+    /// The time zone for times that name none.
     zone: String,
 }
 
@@ -36,10 +36,10 @@ impl Default for Params {
     }
 }
 
-/// What times are read by.
+/// The context in which times are read.
 struct Place {
     zones: TimeZoneDatabase,
-    /// Where times are that name no zone.
+    /// The time zone for times that name none.
     zone: TimeZone,
     now: Timestamp,
 }
@@ -57,12 +57,12 @@ impl Place {
         Ok(Place { zones, zone, now })
     }
 
-    /// The zone of this name; without a name, the one where we are.
+    /// Returns the zone of this name; without a name, the configured zone.
     fn zone(&self, field: &str, name: Option<&str>) -> Result<TimeZone, Error> {
         name.map_or(Ok(self.zone.clone()), |name| read_zone(&self.zones, name).map_err(|cause| wrong(field, cause)))
     }
 
-    /// The time that a text says; in this zone if it names none.
+    /// Parses a time. `zone` applies if the text names none.
     fn read(&self, field: &str, text: &str, zone: &TimeZone) -> Result<Zoned, Error> {
         let text = text.trim();
         if text == "now" {
@@ -78,7 +78,7 @@ impl Place {
         if pieces.as_ref().is_ok_and(|pieces| pieces.time_zone_annotation().is_some()) {
             return parser.parse_zoned_with(&self.zones, text).map_err(|cause| wrong(field, cause));
         }
-        // With an offset alone: shown with it.
+        // A time with an offset but without a zone keeps the offset.
         if let Ok(pieces) = pieces
             && let Some(offset) = pieces.to_numeric_offset()
             && let Ok(timestamp) = parser.parse_timestamp(text)
@@ -109,12 +109,12 @@ fn wrong(field: &str, cause: impl std::fmt::Display) -> Error {
     Error::Invalid(format!("`{field}`: {cause}"))
 }
 
-/// As much of a text of others as an error repeats.
+/// Returns the part of foreign text that an error repeats.
 fn clip(text: &str) -> &str {
     text.char_indices().nth(60).map_or(text, |(end, _)| &text[..end])
 }
 
-/// A time as the model reads it.
+/// A time in the form that the model receives.
 #[derive(Serialize, Debug, PartialEq)]
 struct Told {
     time: String,
@@ -147,7 +147,7 @@ impl Tool for Now {
     fn call(args: NowArgs, _call: &Call) -> Result<Reply, Error> {
         let place = Place::here()?;
         let zone = place.zone("zone", args.zone.as_deref())?;
-        // Parts of a second say nothing to anybody.
+        // Fractions of a second are of no use to the model.
         let now = Timestamp::from_second(place.now.as_second()).unwrap_or(place.now);
         Reply::json(&Told::new(&now.to_zoned(zone)))
     }
@@ -228,10 +228,10 @@ struct DifferenceArgs {
 
 #[derive(Serialize, Debug, PartialEq)]
 struct Between {
-    /// `1y 2mo 3d`; before it a minus if `to` comes before `from`.
+    /// The duration as `1y 2mo 3d`, with a minus before it if `to` is before `from`.
     duration: String,
     iso: String,
-    /// Whole days of the calendar.
+    /// The difference in whole calendar days.
     days: i32,
     seconds: i64,
 }
@@ -251,7 +251,7 @@ impl Tool for Difference {
 fn difference(args: &DifferenceArgs, place: &Place) -> Result<Between, Error> {
     let zone = place.zone("zone", args.zone.as_deref())?;
     let from = place.read("from", &args.from, &zone)?;
-    // Days of the calendar are counted in one zone.
+    // Calendar days must be counted in a single zone.
     let to = place.read("to", &args.to, &zone)?.with_time_zone(from.time_zone().clone());
     let between = |unit: Unit| from.until(ZonedDifference::new(&to).largest(unit).smallest(Unit::Nanosecond));
     let cannot = |cause| wrong("to", cause);
@@ -294,7 +294,7 @@ fn format(args: &FormatArgs, place: &Place) -> Result<String, Error> {
     strtime::format(bounded(&args.format)?, &time).map_err(|cause| wrong("format", cause))
 }
 
-/// A form can ask for widths (`%999999d`): what is a form of a time is short.
+/// Checks the length of a format and of its numbers, because a format can ask for huge widths (`%999999d`).
 fn bounded(format: &str) -> Result<&str, Error> {
     let digits = format.split(|character: char| !character.is_ascii_digit()).map(str::len).max().unwrap_or(0);
     match format.len() <= 1_000 && digits <= 4 {

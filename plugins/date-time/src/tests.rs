@@ -1,6 +1,6 @@
 use super::*;
 
-/// Somewhere in summer, in Berlin.
+/// A moment in summer, in Berlin.
 fn place() -> Place {
     Place::new("Europe/Berlin", "2026-07-01T10:00:00Z".parse().unwrap()).unwrap()
 }

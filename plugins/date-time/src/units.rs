@@ -1,4 +1,4 @@
-//! Units as a model names them.
+//! Units of time by the names that a model uses.
 
 use jiff::Unit;
 use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! Hashes by their names.
+//! Hash functions by name.
 
 use data_encoding::HEXLOWER;
 use schemars::JsonSchema;
@@ -17,7 +17,7 @@ pub(crate) enum Algorithm {
     Crc32,
 }
 
-/// A hash of what comes piece by piece.
+/// A hash that is computed piece by piece.
 pub(crate) enum Hasher {
     Sha256(sha2::Sha256),
     Sha512(sha2::Sha512),
@@ -52,7 +52,7 @@ impl Hasher {
         }
     }
 
-    /// In lower-case hex.
+    /// Returns the hash in lower-case hexadecimal.
     pub(crate) fn hex(self) -> String {
         match self {
             Hasher::Sha256(hasher) => HEXLOWER.encode(&hasher.finalize()),

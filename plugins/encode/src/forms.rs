@@ -1,11 +1,11 @@
-//! Encodings by their names.
+//! Encodings by name.
 
 use data_encoding::{BASE32, BASE32_NOPAD, BASE64, BASE64_NOPAD, BASE64URL_NOPAD, Encoding, HEXLOWER};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// What is left as it is: what RFC 3986 calls unreserved.
+/// The characters that are percent-encoded: all but those that RFC 3986 calls unreserved.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, JsonSchema)]
@@ -32,8 +32,8 @@ impl Form {
         }
     }
 
-    /// The bytes, or what is wrong where. White space and padding may be there or not, and so may the two characters in
-    /// which base64 and base64url differ.
+    /// Decodes a text, or returns what is wrong and where. Whitespace and padding are optional, and base64 and base64url
+    /// accept each other's two special characters.
     pub(crate) fn decode(self, text: &str) -> Result<Vec<u8>, String> {
         match self {
             Form::Base64 | Form::Base64url => decode_with(&BASE64_NOPAD, text, |byte| match byte {

@@ -1,8 +1,8 @@
-//! `hash`: digests of texts and of files of granted folders, read piece by piece. `encode` and `decode`: base64, base64url,
-//! base32, hex, percent encoding and HTML entities.
+//! Tools for hashes and encodings. `hash` computes digests of texts and of files of granted folders, which are read piece
+//! by piece. `encode` and `decode` support base64, base64url, base32, hex, percent encoding and HTML entities.
 //!
-//! Bounds: 4 GiB a file; what a call takes in time the host bounds. md5, sha1 and crc32 are there to compare with what others
-//! have computed: they protect against accidents alone.
+//! Bounds: 4 GiB a file; the host bounds the time of a call. md5, sha1 and crc32 exist for comparison with digests that
+//! others have computed: they protect only against accidents.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,10 +16,10 @@ use forms::Form;
 
 shelly_plugin::export!(tools: [Hash, Encode, Decode]);
 
-/// Bytes of a file.
+/// The maximum size of a file in bytes.
 const MAX_FILE: u64 = 4 << 30;
 
-/// Read at once.
+/// The number of bytes that are read at once.
 const CHUNK: u64 = 1 << 20;
 
 struct Hash;
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn text_hashes_match_published_test_vectors() {
-        // As their authors and `sha256sum` and the like have them.
+        // The digests are those of the authors of the algorithms, and of `sha256sum` and the like.
         for (algorithm, of_nothing, of_abc) in [
             (
                 Algorithm::Sha256,

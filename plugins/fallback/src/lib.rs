@@ -1,8 +1,10 @@
-//! Sends a request to other models in turn when one fails. It passes by what is the request's own fault (`invalid`) and
-//! would fail anywhere; all else may work elsewhere: another vendor has other limits, another key, a larger window.
+//! A model middleware that sends a request to other models in turn when one fails. A request that is itself wrong
+//! (`invalid`) would fail anywhere and is not sent again. Any other failure may not occur elsewhere: another vendor has
+//! other limits, another key, a larger window.
 //!
-//! Params: `{"models": ["second", "third"]}`: names of models in the config, 1 to 8, each granted under `models` too. A
-//! request that was meant for one of them is not sent to it twice. The last failure stands.
+//! Params: `{"models": ["second", "third"]}`, 1 to 8 names of models in the config, each of which must be granted under
+//! `models`. A request that was meant for one of them is not sent to it twice. If all models fail, the last failure
+//! stands.
 
 use guest_kit::bad;
 use serde::Deserialize;
@@ -14,7 +16,7 @@ use shelly_plugin::{
 
 shelly_plugin::export!(model_middleware: Fallback);
 
-/// The host repeats a request so often.
+/// The maximum number of times that the host repeats a request.
 const MOST_MODELS: usize = 8;
 
 struct Fallback;
@@ -22,7 +24,7 @@ struct Fallback;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Params {
-    /// Where a request goes that failed, in this order.
+    /// The models that a failed request is sent to, in this order.
     models: Vec<String>,
 }
 
@@ -42,7 +44,7 @@ impl Params {
 
 impl ModelMiddleware for Fallback {
     fn before(_cx: RunContext, sending: Sending) -> Result<BeforeDecision, Error> {
-        // Nobody should find out that they are wrong when they are needed.
+        // Invalid params must be reported before they are needed.
         config::<Params>()?.check()?;
         let state = State { next: 0, first: sending.model }.encode();
         Ok(BeforeDecision::Proceed(Pass { model: None, request: None, state }))
@@ -64,7 +66,7 @@ impl ModelMiddleware for Fallback {
     }
 }
 
-/// Where a request goes that has failed; none: the failure stands.
+/// Returns the model that a failed request is sent to next; none if the failure stands.
 fn next(params: &Params, error: &Error, state: State) -> Option<(String, State)> {
     if matches!(error, Error::Invalid(_)) {
         return None;
@@ -74,26 +76,26 @@ fn next(params: &Params, error: &Error, state: State) -> Option<(String, State)>
     Some((model.clone(), State { next: at + 1, ..state }))
 }
 
-/// How far down the list a request is.
+/// The progress of a request in the list.
 #[derive(Debug, Clone, PartialEq)]
 struct State {
-    /// The place in the list that comes next.
+    /// The next position in the list.
     next: usize,
-    /// The model that it was meant for.
+    /// The model that the request was meant for.
     first: String,
 }
 
-/// Of the layout: a byte, a byte `next`, the name `first`.
+/// The version of the layout: a byte, a byte `next`, the name `first`.
 const VERSION: u8 = 1;
 
 impl State {
     fn encode(&self) -> Vec<u8> {
-        // There are at most eight.
+        // There are at most eight models.
         let next = u8::try_from(self.next).unwrap_or(u8::MAX);
         [&[VERSION, next], self.first.as_bytes()].concat()
     }
 
-    /// What another version wrote counts as nothing: `model` has failed, and the list begins.
+    /// Decodes the state. A state of another version counts as the start of the list after a failure of `model`.
     fn decode(bytes: &[u8], model: &str) -> State {
         let read = || match bytes {
             [VERSION, next, first @ ..] => {

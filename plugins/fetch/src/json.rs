@@ -1,11 +1,12 @@
-//! JSON in lines, with everything as it stands: the order of keys, every digit of a number.
+//! Indentation of JSON that keeps the order of keys and every digit of a number.
 
 use serde::de::IgnoredAny;
 
-/// Spaces for each level.
+/// The number of spaces per level.
 const INDENT: usize = 2;
 
-/// The same JSON, indented; none if it is no JSON. What is nested deeper than the library reads (127) counts as none.
+/// Indents JSON; returns none if it is not valid JSON. JSON that is nested deeper than the parser allows (127) counts as
+/// invalid.
 pub(crate) fn pretty(text: &str) -> Option<String> {
     serde_json::from_str::<IgnoredAny>(text).ok()?;
     let mut shown = String::with_capacity(text.len() * 2);

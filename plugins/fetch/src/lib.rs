@@ -1,5 +1,6 @@
-//! Fetches what is at a URL and makes it readable: the main content of a page as Markdown, JSON in lines, pictures and PDFs
-//! as such, other text as it is. A server that is not granted is asked for, where the host lets it be.
+//! The tool `http_fetch`, which fetches a URL and makes the response readable: the main content of a page as Markdown,
+//! JSON indented, pictures and PDFs as media, other text as it is. For a server that is not granted the plugin has the
+//! host ask for access, where the config allows it.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -20,19 +21,20 @@ use read::Kind;
 
 shelly_plugin::export!(tools: [HttpFetch]);
 
-/// The longest that a server may take: less than what the host gives the call, so that the model is told.
+/// The time limit of a request. It is shorter than the host's limit for the call, so that the model learns of it.
 const TIME: Duration = Duration::from_secs(55);
 
-/// Bytes of a text that are read: 1 MiB.
+/// The maximum number of bytes that are read of a text: 1 MiB.
 const TEXT: usize = 1 << 20;
 
-/// Bytes of a picture or a document: the contract's 8 MiB.
+/// The maximum size of a picture or document: the contract's 8 MiB.
 const MEDIA: usize = 8 << 20;
 
-/// Characters of a text that are shown at once: with what is said about it less than what the host cuts at.
+/// The number of characters of a text that are shown at once. With the header they stay below the host's limit for a
+/// result.
 const PAGE: usize = 30_000;
 
-/// Characters of a redirected-to address, a media type and the like that are shown.
+/// The maximum number of characters that are shown of a redirect target, a media type and the like.
 const SHOWN: usize = 300;
 
 struct HttpFetch;
@@ -73,7 +75,7 @@ impl Tool for HttpFetch {
     }
 }
 
-/// How a body is to be shown.
+/// The options for showing a body.
 struct Wanted {
     raw: bool,
     offset: u64,
@@ -142,7 +144,7 @@ fn reply(response: Response, url: &str, wanted: &Wanted) -> Result<Reply, Error>
     }
 }
 
-/// A page of a text below what is known of it.
+/// Returns a page of a text below a header.
 fn paged(head: &str, said: &str, text: &str, is_all: bool, offset: u64) -> Result<String, Error> {
     let characters = text.chars().count() as u64;
     if offset > 0 && offset >= characters {

@@ -1,36 +1,37 @@
-//! The main content of a page as Markdown.
+//! Extraction of a page's main content as Markdown.
 
 use std::collections::HashMap;
 
 use dom_query::Document;
 use dom_smoothie::{Config, Readability, TextMode};
 
-/// Elements within each other up to which a page is made Markdown: lists in lists take some of the guest's small stack.
+/// The maximum depth of nested elements of a page that is converted to Markdown: nested lists take stack, of which a
+/// guest has little.
 const DEPTH: usize = 200;
 
-/// Tags without an end within each other up to which a page is read as HTML at all: what is open is gone through again for
-/// each tag, so that a page of a megabyte of open tags would take minutes.
+/// The maximum number of nested open tags of a page that is parsed as HTML at all. The parser scans all open elements for
+/// each tag, so a megabyte of open tags would take minutes.
 const OPEN: usize = 2_000;
 
-/// Elements that need no end, or have none: however many there are, they are not within each other.
+/// The elements whose end is optional, or that have none. They do not nest, however many there are.
 const NO_END: [&str; 24] = [
     "area", "base", "br", "col", "dd", "dt", "embed", "hr", "img", "input", "li", "link", "meta", "option", "p",
     "param", "source", "tbody", "td", "th", "thead", "tr", "track", "wbr",
 ];
 
-/// Elements of a page that is looked through for its main content: it takes memory and time.
+/// The maximum number of elements of a page that is searched for its main content, which takes memory and time.
 const ELEMENTS: usize = 50_000;
 
-/// Characters below which what was found is not taken for the main content of a page that says much more.
+/// The number of characters below which an extract does not count as the main content of a page that has much more text.
 const LITTLE: usize = 250;
 
-/// What no reader wants of a page.
+/// The elements that are useless to a reader.
 const NOISE: &str = "script, style, noscript, template, iframe, svg, canvas, form, button, select";
 
-/// What stands around the content of most pages.
+/// The elements that surround the content of most pages.
 const FRAME: &str = "nav, footer, aside";
 
-/// A page for reading: its title, and its main content, or all of it where none stands out.
+/// Renders a page as its title and its main content, or the whole content if no part stands out.
 pub(crate) fn markdown(html: &str, url: &str) -> String {
     if most_open(html) > OPEN {
         return bare(html);
@@ -63,7 +64,7 @@ pub(crate) fn markdown(html: &str, url: &str) -> String {
     }
 }
 
-/// How large a page is.
+/// The size of a page.
 struct Size {
     elements: usize,
     depth: usize,
@@ -74,7 +75,7 @@ impl Size {
         let root = document.root();
         let mut depths = HashMap::from([(root.id, 0)]);
         let mut size = Size { elements: 0, depth: 0 };
-        // Whatever lies above an element comes before it.
+        // An element comes after all of its ancestors.
         for node in root.descendants_it().filter(|node| node.is_element()) {
             let above = node.parent().and_then(|parent| depths.get(&parent.id).copied()).unwrap_or(0);
             depths.insert(node.id, above + 1);
@@ -85,14 +86,14 @@ impl Size {
     }
 }
 
-/// The main content as reader modes find it.
+/// Extracts the main content as a browser's reader mode does.
 fn article(html: &str, url: &str) -> Option<String> {
     let config = Config { text_mode: TextMode::Markdown, disable_json_ld: true, ..Config::default() };
     let mut found = Readability::new(html, Some(url), Some(config)).ok()?;
     Some(found.parse().ok()?.text_content.trim().to_owned())
 }
 
-/// All that a page says, but for what stands around the content of most pages.
+/// Extracts the whole text of a page, without the parts that surround the content of most pages.
 fn whole(document: &Document) -> String {
     document.select(NOISE).remove();
     let with_frame = document.body().map(|body| body.md(None).to_string()).unwrap_or_default();
@@ -101,7 +102,8 @@ fn whole(document: &Document) -> String {
     if without.trim().is_empty() { with_frame } else { without }
 }
 
-/// The tags of a page: where each begins and ends, its name in lower case, and whether it closes.
+/// Iterates over the tags of a page: the start and end of each, its name in lower case, and `true` if it is a closing
+/// tag.
 fn tags(html: &str) -> impl Iterator<Item = (usize, usize, String, bool)> {
     let mut end = 0;
     html.match_indices('<').filter_map(move |(at, _)| {
@@ -109,7 +111,7 @@ fn tags(html: &str) -> impl Iterator<Item = (usize, usize, String, bool)> {
         let closes = inner.starts_with('/');
         let inner = inner.trim_start_matches('/');
         let name = &inner[..inner.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(inner.len())];
-        // Looked for once, however many tags begin before it.
+        // The end is searched for once, however many tags begin before it.
         if end <= at {
             end = html[at..].find('>').map_or(html.len(), |length| at + length + 1);
         }
@@ -118,7 +120,7 @@ fn tags(html: &str) -> impl Iterator<Item = (usize, usize, String, bool)> {
     })
 }
 
-/// How many elements are open at once at most, as far as tags show it.
+/// Returns the maximum number of elements that are open at once, judged by the tags.
 fn most_open(html: &str) -> usize {
     let (mut open, mut most) = (0_usize, 0);
     for (.., closes) in tags(html).filter(|(.., name, _)| !NO_END.contains(&&**name)) {
@@ -128,7 +130,7 @@ fn most_open(html: &str) -> usize {
     most
 }
 
-/// What stands between the tags of a page, but for scripts and styles.
+/// Returns the text between the tags of a page, without scripts and styles.
 fn bare(html: &str) -> String {
     let (mut text, mut from, mut hidden) = (String::new(), 0, None::<String>);
     for (at, end, name, closes) in tags(html) {
@@ -149,13 +151,13 @@ fn bare(html: &str) -> String {
     lines(&text)
 }
 
-/// The lines that say something, without the space around and within them.
+/// Returns the non-empty lines, with whitespace trimmed and collapsed.
 fn lines(text: &str) -> String {
     let lines = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
     lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
-/// The bare text of a page that is nested deeper than anything for people.
+/// Returns the plain text of a page that is nested deeper than any page made for people.
 fn plain(document: &Document) -> String {
     document.select(NOISE).remove();
     lines(&document.body().map(|body| body.text()).unwrap_or_default())

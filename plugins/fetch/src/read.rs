@@ -1,14 +1,14 @@
-//! What a body is.
+//! The type of a response body.
 
 use shelly_plugin::{Error, http::Body};
 
-/// Bytes that are read at once.
+/// The number of bytes that are read at once.
 const READ: u32 = 64 << 10;
 
-/// Bytes that a body is known by.
+/// The number of bytes at the start of a body that are examined to determine its type.
 const KNOWN_BY: usize = 1_024;
 
-/// What a body is shown as.
+/// The form in which a body is shown.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Page,
@@ -18,7 +18,7 @@ pub(crate) enum Kind {
     Binary,
 }
 
-/// Types that a model can be shown, and what they begin with.
+/// The media types that a model can be shown, with their offset and magic bytes.
 const MEDIA: [(&str, usize, &[u8]); 6] = [
     ("image/png", 0, b"\x89PNG\r\n\x1a\n"),
     ("image/jpeg", 0, b"\xff\xd8\xff"),
@@ -28,7 +28,8 @@ const MEDIA: [(&str, usize, &[u8]); 6] = [
     ("application/pdf", 0, b"%PDF-"),
 ];
 
-/// The first bytes of a body, and whether they are all: as many of a picture or a document as there may be, else as of a text.
+/// Reads the first bytes of a body, and returns them with `true` if there are no more. `media` bounds a picture or
+/// document, `text` any other body.
 pub(crate) fn first(mut body: Body, said: &str, text: usize, media: usize) -> Result<(Vec<u8>, bool), Error> {
     let mut bytes = Vec::new();
     loop {
@@ -49,7 +50,7 @@ fn is_media(said: &str, bytes: &[u8]) -> bool {
     matches!(kind(said, bytes), Kind::Media(_))
 }
 
-/// What a body is by its bytes, where they are known, and else by what the server says.
+/// Determines the type of a body: by its bytes if they are known, else by the server's `content-type`.
 pub(crate) fn kind(said: &str, bytes: &[u8]) -> Kind {
     let begins = |(_, at, magic): &&(&str, usize, &[u8])| bytes.get(*at..).is_some_and(|rest| rest.starts_with(magic));
     if let Some((media_type, ..)) = MEDIA.iter().find(begins) {
@@ -80,13 +81,13 @@ pub(crate) fn kind(said: &str, bytes: &[u8]) -> Kind {
     }
 }
 
-/// Whether bytes look like text in any charset.
+/// Returns `true` if bytes look like text in any charset.
 fn has_few_controls(bytes: &[u8]) -> bool {
     let odd = bytes.iter().filter(|byte| **byte < 0x20 && !byte.is_ascii_whitespace() && **byte != 0x1b).count();
     odd * 100 <= bytes.len()
 }
 
-/// The last name in the path of a URL.
+/// Returns the last name in the path of a URL.
 pub(crate) fn file_name(url: &str) -> Option<String> {
     let path = url.split_once("://")?.1.split(['?', '#']).next()?;
     let name = path.split_once('/')?.1.rsplit('/').next()?;

@@ -51,7 +51,7 @@ fn fetched_json_is_indented_without_changing_values() {
     assert_eq!(raw.unwrap(), Reply::from("HTTP 200, application/json\n\n{\"a\":1}"));
 }
 
-/// A page with a frame around an article.
+/// Returns a page with a frame around an article.
 fn article() -> String {
     let paragraph = "<p>Rust is a language that is fast, and <a href=\"/safe\">safe</a>, and has no garbage collector. \
                      It is used for <b>systems</b>, for servers, and for what runs in browsers, and so on.</p>";

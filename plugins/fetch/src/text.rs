@@ -1,11 +1,11 @@
-//! Bytes as text, by the charset that is said or found.
+//! Decoding of bytes to text, by a declared or detected charset.
 
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 
-/// Bytes in which a page may name its charset: as many as browsers look at.
+/// The number of bytes at the start of a page that are searched for a charset; browsers search as many.
 const SCANNED: usize = 1_024;
 
-/// The text of a body. What cannot be read becomes U+FFFD.
+/// Decodes the text of a body. Invalid bytes become `U+FFFD`.
 pub(crate) fn decode(said: &str, bytes: &[u8]) -> String {
     let encoding = match Encoding::for_bom(bytes) {
         Some((encoding, _)) => encoding,
@@ -14,7 +14,7 @@ pub(crate) fn decode(said: &str, bytes: &[u8]) -> String {
     encoding.decode(bytes).0.into_owned()
 }
 
-/// The charset of a `content-type`.
+/// Returns the charset of a `content-type`.
 fn named(said: &str) -> Option<&'static Encoding> {
     let charset = said.split(';').skip(1).find_map(|parameter| {
         let (name, value) = parameter.split_once('=')?;
@@ -23,7 +23,7 @@ fn named(said: &str) -> Option<&'static Encoding> {
     Encoding::for_label(charset?.as_bytes())
 }
 
-/// The charset that a page names in its head.
+/// Returns the charset that a page declares in its head.
 fn in_page(bytes: &[u8]) -> Option<&'static Encoding> {
     let start = String::from_utf8_lossy(&bytes[..bytes.len().min(SCANNED)]).to_ascii_lowercase();
     let meta = start.match_indices("<meta").find_map(|(at, _)| {
@@ -32,11 +32,11 @@ fn in_page(bytes: &[u8]) -> Option<&'static Encoding> {
         let value = tag.split_once("charset=")?.1.trim_start_matches(['"', '\'', ' ']);
         Some(&value[..value.find(['"', '\'', ' ', ';', '/']).unwrap_or(value.len())])
     });
-    // That it can be read so far shows that it is no UTF-16, whatever it says.
+    // A declaration that can be read as ASCII cannot be in UTF-16, whatever it says.
     Encoding::for_label(meta?.as_bytes()).map(|encoding| if encoding.is_ascii_compatible() { encoding } else { UTF_8 })
 }
 
-/// UTF-8 where it can be; a cut may have gone through the last character.
+/// Returns UTF-8 if the bytes can be UTF-8. The last character may be cut.
 fn likely(bytes: &[u8]) -> &'static Encoding {
     match std::str::from_utf8(bytes) {
         Err(error) if error.error_len().is_some() => WINDOWS_1252,

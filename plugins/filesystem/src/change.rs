@@ -1,4 +1,4 @@
-//! What changes files: proposals, for the host to show and to carry out.
+//! Tools that change files: they return proposals, which the host shows and carries out.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -15,19 +15,19 @@ use crate::{
     there,
 };
 
-/// Bytes of a file that can be written: the contract's 8 MiB.
+/// The maximum size of a file that can be written: the contract's 8 MiB.
 const WRITTEN: usize = 8 << 20;
 
-/// Bytes that are read at once: what the host gives at once.
+/// The number of bytes that are read at once: as many as the host returns at once.
 const CHUNK: u64 = 64 << 10;
 
-/// Bytes of a file that is looked at before it is written over: 256 MiB, a few seconds.
+/// The maximum size of a file that is hashed before it is overwritten: 256 MiB, a few seconds.
 const REPLACED: u64 = 256 << 20;
 
 const CHANGES: ToolHints = ToolHints::CLOSED_WORLD;
 const ADDS: ToolHints = ToolHints::CLOSED_WORLD.union(ToolHints::NON_DESTRUCTIVE);
 
-/// SHA-256 in hexadecimal.
+/// Returns a SHA-256 in hexadecimal.
 fn hex(hash: Sha256) -> String {
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -69,7 +69,7 @@ fn write(args: WriteArgs) -> Result<Reply, Halt> {
     Ok(FileChange::write(path, digest, content).into())
 }
 
-/// The digest of a file that is there.
+/// Returns the digest of an existing file.
 fn digest(path: &str) -> Result<String, Halt> {
     let file = File::open(path)?;
     let (mut hash, mut read) = (Sha256::new(), 0);
@@ -88,7 +88,7 @@ fn digest(path: &str) -> Result<String, Halt> {
     }
 }
 
-/// The text of a file that can be edited, and what proposes a new one.
+/// Proposes the edited text of a file.
 fn edited(path: &str, edit: impl FnOnce(&str) -> Result<String, String>) -> Result<Reply, Halt> {
     let bytes = file(path, WRITTEN as u64, "it is too large to be edited")?;
     let digest = hex(Sha256::new_with_prefix(&bytes));
@@ -215,7 +215,7 @@ fn delete(args: &DeleteArgs) -> Result<Reply, Halt> {
     Ok(FileChange::of(path, FileAct::Remove).into())
 }
 
-/// A granted folder itself stays where it is.
+/// Refuses a granted folder itself, which must stay in place.
 fn must_be_inside(path: &str) -> Result<(), Halt> {
     if path == "." || fs::folders().iter().any(|folder| folder.trim_end_matches('/') == path) {
         return Err(invalid(format!(
@@ -235,7 +235,7 @@ pub(crate) struct FromTo {
 }
 
 impl FromTo {
-    /// Both paths, of which the first is there and the second is not.
+    /// Returns both paths, after checking that the first exists and the second does not.
     fn checked(&self) -> Result<(String, String), Halt> {
         let (from, to) = (inside(&self.source)?, inside(&self.destination)?);
         let Some(metadata) = found(&from)? else {
@@ -314,7 +314,7 @@ impl Tool for Mkdir {
 
 fn mkdir(path: &str) -> Result<Reply, Halt> {
     let path = folder(path).map_err(|halt| match halt {
-        // The new folder is not there to be asked for; what it is to be in may be.
+        // The host cannot grant the new folder, which does not exist yet, but it may grant its parent.
         Halt::Folder(path) => Halt::Folder(parent(&path).to_owned()),
         halt => halt,
     })?;

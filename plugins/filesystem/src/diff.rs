@@ -1,4 +1,4 @@
-//! What makes one text of another: a unified difference.
+//! Unified diffs of two texts.
 
 use std::fmt;
 
@@ -6,10 +6,10 @@ use imara_diff::{
     Algorithm, Diff, InternedInput, Interner, Token, UnifiedDiffConfig, UnifiedDiffPrinter, sources::lines,
 };
 
-/// Lines that are shown around a change.
+/// The number of unchanged lines around a change.
 const CONTEXT: u32 = 3;
 
-/// The difference of two texts under the names of their files; empty if they are alike.
+/// Returns the unified diff of two texts, headed by the names of their files; empty if they are equal.
 pub(crate) fn unified(name_a: &str, a: &str, name_b: &str, b: &str) -> String {
     if a == b {
         return String::new();
@@ -22,7 +22,7 @@ pub(crate) fn unified(name_a: &str, a: &str, name_b: &str, b: &str) -> String {
     format!("--- {name_a}\n+++ {name_b}\n{}", diff.unified_diff(&Printer(&input.interner), config, &input))
 }
 
-/// Prints as `diff -u` does, which marks a last line without an end.
+/// A printer in the format of `diff -u`, which marks a last line without an end.
 struct Printer<'a>(&'a Interner<&'a str>);
 
 impl Printer<'_> {
@@ -42,7 +42,7 @@ impl UnifiedDiffPrinter for Printer<'_> {
         len_before: u32,
         len_after: u32,
     ) -> fmt::Result {
-        // Of no lines at all the one before them is named.
+        // An empty range names the line before it.
         let range = |start: u32, len: u32| match len {
             1 => (start + 1).to_string(),
             0 => format!("{start},0"),

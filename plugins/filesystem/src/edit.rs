@@ -1,16 +1,16 @@
-//! One text in place of another in a file, however its lines end.
+//! Replacement of a text in a file, whatever its line ends.
 
 use shelly_plugin::text::short;
 
-/// Characters of what a file has instead that an error shows.
+/// The maximum number of characters of the file's actual text in an error.
 const SHOWN: usize = 2_000;
 
-/// Places that an error names.
+/// The maximum number of places that an error names.
 const PLACES: usize = 10;
 
-/// `text` with `new` in place of `old`, which must be there exactly once unless `all` are meant. Where the file ends its lines
-/// with CRLF and `old` with LF, or the other way round, they count as alike, and `new` gets the ends of the file. The error
-/// says what to do.
+/// Replaces `old` by `new` in `text`. `old` must occur exactly once unless `all` is set. If the file ends its lines with
+/// CRLF and `old` with LF, or the other way round, they count as equal, and `new` gets the line ends of the file. The
+/// error says what to do.
 pub(crate) fn replace(text: &str, old: &str, new: &str, all: bool) -> Result<String, String> {
     if old.is_empty() {
         return Err("`old_text` is empty: name the text to be replaced; fs_write writes a whole file".into());
@@ -28,12 +28,12 @@ pub(crate) fn replace(text: &str, old: &str, new: &str, all: bool) -> Result<Str
     }
 }
 
-/// `old` and `new` with the ends of lines that the file has.
+/// Returns `old` and `new` with the line ends of the file.
 fn in_lines_of(text: &str, old: &str, new: &str) -> (String, String) {
     let crlf = |text: &str| text.replace("\r\n", "\n").replace('\n', "\r\n");
     let as_it_is = (old.to_owned(), new.to_owned());
     if text.contains(old) {
-        // Text within one line says nothing of ends of lines; those of a file do.
+        // Text within a single line has no line ends to compare with, so those of the file decide.
         let is_crlf = !old.contains('\n') && ends_with_crlf(text);
         return if is_crlf { (old.to_owned(), crlf(new)) } else { as_it_is };
     }
@@ -48,7 +48,7 @@ fn in_lines_of(text: &str, old: &str, new: &str) -> (String, String) {
     as_it_is
 }
 
-/// Whether most lines end with CRLF.
+/// Returns `true` if at least half of the lines end with CRLF.
 fn ends_with_crlf(text: &str) -> bool {
     let crlf = text.matches("\r\n").count();
     crlf > 0 && 2 * crlf >= text.matches('\n').count()
@@ -64,12 +64,12 @@ fn ambiguous(text: &str, places: &[usize], count: usize) -> String {
     )
 }
 
-/// The line of a place, from 1.
+/// Returns the line number of a byte position, from 1.
 fn line_at(text: &str, at: usize) -> usize {
     1 + text.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count()
 }
 
-/// Says that a text is not there, and what is there that looks like it.
+/// Returns the error for a text that does not occur, with the most similar text in the file.
 fn absent(text: &str, old: &str) -> String {
     if text.is_empty() {
         return "`old_text` is not in the file, which is empty: fs_write writes it".into();
@@ -95,7 +95,7 @@ fn absent(text: &str, old: &str) -> String {
     }
 }
 
-/// Where `old` is if white space does not count: from its first byte to its last.
+/// Finds `old` with whitespace ignored. Returns the positions of its first and last character.
 fn but_for_white_space(text: &str, old: &str) -> Option<(usize, usize)> {
     let squeeze = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
     let wanted = squeeze(old);
@@ -103,7 +103,7 @@ fn but_for_white_space(text: &str, old: &str) -> Option<(usize, usize)> {
         return None;
     }
     let at = squeeze(text).find(&wanted)?;
-    // The bytes that are no white space are counted to find the same places in the text.
+    // The match is mapped back to the text by counting the bytes that are not whitespace.
     let mut seen = 0;
     let mut start = None;
     for (place, c) in text.char_indices().filter(|(_, c)| !c.is_whitespace()) {
@@ -118,17 +118,17 @@ fn but_for_white_space(text: &str, old: &str) -> Option<(usize, usize)> {
     None
 }
 
-/// How far `old` goes along with the text before they part.
+/// A place in the file where the first lines of `old` match, and the lines that differ.
 struct Beginning<'a> {
-    /// The line of the text where it begins, from 1.
+    /// The line of the file where the match begins, from 1.
     at: usize,
-    /// Lines that are alike but for white space around them.
+    /// The number of lines that are equal except for whitespace around them.
     count: usize,
     there: &'a str,
     wanted: &'a str,
 }
 
-/// The place where most of the first lines of `old` are, the first of them at least.
+/// Finds the place where the most of the first lines of `old` match, and at least one.
 fn longest_beginning<'a>(text: &'a str, old: &'a str) -> Option<Beginning<'a>> {
     let wanted: Vec<&str> = old.lines().skip_while(|line| line.trim().is_empty()).collect();
     let lines: Vec<&str> = text.lines().collect();
@@ -157,14 +157,14 @@ mod tests {
             ("ä日本ü", "日本", "🦀", "ä🦀ü"),
             ("a b", "a ", "", "b"),
             ("\u{feff}a\nb", "a", "x", "\u{feff}x\nb"),
-            // In a file whose lines end with CRLF they still do.
+            // In a file whose lines end with CRLF, the new text gets CRLF.
             ("a\r\nb\r\nc\r\n", "a\nb\n", "x\ny\nz\n", "x\r\ny\r\nz\r\nc\r\n"),
             ("a\r\nb\r\n", "b", "x\ny", "a\r\nx\r\ny\r\n"),
             ("a\r\nb\r\n", "a\r\nb", "x\r\ny", "x\r\ny\r\n"),
             ("a\r\nb\r\n", "a\nb", "x\r\ny", "x\r\ny\r\n"),
-            // And the other way round.
+            // In a file whose lines end with LF, the new text gets LF.
             ("a\nb\n", "a\r\nb", "x\r\ny", "x\ny\n"),
-            // Of mixed ends what is named is taken as it is.
+            // In a file with mixed line ends, a literal match is replaced as it is.
             ("a\nb\r\nc\n", "a\n", "x\ny\n", "x\ny\nb\r\nc\n"),
             ("a\nb\nc\r\n", "c", "x\ny", "a\nb\nx\ny\r\n"),
         ] {

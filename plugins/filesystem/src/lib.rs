@@ -1,8 +1,10 @@
-//! Files, as an everyday toolbox has them: read, list, compare, write, edit, move, remove.
+//! Tools for files: read, list, compare, write, edit, move, delete.
 //!
-//! Nothing is written here: what changes a file is a proposal, which the host shows to a person and carries out. Of params there is
-//! `root`, the absolute path of a folder that was granted under it: relative paths begin there. A path outside of all granted
-//! folders is asked for, where the host lets it be.
+//! The plugin writes nothing itself: it returns each change as a proposal, which the host shows to a person and carries
+//! out.
+//!
+//! Params: `root`, the absolute path of a folder that was granted under that path; relative paths begin there. For a path
+//! outside of all granted folders the plugin has the host ask for access, where the config allows it.
 
 use serde::Deserialize;
 use shelly_plugin::{
@@ -24,13 +26,13 @@ use read::{Read, ReadLines};
 
 shelly_plugin::export!(tools: [Read, ReadLines, Write, Edit, Patch, List, Stat, Diff, Delete, Move, Copy, Mkdir]);
 
-/// What reads changes nothing.
+/// The hints of the tools that only read.
 const READS: ToolHints = ToolHints::all();
 
-/// Why a call does not come to a result of its own.
+/// The reason why a call has no result of its own.
 #[derive(Debug)]
 enum Halt {
-    /// It lacks this folder.
+    /// The call needs this folder.
     Folder(String),
     Failed(Error),
 }
@@ -41,7 +43,7 @@ impl From<Error> for Halt {
     }
 }
 
-/// The result of a call as the contract has it.
+/// Converts the result of a call to the contract's types.
 fn answer(result: Result<Reply, Halt>) -> Result<Reply, Error> {
     match result {
         Ok(reply) => Ok(reply),
@@ -60,7 +62,7 @@ struct Params {
     root: Option<String>,
 }
 
-/// The path that a tool was given, as the functions of `fs` take it.
+/// Returns the path of an argument in the form that the functions of `fs` take.
 fn plain(path: &str) -> Result<String, Halt> {
     let Params { root } = config()?;
     if root.as_ref().is_some_and(|root| !root.starts_with('/')) {
@@ -69,19 +71,19 @@ fn plain(path: &str) -> Result<String, Halt> {
     Ok(fs::path_below(root.as_deref(), path)?)
 }
 
-/// A path to a file or to anything else that lies in a folder.
+/// Returns the path of a file, or of anything else in a folder, if its folder is granted.
 fn inside(path: &str) -> Result<String, Halt> {
     let path = plain(path)?;
     if fs::is_outside(&path) { Err(Halt::Folder(parent(&path).to_owned())) } else { Ok(path) }
 }
 
-/// A path to a folder itself.
+/// Returns the path of a folder, if it is granted.
 fn folder(path: &str) -> Result<String, Halt> {
     let path = plain(path)?;
     if fs::is_outside(&path) { Err(Halt::Folder(path)) } else { Ok(path) }
 }
 
-/// The folder that a plain path lies in.
+/// Returns the folder that contains a normalized path.
 fn parent(path: &str) -> &str {
     match path.rsplit_once('/') {
         Some(("", _)) => "/",
@@ -90,12 +92,12 @@ fn parent(path: &str) -> &str {
     }
 }
 
-/// What is at a path, which must be there.
+/// Returns the facts about a path, which must exist.
 fn there(path: &str) -> Result<Metadata, Halt> {
     fs::metadata(path).map_err(|error| Halt::Failed(fs::with_near_names(error, path)))
 }
 
-/// What is at a path, if something is. A link at its end counts as itself.
+/// Returns the facts about a path if it exists. A link at its end is not followed.
 fn found(path: &str) -> Result<Option<Metadata>, Halt> {
     match fs::link_metadata(path) {
         Ok(metadata) => Ok(Some(metadata)),

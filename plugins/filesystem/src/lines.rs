@@ -1,29 +1,29 @@
-//! Some lines of a file that comes in pieces, numbered.
+//! A numbered range of lines of a file that is read in pieces.
 
-/// Bytes of a line that are shown; longer ones are cut, and the cut is told.
+/// The maximum number of bytes of a line that are shown; longer lines are cut and marked.
 const LINE: usize = 10_000;
 
-/// Bytes of all lines together: more than a model is shown at once.
+/// The maximum number of bytes of all lines together: more than a model is shown at once.
 const SHOWN: usize = 1 << 20;
 
-/// Collects lines while the file goes by, and counts all of them.
+/// A collector of a range of lines, which also counts all lines.
 pub(crate) struct Window {
     first: u64,
     last: u64,
-    /// The line that the next byte belongs to, from 1.
+    /// The number of the line that the next byte belongs to, from 1.
     line: u64,
     at_line_start: bool,
-    /// The beginning of that line, if it is wanted, and how long it is so far.
+    /// The beginning of that line if it is in the range; `length` is the line's length so far.
     current: Vec<u8>,
     length: usize,
     shown: String,
-    /// The last line that is shown.
+    /// The number of the last line that is shown.
     until: u64,
     is_lossy: bool,
 }
 
 impl Window {
-    /// `limit` lines from `offset` on, which counts from 1.
+    /// Creates a collector of `limit` lines from line `offset` on, counted from 1.
     pub(crate) fn new(offset: u64, limit: u64) -> Result<Window, String> {
         if offset == 0 || limit == 0 {
             return Err("`offset` and `limit` are at least 1: lines count from 1".to_owned());
@@ -41,7 +41,7 @@ impl Window {
         })
     }
 
-    /// The next piece of the file.
+    /// Processes the next piece of the file.
     pub(crate) fn take(&mut self, chunk: &[u8]) {
         for part in chunk.split_inclusive(|byte| *byte == b'\n') {
             if self.is_wanted() {
@@ -72,7 +72,7 @@ impl Window {
         self.current.truncate(LINE);
         let mut text = String::from_utf8_lossy(&self.current);
         if is_cut && text.ends_with('\u{fffd}') {
-            // The cut may have gone through a character.
+            // The cut may have split a character.
             text = text.trim_end_matches('\u{fffd}').to_owned().into();
         }
         self.is_lossy |= text.contains('\u{fffd}');
@@ -87,7 +87,7 @@ impl Window {
         self.length = 0;
     }
 
-    /// The lines below a header, or why there are none. `is_all`: the file ended here.
+    /// Returns the lines below a header, or the reason why there are none. `is_all` is set if the whole file was read.
     pub(crate) fn finish(mut self, path: &str, is_all: bool) -> Result<String, String> {
         if !self.at_line_start {
             self.end_line();

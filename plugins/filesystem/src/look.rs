@@ -1,4 +1,4 @@
-//! What is in a folder, what is known of a file, and how two differ.
+//! Tools that list a folder, describe a file, and compare two files.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,13 +14,13 @@ use crate::{
     there,
 };
 
-/// Most names that are shown of a folder.
+/// The maximum number of names of a folder that are shown.
 const SHOWN: usize = 1_000;
 
-/// Most names that are looked at in a folder: those that the host hands over.
+/// The maximum number of names of a folder that are read: as many as the host returns.
 const NAMES: usize = 20_000;
 
-/// Bytes of a file that is compared: 4 MiB.
+/// The maximum size of a file that is compared: 4 MiB.
 const COMPARED: u64 = 4 << 20;
 
 pub(crate) struct List;
@@ -31,12 +31,12 @@ pub(crate) struct ListArgs {
     path: String,
 }
 
-/// One name in a folder.
+/// An entry of a folder.
 #[derive(Debug, Serialize, PartialEq)]
 struct Row {
     name: String,
     r#type: &'static str,
-    /// Bytes; of a file.
+    /// The size in bytes; only of a file.
     #[serde(skip_serializing_if = "Option::is_none")]
     size: Option<u64>,
 }
@@ -60,7 +60,7 @@ fn list(path: &str) -> Result<Reply, Halt> {
     }
     let (entries, more) = fs::read_dir(&path, NAMES)?;
     let left = entries.len().saturating_sub(SHOWN);
-    // Where named folders were granted, the place above them cannot be opened: it holds no files either.
+    // The directory above several granted folders cannot be opened; it contains no files either.
     let opened = Folder::open(&path).ok();
     let rows: Vec<Row> = entries
         .into_iter()
@@ -76,7 +76,7 @@ fn list(path: &str) -> Result<Reply, Halt> {
     Ok(Reply(content))
 }
 
-/// What a list leaves out, in words.
+/// Describes the names that a listing leaves out.
 fn rest(left: usize, more: bool) -> Option<String> {
     match (left, more) {
         (0, false) => None,
@@ -94,7 +94,7 @@ pub(crate) struct StatArgs {
     path: String,
 }
 
-/// What is known of a file.
+/// The facts about a file.
 #[derive(Debug, Serialize)]
 struct Known<'a> {
     path: &'a str,
@@ -103,7 +103,7 @@ struct Known<'a> {
     size: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     modified: Option<String>,
-    /// Where it leads, of a link.
+    /// The target of a link.
     #[serde(skip_serializing_if = "Option::is_none")]
     link_to: Option<String>,
 }
@@ -123,14 +123,14 @@ impl Tool for Stat {
 fn stat(path: &str) -> Result<Reply, Halt> {
     let path = inside(path)?;
     let Some(itself) = found(&path)? else {
-        // The error names what is there instead.
+        // The error of `there` names similar paths.
         there(&path)?;
         return Err(invalid(format!("`{path}` is not there any more")));
     };
     if itself.kind != Kind::Link {
         return Ok(Reply::json(&known(&path, itself, None))?);
     }
-    // A link that leads nowhere, or out of the granted folders, is known as a link alone.
+    // A link whose target does not exist or is not granted is described as a link only.
     let target = fs::metadata(&path).unwrap_or(itself);
     Ok(Reply::json(&known(&path, target, fs::read_link(&path).ok()))?)
 }
@@ -140,12 +140,12 @@ fn known(path: &str, metadata: Metadata, link_to: Option<String>) -> Known<'_> {
     Known { path, r#type: name_of(metadata.kind), size, modified: metadata.modified.map(utc), link_to }
 }
 
-/// Seconds since 1970 as a date and a time.
+/// Formats seconds since 1970 as a date and a time in UTC.
 fn utc(seconds: u64) -> String {
     let (mut days, time) = (seconds / 86_400, seconds % 86_400);
     let mut year = 1970;
     let is_leap = |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
-    // 400 years have always as many days.
+    // Each period of 400 years has the same number of days.
     year += days / 146_097 * 400;
     days %= 146_097;
     while days >= 365 + u64::from(is_leap(year)) {

@@ -1,4 +1,4 @@
-//! What a file says.
+//! Tools that read files.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -15,19 +15,19 @@ use crate::{
     there,
 };
 
-/// Bytes of a file that is read as a whole: 10 MiB.
+/// The maximum size of a file that is read as a whole: 10 MiB.
 const WHOLE: u64 = 10 << 20;
 
-/// Bytes of a picture or a document that a result can carry: the contract's 8 MiB.
+/// The maximum size of a picture or document in a result: the contract's 8 MiB.
 const MEDIA: usize = 8 << 20;
 
-/// Bytes of a file that lines are looked for in, and counted: 512 MiB, a few seconds.
+/// The number of bytes of a file that are searched for lines and counted: 512 MiB, a few seconds.
 const SCANNED: u64 = 512 << 20;
 
-/// Bytes that are read at once: what the host gives at once.
+/// The number of bytes that are read at once: as many as the host returns at once.
 const CHUNK: u64 = 64 << 10;
 
-/// Lines that are shown where the model says nothing of that.
+/// The number of lines that are shown by default.
 const LINES: u64 = 100;
 
 pub(crate) struct Read;
@@ -55,7 +55,7 @@ fn read(path: &str) -> Result<Reply, Halt> {
     Ok(content(path, bytes)?.into())
 }
 
-/// All bytes of a file that is there.
+/// Reads all bytes of an existing file.
 pub(crate) fn file(path: &str, most: u64, otherwise: &str) -> Result<Vec<u8>, Halt> {
     match there(path)?.kind {
         Kind::File => {}
@@ -69,7 +69,7 @@ pub(crate) fn file(path: &str, most: u64, otherwise: &str) -> Result<Vec<u8>, Ha
     Ok(read?)
 }
 
-/// What is shown of a file.
+/// Converts the bytes of a file to the content that the model is shown.
 fn content(path: &str, bytes: Vec<u8>) -> Result<Content, Halt> {
     match holds(&bytes) {
         Holds::Media(_) if bytes.len() > MEDIA => {
@@ -83,7 +83,7 @@ fn content(path: &str, bytes: Vec<u8>) -> Result<Content, Halt> {
     }
 }
 
-/// The text of a file that holds one.
+/// Returns the text of a file, or an error if it contains none.
 pub(crate) fn text(path: &str, bytes: Vec<u8>) -> Result<String, Halt> {
     let count = bytes.len();
     match holds(&bytes) {

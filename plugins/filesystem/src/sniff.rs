@@ -1,19 +1,19 @@
-//! What the bytes of a file are.
+//! Detection of a file's type by its bytes.
 
-/// What a file holds.
+/// The type of a file's content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Holds {
-    /// UTF-8.
+    /// UTF-8 text.
     Text,
-    /// What a model can be shown, by its media type.
+    /// Media that a model can be shown, by its media type.
     Media(&'static str),
-    /// Text that is not UTF-8: its first wrong byte, and the line it is in, from 1.
+    /// Text that is not UTF-8, with the position of its first wrong byte and the line of that byte, from 1.
     OtherText { at: usize, line: usize },
-    /// Something else, in words.
+    /// Any other content, described in words.
     Binary(&'static str),
 }
 
-/// What begins in a way of its own: where, with which bytes, and what it is.
+/// The known types of files: offset, magic bytes, and type.
 const KNOWN: &[(usize, &[u8], Holds)] = &[
     (0, b"\x89PNG\r\n\x1a\n", Holds::Media("image/png")),
     (0, b"\xff\xd8\xff", Holds::Media("image/jpeg")),
@@ -51,7 +51,7 @@ const KNOWN: &[(usize, &[u8], Holds)] = &[
     (0, b"\0\x01\0\0\0", Holds::Binary("a font")),
 ];
 
-/// The same of what begins like a text, and is one if it is UTF-8 without a zero byte.
+/// The known types whose magic bytes may also begin a text. A file is a text if it is UTF-8 without a zero byte.
 const ONLY_IF_NO_TEXT: &[(usize, &[u8], Holds)] = &[
     (0, b"MZ", Holds::Binary("a Windows program or library")),
     (0, b"BM", Holds::Binary("a BMP picture")),
@@ -59,7 +59,7 @@ const ONLY_IF_NO_TEXT: &[(usize, &[u8], Holds)] = &[
     (0, b"\xfe\xff", Holds::Binary("UTF-16 text, which must be made UTF-8 first")),
 ];
 
-/// What a file is that begins with these bytes, where a character may be cut in two at their end.
+/// Determines the type of a file from its first bytes. The last character may be cut.
 pub(crate) fn begins(bytes: &[u8]) -> Holds {
     match std::str::from_utf8(bytes) {
         Err(error) if error.error_len().is_none() => holds(&bytes[..error.valid_up_to()]),
@@ -67,9 +67,10 @@ pub(crate) fn begins(bytes: &[u8]) -> Holds {
     }
 }
 
-/// What the bytes of a whole file are.
+/// Determines the type of a file from all of its bytes.
 pub(crate) fn holds(bytes: &[u8]) -> Holds {
-    // What begins so and is a text nevertheless (`ID3 tags are …`) is a text; a PDF may consist of ASCII and is none.
+    // A text may begin with magic bytes (`ID3 tags are …`) and is still a text. A PDF may be pure ASCII and is not a
+    // text.
     let has_zero = bytes.contains(&0);
     let not_utf8 = std::str::from_utf8(bytes).err();
     match known(bytes, KNOWN) {
@@ -87,7 +88,7 @@ pub(crate) fn holds(bytes: &[u8]) -> Holds {
     let odd = bytes.iter().filter(|byte| **byte < 0x20 && !byte.is_ascii_whitespace() && **byte != 0x1b).count();
     match known(bytes, ONLY_IF_NO_TEXT) {
         Some(binary) => binary,
-        // Control characters are in hardly any text, whatever its encoding.
+        // Text has few control characters, whatever its encoding.
         None if odd * 100 > bytes.len() => Holds::Binary("a binary file"),
         None => Holds::OtherText { at, line: 1 + bytes[..at].iter().filter(|byte| **byte == b'\n').count() },
     }

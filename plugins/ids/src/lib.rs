@@ -1,5 +1,5 @@
-//! `uuid`: identifiers that nobody else has, by chance (version 4), or by the time and chance (version 7: those that are
-//! made later come later in order, by the millisecond). Bound: 1,000 a call.
+//! The tool `uuid`, which makes unique identifiers: random ones (version 4), or ones ordered by their time of creation to
+//! the millisecond (version 7). Bound: 1,000 a call.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -7,10 +7,10 @@ use shelly_plugin::{Call, Error, Reply, Tool, ToolHints, clock, random};
 
 shelly_plugin::export!(tools: [MakeUuid]);
 
-/// Identifiers of one call.
+/// The maximum number of identifiers a call.
 const MAX_COUNT: u32 = 1_000;
 
-/// Bytes of chance that one takes at most.
+/// The number of random bytes per identifier.
 const BYTES: usize = 16;
 
 struct MakeUuid;
@@ -56,7 +56,7 @@ fn check(args: &MakeUuidArgs) -> Result<(Version, u32), Error> {
     }
 }
 
-/// One of each 16 bytes of chance, one a line.
+/// Makes one identifier from each 16 random bytes, one per line.
 fn make(version: Version, millis: u64, chance: &[u8]) -> String {
     let mut made: Vec<_> = chance
         .as_chunks::<BYTES>()
@@ -71,7 +71,7 @@ fn make(version: Version, millis: u64, chance: &[u8]) -> String {
             }
         })
         .collect();
-    // Those of one call are of one millisecond: in order too.
+    // The identifiers of one call share a millisecond and must be ordered as well.
     if version == Version::Ordered {
         made.sort();
     }

@@ -1,9 +1,10 @@
-//! Rejects a task that breaks rules before any work is done on it: of a person, or of an agent that delegates.
+//! A run middleware that rejects a task that breaks rules before any work is done on it. The task may come from a person
+//! or from an agent that delegates.
 //!
-//! Params, of which at least one must say something: `deny`, regular expressions that must match nowhere in the task;
-//! `require`, some that must each match somewhere; `max_length` in characters. The texts of all messages of the task are
-//! looked at as one text; media are not. Who is turned away is told the rule by its place (`deny[1]`), and neither its
-//! words nor what matched: both may be what is to be kept secret.
+//! Params, of which at least one must be set: `deny`, regular expressions that must not match anywhere in the task;
+//! `require`, regular expressions that must each match somewhere; `max_length`, in characters. The texts of all messages
+//! of the task are checked as one text; media are not checked. The error names the broken rule by its position
+//! (`deny[1]`). It contains neither the rule nor the matched text, because both may be secret.
 
 use guest_kit::{Pattern, at_most, bad};
 use serde::Deserialize;
@@ -15,7 +16,7 @@ use shelly_plugin::{
 
 shelly_plugin::export!(run_middleware: InputGuardrail);
 
-/// Patterns of one list: each takes time at each task.
+/// The maximum number of patterns in a list: each takes time for each task.
 const MOST_PATTERNS: usize = 64;
 
 struct InputGuardrail;
@@ -23,11 +24,11 @@ struct InputGuardrail;
 #[derive(Deserialize, Default)]
 #[serde(default, deny_unknown_fields)]
 struct Params {
-    /// Must match nowhere.
+    /// The patterns that must not match anywhere.
     deny: Vec<Pattern>,
-    /// Must each match somewhere.
+    /// The patterns that must each match somewhere.
     require: Vec<Pattern>,
-    /// Characters.
+    /// The maximum length of a task in characters.
     max_length: Option<usize>,
 }
 
@@ -44,7 +45,7 @@ impl Params {
         Ok(self)
     }
 
-    /// Why a task is turned away; none: it is not.
+    /// Returns the error for a task that breaks a rule; none if it breaks no rule.
     fn breach(&self, task: &str) -> Option<Error> {
         let denied =
             |rule, at| Some(Error::Denied(format!("the task is not taken: it breaks the rule `{rule}[{at}]`")));

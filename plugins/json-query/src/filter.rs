@@ -1,4 +1,4 @@
-//! A jq filter that is ready to run.
+//! A compiled jq filter.
 
 use jaq_core::{
     Compiler, Ctx, Cv, ValXs, Vars,
@@ -12,14 +12,14 @@ use shelly_plugin::Error;
 
 use crate::wrong;
 
-/// Bytes of a filter.
+/// The maximum size of a filter in bytes.
 const MAX_FILTER: usize = 16 * 1024;
 
-/// Brackets within each other in a filter: its parser calls itself for each.
+/// The maximum depth of nested brackets in a filter: its parser is recursive.
 const MAX_DEPTH: usize = 100;
 
-/// What of the library looks outside, or ends the program, with the number of its arguments: there is nothing to see, and
-/// nothing to end.
+/// The library functions that access the outside world or end the program, with the number of their arguments. They are
+/// replaced by functions that fail.
 const OUTSIDE: [(&str, usize); 5] = [("env", 0), ("now", 0), ("halt", 1), ("localtime", 0), ("strflocaltime", 1)];
 
 type Data = JustLut<Val>;
@@ -48,7 +48,7 @@ impl Filter {
         Ok(Filter(filter))
     }
 
-    /// Hands every result for this input to `each`.
+    /// Calls `each` with every result for this input.
     pub(crate) fn run(&self, input: Val, mut each: impl FnMut(&Val) -> Result<(), Error>) -> Result<(), Error> {
         let ctx = Ctx::<Data>::new(&self.0.lut, Vars::new([]));
         for result in self.0.id.run((ctx, input)).map(unwrap_valr) {
@@ -81,7 +81,7 @@ fn check(code: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// What is wrong with a text that is no filter.
+/// Describes the error of a text that is not a filter.
 fn not_read(error: &load::Error<&str>, code: &str) -> String {
     match error {
         load::Error::Io(errors) => {
@@ -97,7 +97,7 @@ fn not_read(error: &load::Error<&str>, code: &str) -> String {
     }
 }
 
-/// `found` is a part of the code.
+/// Describes a syntax error; `found` is a slice of `code`.
 fn at(expected: &str, found: &str, code: &str) -> String {
     let offset = (found.as_ptr() as usize).checked_sub(code.as_ptr() as usize).filter(|offset| *offset <= code.len());
     match (found.is_empty(), offset) {
@@ -116,7 +116,7 @@ fn unknown(name: &str, what: &Undefined) -> String {
     }
 }
 
-/// As much of a text of others as an error repeats.
+/// Returns the part of foreign text that an error repeats.
 fn clip(text: &str, most: usize) -> &str {
     text.char_indices().nth(most).map_or(text, |(end, _)| &text[..end])
 }

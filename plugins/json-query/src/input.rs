@@ -1,4 +1,4 @@
-//! What a filter is given.
+//! The input of a filter.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use jaq_json::Val;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Lists and objects within each other: readers and writers call themselves for each.
+/// The maximum depth of nested lists and objects: readers and writers are recursive.
 const MAX_DEPTH: usize = 200;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, JsonSchema)]
@@ -20,7 +20,7 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    /// By the ending of a file's name.
+    /// Returns the format for the extension of a file's name.
     pub(crate) fn of(path: &str) -> Option<Format> {
         match Path::new(path).extension()?.to_str()?.to_ascii_lowercase().as_str() {
             "yaml" | "yml" => Some(Format::Yaml),
@@ -30,7 +30,7 @@ impl Format {
     }
 }
 
-/// The values of a text; in one array if `slurp`.
+/// Parses the values of a text; with `slurp` into one array.
 pub(crate) fn read(text: &str, format: Format, slurp: bool) -> Result<Vec<Val>, String> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     check_depth(text, format)?;
@@ -46,7 +46,8 @@ fn collect<E: std::fmt::Display>(values: impl Iterator<Item = Result<Val, E>>, w
     values.collect::<Result<_, _>>().map_err(|cause| format!("it is no {what}: {cause}"))
 }
 
-/// Whether brackets and indentation go too deep. Brackets in texts count too where they are not JSON's: nobody has so many.
+/// Checks that brackets and indentation are not nested too deep. Brackets in strings of other formats than JSON count as
+/// well; no real text has that many.
 fn check_depth(text: &str, format: Format) -> Result<(), String> {
     let too_deep = || format!("it has more than {MAX_DEPTH} lists and objects within each other");
     let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
@@ -63,7 +64,8 @@ fn check_depth(text: &str, format: Format) -> Result<(), String> {
             return Err(too_deep());
         }
     }
-    // Of YAML each line that begins further in than the one before it opens one too, and so do `- - - -` and `? ? ?`.
+    // In YAML each line that is indented further than the one before it opens a level too, and so do `- - - -` and
+    // `? ? ?`.
     let mut within = Vec::new();
     let mut goes_in = |line: &str| {
         let mut begins = line.bytes().enumerate().filter(|(_, byte)| *byte != b' ').peekable();

@@ -1,8 +1,9 @@
-//! `json_query`: jq filters on JSON, YAML and TOML, from the arguments or from a file of a granted folder. The language is
-//! jq's as [jaq](https://gedenkt.at/jaq/manual/) has it, but for what looks outside: `env`, `now`, `input`, `halt`, modules.
+//! The tool `json_query`, which runs jq filters on JSON, YAML and TOML, from the arguments or from a file of a granted
+//! folder. The language is jq as implemented by [jaq](https://gedenkt.at/jaq/manual/), without access to the outside
+//! world: `env`, `now`, `input`, `halt` and modules are not available.
 //!
-//! Bounds: 16 MiB of input from a file, 200 lists and objects within each other, 16 KiB of filter, 1 MiB of output. What a
-//! filter takes in time and memory the host bounds, as with every call.
+//! Bounds: 16 MiB of input from a file, 200 nested lists and objects, 16 KiB of filter, 1 MiB of output. The host bounds
+//! the time and memory of a filter, as for every call.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -18,7 +19,7 @@ use output::{Output, Style};
 
 shelly_plugin::export!(tools: [JsonQuery]);
 
-/// Bytes of a file.
+/// The maximum size of a file in bytes.
 const MAX_FILE: u64 = 16 * 1024 * 1024;
 
 struct JsonQuery;

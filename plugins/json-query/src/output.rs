@@ -1,4 +1,4 @@
-//! What a filter has found, as text.
+//! Formatting of a filter's results.
 
 use std::io::{self, Write};
 
@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use shelly_plugin::Error;
 
-/// Bytes of all results.
+/// The maximum size of all results in bytes.
 const MAX_OUTPUT: usize = 1024 * 1024;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, JsonSchema)]
@@ -54,7 +54,7 @@ impl Output {
     pub(crate) fn finish(self) -> String {
         match self.results {
             0 => "no results".to_owned(),
-            // Bytes that are no text come from `tobytes` and the like.
+            // Functions such as `tobytes` return bytes that are not text.
             _ => {
                 String::from_utf8(self.text.0).unwrap_or_else(|bytes| String::from_utf8_lossy(bytes.as_bytes()).into())
             }
@@ -62,7 +62,7 @@ impl Output {
     }
 }
 
-/// Takes no more than [`MAX_OUTPUT`].
+/// A writer that takes at most [`MAX_OUTPUT`] bytes.
 #[derive(Default)]
 struct Bounded(Vec<u8>);
 

@@ -124,7 +124,7 @@ fn what_is_too_much_ends_with_an_error_that_says_so() {
     }
     let many = "- a:\n    b:\n    - - c\n".repeat(500);
     assert_eq!(ask_as("length", &many, Some(Format::Yaml), None).as_deref(), Ok("500\n"), "they lie side by side");
-    // Depth that is not too deep, and brackets in a text.
+    // Depth within the bound, and brackets in a text.
     let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
     assert_eq!(ask("[..] | length", &deep).as_deref(), Ok("200\n"));
     assert_eq!(ask("length", &format!("\"{}\"", "[".repeat(300))).as_deref(), Ok("300\n"));

@@ -1,18 +1,19 @@
-//! HTML, read as browsers read it, however broken it is.
+//! HTML, parsed like in a browser, however broken it is.
 
 use std::rc::Rc;
 
 use htmd::{HtmlToMarkdown, Node};
 use shelly_plugin::Error;
 
-/// Elements within each other: what writes the Markdown calls itself for each. Browsers stop at 512.
+/// The maximum depth of nested elements: the Markdown writer is recursive. Browsers stop at 512.
 const MAX_DEPTH: usize = 256;
 
-/// As Markdown: headings, lists, tables, links, code; without the head, scripts and styles.
+/// Converts HTML to Markdown: headings, lists, tables, links, code; without the head, scripts and styles.
 ///
 /// # Errors
 ///
-/// [`Error::TooLarge`] if it goes too deep. A guest that has this gives itself a deep stack (`deep_stack.rs`).
+/// [`Error::TooLarge`] if the elements are nested too deep. A guest that uses this function needs a deep stack
+/// (`deep_stack.rs`).
 pub fn to_markdown(html: &str) -> Result<String, Error> {
     let converter =
         HtmlToMarkdown::builder().skip_tags(vec!["head", "script", "style", "noscript", "template"]).build();
@@ -21,7 +22,7 @@ pub fn to_markdown(html: &str) -> Result<String, Error> {
     Ok(converter.tree_to_markdown(&tree).trim().to_owned())
 }
 
-/// Without calling itself.
+/// Checks the depth without recursion.
 fn check_depth(tree: &Rc<Node>) -> Result<(), Error> {
     let mut left = vec![(Rc::clone(tree), 0)];
     while let Some((node, depth)) = left.pop() {

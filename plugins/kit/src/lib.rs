@@ -1,5 +1,6 @@
-//! What several of our guests share: params that are checked as they are read, secrets that are found in texts, HTML as
-//! Markdown, what a text measures, what stands in for a model. It is a library, no plugin: each guest takes what it names.
+//! A library that several guests share: params that are checked when they are read, detection of secrets in texts, HTML
+//! to Markdown, measuring of texts, and helpers for stand-ins of models. It is not a plugin; each guest uses the modules
+//! that it needs.
 
 #[cfg(feature = "html")]
 pub mod html;

@@ -1,39 +1,38 @@
-//! What a text measures: its words, lines, characters and bytes, and its longest lines.
+//! Measuring of a text: its words, lines, characters and bytes, and its longest lines.
 //!
-//! Lines are what `str::lines` calls lines: they end with `\n` or `\r\n`, which do not count as part of them, and an
-//! end of line at the end of the text begins no further one. Characters are Unicode scalar values. Words are what
-//! white space separates.
+//! Lines are those of `str::lines`: they end with `\n` or `\r\n`, which is not part of the line, and a line end at the
+//! end of the text begins no further line. Characters are Unicode scalar values. Words are separated by whitespace.
 
 use serde::Serialize;
 
-/// A line is shown up to so many characters.
+/// The maximum number of characters of a line that are shown.
 const MAX_SHOWN: usize = 500;
 
 /// The size of a text.
 #[derive(Serialize, Debug, PartialEq, Eq)]
 pub struct Counts {
-    /// What white space separates.
+    /// The number of words, which are separated by whitespace.
     pub words: usize,
-    /// Without one after the last end of line.
+    /// The number of lines. A line end at the end of the text begins no further line.
     pub lines: usize,
-    /// Unicode scalar values.
+    /// The number of Unicode scalar values.
     pub characters: usize,
-    /// In UTF-8.
+    /// The number of bytes in UTF-8.
     pub bytes: usize,
 }
 
 /// A line of a text.
 #[derive(Serialize, Debug, PartialEq, Eq)]
 pub struct Line<'a> {
-    /// From 1.
+    /// The number of the line, from 1.
     pub number: usize,
-    /// Without its end.
+    /// The length of the line, without its end.
     pub characters: usize,
-    /// Its beginning, if it is very long.
+    /// The line, or its beginning if it is very long.
     pub text: &'a str,
 }
 
-/// Counts what is in a text.
+/// Counts the words, lines, characters and bytes of a text.
 pub fn count(text: &str) -> Counts {
     Counts {
         words: text.split_whitespace().count(),

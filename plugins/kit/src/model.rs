@@ -1,17 +1,17 @@
-//! What plugins share that stand in for a model: how they count tokens, and how they hand on a text.
+//! Helpers of plugins that stand in for a model: token counts, and pieces of a text.
 
 use shelly_plugin::{
     Content, Message, Part,
     types::{Request, StopReason, Usage},
 };
 
-/// Bytes that count as one token.
+/// The number of bytes that count as one token.
 const TOKEN: usize = 4;
 
-/// Bytes of a text that are handed on at once.
+/// The number of bytes of a text that are emitted at once.
 const PIECE: usize = 64;
 
-/// What a reply of these parts has used.
+/// Returns the usage of a reply with these parts.
 pub fn usage(request: &Request, parts: &[Part]) -> Usage {
     let tokens = |bytes: usize| bytes.div_ceil(TOKEN) as u64;
     let messages: usize = request.messages.iter().map(message_bytes).sum();
@@ -24,7 +24,7 @@ pub fn usage(request: &Request, parts: &[Part]) -> Usage {
     }
 }
 
-/// The text, no longer than was asked for, and why it ends there.
+/// Cuts the text to the requested length, and returns it with the stop reason.
 pub fn cut(mut text: String, max_tokens: Option<u32>) -> (String, StopReason) {
     let max = max_tokens.map_or(usize::MAX, |tokens| (tokens as usize).saturating_mul(TOKEN));
     let stop = if text.len() > max { StopReason::MaxTokens } else { StopReason::EndTurn };
@@ -32,7 +32,7 @@ pub fn cut(mut text: String, max_tokens: Option<u32>) -> (String, StopReason) {
     (text, stop)
 }
 
-/// The text as it is handed on: a few words at a time.
+/// Splits the text into the pieces that are emitted: a few words at a time.
 pub fn pieces(mut text: &str) -> impl Iterator<Item = &str> {
     std::iter::from_fn(move || {
         let (piece, rest) = text.split_at(text.floor_char_boundary(PIECE));

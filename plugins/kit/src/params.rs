@@ -1,16 +1,16 @@
-//! Params of common shapes.
+//! Params of common types.
 
 use std::{fmt, time::Duration};
 
 use serde::{Deserialize, Deserializer, de::Error as _};
 use shelly_plugin::Error;
 
-/// A length of time in params, as text: `90s`, `5m`, `1h 30m`.
+/// A duration in params, as text: `90s`, `5m`, `1h 30m`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span(pub Duration);
 
 impl Span {
-    /// In milliseconds.
+    /// Returns the duration in milliseconds.
     pub fn millis(self) -> u64 {
         u64::try_from(self.0.as_millis()).unwrap_or(u64::MAX)
     }
@@ -31,12 +31,12 @@ impl<'de> Deserialize<'de> for Span {
     }
 }
 
-/// Params that make no sense.
+/// Creates the error for invalid params.
 pub fn bad(why: impl fmt::Display) -> Error {
     Error::Invalid(format!("params: {why}"))
 }
 
-/// Refuses a list that is longer than anybody writes by hand: each entry costs time at every call.
+/// Refuses a list that is longer than a person would write: each entry costs time at every call.
 pub fn at_most(name: &str, length: usize, most: usize) -> Result<(), Error> {
     match length > most {
         true => Err(bad(format_args!("`{name}` has {length} entries; at most {most} are taken"))),

@@ -1,16 +1,16 @@
-//! Texts are matched against regular expressions and globs. The time that a match takes grows with the text, never
-//! faster, whatever the pattern.
+//! Matching of texts against regular expressions and globs. The time of a match is at most linear in the length of the
+//! text, whatever the pattern.
 
 use regex_lite::Regex;
 use serde::{Deserialize, Deserializer, de::Error as _};
 
-/// A regular expression in params, matched anywhere in a text: `^` and `$` tie it to the ends. `\w`, `\d`, `\b` and `(?i)`
-/// know ASCII alone.
+/// A regular expression in params. It matches anywhere in a text; `^` and `$` anchor it. `\w`, `\d`, `\b` and `(?i)`
+/// apply to ASCII only.
 #[derive(Debug, Clone)]
 pub struct Pattern(Regex);
 
 impl Pattern {
-    /// Reads one. The error says what is wrong with it.
+    /// Compiles a pattern. The error says what is wrong with it.
     pub fn new(text: &str) -> Result<Pattern, String> {
         if text.is_empty() {
             return Err("an empty pattern matches everything: write what is meant, or `.*`".into());
@@ -18,23 +18,23 @@ impl Pattern {
         Regex::new(text).map(Pattern).map_err(|error| format!("`{text}` is no regular expression: {error}"))
     }
 
-    /// The first match.
+    /// Returns the first match.
     pub fn find<'a>(&self, text: &'a str) -> Option<&'a str> {
         self.0.find(text).map(|found| found.as_str())
     }
 
-    /// What its first group holds of the first match; of a pattern without groups the whole match.
+    /// Returns the first group of the first match; for a pattern without groups, the whole match.
     pub fn capture<'a>(&self, text: &'a str) -> Option<&'a str> {
         let found = self.0.captures(text)?;
         found.get(usize::from(found.len() > 1)).map(|group| group.as_str())
     }
 
-    /// Whether it matches.
+    /// Returns `true` if the pattern matches.
     pub fn matches(&self, text: &str) -> bool {
         self.0.is_match(text)
     }
 
-    /// As it was written.
+    /// Returns the pattern as it was written.
     pub fn as_str(&self) -> &str {
         self.0.as_str()
     }
@@ -46,12 +46,12 @@ impl<'de> Deserialize<'de> for Pattern {
     }
 }
 
-/// A name with `*` for any characters and `?` for one, in params; it must fit the whole name.
+/// A name pattern in params, with `*` for any characters and `?` for one. It must match the whole name.
 #[derive(Debug, Clone)]
 pub struct Glob(Regex);
 
 impl Glob {
-    /// Whether the whole name fits.
+    /// Returns `true` if the pattern matches the whole name.
     pub fn matches(&self, name: &str) -> bool {
         self.0.is_match(name)
     }

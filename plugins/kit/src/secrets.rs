@@ -1,4 +1,4 @@
-//! Finds secrets in a text: a net, not a wall. What has no known shape passes.
+//! Detection of secrets in a text. It is a best effort: a secret of unknown shape is not found.
 
 mod personal;
 
@@ -10,13 +10,14 @@ use crate::bad;
 
 const BLOT: &str = "[redacted]";
 
-/// Longer names of variables are not looked at: an endless row of dashes would be, again for each of them.
+/// The maximum length of a variable name that is checked. Without it, each position in an endless run of dashes would be
+/// checked to the end of the run.
 const MAX_NAME: usize = 64;
 
-/// A secret that begins with fixed letters.
+/// A secret with a fixed prefix.
 struct Shape {
     prefix: &'static str,
-    /// The fewest characters after the prefix.
+    /// The minimum number of characters after the prefix.
     min: usize,
     body: fn(char) -> bool,
 }
@@ -47,18 +48,18 @@ const SHAPES: &[Shape] = &[
     Shape { prefix: "Bearer ", min: 20, body: is_bearer },
 ];
 
-/// So many bytes of a value without quotes tell whether it is a secret; all of one that is goes. An endless row of names
-/// and values would be looked at to its end, again for each of them.
+/// The number of bytes of an unquoted value that decide whether it is a secret; the whole value of a secret is removed.
+/// Without this bound, each position in an endless run of names and values would be checked to the end of the run.
 const VALUE_LOOKED_AT: usize = 128;
 
-/// What a password is called at the end of a name: `DB_PASSWORD`.
+/// The endings of a name that denote a password: `DB_PASSWORD`.
 const PASSWORDS: &[&str] = &["password", "passwd", "passphrase", "pwd"];
 
-/// What else is secret, but is often just spoken of.
+/// The endings of a name that denote another secret. They are often only mentioned in prose.
 const SECRETS: &[&str] =
     &["secret", "api_key", "apikey", "api-key", "access_key", "access-key", "private_key", "token"];
 
-/// A class of texts that are blotted out.
+/// A class of texts that are redacted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum What {
@@ -66,17 +67,17 @@ pub enum What {
     Secrets,
     /// E-mail addresses.
     Emails,
-    /// Numbers of payment cards.
+    /// Payment card numbers.
     Cards,
 }
 
-/// The params of a guest that blots out, which has no others.
+/// The params of a guest that redacts, which has no others.
 #[derive(Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Params {
-    /// What is blotted out.
+    /// The classes that are redacted.
     what: Vec<What>,
-    /// Texts to blot out wherever they occur.
+    /// Texts that are redacted wherever they occur.
     extra: Vec<String>,
 }
 
@@ -86,7 +87,7 @@ impl Default for Params {
     }
 }
 
-/// What is blotted out.
+/// A redactor of texts.
 #[derive(Debug)]
 pub struct Net {
     what: Vec<What>,
@@ -94,13 +95,13 @@ pub struct Net {
 }
 
 impl Net {
-    /// The one that the params of the guest describe.
+    /// Creates the redactor that the guest's params describe.
     pub fn of_params() -> Result<Net, Error> {
         let Params { what, extra } = config()?;
         Net::new(what, extra)
     }
 
-    /// One for these classes, and for the texts in `extra` wherever they occur.
+    /// Creates a redactor for these classes, and for the texts in `extra` wherever they occur.
     pub fn new(what: Vec<What>, extra: Vec<String>) -> Result<Net, Error> {
         if extra.iter().any(|text| text.trim().is_empty()) {
             return Err(bad("`extra` has an empty text; each must be a secret to blot out"));
@@ -111,14 +112,14 @@ impl Net {
         Ok(Net { what, extra })
     }
 
-    /// The text without its secrets, and how many there were.
+    /// Returns the text without its secrets, and the number of secrets.
     pub fn redact(&self, text: &str) -> (String, usize) {
         let mut clean = String::with_capacity(text.len());
         let (mut count, mut kept, mut at) = (0, 0, 0);
         let mut no_token_before = 0;
         let bytes = text.as_bytes();
         while let Some(byte) = bytes.get(at) {
-            // Most of a text is the inside of words and what stands between them: there only what is listed begins.
+            // Most positions are inside of words or between them; only a listed text can begin there.
             let is_inside = at > 0 && bytes[at - 1].is_ascii_alphanumeric() && *byte != b'-';
             let secret = match is_inside || !self.may_begin_with(*byte) {
                 true => self.listed(text, at),
@@ -138,13 +139,13 @@ impl Net {
         (clean, count)
     }
 
-    /// The same of a JSON value, which stays one.
+    /// Redacts the text of a JSON value, and keeps it valid JSON.
     pub fn redact_json(&self, json: &str) -> (String, usize) {
         let (clean, count) = self.redact(json);
         if count == 0 || serde_json::from_str::<IgnoredAny>(&clean).is_ok() {
             return (clean, count);
         }
-        // A blot stands where no text can: look at each value by itself.
+        // A replacement is in a place where JSON allows no text, so each value is redacted by itself.
         let Ok(mut value) = serde_json::from_str::<Value>(json) else { return (clean, count) };
         let count = self.redact_value(&mut value);
         (value.to_string(), count)
@@ -170,20 +171,21 @@ impl Net {
         }
     }
 
-    /// Whether something that is not listed may begin with this byte: e-mail addresses begin with letters of all kinds.
+    /// Returns `true` if a secret that is not listed may begin with this byte. E-mail addresses begin with letters of any
+    /// script.
     fn may_begin_with(&self, byte: u8) -> bool {
         is_token(char::from(byte)) || self.what.contains(&What::Emails)
     }
 
-    /// The longest text of the list that begins at `at`, in case one is part of another.
+    /// Returns the range of the longest listed text that begins at `at`, in case one contains another.
     fn listed(&self, text: &str, at: usize) -> Option<(usize, usize)> {
         let is_here = |secret: &&String| text.as_bytes()[at..].starts_with(secret.as_bytes());
         let longest = self.extra.iter().filter(is_here).map(String::len).max()?;
         Some((at, at + longest))
     }
 
-    /// The secret that begins at `at`, or whose name does: from where to where it goes. Before `no_token_before` no web token
-    /// begins, as far as is known.
+    /// Returns the range of the secret that begins at `at`, or whose name begins there. No web token begins before
+    /// `no_token_before`, as far as is known.
     fn secret_at(&self, text: &str, at: usize, no_token_before: &mut usize) -> Option<(usize, usize)> {
         let rest = &text[at..];
         let has = |what| self.what.contains(&what);
@@ -202,7 +204,7 @@ impl Net {
             let found = (at >= *no_token_before).then(|| web_token(rest))?;
             found.map_err(|none| *no_token_before = at + none).ok()
         };
-        // Nothing is looked for that was not asked for.
+        // Only the requested classes are searched for.
         let mut secret = || is_asked.then(|| shaped(rest).or_else(&mut token)).flatten();
         let email = || has(What::Emails).then(|| personal::email(rest)).flatten();
         let card = || has(What::Cards).then(|| personal::card(rest)).flatten();
@@ -222,8 +224,8 @@ fn shaped(text: &str) -> Option<usize> {
     })
 }
 
-/// A JSON web token: three parts, of which the first two are JSON objects in base64. If there is none: in how many bytes
-/// from here on none begins either.
+/// Returns the length of a JSON web token: three parts, of which the first two are JSON objects in base64. The error is
+/// the number of bytes within which no token begins either.
 fn web_token(text: &str) -> Result<usize, usize> {
     if !text.starts_with("eyJ") {
         return Err(0);
@@ -238,7 +240,7 @@ fn web_token(text: &str) -> Result<usize, usize> {
     }
 }
 
-/// A block as OpenSSL writes it; to the end of the text if its end is missing.
+/// Returns the length of a private key block as OpenSSL writes it; to the end of the text if its end is missing.
 fn private_key(text: &str) -> Option<usize> {
     const END: &str = "PRIVATE KEY-----";
     let kind = text.strip_prefix("-----BEGIN ")?;
@@ -250,7 +252,7 @@ fn private_key(text: &str) -> Option<usize> {
     Some(text.len() - body.len() + end.unwrap_or(body.len()))
 }
 
-/// `password=…`, `"api_key": "…"`: where the value is, for a name that begins here.
+/// Returns the range of the value for a name that begins here: `password=…`, `"api_key": "…"`.
 fn assigned(text: &str) -> Option<(usize, usize)> {
     let name = &text[..text.bytes().take(MAX_NAME).take_while(|byte| is_token(char::from(*byte))).count()];
     let last = name.as_bytes().last()?.to_ascii_lowercase();
@@ -260,7 +262,7 @@ fn assigned(text: &str) -> Option<(usize, usize)> {
     if !is_password && !is_called(SECRETS) {
         return None;
     }
-    // A quoted name ends with its quote.
+    // A quoted name ends with a quote.
     let rest = text[name.len()..].trim_start_matches(['"', '\'']).trim_start_matches(' ');
     let is_equal = rest.starts_with('=');
     let rest = rest.strip_prefix(['=', ':'])?.trim_start_matches(' ');
@@ -274,7 +276,7 @@ fn assigned(text: &str) -> Option<(usize, usize)> {
         }
     };
     let has = |is: fn(char) -> bool| value.chars().any(is);
-    // Without quotes it may be prose or a program: "token: a word", `secret = next()`.
+    // An unquoted value may be prose or code: "token: a word", `secret = next()`.
     let is_secret = match (quote.is_some(), is_equal, is_password) {
         (true, ..) | (false, true, true) => value.len() >= 4,
         (false, true, false) => value.len() >= 8 && has(|c| c.is_ascii_digit()),
@@ -288,7 +290,7 @@ fn assigned(text: &str) -> Option<(usize, usize)> {
     Some((start, start + length))
 }
 
-/// Whether `secret` is the name or its last word: `auth_token`, `authToken`, `TOKEN`, but not `detoken`.
+/// Returns `true` if `secret` is the name or its last word: `auth_token`, `authToken`, `TOKEN`, but not `detoken`.
 fn ends_with(name: &str, secret: &str) -> bool {
     let Some(split) = name.len().checked_sub(secret.len()) else { return false };
     let (begin, end) = name.split_at(split);
@@ -296,14 +298,14 @@ fn ends_with(name: &str, secret: &str) -> bool {
         && (!begin.ends_with(|c: char| c.is_ascii_lowercase()) || end.starts_with(|c: char| c.is_ascii_uppercase()))
 }
 
-/// `<your key>`, `${KEY}`, `****`, `next(`: stands for a secret, or computes one.
+/// Returns `true` if the value stands for a secret or computes one: `<your key>`, `${KEY}`, `****`, `next(`.
 fn is_placeholder(value: &str) -> bool {
     value.starts_with(['<', '$', '{', '['])
         || value.contains('(')
         || value.chars().all(|c| matches!(c, '*' | 'x' | 'X' | '.'))
 }
 
-/// How many bytes of such characters `text` begins with.
+/// Returns the number of bytes at the start of `text` whose characters satisfy `is`.
 fn run(text: &str, is: impl Fn(char) -> bool) -> usize {
     text.find(|c| !is(c)).unwrap_or(text.len())
 }
@@ -332,7 +334,7 @@ mod tests {
         Net::new(vec![What::Secrets], extra.to_vec()).unwrap().redact(text)
     }
 
-    /// `§` stands for forty letters and digits, so that this file holds nothing that looks like a secret.
+    /// Replaces `§` by forty letters and digits, so that this file contains nothing that looks like a secret.
     fn fill(text: &str) -> String {
         text.replace('§', "A1B2C3D4E5F6G7H8A1B2C3D4E5F6G7H8A1B2C3D4")
     }
@@ -411,7 +413,7 @@ mod tests {
         assert_eq!((&*clean, count), ("-[redacted] [redacted]", 2));
     }
 
-    /// A text of somebody who wants the plugin to run out of time takes no longer for each of its bytes than any other.
+    /// The time per byte must not grow for texts that are written to exhaust the plugin's time.
     #[test]
     fn redaction_time_is_linear_in_the_text_length() {
         let net = Net::new(vec![What::Secrets, What::Emails, What::Cards], Vec::new()).unwrap();
@@ -433,7 +435,7 @@ mod tests {
             let text = piece.repeat((1 << 18) / piece.len());
             let started = std::time::Instant::now();
             net.redact(&text);
-            // Some tenths of a second; where it is the square of the length, minutes.
+            // Linear time takes some tenths of a second, quadratic time takes minutes.
             assert!(started.elapsed().as_secs() < 20, "{piece}: {:?}", started.elapsed());
         }
     }

@@ -1,11 +1,12 @@
-//! Watches for an agent that makes the same tool call over and over: same tool, same arguments. From `threshold` calls in
-//! a row on it tells the model so, each time the number grows; at `stop_after` of them it stops the run. It counts no
-//! further than `window_size`.
+//! An effect that detects an agent that repeats the same tool call: same tool, same arguments. From `threshold` calls in
+//! a row on it tells the model, each time the number grows; at `stop_after` calls it stops the run. It counts at most
+//! `window_size` calls.
 //!
-//! Params: `{"threshold": 3, "window_size": 10, "stop_after": 0}`, which are the defaults; a `stop_after` of 0 stops
-//! nothing.
+//! Params, with their defaults: `{"threshold": 3, "window_size": 10, "stop_after": 0}`. A `stop_after` of 0 never stops
+//! the run.
 //!
-//! Without the power `see-arguments` all arguments look alike, and calls that only differ in them count as the same.
+//! Without the power `see-arguments` all arguments look equal, and calls that differ only in their arguments count as the
+//! same.
 
 use serde::Deserialize;
 use shelly_plugin::{
@@ -23,13 +24,13 @@ use state::State;
 
 shelly_plugin::export!(effect: LoopDetect);
 
-/// Most calls that are counted.
+/// The maximum number of calls that are counted.
 const MAX_WINDOW: u32 = 100;
 
-/// Most messages looked at from the end: a call, its result and notes for each of them.
+/// The maximum number of messages that are examined from the end: a call, its result and notes for each counted call.
 const MESSAGES: usize = 512;
 
-/// Arguments are shown up to so many characters.
+/// The maximum number of characters of arguments that are shown.
 const MAX_SHOWN: usize = 200;
 
 struct LoopDetect;
@@ -37,11 +38,11 @@ struct LoopDetect;
 #[derive(Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Params {
-    /// From this many equal calls in a row on the model is told.
+    /// The number of equal calls in a row from which on the model is told.
     threshold: u32,
-    /// It counts no further: no note follows the one that tells of so many.
+    /// The maximum number that is counted. No further note follows the one at this number.
     window_size: u32,
-    /// At this many the run ends. 0: never.
+    /// The number at which the run ends; 0: never.
     stop_after: u32,
 }
 
@@ -72,7 +73,7 @@ impl Params {
     }
 }
 
-/// A call as far as it can be equal to another.
+/// A tool call, reduced to the properties that are compared.
 #[derive(Debug, Clone, PartialEq)]
 struct Call {
     tool: String,
@@ -80,20 +81,20 @@ struct Call {
 }
 
 impl Call {
-    /// With sorted keys and no white space in its arguments.
+    /// Returns the call with sorted keys and no whitespace in its arguments.
     fn canonical(self) -> Call {
         Call { arguments: canonical(&self.arguments), ..self }
     }
 
     fn is_same(&self, other: &Call) -> bool {
-        // Most that are equal are written alike.
+        // Most equal calls are written identically.
         let arguments =
             || self.arguments == other.arguments || canonical(&self.arguments) == canonical(&other.arguments);
         self.tool == other.tool && arguments()
     }
 }
 
-/// The same text for the same JSON.
+/// Returns the same text for equal JSON.
 fn canonical(json: &str) -> String {
     // Keys of a `Value` are sorted.
     serde_json::from_str::<serde_json::Value>(json).map_or_else(|_| json.to_owned(), |value| value.to_string())
@@ -105,17 +106,17 @@ impl Effect for LoopDetect {
         if moment.phase != Phase::BeforeModel {
             return Ok(Step::edits(state, Vec::new()));
         }
-        // Before the first turn whatever is there was done for another task.
+        // Calls from before the first turn belong to another task.
         let repeated = (moment.iteration > 0).then(|| repeated_call(moment.messages, params.window_size)).flatten();
         Ok(step(&params, repeated, moment.iteration, &state))
     }
 }
 
-/// The answer, given the call that the chat ends with and how often in a row it was made.
+/// Returns the effect's answer, given the last call of the chat and the number of times that it was made in a row.
 fn step(params: &Params, repeated: Option<(Call, u32)>, iteration: u32, state: &[u8]) -> Step {
     let count = repeated.as_ref().map_or(0, |(_, count)| *count);
     let Some((call, count)) = repeated.filter(|(_, count)| *count >= params.threshold) else {
-        // A turn makes a call; so many turns must pass before there can be enough of them.
+        // Each turn makes a call, so this many turns must pass before there can be enough of them.
         let wake = Wake::at_iteration(iteration + params.threshold - count);
         return Step::edits(State::default().encode(), Vec::new()).until(wake);
     };
@@ -146,12 +147,12 @@ fn shown(call: &Call) -> String {
     format!("`{}` with `{}`", call.tool, text::short(&call.arguments, MAX_SHOWN))
 }
 
-/// The call that the chat ends with, and how often it was made in a row, counted up to `max`. Reads only the messages
-/// that have calls, from the end on, until one differs.
+/// Returns the last call of the chat and the number of times that it was made in a row, counted up to `max`. Reads only
+/// the messages with calls, from the end, until one differs.
 fn repeated_call(messages: u32, max: u32) -> Option<(Call, u32)> {
     let mut tail = Tail::default();
     for (place, entry) in chat::newest(messages).take(MESSAGES) {
-        // What a person says begins something new.
+        // A message of a person begins something new.
         if tail.count >= max || entry.is_said_by_person() {
             break;
         }
@@ -163,16 +164,16 @@ fn repeated_call(messages: u32, max: u32) -> Option<(Call, u32)> {
     tail.call.map(|call| (call.canonical(), count))
 }
 
-/// Equal calls, counted from the end of the chat backwards.
+/// A run of equal calls, counted backwards from the end of the chat.
 #[derive(Default)]
 struct Tail {
-    /// As it was made last.
+    /// The newest of the calls.
     call: Option<Call>,
     count: u32,
 }
 
 impl Tail {
-    /// Adds the calls of the message before. False as soon as one differs.
+    /// Adds the calls of the previous message. Returns `false` as soon as one differs.
     fn take(&mut self, message: Message) -> bool {
         for part in message.parts.into_iter().rev() {
             let Part::ToolCall(ToolCall { name: tool, arguments, .. }) = part else { continue };
@@ -224,7 +225,7 @@ mod tests {
     fn loop_detect_notes_once_per_count_and_then_stops_the_run() {
         let params = Params { stop_after: 5, ..Params::default() }.check().unwrap();
         let mut state = Vec::new();
-        // Calls in a row, and what comes of them: the iteration slept to, a note, a stop.
+        // The number of calls in a row, and the effect: the iteration to wake at, a note, a stop.
         let turns = [
             (None, Some(3), false, false),
             (Some(1), Some(4), false, false),
@@ -242,7 +243,7 @@ mod tests {
             assert_eq!(edits.iter().any(|edit| matches!(edit, Edit::Stop(s) if s.code == "loop")), stop, "turn {turn}");
             state = answer.state;
         }
-        // Another call is another matter.
+        // A different call starts a new count.
         let answer = step(&params, Some((call("[1]"), 3)), 9, &state);
         assert!(matches!(answer.action, Action::Edits(edits) if edits.len() == 1));
     }

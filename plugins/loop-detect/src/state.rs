@@ -1,16 +1,16 @@
-//! What the effect remembers from turn to turn.
+//! The state that the effect keeps from turn to turn.
 
 use crate::Call;
 
-/// The call that was noted last, and how often it had been made.
+/// The call that was noted last, and the number of times that it had been made.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct State {
     pub count: u32,
-    /// A digest of the call; 0: none.
+    /// A digest of the call; 0 if there is none.
     pub call: u64,
 }
 
-/// Of the layout: a byte, four bytes `count`, eight bytes `call`.
+/// The version of the layout: a byte, four bytes `count`, eight bytes `call`.
 const VERSION: u8 = 1;
 
 impl State {
@@ -22,7 +22,7 @@ impl State {
         [&[VERSION], &self.count.to_le_bytes()[..], &self.call.to_le_bytes()].concat()
     }
 
-    /// What another version wrote counts as nothing: at worst a note comes twice.
+    /// Decodes the state. A state of another version counts as empty: at worst a note is repeated.
     pub(crate) fn decode(bytes: &[u8]) -> State {
         let read = || {
             let (version, rest) = bytes.split_first()?;
@@ -34,7 +34,7 @@ impl State {
     }
 }
 
-/// FNV-1a: enough to tell one call from the next.
+/// Computes an FNV-1a digest, which suffices to distinguish one call from the next.
 fn digest(call: &Call) -> u64 {
     let bytes = call.tool.bytes().chain([0]).chain(call.arguments.bytes());
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))

@@ -1,8 +1,9 @@
-//! Hides old results of tools once the conversation fills much of the context window: what is left of each is the name of
-//! the tool and how the result begins. Errors stay, and so do the newest messages.
+//! An effect that hides old tool results once the conversation fills much of the context window. A placeholder keeps the
+//! name of the tool and the beginning of the result. Errors and the newest messages stay.
 //!
-//! Params: `{"threshold": 0.6, "recent_window": 10}`, which are the defaults: the share of the context window from which on
-//! results are hidden, and how many messages at the end of the conversation are left alone. So is what the model has not read.
+//! Params, with their defaults: `{"threshold": 0.6, "recent_window": 10}`. `threshold` is the share of the context window
+//! from which on results are hidden. `recent_window` is the number of messages at the end of the conversation that stay
+//! unchanged. Messages that the model has not read stay unchanged too.
 
 use serde::{Deserialize, Serialize};
 use shelly_plugin::{
@@ -16,10 +17,10 @@ use shelly_plugin::{
 
 shelly_plugin::export!(effect: ObservationMask);
 
-/// Of the state.
+/// The version of the state.
 const VERSION: u8 = 1;
 
-/// Characters of a result that are still shown.
+/// The number of characters of a result that a placeholder shows.
 const PREVIEW: usize = 80;
 
 struct ObservationMask;
@@ -27,9 +28,9 @@ struct ObservationMask;
 #[derive(Deserialize, Debug)]
 #[serde(default, deny_unknown_fields)]
 struct Params {
-    /// From this share of the context window on.
+    /// The share of the context window from which on the effect acts.
     threshold: f64,
-    /// So many messages are left alone.
+    /// The number of messages at the end that stay unchanged.
     recent_window: u32,
 }
 
@@ -46,7 +47,7 @@ impl Params {
     }
 }
 
-/// What is remembered: up to which message everything is done.
+/// The progress of the effect: the last message that was processed.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 struct State {
     done: Option<u64>,
@@ -63,7 +64,7 @@ impl Effect for ObservationMask {
             return Ok(Step::edits(state, Vec::new()).until(wake));
         }
         let done = effect::remembered::<State>(VERSION, &state).done;
-        // What it knew may have been replaced: then it looks at all of them, and leaves alone what is short.
+        // The known message may have been replaced. Then all messages are checked again, and short results are skipped.
         let start = done.and_then(chat::find).map_or(0, |at| at + 1);
         let entries = chat::all_entries(start, moment.messages);
         let entries = &entries[..hidden_until(&entries, params.recent_window)];
@@ -75,12 +76,14 @@ impl Effect for ObservationMask {
     }
 }
 
-/// Where the messages end whose results may be hidden: before the newest, and before those that the model has not read.
+/// Returns the end of the messages whose results may be hidden: before the newest, and before those that the model has
+/// not read.
 fn hidden_until(entries: &[Entry], recent: u32) -> usize {
     entries.len().saturating_sub(recent as usize).min(chat::unread(entries))
 }
 
-/// Whether it may have a result to hide, as far as can be told without reading it: a token has four bytes.
+/// Returns `true` if the message may have a result to hide, as far as its size tells without reading it. A token has
+/// about four bytes.
 fn is_long(entry: &Entry) -> bool {
     entry.traits.contains(Traits::RESULTS) && entry.tokens as usize * 4 > PREVIEW + shorten::LEAST_SAVED
 }
@@ -96,7 +99,7 @@ fn mask(position: u32, entry: &Entry, names: &mut Names) -> Vec<Edit> {
     edits.collect()
 }
 
-/// What stands in place of a result; none if that is hardly shorter, which is so for a placeholder too.
+/// Returns the placeholder of a result; none if it would hardly be shorter, which also holds for a placeholder.
 fn placeholder(result: &ToolResult, tool: impl FnOnce() -> String) -> Option<String> {
     let count = shorten::characters(&result.content);
     if count < PREVIEW + shorten::LEAST_SAVED {
@@ -112,7 +115,7 @@ fn placeholder(result: &ToolResult, tool: impl FnOnce() -> String) -> Option<Str
     (text.chars().count() + shorten::LEAST_SAVED <= count).then_some(text)
 }
 
-/// The names of the tools that were called, by call, for one group at a time.
+/// A cache of the tool names of one group's calls.
 #[derive(Default)]
 struct Names {
     group: Option<u64>,

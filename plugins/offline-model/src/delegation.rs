@@ -1,4 +1,4 @@
-//! Working with other agents: hands on what its own tools cannot do, and reports what was handed to it.
+//! Delegation: passes on tasks that the own tools cannot do, and reports the end of delegated tasks.
 
 use serde_json::{Value, json};
 use shelly_plugin::{Message, types::Role};
@@ -8,7 +8,7 @@ use crate::{
     task::{Task, stems},
 };
 
-/// The tools that the host gives an agent which may delegate, and one that was delegated to.
+/// The tools that the host gives to an agent that may delegate, and to one that was delegated to.
 pub(crate) const DELEGATE: &str = "delegate";
 pub(crate) const COMPLETE: &str = "task_complete";
 
@@ -18,8 +18,8 @@ struct Other {
     about: Vec<String>,
 }
 
-/// Hands the task to whoever sounds most like it: its parts one by one where each names a file of its own. None: there
-/// is nobody.
+/// Delegates the task to the agent whose description is most similar. If each part of the task names a file of its own,
+/// each part is delegated separately. Returns `None` if there are no other agents.
 pub(crate) fn hand_on(text: &str, task: &Task, messages: &[Message]) -> Option<Call> {
     let others = others(messages);
     let separate = task.clauses.len() > 1 && task.clauses.iter().all(|clause| !clause.paths.is_empty());
@@ -34,7 +34,7 @@ pub(crate) fn hand_on(text: &str, task: &Task, messages: &[Message]) -> Option<C
     let to = |part: &String| {
         let words = stems(part);
         let shared = |other: &&Other| other.about.iter().filter(|stem| words.contains(stem)).count();
-        // Of those that fit equally well the first.
+        // Of equally similar agents, the first is chosen.
         others.iter().rev().max_by_key(shared)
     };
     let tasks: Option<Vec<Value>> = parts
@@ -46,7 +46,7 @@ pub(crate) fn hand_on(text: &str, task: &Task, messages: &[Message]) -> Option<C
     Some(Call { tool: DELEGATE.into(), arguments: json!({ "tasks": tasks? }) })
 }
 
-/// The agents of the section `<available_agents>`: `- name: what it is good for`.
+/// Returns the agents of the section `<available_agents>`, which has lines of the form `- name: description`.
 fn others(messages: &[Message]) -> Vec<Other> {
     let system = messages.iter().find(|message| message.role == Role::System).map(Message::text).unwrap_or_default();
     let section = system.split_once("<available_agents>").map_or("", |(_, section)| section);
@@ -57,7 +57,7 @@ fn others(messages: &[Message]) -> Vec<Other> {
     section.lines().take_while(|line| !line.contains("</")).filter_map(other).collect()
 }
 
-/// What came of delegated tasks, in words.
+/// Describes the results of delegated tasks.
 pub(crate) fn report(result: &str) -> String {
     let entries: Vec<Value> = serde_json::from_str(result).unwrap_or_default();
     let told = |entry: &Value| {
@@ -74,7 +74,7 @@ pub(crate) fn report(result: &str) -> String {
     entries.iter().map(told).collect::<Vec<_>>().join("\n\n")
 }
 
-/// Reports to whoever gave the task.
+/// Reports the end of the task to the agent that delegated it.
 pub(crate) fn complete(summary: String, done: bool) -> Call {
     let status = if done { "completed" } else { "failed" };
     Call { tool: COMPLETE.into(), arguments: json!({ "status": status, "summary": summary }) }

@@ -1,6 +1,7 @@
-//! A stand-in for a language model, so that everything else runs without a key. It is a program with a few rules: it
-//! finds files and wishes in the task (`task`), tools that fit them (`tools`), and what is still to be called in
-//! the conversation so far (`plan`), and other agents for what it cannot do (`delegation`). It keeps nothing between requests; the same request has the same answer.
+//! A provider that stands in for a language model, so that everything else runs without an API key. It is a program with
+//! a few rules. It finds files and requests in the task (`task`), tools that fit them (`tools`), and the calls that are
+//! still missing in the conversation (`plan`). It delegates what it cannot do to other agents (`delegation`). It keeps no
+//! state between requests: equal requests get equal replies.
 
 use guest_kit::model;
 use shelly_plugin::{
@@ -20,13 +21,13 @@ use plan::Next;
 
 shelly_plugin::export!(provider: OfflineModel);
 
-/// What the completions say answered.
+/// The name of the model in completions.
 const NAME: &str = "offline-model";
 
 struct OfflineModel;
 
 impl Provider for OfflineModel {
-    /// Whatever `model` is asked for: there is only one.
+    /// Completes the request. `model` is ignored, because there is only one.
     fn complete(_model: String, request: Request) -> Result<Completion, Error> {
         let completion = complete(&request);
         for part in &completion.parts {
@@ -45,7 +46,7 @@ fn complete(request: &Request) -> Completion {
         Next::Calls(calls) => {
             let calls = calls.into_iter().enumerate().map(|(index, call)| {
                 Part::ToolCall(ToolCall {
-                    // The host gives calls ids of its own; these only have to differ.
+                    // The host assigns its own ids to calls; these only have to differ.
                     id: format!("call-{}-{index}", request.messages.len()),
                     name: call.tool,
                     arguments: call.arguments.to_string(),

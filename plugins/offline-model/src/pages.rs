@@ -1,25 +1,25 @@
-//! Results that the host has cut, and the pages of the rest.
+//! Results that the host has cut, and their remaining pages.
 
 use serde_json::{Value, json};
 use shelly_plugin::{Content, types::ToolResult};
 
 use crate::plan::{Call, History};
 
-/// The host's tool that reads on in a result.
+/// The host's tool that reads the rest of a result.
 pub(crate) const READ_RESULT: &str = "read_result";
 
-/// Most pages that are turned for one task: beyond it something is wrong.
+/// The maximum number of pages read for one task; more indicate an error.
 pub(crate) const MAX_PAGES: usize = 64;
 
-/// A result, as far as it has come.
+/// A result as far as it has been read.
 pub(crate) enum Whole {
-    /// The text, and what the host says if there is no more of it to be had.
+    /// The text, and the host's note if the rest is not available.
     Text(String, Option<String>),
-    /// The call that gets the next page.
+    /// The call that reads the next page.
     Next(Call),
 }
 
-/// The whole text of a result, put together of its pages; `can_turn`: there is a tool for them.
+/// Assembles the whole text of a result from its pages. `can_turn` is set if the tool for them exists.
 pub(crate) fn whole(result: &ToolResult, history: &History, can_turn: bool) -> Whole {
     let (mut text, mut cut) = text_of(result);
     let mut next = cut.as_deref().and_then(way_on);
@@ -41,7 +41,7 @@ pub(crate) fn whole(result: &ToolResult, history: &History, can_turn: bool) -> W
     Whole::Text(text, cut)
 }
 
-/// The text of a result, and what the host says if it has cut it.
+/// Returns the text of a result, and the host's note if the host has cut it.
 pub(crate) fn text_of(result: &ToolResult) -> (String, Option<String>) {
     let is_cut = |said: &str| said.starts_with('[') && (said.ends_with(" were cut]") || way_on(said).is_some());
     match result.content.split_last() {
@@ -53,7 +53,7 @@ pub(crate) fn text_of(result: &ToolResult) -> (String, Option<String>) {
     }
 }
 
-/// The call that the host names for the rest of a result.
+/// Returns the call that the host's note names for the rest of a result.
 fn way_on(said: &str) -> Option<Call> {
     let (_, arguments) = said.strip_suffix(']')?.split_once(": read on by read_result with ")?;
     let arguments = serde_json::from_str::<Value>(arguments).ok().filter(Value::is_object)?;

@@ -1,4 +1,4 @@
-//! What to do next: what the task needs, minus what the conversation already has.
+//! The choice of the next move: the calls that the task needs and that the conversation does not have yet.
 
 use std::fmt::Write;
 
@@ -17,9 +17,9 @@ use crate::{
 
 /// The next move.
 pub(crate) enum Next {
-    /// These calls, side by side.
+    /// Calls to make in parallel.
     Calls(Vec<Call>),
-    /// An answer, and the end.
+    /// The final answer.
     Answer(String),
 }
 
@@ -30,16 +30,16 @@ pub(crate) struct Call {
     pub arguments: Value,
 }
 
-/// A task takes two rounds of calls: read, then work. If it has taken so many, something is wrong.
+/// The maximum number of rounds of calls. A task takes two, reading and working; more indicate an error.
 const MAX_ROUNDS: usize = 4;
 
-/// Most calls in one reply.
+/// The maximum number of calls in one reply.
 const MAX_CALLS: usize = 16;
 
-/// A text is quoted up to so many characters.
+/// The maximum number of characters of a quoted text.
 const MAX_QUOTED: usize = 1_000;
 
-/// The next move of the conversation.
+/// Returns the next move of the conversation.
 pub(crate) fn next(request: &Request) -> Next {
     let tools: Vec<Tool> = request.tools.iter().map(Tool::new).collect();
     let Some(start) = task_position(&request.messages) else {
@@ -58,7 +58,7 @@ pub(crate) fn next(request: &Request) -> Next {
         }
     }
     if let Some(page) = open.iter().find(|call| call.tool == pages::READ_RESULT) {
-        // One at a time: pages of one reply share the room that each is made for.
+        // Pages are read one at a time: pages of one reply would share the space that each needs.
         open = vec![page.clone()];
     }
     let has_rounds = history.rounds < MAX_ROUNDS && history.turned < pages::MAX_PAGES;
@@ -80,7 +80,7 @@ pub(crate) fn next(request: &Request) -> Next {
     say(answer(&steps, &history, &tools), able, has(delegation::COMPLETE))
 }
 
-/// The last word: an answer, or a report to the agent that gave the task.
+/// Returns the last move: an answer, or a report to the agent that delegated the task.
 fn say(text: String, done: bool, reports: bool) -> Next {
     match reports {
         true => Next::Calls(vec![delegation::complete(text, done)]),
@@ -88,7 +88,7 @@ fn say(text: String, done: bool, reports: bool) -> Next {
     }
 }
 
-/// The newest message of a person that is not a note.
+/// Returns the position of the newest message of a person that is not a note.
 fn task_position(messages: &[Message]) -> Option<usize> {
     let is_note = |message: &Message| message.meta.iter().any(|(key, _)| key == "shelly.note");
     messages.iter().rposition(|message| message.role == Role::User && !is_note(message))
@@ -97,9 +97,9 @@ fn task_position(messages: &[Message]) -> Option<usize> {
 /// The calls since the task, each with its result.
 pub(crate) struct History<'a> {
     calls: Vec<(Call, &'a ToolResult)>,
-    /// Replies with calls, but for those that turned a page.
+    /// The number of replies with calls, except for those that read a page.
     rounds: usize,
-    /// Replies that turned a page.
+    /// The number of replies that read a page.
     turned: usize,
 }
 
@@ -125,7 +125,7 @@ impl<'a> History<'a> {
         History { calls: calls.collect(), rounds: replies(false), turned: replies(true) }
     }
 
-    /// What came of handing the task on.
+    /// Returns the result of the delegation.
     fn delegated(&self) -> Option<&'a ToolResult> {
         self.calls.iter().find(|(made, _)| made.tool == delegation::DELEGATE).map(|(_, result)| *result)
     }
@@ -135,15 +135,15 @@ impl<'a> History<'a> {
     }
 }
 
-/// Something that the answer will speak of.
+/// A part of the answer.
 enum Step {
-    /// A text is wanted for `clauses`; `read` gets it.
+    /// A text that is needed; `read` gets it.
     Read { what: String, read: Call, shown: bool },
-    /// What a tool finds out.
+    /// The result of a tool.
     Work { what: String, clause: Clause, call: Call },
     /// The names in a folder.
     List { what: String, call: Call },
-    /// What cannot be done, or not wholly.
+    /// A note on something that cannot be done, or only in part.
     Remark(String),
 }
 
@@ -158,16 +158,16 @@ impl Step {
     }
 }
 
-/// All that the task needs, as far as it can be known yet: what works on a text comes once the text is there.
+/// Returns the steps of the task that are known so far. A step that works on a text is added once the text was read.
 fn steps(task: &Task, tools: &[Tool], history: &History) -> Vec<Step> {
     let mut steps = Vec::new();
     for clause in &task.clauses {
-        // "… and which are its longest lines?" is about what was named before.
+        // A clause without a path refers to the paths named before: "… and which are its longest lines?".
         let paths = if clause.paths.is_empty() { &task.paths } else { &clause.paths };
         let only_folders = !paths.is_empty() && paths.iter().all(|path| path.ends_with('/'));
         let listed = steps.iter().any(|step| matches!(step, Step::List { .. }));
         if clause.counts && clause.required.is_empty() && listed {
-            // "List the files and tell me how many there are": the listing says it.
+            // The listing answers it already: "List the files and tell me how many there are".
         } else if clause.lists || clause.shows && only_folders {
             list(&clause.paths, tools, &mut steps);
         } else if let Some(tool) = tools::worker(tools, clause).filter(|_| !clause.keywords.is_empty()) {
@@ -205,7 +205,7 @@ fn read_call(tools: &[Tool], path: &str) -> Option<Call> {
     tools::reader(tools).map(|tool| Call { tool: tool.name.clone(), arguments: tool.for_path(path) })
 }
 
-/// Gives `tool` each file or, where none is named, each quoted text.
+/// Adds a step for each file or, if none is named, each quoted text.
 fn work(
     paths: &[String],
     quotes: &[String],
@@ -305,7 +305,7 @@ fn listing(what: &str, text: &str) -> String {
     format!("{folder} has {names}:\n\n{}", shown.trim_end())
 }
 
-/// What a tool found out, in a sentence where its result is JSON of a shape that is understood.
+/// Describes the result of a tool; in a sentence if the result is JSON of a known shape.
 fn finding(what: &str, clause: &Clause, call: &Call, text: &str) -> String {
     let result: Value = serde_json::from_str(text).unwrap_or_default();
     let counts: Vec<String> = clause
@@ -333,7 +333,7 @@ fn finding(what: &str, clause: &Clause, call: &Call, text: &str) -> String {
     format!("`{}` says of {what}: {}", call.tool, text.chars().take(MAX_QUOTED).collect::<String>())
 }
 
-/// `line` and `lines`.
+/// Returns the singular or plural of a noun: `line`, `lines`.
 fn agree(noun: &str, singular: bool) -> String {
     let stem = stem(noun);
     if singular {
@@ -345,13 +345,13 @@ fn agree(noun: &str, singular: bool) -> String {
     }
 }
 
-/// One row of a result: `line 12, characters 80: the text`.
+/// Describes a row of a result: `line 12, characters 80: the text`.
 fn describe(row: &Value, noun: &str) -> String {
     let Some(fields) = row.as_object() else {
         return row.as_str().map_or_else(|| row.to_string(), str::to_owned);
     };
     let is_position = |key: &str| ["number", "line", "line_number", "index", "position"].contains(&key);
-    // Which one it is comes first.
+    // The position comes first.
     let positions = fields.iter().filter(|(key, _)| is_position(key));
     let rest = fields.iter().filter(|(key, value)| !is_position(key) && !value.is_string());
     let facts: Vec<String> = positions

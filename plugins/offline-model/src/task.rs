@@ -1,36 +1,36 @@
-//! What a task asks for, as far as a few rules find it out.
+//! The request in a task, as far as a few rules can recognize it.
 
-/// A task: things to look at, and what is to be found out about each.
+/// A task: the things to examine, and what to find out about each.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Task {
-    /// Files and folders that it names, in order.
+    /// The files and folders that the task names, in order.
     pub paths: Vec<String>,
-    /// Texts that it quotes.
+    /// The texts that the task quotes.
     pub quotes: Vec<String>,
-    /// Its parts that each ask for one thing.
+    /// The parts of the task, each with one request.
     pub clauses: Vec<Clause>,
 }
 
-/// One thing that is asked for.
+/// A single request.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub(crate) struct Clause {
-    /// As it was written, without paths and quotes.
+    /// The words of the clause, without paths and quotes.
     pub words: Vec<String>,
-    /// Files and folders that it names itself.
+    /// The files and folders that the clause names itself.
     pub paths: Vec<String>,
-    /// What a tool for it should be about: stems.
+    /// The stems that describe a suitable tool.
     pub keywords: Vec<String>,
-    /// The ones of them without which a tool does something else: what is counted, `longest`.
+    /// The stems that a suitable tool must know: the noun that is counted, or `longest`.
     pub required: Vec<String>,
-    /// `longest`, `shortest`, `largest` …, and what comes after it.
+    /// A superlative such as `longest`, `shortest` or `largest`, and the noun after it.
     pub superlative: Option<(String, String)>,
-    /// A number that it names, `1` for "the longest line".
+    /// The number that the clause names; `1` for "the longest line".
     pub number: Option<u64>,
-    /// It asks how many.
+    /// Set if the clause asks how many.
     pub counts: bool,
-    /// It asks for the names in a folder.
+    /// Set if the clause asks for the names in a folder.
     pub lists: bool,
-    /// It asks for a text.
+    /// Set if the clause asks for a text.
     pub shows: bool,
 }
 
@@ -39,26 +39,26 @@ enum Token {
     Word(String),
     Path(String),
     Quote(String),
-    /// A comma or `and`: perhaps the end of a clause.
+    /// A comma or `and`, which may end a clause.
     Joint,
     /// The end of a sentence.
     Stop,
 }
 
-/// Words that begin a request.
+/// The words that begin a request.
 #[rustfmt::skip]
 const HEADS: &[&str] = &[
     "how", "what", "which", "who", "where", "list", "show", "count", "find", "tell", "give", "read", "print", "name",
     "report", "display", "open", "quote",
 ];
 
-/// Words that ask for a text itself.
+/// The words that ask for a text itself.
 const SHOWS: &[&str] = &["show", "say", "read", "print", "display", "open", "quote", "contain", "content", "cat"];
 
-/// Words for what is in a folder.
+/// The words for the entries of a folder.
 const LISTED: &[&str] = &["file", "folder", "directory", "entry", "subfolder", "subdirectory"];
 
-/// Words that tell nothing about which tool is wanted.
+/// The words that do not help to choose a tool.
 #[rustfmt::skip]
 const FILLERS: &[&str] = &[
     "a", "about", "all", "also", "an", "and", "any", "are", "at", "be", "beginning", "both", "but", "by", "can",
@@ -75,7 +75,7 @@ const NUMBERS: &[&str] = &[
     "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty",
 ];
 
-/// Reads a task. A word that is a tool's name is no file's.
+/// Parses a task. A word that is the name of a tool is not a path.
 pub(crate) fn parse(text: &str, tools: &[&str]) -> Task {
     let mut task = Task::default();
     let mut tokens = tokens(text);
@@ -97,7 +97,7 @@ pub(crate) fn parse(text: &str, tools: &[&str]) -> Task {
     task
 }
 
-/// The same word for all its forms, roughly.
+/// Returns a rough stem, which is the same for all forms of a word.
 pub(crate) fn stem(word: &str) -> String {
     let word = word.to_lowercase();
     let stem = match word.as_str() {
@@ -113,7 +113,7 @@ pub(crate) fn stem(word: &str) -> String {
     stem.to_owned()
 }
 
-/// The words of a tool's name or description.
+/// Returns the stems of the words in a tool's name or description.
 pub(crate) fn stems(text: &str) -> Vec<String> {
     let mut spaced = String::new();
     let mut lower_before = false;
@@ -152,7 +152,7 @@ fn tokens(text: &str) -> Vec<Token> {
     name_files(tokens)
 }
 
-/// What is between quotes at the beginning of `text`, and what follows.
+/// Returns the text in quotes at the beginning of `text`, and the rest.
 fn quoted(text: &str) -> Option<(&str, &str)> {
     let close = match text.chars().next()? {
         '"' => '"',
@@ -191,14 +191,14 @@ fn looks_like_path(text: &str) -> bool {
         let short = (1..=8).contains(&extension.len()) || stem.is_empty();
         let plain =
             extension.chars().all(|c| c.is_ascii_alphanumeric()) && extension.chars().any(|c| !c.is_ascii_digit());
-        // `e.g` and `3.5` are no files, `.gitignore` is one.
+        // `e.g` and `3.5` are not files; `.gitignore` is one.
         short && plain && (stem.len() != 1 || extension.len() != 1)
     });
     let slash = text.contains('/') && text.chars().any(char::is_alphanumeric);
     !text.contains("://") && text.len() <= 400 && (extension || slash && !text.contains(char::is_whitespace))
 }
 
-/// `in LICENSE`, `does Makefile say`, `the README`: a name with capitals where a file is expected.
+/// Recognizes a capitalized name as a file where one is expected: `in LICENSE`, `does Makefile say`, `the README`.
 fn name_files(mut tokens: Vec<Token>) -> Vec<Token> {
     for index in 1..tokens.len() {
         let [Token::Word(before), Token::Word(word)] = &tokens[index - 1..=index] else { continue };
@@ -213,7 +213,7 @@ fn name_files(mut tokens: Vec<Token>) -> Vec<Token> {
     tokens
 }
 
-/// `in src`, `in the src folder`, `of folder src`.
+/// Finds the name of a folder: `in src`, `in the src folder`, `of folder src`.
 fn folder(tokens: &[Token]) -> Option<String> {
     let words: Vec<&str> = tokens.iter().map(|token| if let Token::Word(word) = token { word } else { "" }).collect();
     let start = words.iter().rposition(|word| ["in", "inside", "of", "under", "from", "list", "ls"].contains(word))?;
@@ -222,7 +222,8 @@ fn folder(tokens: &[Token]) -> Option<String> {
     (!vague.contains(name)).then(|| (*name).to_owned())
 }
 
-/// The clauses. A part without a word that begins a request belongs to the one before: "how many words and lines".
+/// Splits tokens into clauses. A part without a word that begins a request belongs to the part before it: "how many words
+/// and lines".
 fn split(tokens: &[Token]) -> Vec<Vec<Token>> {
     let mut clauses: Vec<Vec<Token>> = Vec::new();
     for part in tokens.split(|token| matches!(token, Token::Joint | Token::Stop)) {
@@ -246,7 +247,7 @@ fn is_superlative(word: &str) -> bool {
     word.len() > 5 && word.ends_with("est") && !["request", "interest", "suggest", "latest"].contains(&word.as_str())
 }
 
-/// Understands a clause. `has_path`: the task names a file or folder, here or elsewhere.
+/// Interprets a clause. `has_path` is set if the task names a file or folder anywhere.
 fn clause(tokens: &[Token], has_path: bool) -> Clause {
     let words = words(tokens);
     let lower: Vec<String> = words.iter().map(|word| word.to_lowercase()).collect();
@@ -254,7 +255,7 @@ fn clause(tokens: &[Token], has_path: bool) -> Clause {
     let paths = tokens.iter().filter_map(|token| if let Token::Path(path) = token { Some(path.clone()) } else { None });
     let mut clause = Clause { words, paths: paths.collect(), ..Clause::default() };
 
-    // What is counted.
+    // The noun that is counted.
     let pair = |a: &str, b: &str| lower.windows(2).position(|two| two[0] == a && two[1] == b).map(|at| at + 2);
     let counted =
         pair("how", "many").or(pair("number", "of")).or(stems.iter().position(|s| s == "count").map(|at| at + 1));
@@ -265,13 +266,13 @@ fn clause(tokens: &[Token], has_path: bool) -> Clause {
     }
 
     if let Some(at) = lower.iter().position(|word| is_superlative(word)) {
-        // "The longest lines", "which lines are longest".
+        // Both word orders occur: "The longest lines", "which lines are longest".
         let is_noun = |word: &&String| {
             !FILLERS.contains(&stem(word).as_str()) && !HEADS.contains(&word.as_str()) && number(word).is_none()
         };
         let noun = lower.get(at + 1).or(lower[..at].iter().find(is_noun)).cloned().unwrap_or_default();
         clause.required.push(lower[at].clone());
-        // "The longest line" is one.
+        // A singular noun asks for one: "The longest line".
         let singular = !noun.is_empty() && !noun.ends_with('s');
         clause.number = singular.then_some(1);
         clause.superlative = Some((lower[at].clone(), noun));
@@ -282,7 +283,7 @@ fn clause(tokens: &[Token], has_path: bool) -> Clause {
         || lower.iter().any(|word| word == "files" || word == "list" || word == "ls");
     let counts_text = clause.counts && !clause.required.iter().any(|stem| LISTED.contains(&stem.as_str()));
     clause.lists = asks_about_folder && clause.superlative.is_none() && !counts_text;
-    // "What files are in src?" names a folder in a way that only such a question does.
+    // Only a question such as "What files are in src?" names a folder by a bare word.
     if clause.lists && clause.paths.is_empty() {
         clause.paths.extend(folder(tokens));
     }

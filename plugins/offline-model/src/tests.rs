@@ -1,4 +1,4 @@
-//! Whole conversations: the model is played against tools that are functions, until it answers.
+//! Tests of whole conversations: the model runs with tools that are functions, until it answers.
 
 use serde_json::{Value, json};
 use shelly_plugin::{
@@ -8,7 +8,7 @@ use shelly_plugin::{
 
 use crate::{complete, task};
 
-/// A tool of the table below: name, description, parameters (required unless they end with `?`), what it does.
+/// A tool of the table below: name, description, parameters (required unless they end with `?`), function.
 type Fake = (&'static str, &'static str, &'static [(&'static str, &'static str)], fn(&Value) -> Result<String, String>);
 
 const OURS: &[Fake] = &[
@@ -33,7 +33,7 @@ const OURS: &[Fake] = &[
     ),
 ];
 
-/// The same tools under other names, with other parameters.
+/// The equivalent tools under other names, with other parameters.
 const OTHERS: &[Fake] = &[
     ("write_file", "Writes a text file.", &[("path", "string"), ("content", "string")], |_| panic!("not asked for")),
     (
@@ -119,7 +119,7 @@ fn message(role: Role, parts: Vec<Part>) -> Message {
     Message { parts, ..Message::new(role, "") }
 }
 
-/// Plays a task to its end. Gives back the names of the tools called, a list for each turn, and the answer.
+/// Runs a task to its end. Returns the names of the called tools, a list for each turn, and the answer.
 fn play(task: &str, fakes: &[Fake]) -> (Vec<Vec<String>>, String) {
     let mut messages = vec![Message::new(Role::System, "Be brief."), Message::new(Role::User, task)];
     let mut turns = Vec::new();
@@ -409,7 +409,7 @@ fn offline_model_honours_tool_choice_and_max_tokens() {
 
 #[test]
 fn offline_model_answers_when_tool_results_are_missing() {
-    // Results that do not belong to the calls: as if the host had lost them.
+    // The results do not belong to the calls, as if the host had lost the right ones.
     let call = |id: &str| {
         Part::ToolCall(ToolCall { id: id.into(), name: "x".into(), arguments: "{}".into(), meta: Vec::new() })
     };

@@ -1,11 +1,11 @@
-//! Which of the listed tools fits: decided by the words of its name, description and parameters.
+//! The choice of a tool by the words of its name, description and parameters.
 
 use serde_json::{Map, Value};
 use shelly_plugin::types::ToolSpec;
 
 use crate::task::{Clause, stem, stems};
 
-/// A tool as far as this model understands it.
+/// The properties of a tool that this model understands.
 #[derive(Debug)]
 pub(crate) struct Tool {
     pub name: String,
@@ -17,7 +17,7 @@ pub(crate) struct Tool {
     pub text: Option<Param>,
     /// A parameter that takes a number.
     number: Option<Param>,
-    /// A required parameter that nothing can be put into.
+    /// Set if the tool has a required parameter for which there is no value.
     has_other: bool,
 }
 
@@ -36,7 +36,7 @@ const CHANGES: &[&str] =
     &["write", "delete", "remove", "edit", "create", "move", "append", "replace", "rename", "patch"];
 
 impl Tool {
-    /// Reads what a tool says of itself.
+    /// Interprets the description of a tool.
     pub(crate) fn new(spec: &ToolSpec) -> Tool {
         let mut tool = Tool {
             name: spec.name.clone(),
@@ -70,7 +70,7 @@ impl Tool {
             return;
         };
         match slot {
-            // The first of a sort is the one that counts, unless a later one must be given.
+            // The first parameter of a kind is used, unless a later one is required.
             Some(first) if first.required || !required => self.has_other |= required,
             _ => *slot = Some(Param { name: name.to_owned(), required }),
         }
@@ -87,12 +87,12 @@ impl Tool {
         self.name_stems.iter().chain(&self.description_stems).any(|stem| stem == word)
     }
 
-    /// How well it suits a clause; none if it does something else.
+    /// Returns the score of this tool for a clause; none if the tool does something else.
     fn fit(&self, clause: &Clause) -> Option<i32> {
         let keywords: Vec<&str> = clause.keywords.iter().map(String::as_str).collect();
         let known = keywords.iter().filter(|word| self.knows(word)).count();
         let required = clause.required.iter().all(|word| self.knows(word));
-        // A word of its name that nobody said makes it less likely.
+        // Each word of the tool's name that is not in the clause lowers the score.
         let unsaid = self
             .name_stems
             .iter()
@@ -113,12 +113,13 @@ impl Tool {
         self.name_stems.iter().any(|stem| CHANGES.contains(&stem.as_str()))
     }
 
-    /// The arguments for a file or folder.
+    /// Returns the arguments for a file or folder.
     pub(crate) fn for_path(&self, path: &str) -> Value {
         self.arguments(Some(path), None, None)
     }
 
-    /// The arguments with what is to hand: a parameter that may be left out gets nothing but a path or text.
+    /// Returns the arguments for the available values. An optional parameter is set only to a path, a text or a number of
+    /// the clause.
     pub(crate) fn arguments(&self, path: Option<&str>, text: Option<&str>, number: Option<u64>) -> Value {
         let mut arguments = Map::new();
         let mut put = |param: &Option<Param>, value: Option<Value>| {
@@ -134,7 +135,7 @@ impl Tool {
     }
 }
 
-/// For "the longest lines", where nobody says how many.
+/// The number of rows for "the longest lines" without a number.
 const DEFAULT_NUMBER: u64 = 5;
 
 fn is(property: &Value, wanted: &str) -> bool {
@@ -145,30 +146,30 @@ fn is(property: &Value, wanted: &str) -> bool {
     }
 }
 
-/// The tool that gives back the text of a file.
+/// Returns the tool that reads the text of a file.
 pub(crate) fn reader(tools: &[Tool]) -> Option<&Tool> {
     let readers = tools.iter().filter(|tool| tool.only_takes_a_path() && !tool.changes_something());
     best(readers.map(|tool| (tool, tool.score(READS) - tool.score(LISTS))).filter(|(_, score)| *score > 0))
 }
 
-/// The tool that gives back the names in a folder.
+/// Returns the tool that lists the names in a folder.
 pub(crate) fn lister(tools: &[Tool]) -> Option<&Tool> {
     let listers = tools.iter().filter(|tool| tool.only_takes_a_path() && !tool.changes_something());
     best(listers.map(|tool| (tool, tool.score(LISTS) - tool.score(READS))).filter(|(_, score)| *score > 0))
 }
 
-/// The tool that does what a clause asks for, given a text or a file. Neither the reader nor the lister.
+/// Returns the tool that does the work of a clause on a text or a file. It is neither the reader nor the lister.
 pub(crate) fn worker<'a>(tools: &'a [Tool], clause: &Clause) -> Option<&'a Tool> {
     let taken = [reader(tools), lister(tools)].map(|tool| tool.map(|tool| tool.name.as_str()));
     let usable = tools.iter().filter(|tool| !taken.contains(&Some(&tool.name)) && !tool.has_other).filter(|tool| {
         tool.text.is_some() != tool.path.as_ref().is_some_and(|path| path.required || tool.text.is_none())
     });
-    // Whoever names a tool wants that one.
+    // A tool that the clause names is preferred to all others.
     let fit = |tool: &Tool| if clause.words.contains(&tool.name) { Some(i32::MAX) } else { tool.fit(clause) };
     best(usable.filter_map(|tool| Some((tool, fit(tool)?))))
 }
 
-/// The first of those with the highest score.
+/// Returns the first tool with the highest score.
 fn best<'a>(scored: impl Iterator<Item = (&'a Tool, i32)>) -> Option<&'a Tool> {
     scored
         .fold(
@@ -178,7 +179,7 @@ fn best<'a>(scored: impl Iterator<Item = (&'a Tool, i32)>) -> Option<&'a Tool> {
         .map(|(tool, _)| tool)
 }
 
-/// The value in a tool's result that is about `word`: a number under that name.
+/// Returns the number in a tool's result whose key is about `word`.
 pub(crate) fn number_about(result: &Value, word: &str) -> Option<Value> {
     let about = |key: &str| stems(key).iter().any(|part| *part == stem(word));
     result.as_object()?.iter().find(|(key, value)| about(key) && value.is_number()).map(|(_, value)| value.clone())

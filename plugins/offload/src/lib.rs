@@ -1,13 +1,13 @@
-//! Takes large results of tools out of the conversation once it fills much of the context window, and keeps them in the
-//! key-value store. What stands in their place says how they begin and how to have them back: with the tool `recall`, which
-//! this plugin offers. Errors and the newest messages stay.
+//! An effect that moves large tool results out of the conversation into the key-value store once the conversation fills
+//! much of the context window. A placeholder shows the beginning of the result and how to get it back: with the tool
+//! `recall`, which this plugin offers. Errors and the newest messages stay.
 //!
-//! Params: `{"threshold": 0.5, "min_result_len": 2000, "recent_window": 6}`, which are the defaults: the share of the context
-//! window from which on results are taken out, the characters that a result must have for it, and how many messages at the
-//! end of the conversation are left alone.
+//! Params, with their defaults: `{"threshold": 0.5, "min_result_len": 2000, "recent_window": 6}`. `threshold` is the
+//! share of the context window from which on results are moved. `min_result_len` is the minimum length of such a result,
+//! in characters. `recent_window` is the number of messages at the end of the conversation that stay unchanged.
 //!
-//! Which store it is, the config says. A run's store is gone with the run: grant `session` where conversations are taken up
-//! again later. If the store is full, results stay where they are.
+//! The config decides which store is used. A run's store ends with the run: grant `session` if conversations are resumed
+//! later. If the store is full, results stay in the conversation.
 
 use serde::{Deserialize, Serialize};
 use shelly_plugin::{
@@ -26,13 +26,13 @@ use recall::Recall;
 
 shelly_plugin::export!(tools: [Recall], effect: Offload);
 
-/// Of the state.
+/// The version of the state.
 const VERSION: u8 = 1;
 
-/// Characters of a result that are still shown.
+/// The number of characters of a result that a placeholder shows.
 const PREVIEW: usize = 200;
 
-/// Shorter results gain nothing: what stands in their place is half as long.
+/// The minimum of `min_result_len`. A placeholder is half as long, so shorter results save nothing.
 const LEAST: usize = 500;
 
 struct Offload;
@@ -40,11 +40,11 @@ struct Offload;
 #[derive(Deserialize, Debug)]
 #[serde(default, deny_unknown_fields)]
 struct Params {
-    /// From this share of the context window on.
+    /// The share of the context window from which on the effect acts.
     threshold: f64,
-    /// Results of so many characters.
+    /// The minimum length of a result, in characters.
     min_result_len: usize,
-    /// So many messages are left alone.
+    /// The number of messages at the end that stay unchanged.
     recent_window: u32,
 }
 
@@ -67,7 +67,7 @@ impl Params {
     }
 }
 
-/// What is remembered: up to which message everything is done.
+/// The progress of the effect: the last message that was processed.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 struct State {
     done: Option<u64>,
@@ -84,11 +84,11 @@ impl Effect for Offload {
             return Ok(Step::edits(state, Vec::new()).until(wake));
         }
         let done = effect::remembered::<State>(VERSION, &state).done;
-        // What it knew may have been replaced: then it looks at all of them, and leaves alone what was taken out.
+        // The known message may have been replaced. Then all messages are checked again, and placeholders are skipped.
         let start = done.and_then(chat::find).map_or(0, |at| at + 1);
         let entries = chat::all_entries(start, moment.messages.saturating_sub(params.recent_window));
         let is_long = |entry: &Entry| {
-            // A token has four bytes.
+            // A token has about four bytes.
             entry.traits.contains(Traits::RESULTS) && entry.tokens as usize * 4 > params.min_result_len
         };
         let (long, end) = chat::readable(&entries, is_long);
@@ -103,15 +103,15 @@ impl Effect for Offload {
     }
 }
 
-/// The store takes no more: what was kept until then is taken out, the rest stays.
+/// Handles a store that takes no more: results stored so far are replaced, the others stay.
 fn without_room(state: Vec<u8>, edits: Vec<Edit>, error: Error) -> Result<Step, Error> {
     shelly_plugin::warn!("results stay in the conversation: {}", error.message());
     let step = Step::edits(state, edits);
-    // A full store stays full; a disk may be there again in the next turn.
+    // A full store stays full, but a disk may be available again in the next turn.
     Ok(if matches!(error, Error::Exhausted(_)) { step.until(Wake::NEVER) } else { step })
 }
 
-/// Keeps the large results of a message, and adds the edits that take them out.
+/// Stores the large results of a message, and adds the edits that replace them.
 fn take_out(position: u32, group: Option<u64>, least: usize, edits: &mut Vec<Edit>) -> Result<(), Error> {
     let message = chat::message(position);
     let mut calls = None;
@@ -123,7 +123,7 @@ fn take_out(position: u32, group: Option<u64>, least: usize, edits: &mut Vec<Edi
         let calls = calls.get_or_insert_with(|| group.map(chat::calls_of).unwrap_or_default());
         let tool = calls.iter().find(|(id, _)| *id == result.call_id).map_or("a tool", |(_, name)| name);
         let shown = match recall::header(tool, &text) {
-            // It is kept already.
+            // The result is stored already.
             Some(header) => format!("{header}\n[The text is hidden again to save room.]"),
             None => match store::keep(&result.call_id, &text)? {
                 Some(id) => placeholder(&id, tool, &text),
@@ -136,7 +136,7 @@ fn take_out(position: u32, group: Option<u64>, least: usize, edits: &mut Vec<Edi
     Ok(())
 }
 
-/// What stands in place of a result. It begins with the way back, so that it is there also if this is made shorter.
+/// Returns the placeholder of a result. It begins with the call that gets the result back, so that this survives a cut.
 fn placeholder(id: &str, tool: &str, said: &str) -> String {
     let id = serde_json::Value::from(id);
     format!(
@@ -148,7 +148,7 @@ fn placeholder(id: &str, tool: &str, said: &str) -> String {
     )
 }
 
-/// The text, and what of the result is no text.
+/// Returns the text, followed by the contents of the result that are not text.
 fn with_media(shown: String, result: &ToolResult) -> Vec<Content> {
     let others = result.content.iter().filter(|piece| !matches!(piece, Content::Text(_) | Content::Json(_)));
     [Content::Text(shown)].into_iter().chain(others.cloned()).collect()

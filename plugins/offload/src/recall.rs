@@ -1,4 +1,4 @@
-//! The tool with which the model has back what was taken out.
+//! The tool with which the model gets a stored result back.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -6,16 +6,16 @@ use shelly_plugin::{Call, Error, Reply, Tool, ToolHints, shorten, text};
 
 use crate::store;
 
-/// How a placeholder begins.
+/// The beginning of a placeholder.
 pub(crate) const PLACEHOLDER: &str = "[recall ";
 
-/// How what this tool says begins.
+/// The beginning of a result of this tool.
 const HEADER: &str = "[recalled ";
 
-/// Characters of a page unless the model says how many.
+/// The default number of characters of a page.
 const PAGE: usize = 4_000;
 
-/// The most characters of a page: half of what the host lets a result have.
+/// The maximum number of characters of a page: half of the host's limit for a result.
 const MAX_PAGE: usize = 16_000;
 
 pub(crate) struct Recall;
@@ -71,7 +71,7 @@ fn reply(id: &str, offset: usize, all: usize, page: &str) -> String {
     )
 }
 
-/// The first line of a result of this tool.
+/// Returns the first line of a result of this tool.
 pub(crate) fn header<'a>(tool: &str, said: &'a str) -> Option<&'a str> {
     let first = said.lines().next()?;
     (tool == Recall::NAME && first.starts_with(HEADER)).then(|| text::head(first, 600))

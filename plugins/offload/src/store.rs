@@ -1,18 +1,18 @@
-//! Where the texts are kept: a record under the id of each, and the text in pieces.
+//! The store of the texts: a record under the id of each, and the text in pieces.
 
 use serde::{Deserialize, Serialize};
 use shelly_plugin::{Error, kv, text};
 
-/// Characters of a piece: below the 1 MiB of a value, however many bytes each has.
+/// The number of characters of a piece: below the 1 MiB of a value, however many bytes each character has.
 const PIECE: usize = 200_000;
 
-/// Bytes of a call's id; keys have 512 at most.
+/// The maximum size of a call's id in bytes; keys have at most 512.
 const MAX_ID: usize = 400;
 
-/// Texts of different calls that have the same id, in a store that sessions share.
+/// The maximum number of texts of different calls with the same id, in a store that sessions share.
 const MAX_ALIKE: u32 = 100;
 
-/// What is known of a text.
+/// The facts about a stored text.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Record {
     pub characters: usize,
@@ -21,7 +21,7 @@ pub(crate) struct Record {
 
 impl Record {
     fn of(text: &str) -> Record {
-        // FNV-1a: enough to tell one text from another that has the same id.
+        // FNV-1a suffices to distinguish one text from another with the same id.
         let digest = text
             .bytes()
             .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
@@ -34,12 +34,12 @@ fn record_key(id: &str) -> String {
 }
 
 fn piece_key(id: &str, piece: usize) -> String {
-    // The number comes first: an id may hold slashes and numbers too.
+    // The number comes first, because an id may contain slashes and numbers.
     format!("offloaded/{piece}/{id}")
 }
 
-/// Keeps a text, and says under which id: the call's, or one that begins with it where that is taken. None if the call's id
-/// is too long for a key. The same text again is kept once.
+/// Stores a text and returns its id: the call's id, or one that begins with it if that is taken. Returns none if the
+/// call's id is too long for a key. An equal text is stored only once.
 pub(crate) fn keep(call: &str, text: &str) -> Result<Option<String>, Error> {
     if call.len() > MAX_ID {
         return Ok(None);
@@ -54,14 +54,14 @@ pub(crate) fn keep(call: &str, text: &str) -> Result<Option<String>, Error> {
     Ok(None)
 }
 
-/// Whether the id is this text's: nobody has it, or this text had it before.
+/// Returns `true` if the id was free, or already belongs to this text.
 fn claim(id: &str, record: &Record) -> Result<bool, Error> {
     let key = record_key(id);
     let value = serde_json::to_vec(record).map_err(Error::other)?;
     Ok(kv::compare_and_swap(&key, None, Some(&value))? || kv::read::<Record>(&key)?.as_ref() == Some(record))
 }
 
-/// Writes the pieces. If there is no room for all, none is left.
+/// Writes the pieces. If there is no room for all, removes them again.
 fn write(id: &str, text: &str) -> Result<(), Error> {
     for (at, piece) in pieces(text).enumerate() {
         if let Err(error) = kv::set(&piece_key(id, at), piece.as_bytes()) {
@@ -81,12 +81,12 @@ fn pieces(mut text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// What is known of the text with this id.
+/// Returns the facts about the text with this id.
 pub(crate) fn find(id: &str) -> Result<Option<Record>, Error> {
     if id.is_empty() || id.len() > MAX_ID + 8 { Ok(None) } else { kv::read(&record_key(id)) }
 }
 
-/// At most `most` characters of a text from `offset` on.
+/// Reads at most `most` characters of a text from `offset` on.
 pub(crate) fn read(id: &str, offset: usize, most: usize) -> Result<String, Error> {
     page(offset, most, |piece| {
         let Some(entry) = kv::get(&piece_key(id, piece))? else { return Ok(None) };

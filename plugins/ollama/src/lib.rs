@@ -1,9 +1,10 @@
-//! Models behind Ollama's own API, `/api/chat`: `request` writes what goes out, here is read what comes back, JSON in lines.
+//! A provider for Ollama's own API, `/api/chat`. `request` builds the requests; this module reads the replies, which are
+//! JSON lines.
 //!
-//! Params: `{"base_url": "http://localhost:11434"}`, which is the default; `num_ctx` (the window, in tokens), `think` (`true`,
-//! `false` or a level such as `"high"`), `keep_alive` (how long the model stays in memory, such as `"10m"`) and `options` (of
-//! the model, such as `{"seed": 42}`) go to the server as they are; `credential` names the key for a server that wants one: the
-//! only one that is granted, if the params name none.
+//! Params: `base_url` is the server's address, by default `http://localhost:11434`. `num_ctx` (the context window in
+//! tokens), `think` (`true`, `false` or a level such as `"high"`), `keep_alive` (the time that the model stays in memory,
+//! such as `"10m"`) and `options` (of the model, such as `{"seed": 42}`) are sent to the server unchanged. `credential`
+//! names the key for a server that needs one; without it the plugin uses the only granted credential, if there is one.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, value::RawValue};
@@ -25,19 +26,19 @@ struct Ollama;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Params {
-    /// Where the server is.
+    /// The server's address.
     #[serde(default = "local")]
     base_url: String,
-    /// The window, in tokens.
+    /// The context window in tokens.
     num_ctx: Option<u64>,
-    /// Whether, or how much, the model thinks before it answers.
+    /// The model's thinking: on, off, or a level.
     think: Option<Value>,
-    /// How long the model stays in memory.
+    /// The time that the model stays in memory.
     keep_alive: Option<Value>,
-    /// Of the model. What a request says itself comes before them.
+    /// The options of the model. Values of the request take precedence.
     #[serde(default)]
     options: Map<String, Value>,
-    /// The name of the key.
+    /// The name of the credential.
     credential: Option<String>,
 }
 
@@ -73,7 +74,7 @@ impl Provider for Ollama {
     }
 }
 
-/// A line of a reply; a reply that is not streamed is one line.
+/// A line of a reply; a reply that is not streamed is a single line.
 #[derive(Deserialize)]
 struct Line {
     model: Option<String>,
@@ -94,7 +95,7 @@ struct Said {
 
 #[derive(Deserialize)]
 struct Call {
-    /// Newer servers give one.
+    /// The id of the call, which only newer servers send.
     id: Option<String>,
     function: Function,
 }
@@ -105,7 +106,7 @@ struct Function {
     arguments: Option<Box<RawValue>>,
 }
 
-/// Reads a reply until it says that it is done: one that ends before was cut off.
+/// Reads a reply until the server signals its end. A reply that ends before was cut off.
 fn read(lines: Lines, model: &str, tools: &[ToolSpec]) -> Result<Completion, Error> {
     let mut reply = Streamed::new(model);
     for line in lines {
@@ -141,7 +142,7 @@ fn read(lines: Lines, model: &str, tools: &[ToolSpec]) -> Result<Completion, Err
 }
 
 fn garbled(error: serde_json::Error) -> Error {
-    // What the parser says may quote the reply.
+    // The parser's message may quote the reply, so it is shortened.
     Error::unavailable(short(&format!("the server sent no part of a reply: {error}"), 300))
 }
 

@@ -1,4 +1,4 @@
-//! A request as the API has it.
+//! Requests in the form of the API.
 
 use std::collections::BTreeMap;
 
@@ -43,7 +43,7 @@ struct WireMessage {
     tool_calls: Vec<Call>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_name: Option<String>,
-    /// What newer servers go by.
+    /// The id of the call, which newer servers use.
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_call_id: Option<String>,
 }
@@ -73,7 +73,7 @@ struct Offered<'a> {
     parameters: &'a RawValue,
 }
 
-/// The body of a request for a stream. `read` reads attachments.
+/// Builds the body of a request for a streamed reply. `read` reads attachments.
 pub(crate) fn body<'a>(
     model: &'a str,
     request: &'a Request,
@@ -90,7 +90,7 @@ pub(crate) fn body<'a>(
             Role::Tool => messages.extend(results(message).map(|result| tool_result(result, &calls))),
         }
     }
-    // The API has no word for it.
+    // The API has no parameter for the tool choice.
     match &request.tool_choice {
         ToolChoice::Auto | ToolChoice::Never => {}
         ToolChoice::Required => messages.push(of("system", "Answer with a call of a tool.".to_owned())),
@@ -118,7 +118,7 @@ fn options(request: &Request, params: &Params) -> Map<String, Value> {
     let mut set = |name: &str, value: Option<Value>| options.extend(value.map(|value| (name.to_owned(), value)));
     set("num_ctx", params.num_ctx.map(Value::from));
     set("num_predict", request.max_output_tokens.map(Value::from));
-    // By way of text: 0.7 would not be 0.7 in twice as many bits.
+    // The conversion goes by way of text, because 0.7 as `f32` is not 0.7 as `f64`.
     set("temperature", request.temperature.and_then(|kelvin| kelvin.to_string().parse::<f64>().ok()).map(Value::from));
     options
 }
@@ -137,7 +137,7 @@ fn of(role: &'static str, content: String) -> WireMessage {
     WireMessage { role, content, ..WireMessage::default() }
 }
 
-/// Images are shown and texts written out; of everything else the model is told.
+/// Converts a user message. Images are attached and texts written out; other media are described.
 fn user(message: &Message, read: impl Fn(&Media) -> Result<Option<Vec<u8>>, Error>) -> Result<WireMessage, Error> {
     let (mut texts, mut images) = (Vec::new(), Vec::new());
     for part in &message.parts {
@@ -153,7 +153,7 @@ fn user(message: &Message, read: impl Fn(&Media) -> Result<Option<Vec<u8>>, Erro
                 texts.push(text.unwrap_or_else(|| media.in_words()));
             }
             Part::Media(media) => texts.push(media.in_words()),
-            // These belong to other roles.
+            // These parts belong to other roles.
             Part::Thinking(_) | Part::ToolCall(_) | Part::ToolResult(_) => {}
         }
     }
@@ -164,7 +164,7 @@ fn assistant(message: &Message) -> WireMessage {
     let mut wire = of("assistant", message.text());
     for part in &message.parts {
         match part {
-            // One with something to hand back is another vendor's.
+            // Thinking with opaque data comes from another vendor.
             Part::Thinking(thought) if thought.opaque.is_none() => wire.thinking.push_str(&thought.text),
             Part::ToolCall(call) => {
                 let function = Called { name: names::wire(&call.name).into_owned(), arguments: call.object() };

@@ -132,7 +132,7 @@ fn the_reason_to_stop_is_translated() {
         (Some("stop"), true, StopReason::ToolCalls),
         (Some(""), false, StopReason::EndTurn),
         (None, true, StopReason::ToolCalls),
-        // A call that was cut is not run.
+        // A call that was cut off is not run.
         (Some("length"), true, StopReason::MaxTokens),
         (Some("load"), false, StopReason::Other("load".into())),
         (Some("unload"), false, StopReason::Other("unload".into())),
@@ -174,7 +174,7 @@ fn params(json: Value) -> Params {
     serde_json::from_value(json).unwrap()
 }
 
-/// The bytes behind each attachment are its id.
+/// Returns the id of an attachment as its bytes.
 fn bytes(media: &Media) -> Result<Option<Vec<u8>>, Error> {
     match &media.source {
         Source::Attachment(id) if id == "gone" => Err(Error::NotFound("no such attachment".into())),

@@ -1,18 +1,18 @@
-//! JSON with other white space: order, numbers and escapes stay as they were written, which no parser keeps.
+//! Formatting of JSON by whitespace only. Order, numbers and escapes stay as written, which no parser preserves.
 
 use serde::{Deserialize, de::IgnoredAny};
 
-/// Where white space goes.
+/// The placement of whitespace.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Form {
-    /// A line for each part, indented by two spaces.
+    /// One line for each part, indented by two spaces.
     Pretty,
-    /// None.
+    /// No whitespace.
     Compact,
 }
 
-/// The same value in another form; none if it is no JSON.
+/// Formats a JSON value; returns none if the text is not JSON.
 pub(crate) fn format(json: &str, form: Form) -> Option<String> {
     serde_json::from_str::<IgnoredAny>(json).ok()?;
     let mut out = String::with_capacity(json.len());
@@ -53,13 +53,13 @@ fn new_line(out: &mut String, form: Form, depth: usize) {
     }
 }
 
-/// Lets all pass but white space between the parts of a value.
+/// Returns a filter that removes whitespace between the parts of a value.
 fn not_white() -> impl FnMut(&char) -> bool {
     let mut inside = Inside::default();
     move |c| inside.step(*c) || !c.is_ascii_whitespace()
 }
 
-/// Whether a character belongs to a string.
+/// A scanner that tells which characters belong to strings.
 #[derive(Default)]
 struct Inside {
     is_text: bool,
@@ -67,7 +67,7 @@ struct Inside {
 }
 
 impl Inside {
-    /// Whether this one, which comes next, belongs to a string or is one of its quotes.
+    /// Processes the next character. Returns `true` if it belongs to a string or is one of its quotes.
     fn step(&mut self, c: char) -> bool {
         let was_text = self.is_text;
         match c {

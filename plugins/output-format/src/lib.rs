@@ -1,17 +1,18 @@
-//! Brings the text of an answer into a form.
+//! A run middleware that formats the text of an answer.
 //!
-//! Params, of which at least one must say something; they are followed in this order:
+//! Params, of which at least one must be set; they are applied in this order:
 //!
-//! | key | what it does |
+//! | key | effect |
 //! |---|---|
-//! | `strip_code_fence` | takes one Markdown code fence around all of the text off |
-//! | `trim` | takes white space at both ends off |
-//! | `json` | `pretty` or `compact`: white space between the parts of a JSON value; what is no JSON stays as it is |
-//! | `max_length` | cuts to so many characters, of which the last is `…` where something was cut; not with `json` |
-//! | `prefix`, `suffix` | put before and behind it |
+//! | `strip_code_fence` | removes a Markdown code fence around the whole text |
+//! | `trim` | removes whitespace at both ends |
+//! | `json` | `pretty` or `compact`: sets the whitespace between the parts of JSON; other text stays unchanged |
+//! | `max_length` | cuts to this many characters, of which the last is `…` if something was cut; not with `json` |
+//! | `prefix`, `suffix` | texts added before and after it |
 //!
-//! The text parts of the answer become one; other parts stay where they are, and an answer without text stays as it is.
-//! What an agent says that hands over to another one, or whose task has failed, is no answer and stays as it is too.
+//! The text parts of the answer are merged into one; other parts keep their order, and an answer without text stays
+//! unchanged. The message of an agent that hands over, or whose task has failed, is not an answer and stays unchanged
+//! too.
 
 use guest_kit::bad;
 use serde::Deserialize;
@@ -79,7 +80,7 @@ impl Params {
 
 impl RunMiddleware for OutputFormat {
     fn before(_cx: RunContext, _input: Vec<Message>) -> Result<BeforeDecision, Error> {
-        // Senseless params are told before there is an answer to pay for.
+        // Invalid params are reported before an answer costs anything.
         config::<Params>()?.check()?;
         Ok(BeforeDecision::Proceed(Pass { input: None, state: Vec::new() }))
     }
@@ -91,7 +92,7 @@ impl RunMiddleware for OutputFormat {
     }
 }
 
-/// The answer in its form; none if it has it already.
+/// Returns the formatted answer; none if formatting changes nothing.
 fn formed(params: &Params, mut answer: Message) -> Option<Message> {
     let text = answer.text();
     let formed = params.apply(&text);
@@ -102,7 +103,7 @@ fn formed(params: &Params, mut answer: Message) -> Option<Message> {
     Some(answer)
 }
 
-/// What stands in one Markdown code fence around all of the text; the text itself if there is none.
+/// Returns the content of a Markdown code fence around the whole text; the text itself if there is none.
 fn unfenced(text: &str) -> &str {
     let inner = || {
         let inner = text.trim().strip_prefix("```")?.strip_suffix("```")?;

@@ -1,19 +1,19 @@
-//! Rejects an answer that breaks rules, after the agent has had chances to mend it: it is told what was wrong and tries
+//! A run middleware that rejects an answer that breaks rules. Before that, the agent is told what is wrong and may try
 //! again.
 //!
-//! Params, none of which is needed, though one that says something is:
+//! Params, of which at least one rule must be set:
 //!
-//! | key | what it says |
+//! | key | rule |
 //! |---|---|
-//! | `deny` | regular expressions that must match nowhere in the answer |
+//! | `deny` | regular expressions that must not match anywhere in the answer |
 //! | `require` | regular expressions that must each match somewhere |
-//! | `min_length`, `max_length` | characters |
-//! | `json_schema` | the answer must be JSON that fits this schema; one Markdown code fence around it does not count |
-//! | `retries` | how often the agent may try again: 0 to 8, and 2 if left out |
+//! | `min_length`, `max_length` | bounds in characters |
+//! | `json_schema` | the answer must be JSON that fits this schema; a Markdown code fence around it is ignored |
+//! | `retries` | the number of further attempts of the agent: 0 to 8, by default 2 |
 //!
-//! What of JSON Schema is known is told in `schema.rs`; a schema with anything else is refused. The text parts of the
-//! answer are looked at as one text. A run that failed is left as it is. What an agent says that hands over to another one,
-//! or whose task has failed, is no answer: only `deny` holds for it.
+//! The module `schema` lists the supported keywords of JSON Schema; a schema with any other keyword is refused. The text
+//! parts of the answer are checked as one text. A failed run stays unchanged. The message of an agent that hands over, or
+//! whose task has failed, is not an answer: only `deny` applies to it.
 
 use guest_kit::{Pattern, at_most, bad};
 use serde::Deserialize;
@@ -31,13 +31,13 @@ use schema::Schema;
 
 shelly_plugin::export!(run_middleware: OutputGuardrail);
 
-/// Patterns of one list: each takes time at each answer.
+/// The maximum number of patterns in a list: each takes time for each answer.
 const MOST_PATTERNS: usize = 64;
 
-/// The host repeats a run so often.
+/// The maximum number of times that the host repeats a run.
 const MOST_RETRIES: u32 = 8;
 
-/// What matched is shown up to so many characters.
+/// The maximum number of characters of a match that are shown.
 const MAX_SHOWN: usize = 80;
 
 struct OutputGuardrail;
@@ -60,7 +60,7 @@ impl Default for Params {
     }
 }
 
-/// What an answer must be.
+/// The rules for an answer.
 struct Rules {
     deny: Vec<Pattern>,
     require: Vec<Pattern>,
@@ -72,9 +72,9 @@ struct Rules {
 
 /// A rule that an answer breaks.
 struct Breach {
-    /// Its name in the params.
+    /// The name of the rule in the params.
     rule: String,
-    /// What the agent is told.
+    /// The feedback to the agent.
     feedback: String,
 }
 
@@ -102,7 +102,7 @@ impl Params {
 
 impl RunMiddleware for OutputGuardrail {
     fn before(_cx: RunContext, _input: Vec<Message>) -> Result<BeforeDecision, Error> {
-        // Senseless params are told before there is an answer to pay for.
+        // Invalid params are reported before an answer costs anything.
         config::<Params>()?.check()?;
         Ok(BeforeDecision::Proceed(Pass { input: None, state: Vec::new() }))
     }
@@ -116,7 +116,7 @@ impl RunMiddleware for OutputGuardrail {
 }
 
 impl Rules {
-    /// Those that hold for whatever leaves the agent, and not for answers alone.
+    /// Returns the rules that apply to everything that leaves the agent, and not only to answers.
     fn of_all_words(self) -> Rules {
         Rules {
             deny: self.deny,
@@ -139,7 +139,7 @@ impl Rules {
                 format!("Your answer was not accepted:\n{}\nGive the whole answer again, mended.", wrong.join("\n"));
             return AfterDecision::Retry(Again { feedback: Some(feedback), delay_ms: 0, state });
         }
-        // Whoever reads this was not to see what the answer holds.
+        // The reader of the error must not see the content of the answer.
         let rules: Vec<String> = breaches.iter().map(|breach| format!("`{}`", breach.rule)).collect();
         let tries = if attempt == 0 { String::new() } else { format!(" after {} attempts", attempt + 1) };
         AfterDecision::Reject(Error::Denied(format!("the answer breaks {}{tries}", rules.join(", "))))
@@ -181,7 +181,7 @@ impl Rules {
     }
 }
 
-/// What stands in one Markdown code fence around all of the text; the text itself if there is none.
+/// Returns the content of a Markdown code fence around the whole text; the text itself if there is none.
 fn unfenced(text: &str) -> &str {
     let text = text.trim();
     let inner = || {

@@ -1,10 +1,10 @@
-//! JSON Schema (2020-12), as much of it as schemas of answers use. The crates that know all of it need a source of chance
-//! that a component has not.
+//! The part of JSON Schema (2020-12) that schemas of answers use. Complete implementations need a source of randomness,
+//! which a component does not have.
 //!
-//! Known: `type`, `enum`, `const`; `properties`, `required`, `additionalProperties`; `items`, `minItems`, `maxItems`,
+//! Supported: `type`, `enum`, `const`; `properties`, `required`, `additionalProperties`; `items`, `minItems`, `maxItems`,
 //! `uniqueItems`; `minLength`, `maxLength`, `pattern`; `minimum`, `maximum`, `exclusiveMinimum`, `exclusiveMaximum`;
-//! `allOf`, `anyOf`, `oneOf`, `not`; `$ref` to `#` and to what stands in `$defs` or `definitions`. What only describes is
-//! passed over, `format` among it. Every other key is refused: a rule that is not looked at is worse than none.
+//! `allOf`, `anyOf`, `oneOf`, `not`; `$ref` to `#` and to entries of `$defs` or `definitions`. Annotations are ignored,
+//! including `format`. Any other keyword is refused: a rule that is not checked is worse than none.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,13 +12,13 @@ use guest_kit::Pattern;
 use serde_json::{Map, Value};
 use shelly_plugin::text;
 
-/// Schemas within each other, references followed.
+/// The maximum depth of nested schemas, with references followed.
 const MAX_DEPTH: usize = 32;
 
-/// What is wrong is told up to so often: who is to mend it needs no more at once.
+/// The maximum number of problems that are reported: more do not help to correct the answer.
 const MAX_PROBLEMS: usize = 5;
 
-/// A value is shown up to so many characters.
+/// The maximum number of characters of a value that are shown.
 const MAX_SHOWN: usize = 80;
 
 const TYPES: &[&str] = &["null", "boolean", "object", "array", "number", "integer", "string"];
@@ -44,7 +44,7 @@ pub(crate) struct Schema {
 }
 
 impl Schema {
-    /// The error begins with the place in the schema.
+    /// Checks a schema. The error begins with the position in the schema.
     pub(crate) fn new(root: Value) -> Result<Schema, String> {
         let mut schema = Schema { root: Value::Null, patterns: BTreeMap::new() };
         schema.check(&root, &root, "", MAX_DEPTH)?;
@@ -52,7 +52,7 @@ impl Schema {
         Ok(schema)
     }
 
-    /// What is wrong with a value, each with its place as a JSON pointer.
+    /// Returns the problems of a value, each with its position as a JSON pointer.
     pub(crate) fn problems(&self, value: &Value) -> Vec<String> {
         let mut problems = Vec::new();
         self.look(&self.root, value, "", MAX_DEPTH, &mut problems);
@@ -243,7 +243,7 @@ fn about_list(key: &str, wanted: &Value, items: &[Value]) -> Option<String> {
         "minItems" if count < bound => Some(format!("has {count} items; {bound} at least")),
         "maxItems" if count > bound => Some(format!("has {count} items; {bound} at most")),
         "uniqueItems" if *wanted == Value::Bool(true) => {
-            // Keys of a `Value` are sorted.
+            // The keys of a `Value` are sorted, so equal objects have equal texts.
             let different: BTreeSet<String> = items.iter().map(Value::to_string).collect();
             (different.len() < items.len()).then(|| "has an item twice".to_owned())
         }
@@ -263,7 +263,7 @@ fn about_number(key: &str, wanted: &Value, value: &Value) -> Option<String> {
     (!holds).then(|| format!("must be {what} {wanted}, and is {value}"))
 }
 
-/// The schema that a reference leads to.
+/// Returns the schema that a reference points to.
 fn target<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
     let pointer = reference.strip_prefix('#')?;
     let is_known = ["", "/$defs/", "/definitions/"].iter().any(|start| match *start {
@@ -285,7 +285,7 @@ fn has_type(value: &Value, wanted: &Value) -> bool {
     wanted.as_array().map_or_else(|| is(wanted), |all| all.iter().any(is))
 }
 
-/// 1 and 1.0 are one value.
+/// Compares two values; 1 and 1.0 are equal.
 fn equal(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),

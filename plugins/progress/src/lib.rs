@@ -1,7 +1,7 @@
-//! Asks an agent every `interval` turns where it stands: to write it down with its tool `write_note` if it has one, else
-//! to say it together with its next call. Between two such turns it is not even started.
+//! An effect that asks an agent every `interval` turns for its progress: to write it down with its tool `write_note` if
+//! it has one, else to state it together with its next call. Between these turns the effect is not started.
 //!
-//! Params: `{"interval": 5}`, which is the default.
+//! Params, with their defaults: `{"interval": 5}`.
 
 use serde::Deserialize;
 use shelly_plugin::{
@@ -11,7 +11,7 @@ use shelly_plugin::{
 
 shelly_plugin::export!(effect: Progress);
 
-/// The tool that notes are written with.
+/// The tool for writing notes.
 const WRITE_NOTE: &str = "write_note";
 
 struct Progress;
@@ -19,7 +19,7 @@ struct Progress;
 #[derive(Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Params {
-    /// Turns from one question to the next.
+    /// The number of turns from one question to the next.
     interval: u32,
 }
 
@@ -49,7 +49,7 @@ impl Effect for Progress {
     }
 }
 
-/// The answer in this turn. What it remembers is nothing: the number of the turn says all.
+/// Returns the effect's answer in this turn. No state is needed: the number of the turn decides.
 fn step(interval: u32, iteration: u32, can_write: impl FnOnce() -> bool) -> Step {
     let since = iteration % interval;
     let is_due = iteration > 0 && since == 0;

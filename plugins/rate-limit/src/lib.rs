@@ -1,9 +1,10 @@
-//! Rejects a run when too many began in a span of time, and says when there is room again.
+//! A run middleware that rejects a run if too many runs began within a time span, and says when the next one can begin.
 //!
-//! Params, both needed: `{"runs": 10, "per": "1m"}`: at most so many runs (1 to 1,000) begin within any span of that length
-//! (up to 30 days). Who is counted together is decided by what the config grants as `kv`: `session`, the runs in a session;
-//! `agent`, those of the agent; `plugin`, those of all agents that have the plugin. With `run` every run begins with an
-//! empty store, and none is ever rejected. Runs side by side, in several processes too, are counted exactly.
+//! Params, both required: `{"runs": 10, "per": "1m"}`. At most `runs` runs (1 to 1,000) begin within any span of length
+//! `per` (up to 30 days). The `kv` grant in the config decides which runs are counted together: with `session` the runs
+//! of a session, with `agent` those of the agent, with `plugin` those of all agents that have the plugin. With `run`
+//! every run begins with an empty store, so none is ever rejected. Parallel runs are counted exactly, even in several
+//! processes.
 
 use std::time::Duration;
 
@@ -17,13 +18,13 @@ use shelly_plugin::{
 
 shelly_plugin::export!(run_middleware: RateLimit);
 
-/// The time of each run that counts is kept, in one value.
+/// The maximum number of runs. The start times of all counted runs are stored in one value.
 const MOST_RUNS: usize = 1_000;
 
-/// Far beyond what a limit is of use for, and its end is a time that a clock can show.
+/// The maximum span. It is far beyond any useful limit, and its end is a time that a clock can show.
 const LONGEST: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
-/// When the runs began that count, in milliseconds since 1970.
+/// The key of the start times of the counted runs, in milliseconds since 1970.
 const KEY: &str = "begun";
 
 struct RateLimit;
@@ -31,9 +32,9 @@ struct RateLimit;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Params {
-    /// How many may begin.
+    /// The maximum number of runs that may begin.
     runs: usize,
-    /// Within which time.
+    /// The time span.
     per: Span,
 }
 
@@ -55,7 +56,7 @@ impl RunMiddleware for RateLimit {
         let params = config::<Params>()?.check()?;
         let mut waits = None;
         kv::update(KEY, |begun: Option<Vec<u64>>| {
-            // Each try with the time that it is then: another may have begun since.
+            // Each attempt reads the clock again, because another run may have begun since.
             let (begun, room_in) = count(&params, begun.unwrap_or_default(), clock::now());
             waits = room_in;
             begun
@@ -72,7 +73,7 @@ impl RunMiddleware for RateLimit {
     }
 }
 
-/// What whoever is turned away reads. It is rounded up: who comes back then is not turned away again.
+/// Returns the message for a rejected run. The time is rounded up, so that a run that begins then is not rejected again.
 fn turned_away(params: &Params, after_ms: u64) -> String {
     let (runs, per) = (params.runs, params.per);
     let (runs, have) = if runs == 1 { ("1 run".to_owned(), "has") } else { (format!("{runs} runs"), "have") };
@@ -80,15 +81,15 @@ fn turned_away(params: &Params, after_ms: u64) -> String {
     format!("{runs} {have} begun within {per}, which is all that may; there is room in {room_in}")
 }
 
-/// The runs that count once this one has asked to begin, and in how many milliseconds there is room for it; none: now, and
-/// it is among them.
+/// Returns the runs that count after this request to begin, and the milliseconds until this run can begin. Returns none
+/// for the latter if it begins now; then it is among the runs.
 fn count(params: &Params, mut begun: Vec<u64>, now: u64) -> (Vec<u64>, Option<u64>) {
     let per = params.per.millis();
-    // One from the future is of a clock that was set back: it counts no longer than if it began now.
+    // A start time in the future comes from a clock that was set back: it counts as if the run began now.
     begun.iter_mut().for_each(|at| *at = (*at).min(now));
     begun.retain(|at| now - *at < per);
     begun.sort_unstable();
-    // Params may have allowed more before.
+    // Earlier params may have allowed more.
     let Some(over) = begun.len().checked_sub(params.runs) else {
         begun.push(now);
         return (begun, None);

@@ -1,5 +1,5 @@
-//! Tools that read: the text of a file, the names in a folder. They change nothing and see only the folders that the
-//! agent was granted.
+//! Tools that read the text of a file and list the names in a folder. They change nothing, and see only the folders that
+//! were granted to the agent.
 
 use guest_kit::measure::{Counts, Line, count, longest};
 use schemars::JsonSchema;
@@ -15,16 +15,16 @@ use lines::Collector;
 
 shelly_plugin::export!(tools: [ReadFile, ListFiles]);
 
-/// Longest text that is given back at once: as much as the argument of another tool can hold.
+/// The maximum size of a text that is returned at once: as much as an argument of another tool can hold.
 const MAX_BYTES: u64 = 1024 * 1024;
 
-/// Read at once while looking for lines.
+/// The number of bytes that are read at once when looking for lines.
 const CHUNK: u64 = 64 * 1024;
 
-/// Most names that are shown of a folder.
+/// The maximum number of names of a folder that are shown.
 const MAX_SHOWN: usize = 1_000;
 
-/// Most names that are looked at in a folder.
+/// The maximum number of names of a folder that are read.
 const MAX_NAMES: usize = 10_000;
 
 const HINTS: ToolHints = ToolHints::all();
@@ -47,7 +47,7 @@ struct ReadFileArgs {
     measure: bool,
 }
 
-/// What a text measures.
+/// The measures of a text.
 #[derive(Serialize)]
 struct Measures<'a> {
     #[serde(flatten)]
@@ -55,7 +55,7 @@ struct Measures<'a> {
     longest_lines: Vec<Line<'a>>,
 }
 
-/// The longest lines that are named.
+/// The number of longest lines that are listed.
 const LONGEST: usize = 10;
 
 impl Tool for ReadFile {
@@ -128,7 +128,7 @@ fn size_of(folder: &str, name: &str) -> Option<u64> {
     (metadata.kind == Kind::File).then_some(metadata.size)
 }
 
-/// The listing as text. `more`: the folder has further names that `entries` does not have.
+/// Formats the listing. `more` is set if the folder has further names that are not in `entries`.
 fn list(path: &str, entries: &[Entry], more: bool, size_of: impl Fn(&str) -> Option<u64>) -> String {
     if entries.is_empty() && !more {
         return format!("`{path}` is empty");

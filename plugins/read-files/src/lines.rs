@@ -1,13 +1,13 @@
-//! Picks some lines out of a file that comes in pieces.
+//! Extraction of lines from a file that is read in pieces.
 
 use shelly_plugin::Error;
 
-/// Collects the bytes of the lines from `first` to `last`, ends of lines included.
+/// A collector of the bytes of the lines from `first` to `last`, including line ends.
 pub(crate) struct Collector {
     first: u64,
     last: u64,
     max: u64,
-    /// The line that the next byte belongs to, from 1.
+    /// The number of the line that the next byte belongs to, from 1.
     line: u64,
     at_line_start: bool,
     bytes: Vec<u8>,
@@ -15,7 +15,7 @@ pub(crate) struct Collector {
 }
 
 impl Collector {
-    /// Lines count from 1; what is left out is the beginning or the end.
+    /// Creates a collector. Lines count from 1; a missing bound means the beginning or the end.
     pub(crate) fn new(first: Option<u64>, last: Option<u64>, max: u64) -> Result<Collector, String> {
         let (first, last) = (first.unwrap_or(1), last.unwrap_or(u64::MAX));
         if first == 0 || last < first {
@@ -26,12 +26,12 @@ impl Collector {
         Ok(Collector { first, last, max, line: 1, at_line_start: true, bytes: Vec::new(), too_large: false })
     }
 
-    /// Whether further pieces change nothing.
+    /// Returns `true` if further pieces change nothing.
     pub(crate) fn is_complete(&self) -> bool {
         self.line > self.last || self.too_large
     }
 
-    /// The next piece.
+    /// Processes the next piece.
     pub(crate) fn take(&mut self, chunk: &[u8]) {
         for part in chunk.split_inclusive(|byte| *byte == b'\n') {
             if self.is_complete() {
@@ -46,7 +46,7 @@ impl Collector {
         }
     }
 
-    /// The text of the lines, or why there is none.
+    /// Returns the text of the lines.
     pub(crate) fn finish(self, path: &str) -> Result<String, Error> {
         let (first, last, max) = (self.first, self.last, self.max);
         if self.too_large {
@@ -71,7 +71,7 @@ mod tests {
 
     fn pick(text: &[u8], first: Option<u64>, last: Option<u64>, max: u64) -> Result<String, Error> {
         let mut results = Vec::new();
-        // However the file is cut into pieces, the answer is the same.
+        // The result does not depend on the size of the pieces.
         for piece in [1, 2, 3, 1000] {
             let mut collector = Collector::new(first, last, max).map_err(Error::Invalid)?;
             text.chunks(piece).for_each(|chunk| collector.take(chunk));

@@ -1,13 +1,13 @@
-//! Replaces secrets by `[redacted]` in what goes out to a model: in all texts of the conversation, arguments of calls and
-//! results of tools. The conversation itself stays as it is.
+//! A model middleware that replaces secrets by `[redacted]` in the requests to a model: in all texts of the conversation,
+//! arguments of calls and tool results. The conversation itself stays unchanged.
 //!
-//! Params: `{"what": ["secrets"], "extra": []}`, which are the defaults. `what` are some of `secrets` (keys and tokens of
-//! well-known shapes, private keys, passwords in assignments), `emails`, `cards` (numbers of payment cards); `extra` are
-//! texts to blot out wherever they occur.
+//! Params, with their defaults: `{"what": ["secrets"], "extra": []}`. `what` lists classes out of `secrets` (keys and
+//! tokens of well-known shapes, private keys, passwords in assignments), `emails` and `cards` (payment card numbers).
+//! `extra` lists texts to redact wherever they occur.
 //!
-//! It is a net, not a wall: what has no known shape passes. Media, and thoughts that the vendor has signed, go out as they
-//! are: a signed thought is the model's own, of a conversation that held `[redacted]`. It reads the whole conversation at
-//! each request; a request without secrets is not copied back.
+//! Detection is a best effort: a secret of unknown shape is not found. Media are sent unchanged. So is thinking that the
+//! vendor has signed: it is the model's own, and comes from a conversation that contained `[redacted]`. The plugin reads
+//! the whole conversation for each request; a request without secrets is not copied back.
 
 use guest_kit::secrets::Net;
 use shelly_plugin::{
@@ -28,7 +28,7 @@ impl ModelMiddleware for RedactRequests {
         check_sight(&request.messages)?;
         let count: usize = request.messages.iter_mut().map(|message| redact(message, &net)).sum();
         if count > 0 {
-            // How many, never which.
+            // The log contains the number of secrets, never the secrets.
             info!("secrets blotted out of a request: {count}");
         }
         let request = (count > 0).then_some(request);
@@ -45,7 +45,7 @@ impl ModelMiddleware for RedactRequests {
     }
 }
 
-/// Fails where it was not granted to see what it is to blot out: else all would pass, and nobody would know.
+/// Fails if the powers to see the content are missing. Otherwise everything would pass unnoticed.
 fn check_sight(messages: &[Message]) -> Result<(), Error> {
     let lacking = |power| Err(Error::Denied(format!("it cannot see what goes out: grant the power `{power}`")));
     let is_blind = !messages.is_empty() && messages.iter().all(|message| message.parts.is_empty());
@@ -56,7 +56,7 @@ fn check_sight(messages: &[Message]) -> Result<(), Error> {
         Part::ToolResult(result) => Some(result),
         _ => None,
     });
-    // Arguments may be `{}` for good.
+    // Arguments cannot be checked in this way, because they may really be `{}`.
     let has_results = results.clone().next().is_some();
     match has_results && results.all(|result| result.content.is_empty()) {
         true => lacking("see-results"),
@@ -64,7 +64,7 @@ fn check_sight(messages: &[Message]) -> Result<(), Error> {
     }
 }
 
-/// Blots out the secrets of a message, and says how many there were.
+/// Redacts the secrets of a message, and returns their number.
 fn redact(message: &mut Message, net: &Net) -> usize {
     let replace = |text: &mut String, (clean, count): (String, usize)| {
         *text = clean;

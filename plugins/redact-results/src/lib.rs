@@ -1,11 +1,11 @@
-//! Replaces secrets by `[redacted]` in what tools say, before it is in the conversation: no model, no record of the
-//! session and no other agent sees them.
+//! A tool middleware that replaces secrets by `[redacted]` in tool results before these enter the conversation: no model,
+//! no record of the session and no other agent sees them.
 //!
-//! Params: `{"what": ["secrets"], "extra": []}`, which are the defaults. `what` are some of `secrets` (keys and tokens of
-//! well-known shapes, private keys, passwords in assignments), `emails`, `cards` (numbers of payment cards); `extra` are
-//! texts to blot out wherever they occur.
+//! Params, with their defaults: `{"what": ["secrets"], "extra": []}`. `what` lists classes out of `secrets` (keys and
+//! tokens of well-known shapes, private keys, passwords in assignments), `emails` and `cards` (payment card numbers).
+//! `extra` lists texts to redact wherever they occur.
 //!
-//! It is a net, not a wall: what has no known shape passes, and so do media.
+//! Detection is a best effort: a secret of unknown shape is not found. Media are not checked.
 
 use guest_kit::secrets::Net;
 use shelly_plugin::{
@@ -30,19 +30,19 @@ impl ToolMiddleware for RedactResults {
         _state: Vec<u8>,
     ) -> Result<Option<Vec<Content>>, Error> {
         let net = Net::of_params()?;
-        // What went wrong may name a secret as well: the host makes an error of these words.
+        // An error may contain a secret too; the host turns this content into an error again.
         let content = outcome.unwrap_or_else(|error| vec![error.message().into()]);
         let (content, count) = redact(content, &net);
         if count == 0 {
             return Ok(None);
         }
-        // How many, never which.
+        // The log contains the number of secrets, never the secrets.
         info!("secrets blotted out of a result of `{}`: {count}", call.name);
         Ok(Some(content))
     }
 }
 
-/// The result without its secrets, and how many there were.
+/// Returns the result without its secrets, and their number.
 fn redact(content: Vec<Content>, net: &Net) -> (Vec<Content>, usize) {
     let mut found = 0;
     let mut counted = |(clean, count): (String, usize)| {

@@ -1,14 +1,14 @@
-//! Replaces secrets in an agent's final reply by `[redacted]`; in the words of a failure too, which may be those of a model
-//! that declined to answer.
+//! A run middleware that replaces secrets by `[redacted]` in an agent's final reply, and in the message of a failure,
+//! which may be the words of a model that declined to answer.
 //!
-//! Params: `{"what": ["secrets"], "extra": []}`, which are the defaults. `what` are some of `secrets` (keys and tokens of
-//! well-known shapes, private keys, passwords in assignments), `emails`, `cards` (numbers of payment cards); `extra` are
-//! texts to blot out wherever they occur.
+//! Params, with their defaults: `{"what": ["secrets"], "extra": []}`. `what` lists classes out of `secrets` (keys and
+//! tokens of well-known shapes, private keys, passwords in assignments), `emails` and `cards` (payment card numbers).
+//! `extra` lists texts to redact wherever they occur.
 //!
-//! It is a net, not a wall: what has no known shape passes. And whoever watches a reply while it is written may have
-//! seen it already. `redact-requests` keeps secrets from models, `redact-results` keeps those that tools come upon out of
-//! the conversation: they are plugins of their own, because the one needs powers that this one does without, and the other
-//! costs time at every call of a tool.
+//! Detection is a best effort: a secret of unknown shape is not found. Watchers of a streamed reply may already have seen
+//! a secret. `redact-requests` keeps secrets from models; `redact-results` keeps secrets in tool results out of the
+//! conversation. They are separate plugins, because the first needs powers that this one does not, and the second costs
+//! time at every tool call.
 
 use guest_kit::secrets::Net;
 use shelly_plugin::{
@@ -23,7 +23,7 @@ struct Redact;
 
 impl RunMiddleware for Redact {
     fn before(_cx: RunContext, _input: Vec<Message>) -> Result<BeforeDecision, Error> {
-        // Senseless params are told before there is an answer to pay for.
+        // Invalid params are reported before an answer costs anything.
         Net::of_params()?;
         Ok(BeforeDecision::Proceed(Pass { input: None, state: Vec::new() }))
     }
@@ -43,13 +43,13 @@ impl RunMiddleware for Redact {
         if count == 0 {
             return Ok(AfterDecision::Accept);
         }
-        // How many, never which.
+        // The log contains the number of secrets, never the secrets.
         info!("secrets blotted out: {count}");
         Ok(decision)
     }
 }
 
-/// The message without its secrets, and how many there were.
+/// Returns the message without its secrets, and their number.
 fn redact(mut reply: Message, net: &Net) -> (Message, usize) {
     let mut count = 0;
     for part in &mut reply.parts {
@@ -62,7 +62,7 @@ fn redact(mut reply: Message, net: &Net) -> (Message, usize) {
     (reply, count)
 }
 
-/// The same failure in other words.
+/// Returns the error with another message.
 fn reworded(error: Error, message: String) -> Error {
     match error {
         Error::Invalid(_) => Error::Invalid(message),

@@ -1,8 +1,8 @@
-//! Asks an agent to think when its steps fail one after the other. A step is a reply with calls; it fails if all of its
-//! results are errors. From `failure_threshold` failed steps in a row on the agent is told, again with each that follows.
-//! A step in which anything went well ends the row, and so does a new task.
+//! An effect that asks an agent to reflect when several steps in a row fail. A step is a reply with calls; it fails if
+//! all of its results are errors. From `failure_threshold` failed steps in a row on the agent is told, again with each
+//! further one. A step with any successful call ends the row, and so does a new task.
 //!
-//! Params: `{"failure_threshold": 2}`, which is the default.
+//! Params, with their defaults: `{"failure_threshold": 2}`.
 
 use serde::Deserialize;
 use shelly_plugin::{
@@ -15,10 +15,10 @@ use shelly_plugin::{
 
 shelly_plugin::export!(effect: Reflection);
 
-/// Most steps that are counted.
+/// The maximum number of steps that are counted.
 const MAX_STEPS: u32 = 100;
 
-/// Of the state: a byte, eight bytes with the id of the failed step that was told of last.
+/// The version of the state: a byte, then eight bytes with the id of the last failed step that was reported.
 const VERSION: u8 = 1;
 
 struct Reflection;
@@ -26,7 +26,7 @@ struct Reflection;
 #[derive(Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Params {
-    /// From so many failed steps in a row on the model is told.
+    /// The number of failed steps in a row from which on the model is told.
     failure_threshold: u32,
 }
 
@@ -54,16 +54,16 @@ impl Effect for Reflection {
         if moment.phase != Phase::BeforeModel {
             return Ok(Step::edits(state, Vec::new()));
         }
-        // Before the first turn whatever is there was done for another task.
+        // Steps from before the first turn belong to another task.
         let failed = if moment.iteration == 0 { Row::default() } else { failed_steps(moment.messages) };
         Ok(step(params.failure_threshold, &failed, moment.iteration, state))
     }
 }
 
-/// The answer, given the failed steps that the chat ends with.
+/// Returns the effect's answer, given the failed steps at the end of the chat.
 fn step(threshold: u32, failed: &Row, iteration: u32, state: Vec<u8>) -> Step {
     let Some(newest) = failed.newest.filter(|_| failed.steps >= threshold) else {
-        // A turn makes a step; so many turns must pass before there can be enough of them.
+        // Each turn makes a step, so this many turns must pass before there can be enough of them.
         let wake = Wake::at_iteration(iteration.saturating_add(threshold - failed.steps));
         return Step::edits(state, Vec::new()).until(wake);
     };
@@ -85,25 +85,26 @@ fn question(steps: u32) -> String {
     )
 }
 
-/// Reads only what is known of messages without their text, from the end on, until a step did not fail.
+/// Counts the failed steps at the end of the chat. Reads only facts about messages, not their text, from the end until a
+/// step did not fail.
 fn failed_steps(messages: u32) -> Row {
     let mut row = Row::default();
     let _ = chat::newest(messages).all(|(_, entry)| row.take(&entry));
     row
 }
 
-/// Failed steps, counted from the end of the chat backwards.
+/// A row of failed steps, counted backwards from the end of the chat.
 #[derive(Debug, Default)]
 struct Row {
     steps: u32,
-    /// The id of the last of them.
+    /// The id of the newest failed step.
     newest: Option<u64>,
-    /// The step whose results were all errors so far.
+    /// The id of the step whose results have all been errors so far.
     open: Option<u64>,
 }
 
 impl Row {
-    /// Adds the message before. False where the row ends.
+    /// Adds the previous message. Returns `false` where the row ends.
     fn take(&mut self, entry: &Entry) -> bool {
         if entry.traits.contains(Traits::RESULTS) {
             self.open = entry.group;
@@ -124,8 +125,8 @@ mod tests {
 
     use super::*;
 
-    /// A chat in letters: `c` a reply with calls, `t` one without, `e` an error, `r` another result, `u` a person, `n` a
-    /// note.
+    /// Builds a chat from letters: `c` a reply with calls, `t` one without, `e` an error, `r` another result, `u` a
+    /// person, `n` a note.
     fn row(chat: &str) -> (u32, Option<u64>) {
         let mut group = None;
         let entries: Vec<_> = (0..)
@@ -158,11 +159,11 @@ mod tests {
             ("ucr", 0, None),
             ("uce", 1, Some(1)),
             ("uceece", 2, Some(4)),
-            // Anything that went well ends the row, wherever in its step it stands.
+            // Any success ends the row, wherever it is in its step.
             ("uceecre", 0, None),
             ("ucecerce", 1, Some(6)),
             ("ucercee", 1, Some(4)),
-            // Notes and words do not, and are no steps; a new task does.
+            // Notes and replies without calls do not end the row and are not steps; a new task ends it.
             ("ucencen", 2, Some(4)),
             ("ucetnce", 2, Some(5)),
             ("uceuce", 1, Some(4)),
@@ -176,14 +177,14 @@ mod tests {
     #[test]
     fn reflection_notes_each_failed_step_once() {
         let mut state = Vec::new();
-        // Failed steps and the newest of them: the iteration slept to, and whether it tells.
+        // The failed steps and the newest of them; the iteration to wake at, and whether the model is told.
         for (steps, newest, wake, tells) in [
             (0, None, Some(9), false),
             (1, Some(1), Some(8), false),
             (2, Some(3), None, true),
             (2, Some(3), None, false),
             (3, Some(5), None, true),
-            // After something went well, or was taken out of the chat.
+            // After a success, or after the failed steps were removed from the chat.
             (0, None, Some(9), false),
             (2, Some(9), None, true),
         ] {
@@ -194,7 +195,7 @@ mod tests {
             assert_eq!(answer.wake, wake.map(Wake::at_iteration), "{steps} {newest:?}");
             state = answer.state;
         }
-        // What another version wrote is as if nothing had been.
+        // The state of another version counts as empty.
         for strange in [vec![], vec![VERSION], vec![9; 9]] {
             let answer = step(2, &Row { steps: 2, newest: Some(9), open: None }, 7, strange);
             assert!(matches!(answer.action, Action::Edits(edits) if edits.len() == 1));

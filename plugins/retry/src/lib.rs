@@ -1,12 +1,12 @@
-//! Sends a request to a model again when the model was rate limited, was not to be reached, or took too long; other
-//! failures stand at once.
+//! A model middleware that repeats a request if the model was rate limited, not reachable, or too slow. Other failures
+//! stand at once.
 //!
-//! Params: `{"attempts": 3, "base_delay": "1s", "max_delay": "30s"}`, which are the defaults. `attempts` are requests in
-//! all, the first included: 2 to 9. Where a server is asked over HTTP, the host itself asks again up to three times within
-//! some seconds; all of that is one attempt. Before the second it waits `base_delay`, then twice as long each time, up to
-//! `max_delay`; a quarter of each pause is left to chance, so that agents that were turned away together do not come back
-//! together. Where the vendor says how long to wait, it is waited at least so long; if that is more than a minute, which
-//! is the host's bound, the failure stands: to come back earlier would be in vain.
+//! Params, with their defaults: `{"attempts": 3, "base_delay": "1s", "max_delay": "30s"}`. `attempts` is the number of
+//! requests, including the first: 2 to 9. For a server that is reached over HTTP, the host itself repeats a request up to
+//! three times within some seconds; all of that is one attempt. The pause before the second attempt is `base_delay`, and
+//! doubles each time up to `max_delay`. A quarter of each pause is random, so that agents that were rejected together do
+//! not come back together. If the vendor states a pause, the plugin waits at least that long; if it is more than a
+//! minute, which is the host's bound, the failure stands, because an earlier attempt would fail again.
 
 use std::time::Duration;
 
@@ -20,10 +20,10 @@ use shelly_plugin::{
 
 shelly_plugin::export!(model_middleware: Retry);
 
-/// The host repeats a request so often.
+/// The maximum number of attempts, limited by the host's repeats.
 const MOST_ATTEMPTS: u32 = 9;
 
-/// The host waits no longer.
+/// The longest pause that the host accepts.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 struct Retry;
@@ -31,11 +31,11 @@ struct Retry;
 #[derive(Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Params {
-    /// Requests in all, the first included.
+    /// The number of requests, including the first.
     attempts: u32,
     /// The first pause.
     base_delay: Span,
-    /// No pause of its own is longer.
+    /// The longest pause that the plugin chooses by itself.
     max_delay: Span,
 }
 
@@ -64,7 +64,7 @@ impl Params {
 
 impl ModelMiddleware for Retry {
     fn before(_cx: RunContext, _sending: Sending) -> Result<BeforeDecision, Error> {
-        // Nobody should find out that they are wrong when they are needed.
+        // Invalid params must be reported before they are needed.
         config::<Params>()?.check()?;
         Ok(BeforeDecision::Proceed(Pass { model: None, request: None, state: Vec::new() }))
     }
@@ -86,7 +86,8 @@ impl ModelMiddleware for Retry {
     }
 }
 
-/// How long to wait before the request is sent again; none: the failure stands. `chance` is from 0 to 1.
+/// Returns the pause before the request is sent again, in milliseconds; none if the failure stands. `chance` is from 0 to
+/// 1.
 fn pause(params: &Params, error: &Error, attempt: u32, chance: f64) -> Option<u64> {
     let wanted = match error {
         Error::RateLimited(retry) | Error::Unavailable(retry) => retry.after_ms.unwrap_or(0),
@@ -99,11 +100,12 @@ fn pause(params: &Params, error: &Error, attempt: u32, chance: f64) -> Option<u6
     }
     let doubled = params.base_delay.millis().saturating_mul(1 << attempt.min(32));
     let own = doubled.min(params.max_delay.millis()) as f64 * (0.75 + 0.25 * chance);
-    // No pause of an agent turns out as nothing.
+    // The pause is at least one millisecond.
     Some((own as u64).max(wanted).max(1))
 }
 
-/// From 0 to 1, another one for another run, agent, request or attempt: FNV-1a, whose high bits are mixed best.
+/// Returns a number from 0 to 1 that depends on the run, agent, request and attempt: an FNV-1a hash, whose high bits are
+/// mixed best.
 fn chance(words: &[&str], attempt: u32) -> f64 {
     let bytes = words.iter().flat_map(|word| word.bytes().chain([0])).chain(attempt.to_le_bytes());
     let hash =

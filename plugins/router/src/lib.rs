@@ -1,16 +1,18 @@
-//! Chooses the model of each request by rules: the first rule that fits says which; where none fits, the model stays.
+//! A model middleware that chooses the model of each request by rules. The first rule that matches decides; if none
+//! matches, the model stays.
 //!
-//! Params: `{"rules": [{"model": "small", "max_tokens": 4000, "agent": "worker-*"}]}`, 1 to 64 rules. `model` is a name in
-//! the config, granted under `models` too, or the agent's own. A rule fits where all that it says holds:
+//! Params: `{"rules": [{"model": "small", "max_tokens": 4000, "agent": "worker-*"}]}`, with 1 to 64 rules. `model` is the
+//! name of a model in the config that is granted under `models`, or the agent's own model. A rule matches if all of its
+//! conditions hold:
 //!
-//! | key | what must hold |
+//! | key | condition |
 //! |---|---|
-//! | `min_tokens`, `max_tokens` | the request is estimated at so many tokens at least, at most |
-//! | `agent` | the agent's name, with `*` and `?` |
-//! | `depth` | how far from a person: 0 for an agent that a person started |
-//! | `matches` | a regular expression that matches anywhere in the newest message of a person or another agent |
+//! | `min_tokens`, `max_tokens` | the estimated tokens of the request are at least, or at most, this many |
+//! | `agent` | the agent's name matches, with `*` and `?` |
+//! | `depth` | the agent's distance from a person: 0 for an agent that a person started |
+//! | `matches` | a regular expression matches anywhere in the newest message of a person or another agent |
 //!
-//! `matches` takes the power `see-messages`; the others read nothing. A rule that says nothing but its model fits always,
+//! `matches` needs the power `see-messages`; the other conditions read nothing. A rule without conditions always matches,
 //! and can only be the last.
 
 use guest_kit::{Glob, Pattern, at_most, bad};
@@ -26,7 +28,7 @@ shelly_plugin::export!(model_middleware: Router);
 
 const MOST_RULES: usize = 64;
 
-/// What the host marks messages with that are no task of a person.
+/// The key of the fact with which the host marks messages that are not a task from a person.
 const NOTE: &str = "shelly.note";
 
 struct Router;
@@ -34,14 +36,14 @@ struct Router;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Params {
-    /// In order: the first that fits is taken.
+    /// The rules, in order: the first that matches decides.
     rules: Vec<Rule>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Rule {
-    /// Where the request goes.
+    /// The model that the request is sent to.
     model: String,
     min_tokens: Option<u64>,
     max_tokens: Option<u64>,
@@ -71,7 +73,8 @@ impl Params {
         Ok(self)
     }
 
-    /// The first rule that fits, with its place. `newest` is asked for at most once, and only if a rule depends on it.
+    /// Returns the model of the first rule that matches. `newest` is called at most once, with the index of the rule, and
+    /// only if a rule depends on it.
     fn choose(
         &self,
         cx: &RunContext,
@@ -98,7 +101,7 @@ impl Rule {
         min_tokens.or(*max_tokens).is_none() && agent.is_none() && depth.is_none() && matches.is_none()
     }
 
-    /// Whether all holds that is known without reading the request.
+    /// Returns `true` if all conditions hold that do not depend on the content of the request.
     fn fits_around(&self, cx: &RunContext, tokens: u64) -> bool {
         self.min_tokens.is_none_or(|min| tokens >= min)
             && self.max_tokens.is_none_or(|max| tokens <= max)
@@ -125,9 +128,9 @@ impl ModelMiddleware for Router {
     }
 }
 
-/// The newest message that a person or another agent wrote; empty if there is none.
+/// Returns the newest message of a person or another agent; empty if there is none.
 fn newest(messages: &[Message], rule: usize) -> Result<String, Error> {
-    // Every message has parts, unless they were hidden.
+    // Every message has parts, unless they are hidden.
     if !messages.is_empty() && messages.iter().all(|message| message.parts.is_empty()) {
         return Err(Error::Denied(format!("`rules[{rule}].matches` reads messages: grant the power `see-messages`")));
     }
@@ -167,7 +170,7 @@ mod tests {
             let newest = |_| Ok(text.to_owned());
             assert_eq!(params.choose(&cx, tokens, newest).unwrap(), expected, "{agent} {depth} {tokens} {text}");
         }
-        // Nothing is read where nothing depends on it.
+        // The request is not read if no rule depends on it.
         let cx = RunContext { run: "r".into(), agent: "writer".into(), depth: 0 };
         assert_eq!(params.choose(&cx, 1, |_| panic!("it reads")), Ok(None));
     }

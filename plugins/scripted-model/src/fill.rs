@@ -1,20 +1,20 @@
-//! `{{…}}` in texts: what the model has heard, put in its place.
+//! Placeholders `{{…}}` in texts, which are replaced by parts of the conversation.
 //!
-//! | in braces | is |
+//! | in braces | value |
 //! |---|---|
 //! | `task` | the newest task |
-//! | `from NAME` | the newest that this one has said: an agent, or `user` |
-//! | `said` | the newest reply of its own that has words |
+//! | `from NAME` | the newest message of this sender: an agent, or `user` |
+//! | `said` | the newest reply of the model itself that has text |
 //! | `result` | the newest result since the task |
-//! | `result 2` | the second one since the task, in the order of the calls |
-//! | `result TOOL` | the newest of this tool |
-//! | `error`, `error 2`, `error TOOL` | the same of the results that say what went wrong; `result` is none of them |
-//! | `note` | the newest note of the host, such as why an answer was rejected |
+//! | `result 2` | the second result since the task, in the order of the calls |
+//! | `result TOOL` | the newest result of this tool |
+//! | `error`, `error 2`, `error TOOL` | likewise for error results, which `result` refuses |
+//! | `note` | the newest note of the host, such as the reason why an answer was rejected |
 //! | `system` | the system prompt |
 //!
-//! After it `/a/0` takes a value out of JSON, by a JSON pointer, and ` ~ PATTERN` what the first group of a regular expression
-//! holds, or all of its match where it has no group. A text of one value out of JSON and nothing else, in `json` and
-//! in arguments, is that value: a number stays one.
+//! A suffix `/a/0` selects a value from JSON by a JSON pointer. A suffix ` ~ PATTERN` selects the first group of a
+//! regular expression, or the whole match if it has no group. In `json` and in arguments, a text that consists of a
+//! single placeholder for a JSON value becomes that value: a number stays a number.
 
 use guest_kit::Pattern;
 use serde::{Deserialize, Deserializer, de::Error as _};
@@ -26,7 +26,7 @@ use crate::{
     heard::{self, Found, Heard},
 };
 
-/// A text with places that are filled in.
+/// A text with placeholders.
 pub(crate) struct Template(Vec<Piece>);
 
 enum Piece {
@@ -34,9 +34,9 @@ enum Piece {
     Slot(Slot),
 }
 
-/// A place that is filled in.
+/// A placeholder.
 struct Slot {
-    /// As it is written between the braces.
+    /// The text between the braces.
     written: String,
     source: Source,
     pointer: Option<String>,
@@ -53,7 +53,7 @@ enum Source {
     System,
 }
 
-/// Of the results since the task.
+/// The selection among the results since the task.
 enum Which {
     Newest,
     Numbered(usize),
@@ -86,7 +86,7 @@ impl Template {
         Ok(text)
     }
 
-    /// As a value: of one slot alone what is in it.
+    /// Returns the filled template as a value. A template with a single placeholder has that placeholder's value.
     fn value(&self, heard: &Heard) -> Result<Value, Error> {
         match &self.0[..] {
             [Piece::Slot(slot)] => slot.value(heard),
@@ -154,7 +154,7 @@ impl Source {
         })
     }
 
-    /// What it is, as text and, of a result, as JSON. The error says what there is in its place.
+    /// Returns the value as text and, for a result, as JSON. The error says what exists instead.
     fn of(&self, heard: &Heard) -> Result<(String, Option<Value>), String> {
         let text = |text: Option<String>, why: &str| Ok((text.ok_or(why)?, None));
         match self {
@@ -209,7 +209,7 @@ impl Which {
     }
 }
 
-/// A value as a text says it.
+/// Converts a value to text.
 fn in_words(value: Value) -> String {
     match value {
         Value::String(text) => text,
@@ -226,7 +226,7 @@ pub(crate) enum Shape {
 }
 
 impl Shape {
-    /// An object of nothing.
+    /// Returns an empty object.
     pub fn nothing() -> Shape {
         Shape::Object(Vec::new())
     }

@@ -1,4 +1,4 @@
-//! What the model is asked, as the script can speak of it.
+//! The conversation, as the script can refer to it.
 
 use serde_json::Value;
 use shelly_plugin::{
@@ -6,21 +6,21 @@ use shelly_plugin::{
     types::{Role, ToolResult},
 };
 
-/// A result after the name of its tool.
+/// The name of a tool, and a result of it.
 pub(crate) type Found<'a> = (&'a str, &'a ToolResult);
 
-/// A conversation, and where in it the newest task stands.
+/// A conversation with its newest task.
 pub(crate) struct Heard<'a> {
     messages: &'a [Message],
     task: Option<&'a Message>,
-    /// What came after it.
+    /// The messages after the task.
     since: &'a [Message],
 }
 
 impl<'a> Heard<'a> {
     pub fn new(messages: &'a [Message]) -> Heard<'a> {
         let is_user = |message: &Message| message.role == Role::User;
-        // Who asks in the host's own name, as what coordinates a team does, asks in notes alone.
+        // A caller that asks in the host's name, such as a team's coordinator, sends only notes.
         let task = messages
             .iter()
             .rposition(|message| is_user(message) && !is_note(message))
@@ -29,17 +29,17 @@ impl<'a> Heard<'a> {
         Heard { messages, task: task.map(|task| &messages[task]), since }
     }
 
-    /// The newest task; empty if there is none.
+    /// Returns the newest task; empty if there is none.
     pub fn task(&self) -> String {
         self.task.map(Message::text).unwrap_or_default()
     }
 
-    /// Whose it is; empty if that is not known.
+    /// Returns the sender of the task; empty if it is unknown.
     pub fn sender(&self) -> &'a str {
         self.task.map_or("", |task| &task.sender)
     }
 
-    /// How many replies there are to it.
+    /// Returns the number of replies to the task.
     pub fn replies(&self) -> usize {
         self.since.iter().filter(|message| message.role == Role::Assistant).count()
     }
@@ -48,12 +48,12 @@ impl<'a> Heard<'a> {
         self.messages.iter().find(|message| message.role == Role::System).map(Message::text)
     }
 
-    /// The newest note of the host.
+    /// Returns the newest note of the host.
     pub fn note(&self) -> Option<String> {
         self.messages.iter().rfind(|message| is_note(message)).map(Message::text)
     }
 
-    /// The newest that somebody has said. The prompt has its agent's name, and is not said.
+    /// Returns the newest message of a sender. The system prompt has the agent's name as its sender and does not count.
     pub fn from(&self, sender: &str) -> Option<String> {
         let said = |message: &&Message| {
             let is_said = message.role != Role::System && !is_note(message) && !message.text().is_empty();
@@ -62,13 +62,13 @@ impl<'a> Heard<'a> {
         self.messages.iter().rfind(said).map(Message::text)
     }
 
-    /// The newest reply that has words.
+    /// Returns the newest reply that has text.
     pub fn said(&self) -> Option<String> {
         let said = |message: &&Message| message.role == Role::Assistant && !message.text().is_empty();
         self.messages.iter().rfind(said).map(Message::text)
     }
 
-    /// The results since the task, each after the name of its tool, in the order of the calls.
+    /// Returns the results since the task with the names of their tools, in the order of the calls.
     pub fn results(&self) -> Vec<Found<'a>> {
         let parts = || self.since.iter().flat_map(|message| &message.parts);
         let of = |id: &str| {
@@ -89,7 +89,7 @@ fn is_note(message: &Message) -> bool {
     message.meta.iter().any(|(key, _)| key == "shelly.note")
 }
 
-/// What a result is as JSON, if it is any.
+/// Returns the JSON of a result, if it has any.
 pub(crate) fn json(result: &ToolResult) -> Option<Value> {
     let structured = result.content.iter().find_map(|content| match content {
         Content::Json(json) => Some(json.clone()),

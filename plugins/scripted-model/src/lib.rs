@@ -1,22 +1,23 @@
-//! A model that says what a script in its params says, for examples and for tests of configs: no key, no network, no
-//! chance. What it says can be made of what it is asked, so that what really comes in goes on.
+//! A provider whose replies come from a script in its params, for examples and for tests of configs. It needs no key and
+//! no network, and is deterministic. Replies can contain parts of the request, so that real data flows through.
 //!
-//! Params: `{"replies": […]}`, one reply after the other; `cases` are further scripts for tasks of some kind, and `at_end` says
-//! what happens when a script is over: `fail`, which is the default, or `repeat` its last reply.
+//! Params: `{"replies": […]}`, one reply after the other. `cases` are further scripts for certain tasks. `at_end` decides
+//! what happens at the end of a script: `fail`, the default, or `repeat` its last reply.
 //!
-//! **Which reply**: the first to a task, the second to what came of its calls, and so on. It is counted in the conversation
-//! itself, the replies since the newest task: nothing is kept, and the same request has the same answer. A task is a message
-//! of a person or another agent, no note of the host. In a team, whatever others have said since is the task.
+//! **Which reply**: the first reply answers a task, the second answers the results of its calls, and so on. The position
+//! is counted from the conversation itself, by the replies since the newest task: the model keeps no state, and equal
+//! requests have equal replies. A task is a message of a person or another agent that is not a note of the host. In a
+//! team, messages of other members since then are the task.
 //!
-//! **A reply** is a text, or an object of `say` (a text) or `json` (a value, which is said as JSON), and `calls`, each a `tool`
-//! and its `arguments`; or `fail`: `{"unavailable": "it is down"}`, or another of the contract's errors.
+//! **A reply** is a text, or an object with `say` (a text) or `json` (a value that is sent as JSON) and `calls`, each
+//! with a `tool` and its `arguments`; or with `fail`: `{"unavailable": "it is down"}`, or another error of the contract.
 //!
-//! **In texts**, at any depth, `{{…}}` is what is known by then (`fill`): `{{task}}`, `{{result}}`, `{{result/temp}}`,
-//! `{{task ~ in (\w+)}}`. What is not there is an error that says so.
+//! **In texts**, at any depth, `{{…}}` is replaced by a part of the conversation (`fill`): `{{task}}`, `{{result}}`,
+//! `{{result/temp}}`, `{{task ~ in (\w+)}}`. A missing part is an error that names it.
 //!
-//! **A case** has `replies`, and says for which tasks: a pattern for the text of the `task`, the name of the one that it is
-//! `from`, a pattern for the `system` prompt, which begins with who is asked. The first case that fits is taken, and where none
-//! does the `replies` beside the cases.
+//! **A case** has `replies`, and conditions for its tasks: `task`, a pattern for the text of the task; `from`, the name
+//! of its sender; `system`, a pattern for the system prompt, which begins with the name of the agent that is asked. The
+//! first case that matches is used; if none matches, the `replies` next to `cases` are.
 
 use guest_kit::{at_most, bad, model};
 use serde::Deserialize;
@@ -37,11 +38,11 @@ use script::{Call, Case, Reply, replies};
 
 shelly_plugin::export!(provider: ScriptedModel);
 
-/// Replies of one script, and cases: all are read at each request.
+/// The maximum number of replies of a script. All scripts are parsed for each request.
 const MOST_REPLIES: usize = 1_000;
 const MOST_CASES: usize = 100;
 
-/// Characters of a task that errors show.
+/// The maximum number of characters of a task in errors.
 const SHOWN: usize = 200;
 
 struct ScriptedModel;
@@ -54,7 +55,7 @@ struct Params {
     at_end: AtEnd,
 }
 
-/// What happens when a script is over.
+/// The behaviour at the end of a script.
 #[derive(Deserialize, Default, Clone, Copy, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 enum AtEnd {
@@ -63,7 +64,7 @@ enum AtEnd {
     Repeat,
 }
 
-/// All that it may say.
+/// The parsed script.
 struct Script {
     cases: Vec<Case>,
     otherwise: Vec<Reply>,
@@ -89,7 +90,7 @@ fn complete(params: Params, model: &str, request: &Request) -> Result<Completion
 }
 
 impl Script {
-    /// All of it is read, also what is not said now: a slip is found at once.
+    /// Parses the whole script, including the parts that are not used now, so that a mistake is found at once.
     fn read(Params { replies: written, cases, at_end }: Params) -> Result<Script, Error> {
         at_most("cases", cases.len(), MOST_CASES)?;
         let read = |(at, case)| Case::read(case).map_err(|why| bad(format_args!("`cases[{at}]`: {why}")));
@@ -119,7 +120,7 @@ impl Script {
     }
 }
 
-/// The reply as it is handed on: its text a few words at a time, then its calls. What is cut has none.
+/// Emits and returns the reply: its text a few words at a time, then its calls. A reply that is cut has no calls.
 fn say(text: &str, calls: &[Call], heard: &Heard, model: &str, request: &Request) -> Result<Completion, Error> {
     let (text, mut stop) = model::cut(text.to_owned(), request.max_output_tokens);
     let mut reply = Streamed::new(model);
@@ -137,7 +138,7 @@ fn say(text: &str, calls: &[Call], heard: &Heard, model: &str, request: &Request
     Ok(Completion { usage: model::usage(request, &completion.parts), ..completion })
 }
 
-/// A call that cannot be made is a slip of the script, or of the config that it is to test.
+/// Checks that a call can be made. Otherwise the script, or the config under test, has a mistake.
 fn there_is(tool: &str, request: &Request) -> Result<(), Error> {
     if request.tool_choice == ToolChoice::Never {
         return Err(Error::Invalid(format!("the script calls `{tool}`, and no call is allowed now")));

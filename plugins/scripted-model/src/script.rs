@@ -1,4 +1,4 @@
-//! What is written in a script.
+//! The syntax of a script.
 
 use guest_kit::Pattern;
 use serde::Deserialize;
@@ -11,7 +11,7 @@ use crate::{
     heard::Heard,
 };
 
-/// One reply.
+/// A reply of the script.
 pub(crate) enum Reply {
     Says { text: Option<Text>, calls: Vec<Call> },
     Fails(Failure),
@@ -39,7 +39,7 @@ pub(crate) struct Call {
     pub arguments: Shape,
 }
 
-/// An error of the contract, with its words.
+/// An error of the contract, with its text.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Failure {
@@ -70,7 +70,7 @@ impl Failure {
     }
 }
 
-/// A reply as it is written where it is no text.
+/// A reply that is written as an object.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
@@ -103,11 +103,11 @@ impl Reply {
     }
 }
 
-/// A list of replies.
+/// Parses a list of replies.
 ///
 /// # Errors
 ///
-/// What is wrong with one, after its place: `replies[2]`: …
+/// Returns what is wrong with a reply, after its position: `replies[2]`: …
 pub(crate) fn replies(written: Vec<Value>) -> Result<Vec<Reply>, String> {
     if written.len() > MOST_REPLIES {
         return Err(format!("replies` has {} entries; at most {MOST_REPLIES} are taken", written.len()));
@@ -116,7 +116,7 @@ pub(crate) fn replies(written: Vec<Value>) -> Result<Vec<Reply>, String> {
     written.into_iter().enumerate().map(read).collect()
 }
 
-/// A script for tasks of some kind.
+/// A script for certain tasks.
 pub(crate) struct Case {
     task: Option<Pattern>,
     from: Option<String>,

@@ -1,4 +1,4 @@
-//! Conversations as agents have them, turn by turn.
+//! Tests of conversations as agents have them, turn by turn.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -47,9 +47,9 @@ fn said(sender: &str, text: &str) -> Message {
     Message { sender: sender.into(), ..Message::new(Role::Assistant, text) }
 }
 
-/// A round of calls, each of a tool and what came of it.
+/// Builds a round of calls, each with a tool and its result.
 fn round(calls: &[(&str, Content)]) -> [Message; 2] {
-    // As the host has it: no two calls of a conversation have the same.
+    // Call ids are unique within a conversation, as in the host.
     static ROUNDS: AtomicUsize = AtomicUsize::new(0);
     let number = ROUNDS.fetch_add(1, Ordering::Relaxed);
     let id = |at: usize| format!("{number}-{at}");
@@ -70,7 +70,7 @@ fn complete_with(params: Value, request: &Request) -> Result<Completion, Error> 
     complete(serde_json::from_value(params).unwrap(), "asked", request)
 }
 
-/// The text and the calls of a reply, or the error.
+/// Returns the text and the calls of a reply, or the error.
 fn reply(params: Value, messages: &[Message]) -> String {
     match complete_with(params, &request(messages)) {
         Ok(completion) => completion.parts.iter().map(shown).collect::<Vec<_>>().join(" "),
@@ -86,7 +86,7 @@ fn shown(part: &Part) -> String {
     }
 }
 
-/// What a text becomes in this conversation.
+/// Returns a text with its placeholders filled in this conversation.
 fn filled(text: &str, messages: &[Message]) -> String {
     reply(json!({ "replies": [text], "at_end": "repeat" }), messages)
 }
@@ -98,7 +98,7 @@ fn script_replays_turn_by_turn_and_restarts_for_each_task() {
     let mut chat = vec![Message::new(Role::System, "You are ada."), user("user", "Paris")];
     assert_eq!(reply(script.clone(), &chat), r#"weather{"city":"Paris"}"#);
     chat.extend(round(&[("weather", "sunny".into())]));
-    // A note begins nothing anew.
+    // A note does not start a new task.
     chat.push(note("Be quick."));
     assert_eq!(reply(script.clone(), &chat), "sunny!");
     assert_eq!(reply(script.clone(), &chat), "sunny!", "the same request has the same answer");
@@ -129,7 +129,7 @@ fn script_placeholders_are_filled_from_the_chat() {
         ("no braces { } }}", "no braces { } }}"),
         ("", ""),
         ("{{task}} {{ task }}", "And in Oslo?\nQuick. And in Oslo?\nQuick."),
-        // What is put in is not looked at again.
+        // Placeholders in inserted text are not replaced.
         ("{{from user}}", "Weather in New York, please: {{task}}"),
         ("{{from user ~ in ([A-Z]\\w+ [A-Z]\\w+)}}", "New York"),
         ("{{from ada}}, {{from bob ~ ^And}}, {{said}}", "old, And, old"),
@@ -161,7 +161,7 @@ fn script_placeholders_are_filled_from_the_chat() {
         assert!(filled(text, &[user("", "a")]).ends_with(why), "{text}");
     }
     assert_eq!(filled("{{task}}.", &[]), ".");
-    // Whoever asks in the host's name asks in notes.
+    // A caller in the host's name sends only notes.
     assert_eq!(filled("{{task}}", &[note("old"), note("Who is next?")]), "Who is next?");
 }
 
@@ -309,7 +309,7 @@ fn scripted_reply_is_streamed_counted_and_cut() {
     assert_eq!(calls, [Delta::ToolCall("map".into())]);
     // Two tools of 7 + 8 + 17 and 3 + 8 + 17 bytes, a task of 4; a reply of 250, and a call of 3 + 2.
     assert_eq!(completion.usage, Usage { input_tokens: 16, output_tokens: 64, ..Usage::default() });
-    // Cut off in the middle of its text it has not come to its calls.
+    // A reply that is cut off within its text has no calls.
     request.max_output_tokens = Some(2);
     let cut = complete_with(script, &request).unwrap();
     assert_eq!((cut.parts, cut.stop), (vec!["word wor".into()], StopReason::MaxTokens));

@@ -1,4 +1,4 @@
-//! Lines of a file that match.
+//! Search for matching lines in a file.
 
 use grep_matcher::{Match, Matcher};
 use grep_regex::{ErrorKind, RegexMatcher, RegexMatcherBuilder};
@@ -10,23 +10,23 @@ use crate::{
     walk::{Bytes, CHUNK},
 };
 
-/// Bytes that are searched at once. Of a larger file the lines around a match are cut where two pieces meet, and a line of
-/// more is searched in parts.
+/// The number of bytes that are searched at once. In a larger file, the lines around a match are cut where two pieces
+/// meet, and a longer line is searched in parts.
 const PIECE: usize = 4 << 20;
 
-/// Bytes of a pattern.
+/// The maximum size of a pattern in bytes.
 const PATTERN: usize = 10_000;
 
-/// Groups within each other in a pattern: each takes some of the guest's small stack.
+/// The maximum depth of nested groups in a pattern: each takes stack, of which a guest has little.
 const NESTED: u32 = 50;
 
-/// Bytes that what is made of a pattern may take.
+/// The maximum size of a compiled pattern in bytes.
 const COMPILED: usize = 8 << 20;
 
-/// What is looked for, with room for what is searched.
+/// A search for lines, with a buffer for the file.
 pub(crate) struct Lines {
     pattern: RegexMatcher,
-    /// Lines around a match.
+    /// The number of lines that are shown around a match.
     pub(crate) context: usize,
     buffer: Vec<u8>,
 }
@@ -37,7 +37,7 @@ impl Lines {
         if pattern.len() > PATTERN {
             return Err(invalid(format!("it has more than {PATTERN} bytes")));
         }
-        // That a match never goes on in the next line spares looking at each line by itself.
+        // Matches that never span lines make it unnecessary to examine each line by itself.
         let built = RegexMatcherBuilder::new()
             .multi_line(true)
             .crlf(true)
@@ -55,13 +55,13 @@ impl Lines {
         Ok(Lines { pattern, context: 0, buffer: Vec::new() })
     }
 
-    /// The first match from a place on.
+    /// Returns the first match from a position on.
     fn find(&self, text: &[u8], from: usize) -> Option<Match> {
-        // It has no way to fail.
+        // This matcher cannot fail.
         self.pattern.find_at(text, from).ok().flatten()
     }
 
-    /// Searches one file and tells of it.
+    /// Searches one file and reports the matches.
     pub(crate) fn search(&mut self, path: &str, file: &mut impl Bytes, report: &mut Report) {
         let (mut offset, mut line, mut is_end) = (0, 1, false);
         let mut found = Found { path, count: 0 };
@@ -72,7 +72,8 @@ impl Lines {
                     report.unreadable += 1;
                     return;
                 };
-                // A file has whole pages but for its end: what is neither whole nor empty is the last.
+                // The host returns whole pages except at the end of a file, so a chunk that is not made of whole pages is
+                // the last.
                 is_end = chunk.is_empty() || chunk.len() < CHUNK as usize && chunk.len() % 4_096 != 0;
                 offset += chunk.len() as u64;
                 report.read += chunk.len() as u64;
@@ -102,7 +103,7 @@ impl Lines {
         report.files += 1;
     }
 
-    /// Searches whole lines, the first of which has this number. False: they are no text.
+    /// Searches whole lines, the first of which has the number `first`. Returns `false` if they are not text.
     fn search_piece(&self, piece: &[u8], first: usize, found: &mut Found, report: &mut Report) -> bool {
         let (mut at, mut counted, mut line, mut shown) = (0, 0, first, 0);
         while at < piece.len() && !report.is_full() {
@@ -128,7 +129,8 @@ impl Lines {
         true
     }
 
-    /// Shows a line with those around it that are not shown yet. `shown`: up to where they are. Gives back the new such place.
+    /// Shows a line and the lines around it that are not shown yet. `shown` is the end of the lines shown so far; returns
+    /// the new end.
     fn show(
         &self,
         piece: &[u8],
@@ -153,7 +155,7 @@ impl Lines {
             report.context(line - count + index, text);
         }
         report.matched(line, &piece[start..end], place);
-        // What follows is shown up to the next match, which shows itself.
+        // The following lines are shown up to the next match, which is shown by itself.
         let mut to = (end + 1).min(piece.len());
         for after in 1..=self.context {
             if to >= piece.len() {
@@ -170,18 +172,19 @@ impl Lines {
     }
 }
 
-/// Why a pattern is none: with the place in it where it is short, else the last line alone, which says what is wrong.
+/// Returns the reason why a pattern is invalid: the whole message with the position if it is short, else only its last
+/// line, which states the cause.
 fn reason(error: &str) -> &str {
     if error.len() <= 1_000 { error } else { error.lines().next_back().unwrap_or(error) }
 }
 
-/// What was found in a file so far.
+/// The matches found in a file so far.
 struct Found<'a> {
     path: &'a str,
     count: usize,
 }
 
-/// Whether all that is wrong with a text is that its end is cut off, in the middle of a character.
+/// Returns `true` if the only error of a text is that its end is cut off in the middle of a character.
 fn is_cut(piece: &[u8]) -> bool {
     std::str::from_utf8(piece).is_err_and(|error| error.error_len().is_none() && piece.len() >= PIECE)
 }

@@ -1,22 +1,22 @@
-//! Which files are meant by their names.
+//! Selection of files by their names.
 
 use globset::{GlobBuilder, GlobMatcher};
 use shelly_plugin::{Error, text::short};
 
-/// Bytes of a glob: more is no name any more.
+/// The maximum size of a glob in bytes.
 const BYTES: usize = 1_000;
 
-/// A glob on the paths below the folder that is searched, or none.
+/// An optional glob on the paths below the folder that is searched.
 pub(crate) struct Names {
     glob: Option<GlobMatcher>,
-    /// Whether it is for the name alone, wherever the file is.
+    /// Set if the glob applies to the name alone, in any folder.
     is_for_name: bool,
-    /// Whether it names something hidden, so that hidden files are meant too.
+    /// Set if the glob names something hidden, so that hidden files are included.
     pub(crate) wants_hidden: bool,
 }
 
 impl Names {
-    /// Without a slash it is for names in every folder, as in `.gitignore`.
+    /// Compiles a glob. A glob without a slash applies to names in every folder, as in `.gitignore`.
     pub(crate) fn new(glob: Option<&str>) -> Result<Names, Error> {
         let Some(asked) = glob else {
             return Ok(Names { glob: None, is_for_name: false, wants_hidden: false });
@@ -32,7 +32,7 @@ impl Names {
         if plain.split('/').any(|name| name == "..") {
             return Err(invalid("it leads out by `..`: name the folder as `directory`"));
         }
-        // What ends with a slash means all that is in the folder.
+        // A glob that ends with a slash means everything in the folder.
         let whole = if plain.ends_with('/') { format!("{plain}**") } else { plain.to_owned() };
         let built = GlobBuilder::new(&whole).literal_separator(true).build();
         Ok(Names {
@@ -42,7 +42,7 @@ impl Names {
         })
     }
 
-    /// Whether a file is meant by its path from the folder that is searched.
+    /// Returns `true` if a file is selected, by its path from the folder that is searched.
     pub(crate) fn mean(&self, path: &str) -> bool {
         let Some(glob) = &self.glob else { return true };
         let name = path.rsplit('/').next().unwrap_or(path);

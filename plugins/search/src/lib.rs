@@ -1,9 +1,11 @@
-//! Looks for lines in files, and for files by their names.
+//! Tools that search for lines in files, and for files by their names.
 //!
-//! Folders are gone through in the order of names, so that the same search finds the same. `.git` is left out, and what `.gitignore`
-//! and `.ignore` say, in the folder and in those above and below it; hidden files as long as the glob does not name any. Of
-//! params there are `root`, the absolute path of a folder that was granted under it, where relative paths begin, and
-//! `max_bytes`, the bytes of files that one call reads (512 MiB).
+//! Folders are visited in the order of names, so that equal searches have equal results. The search skips `.git`, files
+//! that `.gitignore` and `.ignore` exclude (in the folder, and in those above and below it), and hidden files unless the
+//! glob names some.
+//!
+//! Params: `root`, the absolute path of a folder that was granted under that path, where relative paths begin;
+//! `max_bytes`, the number of bytes of files that one call reads (512 MiB).
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -22,14 +24,14 @@ use walk::{Next, Source, Walk};
 
 shelly_plugin::export!(tools: [SearchContent, SearchFiles]);
 
-/// Results where the model says nothing of that, and the most that it can ask for.
+/// The default and the maximum number of results.
 const RESULTS: u64 = 100;
 const MOST_RESULTS: u64 = 10_000;
 
-/// The most lines around each that it can ask for.
+/// The maximum number of lines around each match.
 const MOST_CONTEXT: u64 = 50;
 
-/// Bytes of files that one call reads, if the params do not say: 512 MiB, some seconds of the minute that a call may take.
+/// The default number of bytes of files that one call reads: 512 MiB, some seconds of the minute that a call may take.
 const READ: u64 = 512 << 20;
 
 #[derive(Deserialize, Default)]
@@ -39,10 +41,10 @@ struct Params {
     max_bytes: Option<u64>,
 }
 
-/// Where a search begins.
+/// The starting point of a search.
 struct Place {
     root: Option<String>,
-    /// As the functions of `fs` take it.
+    /// The path in the form that the functions of `fs` take.
     path: String,
     max_bytes: u64,
 }
@@ -57,13 +59,13 @@ impl Place {
         Ok(Place { root, path, max_bytes: max_bytes.unwrap_or(READ) })
     }
 
-    /// The path as the model names files: relative below the root.
+    /// Returns the path in the form that the model uses: relative below the root.
     fn shown<'a>(&self, path: &'a str) -> &'a str {
         let below = |root: &String| path.strip_prefix(root.trim_end_matches('/'))?.strip_prefix('/');
         self.root.as_ref().and_then(below).unwrap_or(path)
     }
 
-    /// The file system from here on, or the file that is here.
+    /// Returns a walk of the folders from here on, or of the single file that is here.
     fn walk(&self) -> Result<Walk<fs::Folder>, Error> {
         let above = |folder: &str| fs::read(folder, rules::BYTES).ok();
         if fs::is_above_all_folders(&self.path) {

@@ -1,4 +1,4 @@
-//! What a search says.
+//! The result of a search as text.
 
 use std::borrow::Cow;
 
@@ -6,14 +6,14 @@ use shelly_plugin::text::short;
 
 use crate::walk::Skipped;
 
-/// Bytes of all that is shown: more than a model is shown at once.
+/// The maximum number of bytes that are shown: more than a model is shown at once.
 const SHOWN: usize = 512 << 10;
 
-/// Characters of a line that are shown, and how many of them before the match.
+/// The maximum number of characters of a line that are shown, and the number of them before the match.
 const LINE: usize = 400;
 const BEFORE: usize = 100;
 
-/// A path as it is, or, where it would look like several lines, in quotes with what makes it so escaped.
+/// Returns a path as it is or, if it would look like several lines, quoted and escaped.
 fn on_one_line(path: &str) -> Cow<'_, str> {
     match path.contains(char::is_control) {
         true => format!("{path:?}").into(),
@@ -21,18 +21,18 @@ fn on_one_line(path: &str) -> Cow<'_, str> {
     }
 }
 
-/// What was found, and what it was found in.
+/// The results of a search, and statistics of the search.
 pub(crate) struct Report {
     text: String,
     results: usize,
     max_results: usize,
-    /// Files with results.
+    /// The number of files with results.
     with_results: usize,
-    /// Whether nothing stands between what is shown last and what comes.
+    /// Set if no line has been shown yet below the current heading.
     is_beginning: bool,
-    /// Files that were searched to their end.
+    /// The number of files that were searched to their end.
     pub(crate) files: usize,
-    /// Bytes that were read.
+    /// The number of bytes that were read.
     pub(crate) read: u64,
     pub(crate) is_out_of_bytes: bool,
     pub(crate) binary: usize,
@@ -57,19 +57,19 @@ impl Report {
         }
     }
 
-    /// Whether nothing more is to be shown.
+    /// Returns `true` if nothing more is to be shown.
     pub(crate) fn is_full(&self) -> bool {
         self.results >= self.max_results || self.text.len() >= SHOWN
     }
 
-    /// A file that was looked for.
+    /// Adds a file that was found.
     pub(crate) fn file(&mut self, path: &str) {
         self.results += 1;
         self.text += &on_one_line(path);
         self.text.push('\n');
     }
 
-    /// The file that the following lines are of.
+    /// Adds the name of the file that the following lines belong to.
     pub(crate) fn heading(&mut self, path: &str) {
         if self.with_results > 0 {
             self.text.push('\n');
@@ -80,27 +80,27 @@ impl Report {
         self.is_beginning = true;
     }
 
-    /// Lines are left out here.
+    /// Marks omitted lines.
     pub(crate) fn gap(&mut self) {
         if !self.is_beginning {
             self.text += "--\n";
         }
     }
 
-    /// A line that matches from this byte on.
+    /// Adds a line that matches from byte `place` on.
     pub(crate) fn matched(&mut self, number: usize, line: &[u8], place: usize) {
         self.results += 1;
         self.line(number, ':', line, place);
     }
 
-    /// A line beside one that matches.
+    /// Adds a line near a match.
     pub(crate) fn context(&mut self, number: usize, line: &[u8]) {
         self.line(number, '-', line, 0);
     }
 
     fn line(&mut self, number: usize, mark: char, line: &[u8], place: usize) {
         self.is_beginning = false;
-        // As many bytes as can matter: a line may have megabytes.
+        // A line may have megabytes, so only the bytes that can be shown are converted.
         let from = place.saturating_sub(4 * BEFORE);
         let from = (from..=place).find(|at| line.get(*at).is_none_or(|byte| byte & 0xc0 != 0x80)).unwrap_or(place);
         let head = String::from_utf8_lossy(line.get(from..place).unwrap_or_default());
@@ -113,7 +113,7 @@ impl Report {
         self.text += &format!("{number}{mark} {cut}{}\n", shown.trim_end_matches(['\n', '\r']));
     }
 
-    /// All of a search for lines.
+    /// Returns the report of a search for lines.
     pub(crate) fn of_lines(self, skipped: &Skipped) -> String {
         let searched = count(self.files, "file");
         let mut notes = vec![match self.results {
@@ -138,7 +138,7 @@ impl Report {
         self.end(notes, skipped)
     }
 
-    /// All of a search for files.
+    /// Returns the report of a search for files.
     pub(crate) fn of_files(self, skipped: &Skipped) -> String {
         let notes = match self.results {
             0 => vec!["no file is called like this".to_owned(), HIDDEN.into()],

@@ -1,32 +1,34 @@
-//! What `.gitignore` and `.ignore` leave out.
+//! The rules of `.gitignore` and `.ignore` files.
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
-/// Bytes of such a file that are read; of a longer one nothing is taken, since half of it could say the opposite.
+/// The maximum size of a rule file in bytes. A larger file is ignored as a whole, because half of it could mean the
+/// opposite.
 pub(crate) const BYTES: u64 = 256 << 10;
 
-/// Lines of such a file that count.
+/// The maximum number of lines of a rule file.
 const LINES: usize = 5_000;
 
-/// Their names; what the first says comes before what the second says.
+/// The names of rule files; the first takes precedence.
 pub(crate) const NAMES: [&str; 2] = [".ignore", ".gitignore"];
 
-/// The rules of one folder, for all below it.
+/// The rules of one folder, for everything below it.
 pub(crate) struct Rules {
     /// The path of the folder, with a slash at its end; empty at the top.
     base: String,
-    /// As [`NAMES`] has them.
+    /// The rules of each file, in the order of [`NAMES`].
     files: Vec<Gitignore>,
 }
 
 impl Rules {
-    /// Of what the files of a folder say; none if they say nothing. A line that is no rule is passed over, as git does.
+    /// Parses the rule files of a folder; returns none if they have no rules. Lines that are not rules are skipped, as
+    /// git does.
     pub(crate) fn new(base: &str, texts: impl IntoIterator<Item = Vec<u8>>) -> Option<Rules> {
         let files: Vec<_> = texts.into_iter().filter_map(|text| of(&text)).collect();
         (!files.is_empty()).then(|| Rules { base: base.to_owned(), files })
     }
 
-    /// Whether something is left out, or expressly not; none where nothing is said of it.
+    /// Returns `true` if the rules exclude a path, `false` if they include it explicitly, none if no rule applies.
     fn say(&self, path: &str, is_folder: bool) -> Option<bool> {
         let below = path.strip_prefix(&self.base)?;
         self.files.iter().find_map(|rules| match rules.matched(below, is_folder) {
@@ -41,13 +43,13 @@ fn of(text: &[u8]) -> Option<Gitignore> {
     let mut builder = GitignoreBuilder::new("");
     let text = String::from_utf8_lossy(text);
     for line in text.trim_start_matches('\u{feff}').lines().take(LINES) {
-        // One that cannot be read says nothing.
+        // An invalid line is ignored.
         let _ = builder.add_line(None, line);
     }
     builder.build().ok().filter(|rules| !rules.is_empty())
 }
 
-/// Whether something is left out by the rules of the folders above it, of which the last, the nearest, comes first.
+/// Returns `true` if the rules of the folders above exclude a path. The last folder, the nearest, takes precedence.
 pub(crate) fn leave_out<'a>(rules: impl DoubleEndedIterator<Item = &'a Rules>, path: &str, is_folder: bool) -> bool {
     rules.rev().find_map(|rules| rules.say(path, is_folder)).unwrap_or(false)
 }

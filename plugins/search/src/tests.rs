@@ -1,4 +1,4 @@
-//! Whole searches through folders that are made up.
+//! Tests of whole searches through simulated folders.
 
 use std::{cell::Cell, collections::BTreeMap, rc::Rc};
 
@@ -7,7 +7,7 @@ use shelly_plugin::fs::{Entry, Kind};
 use super::*;
 use crate::walk::{Bytes, CHUNK};
 
-/// Files by their paths, of which the folder at `base` is looked at.
+/// Simulated files by their paths; `base` is the folder that is open.
 #[derive(Clone)]
 struct Made {
     files: Rc<BTreeMap<String, Vec<u8>>>,
@@ -69,7 +69,7 @@ fn place(path: &str) -> Place {
     Place { root: None, path: path.into(), max_bytes: READ }
 }
 
-/// The walk from a folder of what is made up.
+/// Returns a walk from a simulated folder.
 fn walk(made: &Made, path: &str) -> Walk<Made> {
     let base = if path == "." { String::new() } else { format!("{path}/") };
     let start = Made { base, ..made.clone() };
@@ -237,7 +237,7 @@ fn long_matching_line_is_cut_around_the_match() {
 
 #[test]
 fn content_search_reads_huge_files_in_pieces() {
-    // Lines of eleven bytes, so that pieces do not end with them; the last one has no end.
+    // Lines have eleven bytes, so that pieces do not end at a line's end; the last line has no end.
     let count = 1_000_000;
     let mut text = "0123456789\n".repeat(count);
     text += "needle";

@@ -1,4 +1,4 @@
-//! Goes through folders, in the order of names.
+//! Traversal of folders in the order of names.
 
 use shelly_plugin::{
     Error,
@@ -10,31 +10,31 @@ use crate::{
     rules::{self, Rules},
 };
 
-/// Folders within each other that are gone into: each is held open, and an instance may hold 256 handles.
+/// The maximum depth of nested folders. Each is held open, and an instance may hold 256 handles.
 const DEPTH: usize = 100;
 
-/// Names of one folder that are looked at: the host lists no larger one.
+/// The maximum number of names of a folder: the host lists no larger one.
 const NAMES: usize = 20_000;
 
-/// What is looked at in all: a bound on time.
+/// The maximum number of entries of a whole traversal: a bound on time.
 const ENTRIES: usize = 1_000_000;
 
-/// Bytes of a file that come at once: what the host gives at once.
+/// The number of bytes of a file that are read at once: as many as the host returns at once.
 pub(crate) const CHUNK: u64 = 64 << 10;
 
-/// Something to go through: folders of the host, or those of a test.
+/// A folder to traverse: of the host, or of a test.
 pub(crate) trait Source: Sized {
     type File: Bytes;
     fn entries(&self, most: usize) -> Result<(Vec<Entry>, bool), Error>;
     fn folder(&self, name: &str) -> Result<Self, Error>;
     fn file(&self, name: &str) -> Result<Self::File, Error>;
-    /// A file by its whole path.
+    /// Opens a file by its whole path.
     fn at(path: &str) -> Result<Self::File, Error>;
 }
 
 /// The bytes of a file.
 pub(crate) trait Bytes {
-    /// The next ones from `offset`, at most [`CHUNK`]; none at the end.
+    /// Reads at most [`CHUNK`] bytes from `offset`; none at the end.
     fn read(&mut self, offset: u64) -> Result<Vec<u8>, Error>;
 }
 
@@ -60,44 +60,45 @@ impl Bytes for File {
     }
 }
 
-/// Whether to go on.
+/// The decision to continue or stop a traversal.
 #[derive(PartialEq, Eq)]
 pub(crate) enum Next {
     Further,
     Stop,
 }
 
-/// What was not looked at though it may have been meant.
+/// The folders that were skipped although they may contain matching files.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Skipped {
-    /// Folders that could not be listed, or not all of them.
+    /// The number of folders that could not be listed, or not completely.
     pub(crate) folders: usize,
-    /// Folders that lie too deep.
+    /// The number of folders that are nested too deep.
     pub(crate) deep: usize,
-    /// Whether there was so much that the end was not reached.
+    /// Set if there were too many entries to reach the end.
     pub(crate) is_endless: bool,
 }
 
-/// What is to be gone through.
+/// A traversal of folders, or a single file.
 pub(crate) struct Walk<S> {
-    /// Folders, with their paths.
+    /// The folders to start with, and their paths.
     starts: Vec<(S, String)>,
     file: Option<String>,
-    /// The rules of folders above the first.
+    /// The rules of the folders above the first.
     above: Vec<Rules>,
 }
 
-/// One folder that is being gone through.
+/// A folder that is being traversed.
 struct Level<S> {
     folder: S,
-    /// With a slash at its end; empty at the top.
+    /// The folder's path, with a slash at its end; empty at the top.
     base: String,
     left: std::vec::IntoIter<Entry>,
     has_rules: bool,
 }
 
 impl<S: Source> Walk<S> {
-    /// These folders with all below them. `read` reads a small file, for the rules of the folders above.
+    /// Creates a traversal of these folders and everything below them. `read` reads a small file, for the rules of the
+    /// folders above.
     pub(crate) fn new(starts: Vec<(S, String)>, read: impl Fn(&str) -> Option<Vec<u8>>) -> Walk<S> {
         let above = match &*starts {
             [(_, path)] if path != "." => above(path).filter_map(|base| {
@@ -109,12 +110,12 @@ impl<S: Source> Walk<S> {
         Walk { starts, file: None, above }
     }
 
-    /// One file, whatever rules say of it.
+    /// Creates a traversal of a single file, whatever the rules say about it.
     pub(crate) fn file(path: &str) -> Walk<S> {
         Walk { starts: Vec::new(), file: Some(path.to_owned()), above: Vec::new() }
     }
 
-    /// Hands on each file that is meant, by its path and a way to open it.
+    /// Calls `visit` with the path of each selected file and a function to open it.
     pub(crate) fn run(
         self,
         names: &Names,
@@ -186,14 +187,15 @@ impl<S: Source> Level<S> {
     }
 }
 
-/// Whether something is neither looked at nor gone into. Links are not followed: what they lead to is found where it is.
+/// Returns `true` if an entry is neither read nor entered. Links are not followed: their targets are found at their own
+/// place.
 fn is_passed_over(entry: &Entry, names: &Names) -> bool {
     !matches!(entry.kind, Kind::File | Kind::Folder)
         || entry.name == ".git"
         || entry.name.starts_with('.') && !names.wants_hidden
 }
 
-/// The folders above a path, from the top, as bases: with a slash at the end.
+/// Returns the folders above a path, from the top, each with a slash at the end.
 fn above(path: &str) -> impl Iterator<Item = String> {
     let mut bases: Vec<String> = path.match_indices('/').map(|(at, _)| path[..=at].to_owned()).collect();
     if !path.starts_with('/') {
@@ -202,7 +204,7 @@ fn above(path: &str) -> impl Iterator<Item = String> {
     bases.into_iter()
 }
 
-/// A small file as a whole.
+/// Reads a small file as a whole.
 fn small(file: &mut impl Bytes) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     loop {

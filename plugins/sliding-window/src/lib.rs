@@ -1,12 +1,13 @@
-//! Once the conversation fills much of the context window, divides it into zones: the newest messages stay as they are, in
-//! those before them results of tools are trimmed (never errors), and what is older is folded into one summary, which the
-//! model is asked for and which takes the place of the one before. What a person said and nobody has answered yet stands in
-//! it word for word. If the model gives no summary, nothing is folded, and it is asked again when the conversation has grown
-//! by a tenth.
+//! An effect that divides the conversation into zones once it fills much of the context window. The newest messages stay
+//! as they are. In the messages before them tool results are trimmed, but never errors. Older messages are replaced by
+//! one summary, for which the effect asks the model and which includes the previous summary. The summary contains, word
+//! for word, everything that a person said and nobody has answered yet. If the model returns no summary, nothing is
+//! replaced, and it is asked again when the conversation has grown by a tenth.
 //!
-//! Params: `{"threshold": 0.7, "recent_zone": 10, "medium_zone": 10, "trim_length": 200}`, which are the defaults: the share
-//! of the context window from which on it does so, the messages in each of the two zones (more, where a reply and its results
-//! would be cut apart, or the model has not read them yet), and the characters that are left of a result.
+//! Params, with their defaults: `{"threshold": 0.7, "recent_zone": 10, "medium_zone": 10, "trim_length": 200}`.
+//! `threshold` is the share of the context window from which on the effect acts. `recent_zone` and `medium_zone` are the
+//! numbers of messages in the two zones. A zone is larger if a reply and its results would be split, or if the model has
+//! not read the messages yet. `trim_length` is the number of characters that remain of a trimmed result.
 
 use serde::Deserialize;
 use shelly_plugin::{
@@ -21,7 +22,7 @@ use shelly_plugin::{
 
 shelly_plugin::export!(effect: SlidingWindow);
 
-/// Of the state.
+/// The version of the state.
 const VERSION: u8 = 1;
 
 struct SlidingWindow;
@@ -29,13 +30,13 @@ struct SlidingWindow;
 #[derive(Deserialize, Debug)]
 #[serde(default, deny_unknown_fields)]
 struct Params {
-    /// From this share of the context window on.
+    /// The share of the context window from which on the effect acts.
     threshold: f64,
-    /// So many messages stay as they are.
+    /// The number of messages at the end that stay as they are.
     recent_zone: u32,
-    /// In so many messages before them results are trimmed.
+    /// The number of messages before them whose results are trimmed.
     medium_zone: u32,
-    /// So many characters of a result are left.
+    /// The number of characters that remain of a result.
     trim_length: usize,
 }
 
@@ -105,19 +106,19 @@ fn finish(params: &Params, moment: &Moment, mut pace: Pace, span: Span, reply: R
     Step::edits(effect::state(VERSION, &pace), edits)
 }
 
-/// Positions in the conversation, groups whole. What comes after them is recent.
+/// The zones of the conversation, as positions that split no group. All later messages are recent.
 #[derive(Debug, PartialEq)]
 struct Zones {
-    /// What is folded, the summary before it included.
+    /// The messages that a summary replaces, including the previous summary.
     older: std::ops::Range<usize>,
-    /// Where results are trimmed.
+    /// The messages whose results are trimmed.
     medium: std::ops::Range<usize>,
 }
 
 impl Zones {
     fn of(entries: &[Entry], params: &Params) -> Zones {
         let start = usize::from(entries.first().is_some_and(|entry| entry.role == Role::System));
-        // What the model has not read is recent, however much it is.
+        // All messages that the model has not read are recent, however many there are.
         let recent = chat::border(entries, params.recent_zone as usize).min(chat::unread(entries)).max(start);
         let medium = chat::border(&entries[..recent], params.medium_zone as usize).max(start);
         Zones { older: start..medium, medium: medium..recent }
@@ -126,7 +127,7 @@ impl Zones {
 
 fn trims(entries: &[Entry], zones: &Zones, most: usize) -> Vec<Edit> {
     let is_long = |entry: &Entry| {
-        // A token has four bytes.
+        // A token has about four bytes.
         entry.traits.contains(Traits::RESULTS) && entry.tokens as usize * 4 > most + shorten::LEAST_SAVED
     };
     let (long, _) = chat::readable(&entries[zones.medium.clone()], is_long);

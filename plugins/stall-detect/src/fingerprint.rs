@@ -1,15 +1,16 @@
-//! What makes a result the same as another.
+//! Fingerprints that identify equal results.
 
 use shelly_plugin::{
     Content,
     types::{Source, ToolResult},
 };
 
-/// How far into its text a result is looked at: what it begins with tells it from others, what comes later may be a time
+/// The number of bytes of a result's text that are compared. The beginning identifies a result; later text may be a time
 /// or a count.
 const BYTES: usize = 200;
 
-/// Of a result of this tool. None if nothing of it can be seen: without the power to see results all would be the same.
+/// Returns the fingerprint of a result of this tool. Returns none if the content is not visible: without the power to see
+/// results, all results would be equal.
 pub(crate) fn of(tool: &str, result: &ToolResult) -> Option<u64> {
     if result.content.is_empty() {
         return None;
@@ -21,7 +22,7 @@ pub(crate) fn of(tool: &str, result: &ToolResult) -> Option<u64> {
     for content in &result.content {
         match content {
             Content::Text(text) | Content::Json(text) => left = hash.add_some(text.as_bytes(), left),
-            // Two pictures are two results.
+            // Different pictures are different results.
             Content::Media(media) => match &media.source {
                 Source::Bytes(bytes) => hash.add(bytes),
                 Source::Attachment(id) | Source::Url(id) => hash.add(id.as_bytes()),
@@ -33,7 +34,7 @@ pub(crate) fn of(tool: &str, result: &ToolResult) -> Option<u64> {
     Some(hash.0)
 }
 
-/// FNV-1a: enough to tell one result from the next.
+/// An FNV-1a hash, which suffices to distinguish one result from the next.
 struct Hash(u64);
 
 impl Default for Hash {
@@ -43,14 +44,14 @@ impl Default for Hash {
 }
 
 impl Hash {
-    /// Ends with a byte that no text has, so that two pieces are not one.
+    /// Adds bytes and a terminator that no text contains, so that two pieces differ from their concatenation.
     fn add(&mut self, bytes: &[u8]) {
         for byte in bytes.iter().chain(&[0xff]) {
             self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
         }
     }
 
-    /// The first `most` bytes; how many more there may be after them.
+    /// Adds the first `most` bytes, and returns how many more may be added.
     fn add_some(&mut self, bytes: &[u8], most: usize) -> usize {
         let taken = bytes.len().min(most);
         self.add(&bytes[..taken]);

@@ -1,12 +1,12 @@
-//! Watches for an agent whose tools keep saying the same, whatever it calls them with. Once one and the same result makes
-//! up `similarity_threshold` of the last `window` results, it tells the model; if that is so again a window later, it
-//! stops the run. Results are the same if they come from the same tool, are errors or not alike, and begin with the same
-//! 200 bytes. A new task begins anew.
+//! An effect that detects an agent whose tools keep returning the same result, whatever the arguments. Once a single
+//! result makes up the share `similarity_threshold` of the last `window` results, the effect tells the model. If that is
+//! still so after another window, it stops the run. Results are equal if they come from the same tool, are both errors or
+//! both not, and begin with the same 200 bytes. A new task resets the count.
 //!
-//! Params: `{"window": 6, "similarity_threshold": 0.8}`, which are the defaults. A threshold of 0.5 catches two results
-//! that take turns, and some honest work as well.
+//! Params, with their defaults: `{"window": 6, "similarity_threshold": 0.8}`. A threshold of 0.5 also catches two results
+//! that alternate, but some honest work as well.
 //!
-//! What the powers `see-messages` and `see-results` do not show is not counted.
+//! Content that the powers `see-messages` and `see-results` do not show is not counted.
 
 use serde::Deserialize;
 use shelly_plugin::{
@@ -24,7 +24,7 @@ use state::State;
 
 shelly_plugin::export!(effect: StallDetect);
 
-/// Most results that are compared.
+/// The maximum number of results that are compared.
 const MAX_WINDOW: usize = 100;
 
 struct StallDetect;
@@ -32,9 +32,9 @@ struct StallDetect;
 #[derive(Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Params {
-    /// So many results are compared.
+    /// The number of results that are compared.
     window: usize,
-    /// The share of them that must be the same.
+    /// The share of them that must be equal.
     similarity_threshold: f64,
 }
 
@@ -50,7 +50,7 @@ impl Params {
         if !(2..=MAX_WINDOW).contains(&window) {
             return Err(Error::Invalid(format!("params: `window` is {window}; it must be 2 to {MAX_WINDOW} results")));
         }
-        // One result is always the same as itself.
+        // A single result always equals itself.
         let least = 1.0 / window as f64;
         if !(share > least && share <= 1.0) {
             return Err(Error::Invalid(format!(
@@ -69,7 +69,7 @@ impl Effect for StallDetect {
             return Ok(Step::edits(state, Vec::new()));
         }
         if moment.iteration == 0 {
-            // Whatever is there was done for another task.
+            // Results from before the first turn belong to another task.
             return Ok(Step::edits(state, Vec::new()).until(Wake::at_iteration(1)));
         }
         let mut state = State::decode(&state);
@@ -84,7 +84,7 @@ impl Effect for StallDetect {
     }
 }
 
-/// What is to be said to the results so far.
+/// Returns the effect's edit for the results so far.
 fn judge(params: &Params, state: &mut State) -> Option<Edit> {
     let old = state.results.len().saturating_sub(params.window);
     state.results.drain(..old);
@@ -105,7 +105,7 @@ fn judge(params: &Params, state: &mut State) -> Option<Edit> {
             ),
         }));
     }
-    // From here on a whole window is to come.
+    // From now on a whole new window must follow.
     state.told = true;
     state.results.clear();
     Some(Edit::Note(format!(
@@ -117,27 +117,28 @@ fn judge(params: &Params, state: &mut State) -> Option<Edit> {
     )))
 }
 
-/// How often the result is there that is there most often.
+/// Returns the number of occurrences of the most frequent result.
 fn most_alike(results: &[u64]) -> usize {
     let mut sorted = results.to_vec();
     sorted.sort_unstable();
     sorted.chunk_by(|one, next| one == next).map(<[_]>::len).max().unwrap_or(0)
 }
 
-/// What has been added to the chat.
+/// The messages that were added to the chat.
 #[derive(Debug, Default, PartialEq)]
 struct Fresh {
     /// The id of the chat's last message.
     seen: Option<u64>,
-    /// Where the newest results are, and whose they are: oldest first.
+    /// The positions and groups of the newest results, oldest first.
     places: Vec<(u32, Option<u64>)>,
-    /// Whether it goes on from what was seen before: not after a new task, and not where that was removed.
+    /// Set if the results continue those seen before: not after a new task, and not if the last seen message was removed.
     goes_on: bool,
 }
 
 impl Fresh {
-    /// What was added after the message `seen`, as far as it belongs to the newest task, but at most so many results. At the
-    /// first time all is new; if what was seen has been removed, nothing is: what is left may have been seen before.
+    /// Collects at most `most` results after the message `seen` that belong to the newest task. In the first call all
+    /// messages are new. If the message `seen` was removed, none is, because the remaining ones may have been seen
+    /// before.
     fn since(seen: Option<u64>, messages: u32, most: usize) -> Fresh {
         let removed = seen.is_some_and(|id| chat::find(id).is_none());
         let mut fresh = Fresh { goes_on: !removed, ..Fresh::default() };
@@ -149,7 +150,7 @@ impl Fresh {
         fresh
     }
 
-    /// Adds the message before. False as soon as no more is wanted.
+    /// Adds the previous message. Returns `false` as soon as no more messages are needed.
     fn take(&mut self, place: u32, entry: &Entry, seen: Option<u64>, most: usize) -> bool {
         self.seen.get_or_insert(entry.id);
         if seen == Some(entry.id) || self.places.len() == most {
@@ -159,7 +160,7 @@ impl Fresh {
             self.goes_on = false;
             return false;
         }
-        // What an effect has made of a result says nothing of the tool.
+        // A result that an effect has edited says nothing about the tool.
         if entry.traits.contains(Traits::RESULTS) && !entry.traits.contains(Traits::EDITED) {
             self.places.push((place, entry.group));
         }
@@ -167,7 +168,8 @@ impl Fresh {
     }
 }
 
-/// Of the results at these places, in one reading of all messages from the call of the first of them on.
+/// Returns the fingerprints of the results at these positions. Reads all messages once, from the call of the first result
+/// on.
 fn fingerprints(places: &[(u32, Option<u64>)]) -> Vec<u64> {
     let (Some((first, group)), Some((last, _))) = (places.first(), places.last()) else { return Vec::new() };
     let mut at = group.and_then(chat::find).unwrap_or(*first);
@@ -185,7 +187,7 @@ fn fingerprints(places: &[(u32, Option<u64>)]) -> Vec<u64> {
                     None
                 }
                 Part::ToolResult(result) if is_wanted => {
-                    // Of two calls of one id it belongs to the later one.
+                    // If two calls have the same id, the result belongs to the later one.
                     let call = calls.iter().rev().find(|(id, _)| *id == result.call_id);
                     fingerprint::of(call.map_or("", |(_, name)| name), &result)
                 }
@@ -201,7 +203,7 @@ fn fingerprints(places: &[(u32, Option<u64>)]) -> Vec<u64> {
 mod tests {
     use super::*;
 
-    /// What comes of results that come one after the other: `.` nothing, `n` a note, `s` a stop.
+    /// Returns the effect's answers to a sequence of results: `.` nothing, `n` a note, `s` a stop.
     fn course(params: &Params, results: &str) -> String {
         let mut state = State::default();
         let step = |result: char| {
@@ -230,7 +232,7 @@ mod tests {
             (&usual, "abcaaaaa", ".......n"),
             (&usual, "aaaaaaaaaaaa", ".....n.....s"),
             (&usual, "aaaaaabbbbbb", ".....n.....s"),
-            // It has found another way, and is told again when it stalls again.
+            // After different results the model is told again when it stalls again.
             (&usual, "aaaaaaabcdefffff", ".....n.........n"),
             (&usual, "abababababab", "............"),
             (&of(4, 0.5), "abababab", "...n...s"),

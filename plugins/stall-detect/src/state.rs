@@ -1,17 +1,17 @@
-//! What the effect remembers from turn to turn.
+//! The state that the effect keeps from turn to turn.
 
-/// How far it has looked, and what the newest results were.
+/// The progress in the chat, and the newest results.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct State {
-    /// Whether the model was told, and has not found another way since.
+    /// Set if the model was told, and its results have not changed since.
     pub told: bool,
-    /// The id of the last message that was there.
+    /// The id of the last message that was examined.
     pub seen: Option<u64>,
-    /// What tells results apart, oldest first.
+    /// The fingerprints of the newest results, oldest first.
     pub results: Vec<u64>,
 }
 
-/// Of the layout: a byte, a byte `told`, eight bytes `seen` plus one (0: none), eight bytes a result.
+/// The version of the layout: a byte, a byte `told`, eight bytes `seen` plus one (0: none), eight bytes a result.
 const VERSION: u8 = 1;
 
 impl State {
@@ -21,7 +21,7 @@ impl State {
         [VERSION, u8::from(self.told)].into_iter().chain(numbers).collect()
     }
 
-    /// What another version wrote counts as nothing: at worst the model is told twice.
+    /// Decodes the state. A state of another version counts as empty: at worst the model is told twice.
     pub(crate) fn decode(bytes: &[u8]) -> State {
         let read = || {
             let ([version, told], rest) = bytes.split_first_chunk()?;

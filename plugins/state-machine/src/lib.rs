@@ -1,4 +1,5 @@
-//! Leads a team through states: in each its members work side by side, and what they say then decides which is next.
+//! A coordinator that leads a team through states. In each state its members work in parallel, and their replies then
+//! decide which state is next.
 //!
 //! ```yaml
 //! states:
@@ -11,15 +12,15 @@
 //! max_steps: 20
 //! ```
 //!
-//! It begins in the first state. `task`, if there is one, is put before each of its members. When they have replied, the first
-//! of the `transitions` that fits says which state is next, and `default` does where none fits; `done`, which `default` is where
-//! it is left out, ends the team with the last reply. `matches` is a regular expression, matched anywhere in a reply of this step;
-//! with `by: all` every reply must match, without it one will do. A member that failed has no reply: where nobody has one,
-//! nothing fits.
+//! The team begins in the first state. The optional `task` is given to each of the state's members. When they have
+//! replied, the first of the `transitions` that matches names the next state, or `default` if none matches. The state
+//! `done`, to which `default` defaults, ends the team's run with the last reply. `matches` is a regular expression that
+//! matches anywhere in a reply of this step. With `by: all` every reply must match; without it one matching reply
+//! suffices. A member that failed has no reply: if no member has a reply, no transition matches.
 //!
-//! `max_steps` is 20 if left out, at most 10,000; a team that is not done after as many ends as failed. What makes no sense is
-//! refused at the first step: names that nobody has, states that do not exist or that nothing leads to. Transitions need the
-//! power `see-messages`.
+//! `max_steps` is 20 by default and at most 10,000; the run fails if the team is not done after that many steps. The
+//! first step refuses invalid params: unknown member names, and states that do not exist or that no other state leads to.
+//! Transitions need the power `see-messages`.
 
 use std::collections::BTreeSet;
 
@@ -33,14 +34,14 @@ use shelly_plugin::{
 
 shelly_plugin::export!(coordinator: StateMachine);
 
-/// Where the team is done.
+/// The state in which the team is done.
 const DONE: &str = "done";
-/// Of what it remembers.
+/// The version of the state.
 const VERSION: u8 = 1;
 const MOST_STATES: usize = 64;
 const MOST_MEMBERS: usize = 64;
 const MOST_TRANSITIONS: usize = 32;
-/// Steps that a host lets a team make.
+/// The maximum number of steps that the host allows a team.
 const MOST_STEPS: u32 = 10_000;
 
 struct StateMachine;
@@ -48,7 +49,7 @@ struct StateMachine;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Params {
-    /// The first is the one that it begins in.
+    /// The states; the team begins in the first.
     #[serde(default)]
     states: Vec<State>,
     #[serde(default = "max_steps")]
@@ -59,13 +60,13 @@ struct Params {
 #[serde(deny_unknown_fields)]
 struct State {
     name: String,
-    /// Names or roles.
+    /// The members of the state, as names or roles.
     members: Vec<String>,
     task: Option<String>,
-    /// In order: the first that fits decides.
+    /// The transitions, in order: the first that matches decides.
     #[serde(default)]
     transitions: Vec<Transition>,
-    /// Where none fits.
+    /// The next state if no transition matches.
     #[serde(default = "done")]
     default: String,
 }
@@ -79,7 +80,7 @@ struct Transition {
     to: String,
 }
 
-/// Who must have said it.
+/// The members whose replies must match.
 #[derive(Deserialize, Clone, Copy, Default)]
 #[serde(rename_all = "lowercase")]
 enum By {
@@ -88,12 +89,12 @@ enum By {
     All,
 }
 
-/// What it remembers.
+/// The state that the coordinator keeps from step to step.
 #[derive(Serialize, Deserialize)]
 struct Kept {
     /// The name of the state whose members work.
     state: String,
-    /// Messages in the chat before they did.
+    /// The number of messages in the chat before they worked.
     heard: u32,
 }
 
@@ -146,7 +147,7 @@ impl Params {
         others.flat_map(State::leads_to).any(|to| to == state.name)
     }
 
-    /// All whom it names are there, and what is said can be seen.
+    /// Checks that all named members exist, and that replies are visible.
     fn check_team(&self, members: &[Member], sees: bool) -> Result<(), Error> {
         for state in &self.states {
             state.assignments(members)?;
@@ -171,7 +172,7 @@ impl State {
         transitions.chain([self.default.as_str()])
     }
 
-    /// Which state is next, when this was said.
+    /// Returns the next state after these replies.
     fn next(&self, said: &[String]) -> &str {
         let fits = |transition: &&Transition| {
             let mut said = said.iter().map(|text| transition.matches.matches(text));
@@ -183,7 +184,7 @@ impl State {
         self.transitions.iter().find(fits).map_or(&self.default, |transition| &transition.to)
     }
 
-    /// Who works in it, each once, in the order in which they are named.
+    /// Returns an assignment for each member of the state, once each, in the order of the params.
     fn assignments(&self, members: &[Member]) -> Result<Vec<Assignment>, Error> {
         let mut working: Vec<&Member> = Vec::new();
         for named in &self.members {
@@ -218,7 +219,7 @@ impl Coordinator for StateMachine {
             }
             Some(kept) => match params.state(&kept.state) {
                 Some(state) => params.state(state.next(&said_since(kept.heard))),
-                // The params have changed since.
+                // The params have changed since the last step.
                 None => {
                     return Err(Error::NotFound(format!("the team was in the state `{}`, which is gone", kept.state)));
                 }
@@ -234,7 +235,7 @@ impl Coordinator for StateMachine {
     }
 }
 
-/// The replies from this position of the chat on.
+/// Returns the replies from this position of the chat on.
 fn said_since(mut position: u32) -> Vec<String> {
     let mut said = Vec::new();
     loop {
@@ -283,7 +284,7 @@ mod tests {
             ("review", &["APPROVED", "not yet"][..], "draft"),
             ("review", &["APPROVED", "It is APPROVED."], "publish"),
             ("review", &["APPROVED", "Stop it"], "done"),
-            // Nobody has said anything.
+            // No member has replied.
             ("review", &[], "draft"),
             ("publish", &["here"], "done"),
         ] {
@@ -316,7 +317,7 @@ mod tests {
             "params: state `draft`: no member has the name or the role `writer`; there are: ada (critics)"
         );
         assert!(machine.check_team(&members, false).unwrap_err().message().contains("see-messages"));
-        // What looks at nothing needs no sight.
+        // States without transitions do not need to see messages.
         let blind = params(json!({"states": [{"name": "a", "members": ["ada"]}]})).unwrap();
         assert_eq!(blind.check_team(&members, false), Ok(()));
     }

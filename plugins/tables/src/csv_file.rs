@@ -1,4 +1,4 @@
-//! CSV as it is found: with commas, semicolons, tabs or bars, with or without a byte order mark.
+//! Reading of CSV with commas, semicolons, tabs or bars, with or without a byte order mark.
 
 use std::io::BufRead;
 
@@ -7,10 +7,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use shelly_plugin::Error;
 
-/// Columns of a table.
+/// The maximum number of columns of a table.
 pub(crate) const MAX_COLUMNS: usize = 1_000;
 
-/// Names that an error tells.
+/// The maximum number of column names in an error.
 const NAMES_TOLD: usize = 50;
 
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, JsonSchema)]
@@ -34,11 +34,11 @@ impl Delimiter {
         }
     }
 
-    /// The one that stands most often in the first row; commas if none does.
+    /// Returns the delimiter that occurs most often in the first row; the comma if none occurs.
     fn of(beginning: &[u8]) -> Delimiter {
         let row = beginning.split(|byte| *byte == b'\n').next().unwrap_or_default();
         let count = |delimiter: &Delimiter| row.iter().filter(|byte| **byte == delimiter.byte()).count();
-        // Of equally many the first.
+        // Of equally frequent delimiters, the first is chosen.
         Delimiter::ALL.into_iter().rev().max_by_key(count).unwrap_or(Delimiter::Comma)
     }
 }
@@ -67,7 +67,7 @@ impl<R: BufRead> CsvFile<R> {
         &self.columns
     }
 
-    /// The place of a column.
+    /// Returns the index of a column.
     pub(crate) fn column(&self, name: &str) -> Result<usize, Error> {
         let same = |one: &&String| one.as_str() == name;
         let alike = |one: &&String| one.trim().eq_ignore_ascii_case(name.trim());
@@ -88,7 +88,7 @@ impl<R: BufRead> CsvFile<R> {
     }
 }
 
-/// Names that differ, in place of those that are missing or the same.
+/// Makes column names unique, and invents names for columns without one.
 pub(crate) fn names<'a>(header: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for (index, name) in header.enumerate() {

@@ -1,4 +1,4 @@
-//! A SQLite database file, read where it lies: only the pages that a query needs.
+//! A SQLite database file, of which only the pages that a query needs are read.
 
 use std::{cell::RefCell, collections::BTreeMap};
 
@@ -10,14 +10,14 @@ use shelly_plugin::Error;
 
 use crate::source::{Bytes, Folder};
 
-/// A file is read in blocks of so many bytes: fewer calls of the host than pages.
+/// The size of the blocks in which a file is read. Larger blocks than pages need fewer calls of the host.
 const BLOCK: u64 = 64 * 1024;
 
-/// Blocks that are kept.
+/// The maximum number of blocks that are cached.
 const MAX_BLOCKS: usize = 256;
 
 pub(crate) fn open<F: Folder>(path: &str, folder: F) -> Result<Connection, Error> {
-    // What is not there, or not granted, says so better here than through the database.
+    // This error for a missing or ungranted file is clearer than the database's.
     folder.open(path)?;
     Connection::open_readonly_vfs(&ReadOnly(folder), path)
         .map_err(|cause| Error::Invalid(format!("`{path}` is no SQLite database that can be read: {cause}")))
@@ -43,7 +43,7 @@ impl<F: Folder> Vfs for ReadOnly<F> {
     }
 }
 
-/// A file, and those of its blocks that were read last.
+/// A file with a cache of its blocks.
 struct Blocks<B> {
     bytes: B,
     size: u64,
@@ -51,7 +51,7 @@ struct Blocks<B> {
 }
 
 impl<B: Bytes> Blocks<B> {
-    /// The block at this place, which may be short at the end of the file.
+    /// Reads the block with this index, which may be short at the end of the file.
     fn read(&self, block: u64) -> SqlResult<Vec<u8>> {
         let mut bytes = Vec::new();
         while (bytes.len() as u64) < BLOCK {

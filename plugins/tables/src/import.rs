@@ -1,4 +1,4 @@
-//! Files that become tables in memory.
+//! Import of files as tables in memory.
 
 use std::io::{BufRead, BufReader, Read};
 
@@ -13,13 +13,13 @@ use crate::{
     csv_file::{self, Delimiter, MAX_COLUMNS, names},
 };
 
-/// Bytes of all files together.
+/// The maximum size of all files together, in bytes.
 const MAX_BYTES: u64 = 32 * 1024 * 1024;
 
-/// Tables of one query.
+/// The maximum number of tables of a query.
 const MAX_TABLES: usize = 8;
 
-/// Values of one insert.
+/// The number of values of one insert.
 const VALUES_PER_INSERT: usize = 500;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -32,7 +32,7 @@ pub(crate) struct TableFile {
     pub(crate) delimiter: Option<Delimiter>,
 }
 
-/// What a file is, by the ending of its name.
+/// The type of a file, by the extension of its name.
 enum Kind {
     Csv,
     Json,
@@ -48,7 +48,7 @@ impl Kind {
     }
 }
 
-/// A database in memory with these tables.
+/// Creates a database in memory with these tables.
 pub(crate) fn open<R: Read>(
     tables: &[TableFile],
     open: impl Fn(&str) -> Result<R, Error>,
@@ -62,7 +62,7 @@ pub(crate) fn open<R: Read>(
         let path = &table.path;
         let kind = Kind::of(path)?;
         let mut text = Vec::new();
-        // One byte more than allowed shows that there is more.
+        // Reading one byte more than allowed detects a file that is too large.
         let file = open(path)?.take(left + 1);
         let read = BufReader::with_capacity(PIECE, file).read_to_end(&mut text);
         read.map_err(|error| Error::unavailable(format!("`{path}` cannot be read: {error}")))?;
@@ -97,7 +97,8 @@ fn import_csv(connection: &mut Connection, table: &TableFile, text: impl BufRead
     rows.finish()
 }
 
-/// Objects become rows, the keys of all of them columns. What is a list or an object in them is JSON, for SQLite's functions.
+/// Imports objects as rows. The keys of all objects become columns. Lists and objects within them become JSON, for
+/// SQLite's functions.
 fn import_json(connection: &mut Connection, table: &TableFile, text: &[u8]) -> Result<(), Error> {
     let path = &table.path;
     let wrong = |cause: &dyn std::fmt::Display| Error::Invalid(format!("`{path}`: {cause}"));
@@ -141,13 +142,13 @@ fn sql(value: &Value) -> Sql {
     }
 }
 
-/// What a column of CSV holds, as far as all of its cells agree. An empty cell is null where the others are numbers.
+/// The type of a CSV column, as far as all of its cells agree. An empty cell is null in a column of numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Type {
     Integer,
     Real,
     Text,
-    /// Each cell by itself.
+    /// Each cell has its own type.
     Any,
 }
 
@@ -156,7 +157,7 @@ impl Type {
         let mut all = None;
         for cell in cells.filter(|cell| !cell.is_empty()) {
             let one = match cell.parse::<i64>() {
-                // A number that is written in another way, such as `007` or `+1`, is a name.
+                // A number in another notation, such as `007` or `+1`, is a name.
                 Ok(number) if number.to_string() == cell => Type::Integer,
                 Ok(_) => return Type::Text,
                 Err(_) if is_decimal(cell) => Type::Real,
@@ -186,13 +187,13 @@ impl Type {
     }
 }
 
-/// Whether it is a number with a point or an exponent; `inf` and `nan` are words.
+/// Returns `true` if the cell is a number with a point or an exponent; `inf` and `nan` are words.
 fn is_decimal(cell: &str) -> bool {
     cell.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'-' | b'+' | b'e' | b'E'))
         && cell.parse::<f64>().is_ok_and(f64::is_finite)
 }
 
-/// Rows on their way into a table, many in one insert.
+/// A table that is being filled, many rows per insert.
 struct Rows<'a> {
     connection: &'a mut Connection,
     table: String,
@@ -243,7 +244,7 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// A name as SQL takes any.
+/// Quotes a name for SQL.
 fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }

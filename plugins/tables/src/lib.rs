@@ -1,11 +1,12 @@
-//! Tables in files of granted folders, which are only ever read.
+//! Tools that query tables in files of granted folders. The files are never changed.
 //!
-//! `csv_read`: rows of a CSV file of any size, read piece by piece: some columns, those that fit conditions, a page of them.
-//! `sql_query`: one SELECT, in SQLite's SQL, on CSV, TSV and JSON files as tables, or on a SQLite database file. There is no
-//! time in it (`'now'` is null), and `random()` gives the same numbers in every call.
+//! `csv_read` returns rows of a CSV file of any size, which is read piece by piece: selected columns, rows that match
+//! conditions, one page at a time. `sql_query` runs one SELECT, in SQLite's SQL, on CSV, TSV and JSON files as tables, or
+//! on a SQLite database file. Queries have no clock (`'now'` is null), and `random()` returns the same numbers in every
+//! call.
 //!
-//! Bounds: 1,000 rows and 256 KiB a result; 32 MiB of files that become tables, 1,000 columns, 8 tables; 16 KiB of SQL and 100
-//! brackets within each other. What a query takes in time and memory the host bounds.
+//! Bounds: 1,000 rows and 256 KiB a result; 32 MiB of files that become tables, 1,000 columns, 8 tables; 16 KiB of SQL
+//! and 100 nested brackets. The host bounds the time and memory of a query.
 
 use std::io::BufReader;
 
@@ -30,7 +31,7 @@ use source::Reader;
 
 shelly_plugin::export!(tools: [CsvRead, SqlQuery]);
 
-/// A file is read in pieces of so many bytes: fewer calls of the host.
+/// The size of the pieces in which a file is read. Larger pieces need fewer calls of the host.
 const PIECE: usize = 256 * 1024;
 
 struct CsvRead;

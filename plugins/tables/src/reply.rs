@@ -1,26 +1,26 @@
-//! Rows as a model reads them.
+//! Rows in the form that the model receives.
 
 use serde::Serialize;
 use serde_json::Value;
 use shelly_plugin::{Error, Reply};
 
-/// Rows of a result.
+/// The maximum number of rows of a result.
 pub(crate) const MAX_ROWS: usize = 1_000;
 
-/// Bytes of the rows of a result, as JSON.
+/// The maximum size of the rows of a result as JSON, in bytes.
 const MAX_BYTES: usize = 256 * 1024;
 
-/// Characters of a cell.
+/// The maximum number of characters of a cell.
 const MAX_CELL: usize = 10_000;
 
-/// Some rows, and how many there are.
+/// A page of rows, and the number of all matching rows.
 #[derive(Serialize, Debug)]
 pub(crate) struct Page {
     columns: Vec<String>,
     rows: Vec<Vec<Value>>,
-    /// Rows that fit, those of other pages too.
+    /// The number of matching rows, including those of other pages.
     fitting_rows: u64,
-    /// Why not all rows are here.
+    /// The reason why rows are missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     cut: Option<&'static str>,
     #[serde(skip)]
@@ -34,12 +34,12 @@ impl Page {
         Page { columns, rows: Vec::new(), fitting_rows: 0, cut: None, limit, bytes: 0 }
     }
 
-    /// A row that comes before this page.
+    /// Counts a row that comes before this page.
     pub(crate) fn skipped(&mut self) {
         self.fitting_rows += 1;
     }
 
-    /// A row, which is only made if there is room.
+    /// Adds a row, which is built only if there is room.
     pub(crate) fn push(&mut self, row: impl FnOnce() -> Vec<Value>) {
         self.fitting_rows += 1;
         if self.cut.is_some() {
@@ -63,7 +63,7 @@ impl Page {
     }
 }
 
-/// A cell that is very long is shown in part, and says so.
+/// Cuts a very long cell, and notes its length.
 fn shorten(value: &mut Value) {
     let Value::String(text) = value else { return };
     if let Some((end, _)) = text.char_indices().nth(MAX_CELL) {

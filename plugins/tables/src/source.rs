@@ -1,4 +1,4 @@
-//! Bytes of files, wherever they come from: in a run from the granted folders, in unit tests from memory.
+//! Access to the bytes of files: in granted folders, or in memory for unit tests.
 
 use std::io;
 
@@ -7,10 +7,10 @@ use shelly_plugin::{
     fs::{self, File},
 };
 
-/// What can be read at any place.
+/// A source of bytes that can be read at any offset.
 pub(crate) trait Bytes {
     fn size(&self) -> Result<u64, Error>;
-    /// At most `max` bytes from `offset`; empty only at the end.
+    /// Reads at most `max` bytes from `offset`; empty only at the end.
     fn read_at(&self, offset: u64, max: u64) -> Result<Vec<u8>, Error>;
 }
 
@@ -24,7 +24,7 @@ impl Bytes for File {
     }
 }
 
-/// Where files are found by their paths.
+/// A place where files are found by their paths.
 pub(crate) trait Folder {
     type File: Bytes + 'static;
     fn open(&self, path: &str) -> Result<Self::File, Error>;
@@ -46,7 +46,7 @@ impl Folder for Files {
     }
 }
 
-/// A file from its beginning to its end.
+/// A reader of a file from its beginning to its end.
 pub(crate) struct Reader<B> {
     bytes: B,
     offset: u64,
@@ -76,7 +76,7 @@ impl<B: Bytes> io::Read for Reader<B> {
     }
 }
 
-/// In memory, for unit tests.
+/// A file in memory, for unit tests.
 #[cfg(test)]
 impl Bytes for Vec<u8> {
     fn size(&self) -> Result<u64, Error> {

@@ -1,4 +1,4 @@
-//! One query, which reads.
+//! Running of a single read-only query.
 
 use graphitesql::{Connection, Value as Sql};
 use serde_json::Value;
@@ -6,16 +6,16 @@ use shelly_plugin::Error;
 
 use crate::reply::{MAX_ROWS, Page};
 
-/// Bytes of a query.
+/// The maximum size of a query in bytes.
 const MAX_QUERY: usize = 16 * 1024;
 
-/// Brackets within each other in a query: its parser calls itself for each.
+/// The maximum depth of nested brackets in a query: its parser is recursive.
 const MAX_DEPTH: usize = 100;
 
-/// Bytes of a value that is no text, as they are shown.
+/// The maximum number of bytes of a blob that are shown.
 const MAX_BLOB: usize = 256;
 
-/// The actions of a statement that reads, by the numbers that SQLite gives them: read, select, function, recursive.
+/// The actions of a read-only statement, by SQLite's numbers: read, select, function, recursive.
 const READING: [i32; 4] = [20, 21, 31, 33];
 
 pub(crate) fn check(query: &str) -> Result<(), Error> {

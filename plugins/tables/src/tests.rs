@@ -89,7 +89,7 @@ fn long_table_result_is_cut_with_a_note() {
     assert!(page["cut"].as_str().unwrap().contains("too long"));
 }
 
-/// Files in memory.
+/// Simulated files in memory.
 #[derive(Default)]
 struct Memory(BTreeMap<String, Vec<u8>>);
 

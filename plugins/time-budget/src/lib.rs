@@ -1,9 +1,10 @@
-//! Bounds how long a run may wait for its model in all; tools, people and other agents are not counted. At a share of the
-//! bound it tells the model to bring its work to an end; at the bound it stops the run: before the model is asked again,
-//! or before the calls of a reply are made. It cuts no reply off, and an answer that has come is left as it is.
+//! An effect that bounds the total time that a run waits for its model. Time for tools, people and other agents does not
+//! count. At a share of the bound it tells the model to finish its work. At the bound it stops the run: before the next
+//! request to the model, or before the calls of a reply are made. It does not interrupt a reply, and an answer that has
+//! arrived stays.
 //!
-//! Params: `{"max_duration": "0s", "warn_threshold": 0.8}`, which are the defaults. A duration is written as `90s`, `10m`
-//! or `1h 30m`; one of 0 bounds nothing. A `warn_threshold` of 1 warns of nothing.
+//! Params, with their defaults: `{"max_duration": "0s", "warn_threshold": 0.8}`. A duration is written as `90s`, `10m` or
+//! `1h 30m`; 0 means no bound. A `warn_threshold` of 1 disables the warning.
 
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ use shelly_plugin::{
 
 shelly_plugin::export!(effect: TimeBudget);
 
-/// Of the state: a byte, then one that is 1 once the model was warned.
+/// The version of the state: a byte, then one that is 1 once the model was warned.
 const VERSION: u8 = 1;
 
 struct TimeBudget;
@@ -25,9 +26,9 @@ struct TimeBudget;
 #[derive(Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Params {
-    /// After so long the run ends. 0: never.
+    /// The time after which the run ends; 0: never.
     max_duration: String,
-    /// At this share of it the model is warned.
+    /// The share of it at which the model is warned.
     warn_threshold: f64,
 }
 
@@ -37,12 +38,12 @@ impl Default for Params {
     }
 }
 
-/// Milliseconds.
+/// The bounds, in milliseconds.
 #[derive(Debug, PartialEq)]
 struct Bounds {
-    /// The model is warned.
+    /// The time at which the model is warned.
     warn: u64,
-    /// The run ends. 0: never.
+    /// The time at which the run ends; 0: never.
     most: u64,
 }
 
@@ -81,7 +82,7 @@ impl Effect for TimeBudget {
     }
 }
 
-/// The answer, given how many milliseconds have passed.
+/// Returns the effect's answer after `passed` milliseconds.
 fn step(bounds: &Bounds, passed: u64, is_before: bool, can_stop: bool, state: Vec<u8>) -> Step {
     let at = |ms| Wake { model_ms: Some(ms), ..Wake::NEVER };
     let warned = vec![VERSION, 1];
@@ -106,18 +107,18 @@ fn step(bounds: &Bounds, passed: u64, is_before: bool, can_stop: bool, state: Ve
         ));
         Step::edits(warned, vec![note]).until(at(bounds.most))
     } else {
-        // There is only something to say if another turn follows.
+        // A warning is of use only if another turn follows.
         Step::edits(state, Vec::new())
     }
 }
 
-/// Whether the chat ends with a reply whose calls are still to be made: notes wait until they are.
+/// Returns `true` if the chat ends with a reply whose calls have not been made yet. Notes wait until they have been made.
 fn wants_tools(messages: u32) -> bool {
     let last = chat::entries(messages.saturating_sub(1), messages);
     last.last().is_some_and(|entry| entry.traits.contains(Traits::CALLS))
 }
 
-/// `8m 20s`; parts of a second only of what is shorter than that.
+/// Formats a duration, such as `8m 20s`; fractions of a second are shown only below one second.
 fn shown(ms: u64) -> String {
     let duration = Duration::from_millis(if ms < 1_000 { ms } else { ms / 1_000 * 1_000 });
     humantime::format_duration(duration).to_string()
@@ -133,7 +134,7 @@ mod tests {
         Params { max_duration: max_duration.into(), warn_threshold }
     }
 
-    /// What it does, and at how many milliseconds it wakes; 0: in the next phase.
+    /// Returns the effect's action and the milliseconds at which it wakes; 0: in the next phase.
     fn does(bounds: &Bounds, passed: u64, is_before: bool, can_stop: bool, state: &mut Vec<u8>) -> (&'static str, u64) {
         let step = step(bounds, passed, is_before, can_stop, state.clone());
         *state = step.state;
@@ -164,7 +165,7 @@ mod tests {
         ] {
             assert_eq!(does(&bounds, passed, is_before, can_stop, &mut state), expected, "{passed} {is_before}");
         }
-        // What another version wrote is as if nothing had been: it warns.
+        // The state of another version counts as empty, so the effect warns.
         for mut strange in [vec![], vec![VERSION], vec![9, 1], vec![VERSION, 1, 1]] {
             assert_eq!(does(&bounds, 8_500, true, true, &mut strange), ("note", 10_000));
         }

@@ -1,9 +1,9 @@
-//! Bounds what a run may spend in tokens: all four counts of its own completions, not those of agents that it delegates
-//! to. At a share of the bound it tells the model to bring its work to an end; at the bound it stops the run: before the
-//! model is asked again, or before the calls of a reply are made. An answer that has come is left as it is.
+//! An effect that bounds the tokens that a run uses: all four counts of its own completions, without those of sub-agents.
+//! At a share of the bound it tells the model to finish its work. At the bound it stops the run: before the next request
+//! to the model, or before the calls of a reply are made. An answer that has arrived stays.
 //!
-//! Params: `{"max_tokens": 0, "warn_threshold": 0.8}`, which are the defaults. A `max_tokens` of 0 bounds nothing; a
-//! `warn_threshold` of 1 warns of nothing.
+//! Params, with their defaults: `{"max_tokens": 0, "warn_threshold": 0.8}`. A `max_tokens` of 0 means no bound; a
+//! `warn_threshold` of 1 disables the warning.
 
 use serde::Deserialize;
 use shelly_plugin::{
@@ -16,7 +16,7 @@ use shelly_plugin::{
 
 shelly_plugin::export!(effect: TokenBudget);
 
-/// Of the state: a byte, then one that is 1 once the model was warned.
+/// The version of the state: a byte, then one that is 1 once the model was warned.
 const VERSION: u8 = 1;
 
 struct TokenBudget;
@@ -24,9 +24,9 @@ struct TokenBudget;
 #[derive(Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Params {
-    /// At so many tokens the run ends. 0: never.
+    /// The number of tokens at which the run ends; 0: never.
     max_tokens: u64,
-    /// At this share of them the model is warned.
+    /// The share of them at which the model is warned.
     warn_threshold: f64,
 }
 
@@ -47,7 +47,7 @@ impl Params {
         Ok(self)
     }
 
-    /// At so many tokens the model is warned.
+    /// Returns the number of tokens at which the model is warned.
     fn warn_at(&self) -> u64 {
         (self.max_tokens as f64 * self.warn_threshold).ceil() as u64
     }
@@ -66,7 +66,7 @@ impl Effect for TokenBudget {
     }
 }
 
-/// The answer, given what is used so far.
+/// Returns the effect's answer after `used` tokens.
 fn step(params: &Params, used: u64, is_before: bool, can_stop: bool, state: Vec<u8>) -> Step {
     let (most, warn_at) = (params.max_tokens, params.warn_at());
     let at = |tokens| Wake { run_tokens: Some(tokens), ..Wake::NEVER };
@@ -89,12 +89,12 @@ fn step(params: &Params, used: u64, is_before: bool, can_stop: bool, state: Vec<
         ));
         Step::edits(warned, vec![note]).until(at(most))
     } else {
-        // There is only something to say if another turn follows.
+        // A warning is of use only if another turn follows.
         Step::edits(state, Vec::new())
     }
 }
 
-/// Whether the chat ends with a reply whose calls are still to be made: notes wait until they are.
+/// Returns `true` if the chat ends with a reply whose calls have not been made yet. Notes wait until they have been made.
 fn wants_tools(messages: u32) -> bool {
     let last = chat::entries(messages.saturating_sub(1), messages);
     last.last().is_some_and(|entry| entry.traits.contains(Traits::CALLS))
@@ -111,7 +111,7 @@ mod tests {
 
     use super::*;
 
-    /// What it does, and at how many tokens it wakes; 0: in the next phase.
+    /// Returns the effect's action and the number of tokens at which it wakes; 0: in the next phase.
     fn does(params: &Params, used: u64, is_before: bool, can_stop: bool, state: &mut Vec<u8>) -> (&'static str, u64) {
         let step = step(params, used, is_before, can_stop, state.clone());
         *state = step.state;
@@ -142,7 +142,7 @@ mod tests {
         ] {
             assert_eq!(does(&params, used, is_before, can_stop, &mut state), expected, "{used} {is_before} {can_stop}");
         }
-        // What another version wrote is as if nothing had been: it warns.
+        // The state of another version counts as empty, so the effect warns.
         for mut strange in [vec![], vec![VERSION], vec![9, 1], vec![VERSION, 1, 1]] {
             assert_eq!(does(&params, 850, true, true, &mut strange), ("note", 1_000));
         }

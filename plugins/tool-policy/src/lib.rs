@@ -1,23 +1,24 @@
-//! Decides about each tool call by rules: the first rule that fits says what becomes of it; where none fits, `default`.
+//! A tool middleware that decides on each tool call by rules. The first rule that matches decides; if none matches,
+//! `default` does.
 //!
-//! Params: `{"rules": [{"tools": "git_*", "action": "ask"}], "default": "allow"}`, 1 to 256 rules; `default` is `allow`,
-//! `ask` or `deny`, and `allow` if left out. A rule fits where all that it says holds:
+//! Params: `{"rules": [{"tools": "git_*", "action": "ask"}], "default": "allow"}`, with 1 to 256 rules. `default` is
+//! `allow`, `ask` or `deny`; its own default is `allow`. A rule matches if all of its conditions hold:
 //!
-//! | key | what must hold |
+//! | key | condition |
 //! |---|---|
-//! | `tools` | the tool's name, with `*` and `?` |
-//! | `origin` | who made it, with `*` and `?`: a plugin's id, or `host` |
-//! | `read_only` | whether its maker says that it changes nothing |
-//! | `arguments` | each regular expression matches somewhere in the argument of its name, which must be there |
+//! | `tools` | the tool's name matches, with `*` and `?` |
+//! | `origin` | the tool's origin matches, with `*` and `?`: a plugin's id, or `host` |
+//! | `read_only` | the tool is, or is not, declared as `read-only` |
+//! | `arguments` | each regular expression matches somewhere in the argument of its name, which must exist |
 //!
-//! Arguments are named by their key, or by a JSON pointer (`/files/0/path`) if the name begins with `/`. A text is matched
-//! as it is, any other value as JSON without white space. Patterns match anywhere: write `^` and `$` where that matters, as
-//! in what is allowed. Where a rule looks at arguments, a call is denied if an object in them has a key twice: the tool may
-//! take the other value.
+//! An argument is named by its key, or by a JSON pointer (`/files/0/path`) if the name begins with `/`. A text is matched
+//! as it is, any other value as JSON without whitespace. Patterns match anywhere: write `^` and `$` where that matters,
+//! such as in rules that allow. If a rule has `arguments`, a call is denied if an object in its arguments has a key
+//! twice, because the tool may read the other value.
 //!
-//! `action` is `allow`; `deny`, and the model reads the rule's place and its `reason`; `ask`, and a person is shown `reason`
-//! and decides, for all calls of that tool by the rule if they like; `answer`, and the model reads the rule's `answer` in place of a
-//! result.
+//! The `action` of a rule is one of four. `allow` makes the call. `deny` refuses it, and the model receives the position
+//! of the rule and its `reason`. `ask` shows `reason` to a person, who decides, optionally for all calls of that tool by
+//! the rule. `answer` gives the model the rule's `answer` in place of a result.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +39,7 @@ shelly_plugin::export!(tool_middleware: ToolPolicy);
 
 const MOST_RULES: usize = 256;
 
-/// Characters of a key that are shown.
+/// The maximum number of characters of a key that are shown.
 const MOST_SHOWN: usize = 64;
 
 struct ToolPolicy;
@@ -46,10 +47,10 @@ struct ToolPolicy;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Params {
-    /// In order: the first that fits decides.
+    /// The rules, in order: the first that matches decides.
     #[serde(default)]
     rules: Vec<Rule>,
-    /// Where none fits.
+    /// The action if no rule matches.
     #[serde(default)]
     default: Action,
 }
@@ -100,7 +101,7 @@ impl Params {
     }
 
     fn decide(&self, call: &ToolCall, target: &Target) -> Result<Verdict, Error> {
-        // Read only if a rule looks at them.
+        // The arguments are parsed only if a rule needs them.
         let mut arguments = None;
         for (at, rule) in self.rules.iter().enumerate().filter(|(_, rule)| rule.is_for(&call.name, target)) {
             if !rule.arguments.is_empty() {
@@ -143,7 +144,7 @@ fn ambiguous(tool: &str, key: &str) -> String {
 }
 
 impl Rule {
-    /// Whether all holds that is known without the arguments.
+    /// Returns `true` if all conditions hold that do not depend on the arguments.
     fn is_for(&self, tool: &str, target: &Target) -> bool {
         self.tools.as_ref().is_none_or(|tools| tools.matches(tool))
             && self.origin.as_ref().is_none_or(|origin| origin.matches(&target.origin))
@@ -163,7 +164,7 @@ impl Rule {
         })
     }
 
-    /// What it says; `place` names it.
+    /// Returns the rule's verdict; `place` names the rule.
     fn verdict(&self, place: &str, tool: &str) -> Verdict {
         let reason = self.reason.as_deref().map(|reason| format!(" ({reason})")).unwrap_or_default();
         match self.action {
@@ -281,7 +282,7 @@ mod tests {
             ("t", r#"{"path": "/tmp/a", "path": "/tmp/a"}"#, Some(r#"have the key "path" twice"#)),
             ("t", r#"{"p\u0061th": "/etc/passwd", "path": "/tmp/a"}"#, Some(r#"have the key "path" twice"#)),
             ("t", r#"{"path": "/tmp/a", "more": [{"x\ny": 1, "x\ny": 2}]}"#, Some(r#"have the key "x\ny" twice"#)),
-            // No rule looks at these.
+            // No rule checks these arguments.
             ("u", r#"{"path": 1, "path": 2}"#, Some("is denied by `default`")),
         ] {
             let call = ToolCall { id: "c".into(), name: tool.into(), arguments: arguments.into(), meta: Vec::new() };

@@ -1,5 +1,5 @@
-//! Keys that an object has twice. One reader takes the first value, another the last: what a rule has looked at need not be
-//! what a tool gets.
+//! Detection of keys that an object has twice. One parser takes the first value and another the last, so a rule might
+//! check another value than the tool gets.
 
 use std::{collections::BTreeSet, fmt};
 
@@ -8,7 +8,7 @@ use serde::{
     de::{MapAccess, SeqAccess, Visitor},
 };
 
-/// A key that some object of a JSON value has twice, however it is escaped.
+/// A key that an object within a JSON value has twice, whatever its escapes.
 #[derive(Default)]
 pub(crate) struct Twice(pub Option<String>);
 

@@ -1,12 +1,12 @@
-//! Hides tools from an agent for the whole of its run: the model is not shown them, and a call of one is refused. Hidden
-//! is what matches a pattern of `exclude`, and, if `only` has patterns, what matches none of those: that goes for the
-//! tools of the host too, such as `delegate`. In a pattern `*` stands for any characters.
+//! An effect that hides tools from an agent for its whole run: the model does not see them, and calls of them are
+//! refused. A tool is hidden if it matches a pattern of `exclude`, or if `only` has patterns and it matches none of them.
+//! This includes tools of the host, such as `delegate`. In a pattern `*` stands for any characters.
 //!
-//! Params: `{"exclude": [], "only": []}`, which are the defaults and hide nothing. A pattern that no tool matches when the
-//! run begins is told to the operator.
+//! Params, with their defaults: `{"exclude": [], "only": []}`, which hide nothing. A pattern that matches no tool when
+//! the run begins is logged as a warning for the operator.
 //!
-//! It looks when the run begins, and again where the agent gets a tool later: from an MCP server whose list changes, or
-//! `read_result` after a result was cut.
+//! The effect is called when the run begins, and again when the agent gets another tool: from an MCP server whose list
+//! changes, or `read_result` after a result was cut.
 
 use serde::Deserialize;
 use shelly_plugin::{
@@ -19,15 +19,15 @@ shelly_plugin::export!(effect: ToolScope);
 
 struct ToolScope;
 
-/// Its state once it has looked.
+/// The state after the first call.
 const LOOKED: &[u8] = &[1];
 
 #[derive(Deserialize, Default)]
 #[serde(default, deny_unknown_fields)]
 struct Params {
-    /// What these match is hidden.
+    /// The patterns of tools that are hidden.
     exclude: Vec<String>,
-    /// What none of these match is hidden too, if there are any.
+    /// The patterns of tools that stay visible; if there are any, all other tools are hidden.
     only: Vec<String>,
 }
 
@@ -44,7 +44,7 @@ impl Params {
         Ok(self)
     }
 
-    /// Those of these tools that are hidden.
+    /// Returns the hidden ones of these tools.
     fn hidden(&self, tools: &[String]) -> Vec<String> {
         let is_one = |patterns: &[String], tool: &str| patterns.iter().any(|pattern| matches(pattern, tool));
         let is_hidden =
@@ -52,7 +52,7 @@ impl Params {
         tools.iter().filter(is_hidden).cloned().collect()
     }
 
-    /// The patterns that none of these tools match.
+    /// Returns the patterns that match none of these tools.
     fn idle(&self, tools: &[String]) -> Vec<&str> {
         let is_idle = |pattern: &&str| !tools.iter().any(|tool| matches(pattern, tool));
         self.exclude.iter().chain(&self.only).map(String::as_str).filter(is_idle).collect()
@@ -72,7 +72,8 @@ impl Effect for ToolScope {
         }
         let hidden = params.hidden(&tools);
         let edits = if hidden.is_empty() { Vec::new() } else { vec![Edit::HideTools(hidden)] };
-        // What is hidden stays so until this effect is called again, and the host calls it for tools that it has not seen.
+        // Hidden tools stay hidden until the effect is called again, and the host calls it for tools that it has not
+        // seen.
         Ok(Step::edits(LOOKED.to_vec(), edits).until(Wake::NEVER))
     }
 }
@@ -81,12 +82,12 @@ fn listed(patterns: &[&str]) -> String {
     patterns.iter().map(|pattern| format!("`{pattern}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// Whether all of `text` is as `pattern` says. Each `*` takes as little as it can: only the last one passed is ever taken
-/// back, so the time is bounded by the product of the lengths.
+/// Returns `true` if the whole `text` matches `pattern`. Each `*` matches as little as possible, and only the last one is
+/// ever extended, so the time is bounded by the product of the lengths.
 fn matches(pattern: &str, text: &str) -> bool {
     let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
     let (mut at, mut in_text) = (0, 0);
-    // After the last star, and where in the text what follows it is tried.
+    // The position after the last star, and the position in the text at which the rest was tried.
     let mut star: Option<(usize, usize)> = None;
     while in_text < text.len() {
         if pattern.get(at) == Some(&b'*') {

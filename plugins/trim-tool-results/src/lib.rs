@@ -1,8 +1,9 @@
-//! Cuts what tools said once the model has read it, so that long results are not sent again and again. The newest results
-//! stay whole, and errors always do.
+//! An effect that cuts tool results once the model has read them, so that long results are not sent again and again. The
+//! newest results stay whole; errors are never cut.
 //!
-//! Params: `{"max_result_length": 500, "preserve_recent": 4}`, which are the defaults: the characters that are left of a
-//! result, and how many messages with results, the newest, are left alone. A `preserve_recent` of 0 or less is the default.
+//! Params, with their defaults: `{"max_result_length": 500, "preserve_recent": 4}`. `max_result_length` is the number of
+//! characters that remain of a result. `preserve_recent` is the number of newest messages with results that stay
+//! unchanged; 0 or less means the default.
 
 use serde::{Deserialize, Serialize};
 use shelly_plugin::{
@@ -15,7 +16,7 @@ use shelly_plugin::{
 
 shelly_plugin::export!(effect: TrimToolResults);
 
-/// Of the state.
+/// The version of the state.
 const VERSION: u8 = 1;
 
 struct TrimToolResults;
@@ -23,9 +24,9 @@ struct TrimToolResults;
 #[derive(Deserialize, Debug)]
 #[serde(default, deny_unknown_fields)]
 struct Params {
-    /// So many characters of a result are left.
+    /// The number of characters that remain of a result.
     max_result_length: usize,
-    /// So many messages with results are left alone.
+    /// The number of newest messages with results that stay unchanged.
     preserve_recent: i64,
 }
 
@@ -51,7 +52,7 @@ impl Params {
     }
 }
 
-/// What is remembered: up to which message everything is done.
+/// The progress of the effect: the last message that was processed.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 struct State {
     done: Option<u64>,
@@ -64,7 +65,7 @@ impl Effect for TrimToolResults {
             return Ok(Step::edits(state, Vec::new()));
         }
         let done = effect::remembered::<State>(VERSION, &state).done;
-        // What it knew may have been replaced: then it looks at all of them, and leaves alone what is short.
+        // The known message may have been replaced. Then all messages are checked again, and short results are skipped.
         let start = done.and_then(chat::find).map_or(0, |at| at + 1);
         let entries = chat::all_entries(start, moment.messages);
         let old = &entries[..old(&entries, params.preserved())];
@@ -75,15 +76,16 @@ impl Effect for TrimToolResults {
     }
 }
 
-/// Where the last `preserved` messages with results begin. Every result that is in the conversation now was read by the
-/// model: it has replied since.
+/// Returns the position of the first of the last `preserved` messages with results. The model has read every result that
+/// is in the conversation now, because it has replied since.
 fn old(entries: &[Entry], preserved: usize) -> usize {
     let has_results = |at: &usize| entries[*at].traits.contains(Traits::RESULTS);
     let last = preserved.saturating_sub(1);
     (0..entries.len()).rev().filter(has_results).nth(last).unwrap_or(0)
 }
 
-/// Whether it may have a result to cut, as far as can be told without reading it: a token has four bytes.
+/// Returns `true` if the message may have a result to cut, as far as its size tells without reading it. A token has about
+/// four bytes.
 fn is_long(entry: &Entry, most: usize) -> bool {
     entry.traits.contains(Traits::RESULTS) && entry.tokens as usize * 4 > most + shorten::LEAST_SAVED
 }

@@ -1,8 +1,8 @@
-//! Generated from `wit/`, nothing by hand: one world with every import, and for each kind a world with that export
-//! alone, so that a component holds only the kinds that it exports. The kinds take their types from the first world:
-//! one set of Rust types for all. Imports that a plugin does not call are left out when the component is made.
+//! The code that `wit-bindgen` generates from `wit/`: one world with every import, and for each kind a world with that
+//! export alone, so that a component contains only the kinds that it exports. All kinds take their types from the first
+//! world, so that there is one set of Rust types. The linker leaves out imports that a plugin does not call.
 
-/// Every import, and the types.
+/// All imports, and the shared types.
 pub mod imports {
     wit_bindgen::generate!({
         inline: "package shelly:sdk-imports; world imports {
@@ -14,12 +14,12 @@ pub mod imports {
         generate_unused_types: true,
         pub_export_macro: true,
         additional_derives: [PartialEq],
-        // It holds a resource.
+        // `response` contains a resource, which has no `PartialEq`.
         additional_derives_ignore: ["response"],
     });
 }
 
-/// One kind: the module holds its types, its trait `Guest` and its macro `export!`.
+/// Generates the module of one kind: its types, its trait `Guest` and its macro `export!`.
 macro_rules! kind {
     ($module:ident, $world:literal) => {
         pub mod $module {

@@ -1,7 +1,8 @@
-//! The conversation that a call belongs to. It stands still during the call.
+//! The conversation that a call belongs to. It does not change during the call.
 //!
-//! Read little: [`entries`] tells cheaply what the messages are, and one [`read`] of the few that matter costs less than one
-//! of all. What is here beside the host's functions takes their bounds away, so that nobody has to turn pages.
+//! Read little: [`entries`] returns facts about the messages cheaply, and one [`read`] of the few messages that matter
+//! costs less than a [`read`] of all. The other functions of this module remove the bounds of the host's functions, so
+//! that callers need not page.
 
 #[doc(inline)]
 pub use host::{Entry, Traits};
@@ -12,37 +13,37 @@ use crate::{
     types::{Message, Part, Role},
 };
 
-/// How many messages there are.
+/// Returns the number of messages.
 #[track_caller]
 pub fn length() -> u32 {
     only_in_host("chat::length");
     host::length()
 }
 
-/// Facts of the messages from position `start` up to but without `end`; what lies beyond the chat is left out. Cheap. Bound:
-/// 1,024 a call (the first ones).
+/// Returns the facts about the messages from position `start` up to but without `end`. Positions beyond the chat are left
+/// out. This call is cheap. Bound: 1,024 messages a call (the first ones).
 #[track_caller]
 pub fn entries(start: u32, end: u32) -> Vec<Entry> {
     only_in_host("chat::entries");
     host::entries(start, end)
 }
 
-/// The messages from position `start` up to but without `end`. Bound: as many whole ones as fit into 1 MiB, at least one if
-/// there is one; ask again for the rest.
+/// Returns the messages from position `start` up to but without `end`. Bound: the whole messages that fit into 1 MiB, but
+/// at least one if there is one; call again for the rest.
 #[track_caller]
 pub fn read(start: u32, end: u32) -> Vec<Message> {
     only_in_host("chat::read");
     host::read(start, end)
 }
 
-/// The position of a message now. None if it was removed or replaced.
+/// Returns the current position of a message; `None` if it was removed or replaced.
 #[track_caller]
 pub fn find(id: u64) -> Option<u32> {
     only_in_host("chat::find");
     host::find(id)
 }
 
-/// The names of the tools that the agent has, before effects hide any.
+/// Returns the names of the agent's tools, before effects hide any.
 #[track_caller]
 pub fn tools() -> Vec<String> {
     only_in_host("chat::tools");
@@ -50,18 +51,18 @@ pub fn tools() -> Vec<String> {
 }
 
 impl Entry {
-    /// Whether it is what a person, or another agent, said: not a note.
+    /// Returns `true` if a person or another agent wrote the message: a user message that is not a note.
     pub fn is_said_by_person(&self) -> bool {
         self.role == Role::User && !self.traits.contains(Traits::NOTE)
     }
 
-    /// Whether it ends a task: a reply of the model that calls nothing.
+    /// Returns `true` if the message ends a task: a reply of the model without tool calls.
     pub fn is_answer(&self) -> bool {
         self.role == Role::Assistant && !self.traits.contains(Traits::CALLS)
     }
 }
 
-/// Facts of the messages from position `start` up to but without `end`, however many they are.
+/// Returns the facts about the messages from position `start` up to but without `end`, however many they are.
 pub fn all_entries(start: u32, end: u32) -> Vec<Entry> {
     let mut all = entries(start, end);
     while !all.is_empty() {
@@ -75,21 +76,22 @@ pub fn all_entries(start: u32, end: u32) -> Vec<Entry> {
     all
 }
 
-/// The messages before position `end` from the newest on: where each is, and its facts. They are asked for as they are looked
-/// at, a few at first.
+/// Iterates over the messages before position `end`, from the newest to the oldest, as positions and facts. The facts are
+/// fetched as the iterator advances, a few at first.
 pub fn newest(end: u32) -> impl Iterator<Item = (u32, Entry)> {
     newest_of(end, entries)
 }
 
 fn newest_of(mut end: u32, entries: impl Fn(u32, u32) -> Vec<Entry>) -> impl Iterator<Item = (u32, Entry)> {
-    /// What many effects look at, and as many as cost no more than their share of a call.
+    /// The size of the first page, which is enough for many effects, and of the largest page that costs no more than its
+    /// share of a call.
     const PAGES: std::ops::RangeInclusive<u32> = 16..=256;
     let (mut page, mut left) = (*PAGES.start(), Vec::new());
     std::iter::from_fn(move || {
         if left.is_empty() && end > 0 {
             let start = end.saturating_sub(page);
             left = entries(start, end);
-            // Whatever was asked for, there may be fewer.
+            // The host may return fewer entries than were asked for.
             end = start + u32::try_from(left.len()).unwrap_or(0);
             page = PAGES.end().min(&(page * 2)).to_owned();
         }
@@ -99,13 +101,13 @@ fn newest_of(mut end: u32, entries: impl Fn(u32, u32) -> Vec<Entry>) -> impl Ite
     })
 }
 
-/// The message at this position.
+/// Returns the message at this position.
 pub fn message(position: u32) -> Option<Message> {
     read(position, position.saturating_add(1)).into_iter().next()
 }
 
-/// The calls of a group, by its number in an [`Entry`]: the id of each and the name of its tool. Empty if the group is gone,
-/// and without the power `see-messages`.
+/// Returns the id and the tool name of each call of a group, given the group's number from an [`Entry`]. The list is
+/// empty if the group is gone, and without the power `see-messages`.
 pub fn calls_of(group: u64) -> Vec<(String, String)> {
     let opening = find(group).and_then(message);
     let calls = opening.into_iter().flat_map(|message| message.parts).filter_map(|part| match part {
@@ -115,7 +117,7 @@ pub fn calls_of(group: u64) -> Vec<(String, String)> {
     calls.collect()
 }
 
-/// Estimated tokens of what the model has not counted yet: its newest reply and what came after it.
+/// Returns the estimated tokens that the model has not counted yet: of its newest reply and all later messages.
 pub fn tokens_since_reply() -> u64 {
     let mut tokens = 0;
     for (_, entry) in newest(length()) {
@@ -127,8 +129,8 @@ pub fn tokens_since_reply() -> u64 {
     tokens
 }
 
-/// The positions of the messages that are `wanted`, as many as one call can read: 512 of them, or some 8 MiB. And the position
-/// up to which that is all of them, the end if it is all.
+/// Returns the positions of the `wanted` messages that one call can read: up to 512 messages, or some 8 MiB. Also returns
+/// the position up to which the list is complete, which is the length of `entries` if all were taken.
 pub fn readable(entries: &[Entry], wanted: impl Fn(&Entry) -> bool) -> (Vec<usize>, usize) {
     const MESSAGES: usize = 512;
     const TOKENS: u64 = 2 << 20;
@@ -143,17 +145,18 @@ pub fn readable(entries: &[Entry], wanted: impl Fn(&Entry) -> bool) -> (Vec<usiz
     (positions, entries.len())
 }
 
-/// Where that begins which the model has not read yet, as long as it is not its turn: what has come since its newest reply,
-/// with the calls of that reply if their results are not read. Of a conversation without a reply it is all but the system
-/// prompt. An effect that shortens leaves it alone: what goes before it was read has to be got again.
+/// Returns the position of the first message that the model has not read yet, if it is not the model's turn. That is the
+/// message after its newest reply, or that reply itself if it has calls whose results are unread. In a conversation
+/// without a reply it is the first message after the system prompt. An effect that shortens the chat must not touch
+/// messages from there on: content that is removed before the model reads it has to be fetched again.
 pub fn unread(entries: &[Entry]) -> usize {
     let read = entries.iter().rposition(|entry| entry.role == Role::Assistant).map(|at| at + 1);
     let read = read.unwrap_or_else(|| entries.iter().take_while(|entry| entry.role == Role::System).count());
     border(entries, entries.len() - read)
 }
 
-/// Where zones of at least so many messages at the end begin: the position moves towards the beginning until no group is cut
-/// apart.
+/// Returns the position where the last `keep` messages begin. The position moves towards the beginning until it splits no
+/// group, so that there may be more than `keep` messages after it.
 pub fn border(entries: &[Entry], keep: usize) -> usize {
     let mut at = entries.len().saturating_sub(keep);
     let cuts = |at: usize| {
@@ -180,7 +183,7 @@ mod tests {
             (100, 100, 17, vec![(84, 100), (52, 84)]),
             (100, 100, 999, vec![(84, 100), (52, 84), (0, 52)]),
             (1_000, 900, 600, vec![(884, 900), (852, 884), (788, 852), (660, 788), (404, 660), (148, 404)]),
-            // Fewer than it was told.
+            // There are fewer messages than `end` says.
             (90, 100, 10, vec![(84, 100), (52, 84)]),
             (10, 100, 10, vec![(84, 100)]),
         ] {

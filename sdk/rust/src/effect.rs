@@ -1,47 +1,48 @@
-//! Effects: look at the agent's chat once per turn and answer with changes to it.
+//! Effects: inspect the agent's chat once per turn and return changes to it.
 //!
-//! The chat itself is read through [`crate::chat`]. What an effect must remember it returns as state: [`state`] makes it and
-//! [`remembered`] reads it.
+//! The chat is read through [`crate::chat`]. An effect returns the data that it needs in later calls as state: [`state`]
+//! writes it and [`remembered`] reads it.
 
 use serde::{Serialize, de::DeserializeOwned};
 
 #[doc(inline)]
 pub use crate::bindings::effect::exports::shelly::plugin::effect::*;
 
-/// The trait of this kind.
+/// The trait that an effect implements.
 pub use crate::bindings::effect::exports::shelly::plugin::effect::Guest as Effect;
 
 impl Step {
-    /// Makes these changes, often none, and is called again in the next of the effect's phases.
+    /// Makes these changes, often none. The host calls the effect again in the next of its phases.
     pub fn edits(state: Vec<u8>, edits: Vec<Edit>) -> Step {
         Step { state, action: Action::Edits(edits), wake: None }
     }
 
-    /// Asks a model; the effect is called again with the reply.
+    /// Asks a model. The host calls the effect again with the reply.
     pub fn ask(state: Vec<u8>, ask: crate::types::Ask) -> Step {
         Step { state, action: Action::AskModel(ask), wake: None }
     }
 
-    /// The same, but sleeping until `wake`.
+    /// Sets the conditions for the next call: until one of them holds, the host does not call the effect.
     pub fn until(self, wake: Wake) -> Step {
         Step { wake: Some(wake), ..self }
     }
 }
 
 impl Moment {
-    /// Whether the conversation fills this share of what the model can take, by the estimate of the next request or by what
-    /// the model counted last. Never where the window is not known.
+    /// Returns `true` if the conversation fills this share of the context window, by the estimate of the next request or
+    /// by the model's last count. Returns `false` if the size of the window is unknown.
     pub fn fills(&self, share: f64) -> bool {
         let at = self.tokens_at(share);
         at.is_some_and(|at| self.request_tokens.max(self.counted()) >= at)
     }
 
-    /// When to look again whether the conversation [fills](Moment::fills) this share, where it does not yet. `new` are the
-    /// estimated tokens that the model has not counted: [`tokens_since_reply`](crate::chat::tokens_since_reply).
+    /// Returns the condition under which to check again whether the conversation [fills](Moment::fills) this share, for
+    /// an effect for which it does not yet. `new` is the estimate of the tokens that the model has not counted:
+    /// [`tokens_since_reply`](crate::chat::tokens_since_reply).
     ///
-    /// A wake condition knows estimates only. Where the model counts more than was estimated it is set lower by as much, and
-    /// it is never more than twice what the request is now, because that ratio changes; where the model has not counted yet,
-    /// the effect is called again in the next turn.
+    /// A wake condition compares estimates only. If the model's count exceeds the estimate, the threshold is lowered in
+    /// the same ratio; because that ratio changes, the threshold is at most twice the size of the current request. If the
+    /// model has not counted yet, the effect is also called in the next turn.
     pub fn until_fills(&self, share: f64, new: u64) -> Wake {
         let Some(at) = self.tokens_at(share) else { return Wake::NEVER };
         let counted = self.counted();
@@ -55,14 +56,15 @@ impl Moment {
         Wake { iteration, request_tokens: Some(at), ..Wake::NEVER }
     }
 
-    /// Tokens of the last request as the model counted them; 0 if there was none in this run.
+    /// Returns the tokens of the last request as the model counted them; 0 if there was none in this run.
     fn counted(&self) -> u64 {
         self.last_usage.map_or(0, |usage| {
             usage.input_tokens.saturating_add(usage.cache_read_tokens).saturating_add(usage.cache_write_tokens)
         })
     }
 
-    /// How many tokens this share of what the model can take is; none where the window is not known or the share is none.
+    /// Returns the number of tokens in this share of the context window. Returns `None` if the size of the window is
+    /// unknown or the share is not above 0.
     pub fn tokens_at(&self, share: f64) -> Option<u64> {
         let window = self.context_window.filter(|window| *window > 0 && share > 0.0)?;
         Some((window as f64 * share).ceil() as u64)
@@ -70,31 +72,36 @@ impl Moment {
 }
 
 impl Wake {
-    /// Not again in this run, except that an effect with the power `hide-tools` is called for tools that come later.
+    /// No further call in this run. An effect with the power `hide-tools` is still called for tools that appear later.
     pub const NEVER: Wake = Wake { iteration: None, request_tokens: None, run_tokens: None, model_ms: None };
 
-    /// From this iteration on.
+    /// Calls the effect again from this iteration on.
     pub fn at_iteration(iteration: u32) -> Wake {
         Wake { iteration: Some(iteration), ..Wake::NEVER }
     }
 }
 
-/// State to return: a version of yours, and the value as JSON.
+/// Returns the state for the next call: a version number of your own, followed by the value as JSON.
 pub fn state(version: u8, value: &impl Serialize) -> Vec<u8> {
     let mut bytes = vec![version];
-    // Writing to memory fails for no value that JSON can hold; whoever reads nothing begins anew.
+    // A value that JSON can represent never fails to be written to memory. After a failure `remembered` returns the
+    // default.
     let _ = serde_json::to_writer(&mut bytes, value);
     bytes
 }
 
-/// What [`state`] of this version has written. Everything else, such as the state of another version of the plugin, counts
-/// as nothing.
+/// Reads the value that [`state`] wrote with this version. Returns the default for anything else, such as the state of
+/// another version of the plugin.
 pub fn remembered<T: DeserializeOwned + Default>(version: u8, state: &[u8]) -> T {
     let json = state.split_first().filter(|(of, _)| **of == version);
     json.and_then(|(_, json)| serde_json::from_slice(json).ok()).unwrap_or_default()
 }
 
-/// Refuses a param that is no share of the context window.
+/// Checks a param that is a share of the context window.
+///
+/// # Errors
+///
+/// [`Error::Invalid`] if `share` is not above 0 and at most 1.
 pub fn check_share(param: &str, share: f64) -> Result<(), Error> {
     if share > 0.0 && share <= 1.0 {
         return Ok(());
@@ -128,7 +135,7 @@ mod tests {
 
     #[test]
     fn effect_wakes_when_the_window_share_is_filled() {
-        // Request, window, count, tokens that were not counted; whether half is filled; request tokens and iteration to wake at.
+        // Request, window, count, uncounted tokens; whether half is filled; request tokens and iteration to wake at.
         for (now, window, counted, new, fills, at, iteration) in [
             (100, None, Some(9_999), 0, false, None, None),
             (100, Some(0), Some(9_999), 0, false, None, None),

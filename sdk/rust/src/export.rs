@@ -1,4 +1,4 @@
-//! `export!`: makes a component of a plugin's types.
+//! The macro `export!`, which makes a component of a plugin's types.
 
 use std::{marker::PhantomData, sync::Once};
 
@@ -7,7 +7,8 @@ use crate::{
     types::{Completion, Content, Error, Message, Request, RunContext, ToolCall, ToolSpec},
 };
 
-/// Makes a component of your types: names each kind that it exports and the type that implements the kind's trait.
+/// Makes a component of your types. Each key names a kind to export; its value is the type that implements the kind's
+/// trait.
 ///
 /// ```
 /// # use shelly_plugin::{Call, NoArgs, Reply, Error, Tool, effect::{Effect, Moment, Step}};
@@ -35,7 +36,7 @@ use crate::{
 /// | `provider` | a type with [`provider::Provider`](crate::provider::Provider) |
 /// | `coordinator` | a type with [`coordinator::Coordinator`](crate::coordinator::Coordinator) |
 ///
-/// The exports exist only when compiled for WebAssembly. On your own machine the types are checked and nothing else.
+/// The exports exist only when compiled for WebAssembly. On other targets the types are checked and nothing is exported.
 #[macro_export]
 macro_rules! export {
     () => {};
@@ -79,7 +80,7 @@ macro_rules! __export_kind {
     ($kind:ident, $plugin:ty) => {
         type Plugin = $crate::Guarded<$plugin>;
 
-        // The exports' names are no symbols that a native linker would take.
+        // A native linker does not accept the names of the exports as symbols.
         #[cfg(target_arch = "wasm32")]
         $crate::bindings::$kind::export!(Plugin with_types_in $crate::bindings::$kind);
 
@@ -88,7 +89,7 @@ macro_rules! __export_kind {
     };
 }
 
-/// A plugin whose panics are written to the log: else the host sees a bare trap.
+/// A wrapper that writes the panics of a plugin to the log; without it the host sees a trap without a message.
 pub struct Guarded<T>(PhantomData<T>);
 
 fn guard() {

@@ -1,8 +1,8 @@
-//! Files, in the folders that the host granted.
+//! Files in the folders that the host granted.
 //!
-//! Paths are relative, with `/` between names. A folder that was granted under the name `.` holds all of them;
-//! otherwise a path begins with a folder's name, which may be its absolute path. The host refuses whatever leads out of a
-//! granted folder, be it by `..` or by a link.
+//! Paths are relative, with `/` between names. A folder that was granted under the name `.` contains all of them;
+//! otherwise a path begins with a folder's name, which may be its absolute path. The host refuses every path that leads
+//! out of a granted folder, be it by `..` or by a link.
 
 use wasip2::filesystem::{
     preopens,
@@ -11,47 +11,47 @@ use wasip2::filesystem::{
 
 use crate::{near, types::Error};
 
-/// Characters of a wrong path that an error repeats.
+/// The number of characters of a wrong path that an error repeats.
 const SHOWN: usize = 200;
 
-/// Names that are looked through for one like another.
+/// The number of names that are compared when looking for a similar one.
 const LOOKED_THROUGH: usize = 10_000;
 
-/// What something is.
+/// The type of a file system entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A file.
     File,
     /// A folder.
     Folder,
-    /// A symbolic link, where it is not followed.
+    /// A symbolic link that was not followed.
     Link,
-    /// A pipe, a device.
+    /// Anything else, such as a pipe or a device.
     Other,
 }
 
-/// What is known of a file or folder without reading it.
+/// Facts about a file or folder that are known without reading it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Metadata {
-    /// What it is.
+    /// The type of the entry.
     pub kind: Kind,
-    /// Bytes; of a file.
+    /// The size in bytes; only meaningful for a file.
     pub size: u64,
-    /// When its content was last changed, in whole seconds since 1970-01-01T00:00Z, if that is known.
+    /// The time of the last change of its content, in whole seconds since 1970-01-01T00:00Z, if known.
     pub modified: Option<u64>,
 }
 
-/// One name in a folder.
+/// An entry of a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// The name, without a path.
     pub name: String,
-    /// What it is. A link is not followed.
+    /// The type of the entry. A link is not followed.
     pub kind: Kind,
 }
 
-/// An open folder, for going through many of them: what lies in it is reached without looking for the way again. Links in
-/// it are not followed.
+/// An open folder, for visiting many folders: entries of an open folder are reached without resolving its path again.
+/// Links in it are not followed.
 #[derive(Debug)]
 pub struct Folder {
     descriptor: Descriptor,
@@ -65,8 +65,9 @@ impl Folder {
         Ok(Folder { descriptor, path: path.to_owned() })
     }
 
-    /// At most `max` of the names in it, sorted, and whether there are more: in a larger folder, of which these are some names
-    /// and not the first ones, or where names are no Unicode, which nothing here can name.
+    /// Returns at most `max` of the folder's entries, sorted by name, and `true` if there are more. If there are more,
+    /// the returned entries are any of the folder's, not the first ones. Names that are not Unicode count as more: no
+    /// function here can express them.
     pub fn entries(&self, max: usize) -> Result<(Vec<Entry>, bool), Error> {
         let (mut entries, mut more) = (Vec::new(), false);
         let stream = self.descriptor.read_directory().map_err(|code| explain(code, &self.path))?;
@@ -74,7 +75,7 @@ impl Folder {
             let entry = match stream.read_directory_entry() {
                 Ok(Some(entry)) => entry,
                 Ok(None) => break,
-                // The others of the folder have names.
+                // Skips a name that is not Unicode; the remaining entries may have valid names.
                 Err(ErrorCode::IllegalByteSequence) => {
                     more = true;
                     continue;
@@ -91,19 +92,20 @@ impl Folder {
         Ok((entries, more))
     }
 
-    /// What is known of what has this name in it.
+    /// Returns the facts about the entry of this name in the folder. A link is not followed.
     pub fn metadata(&self, name: &str) -> Result<Metadata, Error> {
         let stat = self.descriptor.stat_at(PathFlags::empty(), name);
         Ok(metadata_of(&stat.map_err(|code| explain(code, &self.path_of(name)))?))
     }
 
-    /// Opens a folder in it.
+    /// Opens the subfolder of this name.
     pub fn folder(&self, name: &str) -> Result<Folder, Error> {
         let (descriptor, path) = self.open_in(name, OpenFlags::DIRECTORY)?;
         Ok(Folder { descriptor, path })
     }
 
-    /// Opens a file in it: what [`entries`](Self::entries) told to be one.
+    /// Opens the file of this name in the folder. Call this only for entries that [`entries`](Self::entries) reports as
+    /// files.
     pub fn file(&self, name: &str) -> Result<File, Error> {
         let (descriptor, path) = self.open_in(name, OpenFlags::empty())?;
         Ok(File { descriptor, path })
@@ -132,32 +134,32 @@ pub struct File {
 impl File {
     /// Opens a file for reading.
     pub fn open(path: &str) -> Result<File, Error> {
-        // Opening a pipe waits for somebody who writes to it: look first.
+        // Opening a pipe blocks until somebody writes to it, so the type is checked first.
         must_be_file(metadata(path)?, path)?;
         let descriptor = open(path, OpenFlags::empty(), DescriptorFlags::READ)?;
         Ok(File { descriptor, path: path.to_owned() })
     }
 
-    /// What is known of it.
+    /// Returns the facts about this file.
     pub fn metadata(&self) -> Result<Metadata, Error> {
         let stat = self.descriptor.stat().map_err(|code| explain(code, &self.path))?;
         Ok(metadata_of(&stat))
     }
 
-    /// At most `max` bytes from `offset`, of which the host gives 64 KiB at once. Empty only at the end of the file, or if
-    /// `max` is 0.
+    /// Reads at most `max` bytes from `offset`. The host returns up to 64 KiB at once. The result is empty only at the
+    /// end of the file, or if `max` is 0.
     pub fn read_at(&self, offset: u64, max: u64) -> Result<Vec<u8>, Error> {
         let (bytes, _end) = self.descriptor.read(max, offset).map_err(|code| explain(code, &self.path))?;
         Ok(bytes)
     }
 }
 
-/// The names of the granted folders.
+/// Returns the names of the granted folders.
 pub fn folders() -> Vec<String> {
     granted().into_iter().map(|(_, name)| name).collect()
 }
 
-/// A whole file of at most `max` bytes; `Error::TooLarge` if it has more.
+/// Reads a whole file of at most `max` bytes. A larger file is [`Error::TooLarge`].
 pub fn read(path: &str, max: u64) -> Result<Vec<u8>, Error> {
     let file = File::open(path)?;
     let size = file.metadata()?.size;
@@ -166,7 +168,7 @@ pub fn read(path: &str, max: u64) -> Result<Vec<u8>, Error> {
         return Err(too_large(size));
     }
     let mut bytes = Vec::with_capacity(size as usize + 1);
-    // One byte more than allowed shows that the file has grown since.
+    // Reading one byte more than allowed detects a file that has grown since.
     while bytes.len() as u64 <= max {
         let chunk = file.read_at(bytes.len() as u64, max + 1 - bytes.len() as u64)?;
         if chunk.is_empty() {
@@ -177,7 +179,7 @@ pub fn read(path: &str, max: u64) -> Result<Vec<u8>, Error> {
     Err(too_large(bytes.len() as u64))
 }
 
-/// A whole file of at most `max` bytes that is UTF-8.
+/// Reads a whole UTF-8 file of at most `max` bytes.
 pub fn read_to_string(path: &str, max: u64) -> Result<String, Error> {
     String::from_utf8(read(path, max)?).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
@@ -185,7 +187,7 @@ pub fn read_to_string(path: &str, max: u64) -> Result<String, Error> {
     })
 }
 
-/// At most `max` of the names in a folder, sorted, and whether there are more, as [`Folder::entries`] has it.
+/// Returns at most `max` of a folder's entries, sorted by name, and `true` if there are more, like [`Folder::entries`].
 pub fn read_dir(path: &str, max: usize) -> Result<(Vec<Entry>, bool), Error> {
     if !is_above_all_folders(path) {
         return Folder::open(path)?.entries(max);
@@ -196,17 +198,17 @@ pub fn read_dir(path: &str, max: usize) -> Result<(Vec<Entry>, bool), Error> {
     Ok((names.into_iter().take(max).map(|name| Entry { name, kind: Kind::Folder }).collect(), more))
 }
 
-/// What is known of a file or folder. Links are followed.
+/// Returns the facts about a file or folder. Links are followed.
 pub fn metadata(path: &str) -> Result<Metadata, Error> {
     stat(path, PathFlags::SYMLINK_FOLLOW)
 }
 
-/// What is known of a file, a folder or a link. A link at the end of the path is not followed.
+/// Returns the facts about a file, folder or link. A link at the end of the path is not followed.
 pub fn link_metadata(path: &str) -> Result<Metadata, Error> {
     stat(path, PathFlags::empty())
 }
 
-/// Where a link leads, as it stands in it.
+/// Returns the target of a link, as it is stored in the link.
 pub fn read_link(path: &str) -> Result<String, Error> {
     let (folder, inner) = locate(path)?;
     folder.readlink_at(&inner).map_err(|code| explain(code, path))
@@ -221,8 +223,9 @@ fn stat(path: &str, flags: PathFlags) -> Result<Metadata, Error> {
     Ok(metadata_of(&stat))
 }
 
-/// The path that a tool was given, for the functions here: without names that say nothing, and below `root` (the absolute
-/// path of a folder that was granted under it) if it is relative and there is one. `..` takes away the name before it.
+/// Normalizes the path that a tool received, for the functions of this module. Removes empty names and `.`; `..` removes
+/// the name before it. If `root` is given, the absolute path of a folder that was granted under that path, a relative
+/// path is taken from there.
 ///
 /// ```
 /// use shelly_plugin::fs;
@@ -262,8 +265,8 @@ pub fn path_below(root: Option<&str>, path: &str) -> Result<String, Error> {
     })
 }
 
-/// Whether an absolute path lies in none of the granted folders, though some were granted under absolute paths: a person
-/// could be asked for it ([`Reply::needs_folder`](crate::Reply::needs_folder)).
+/// Returns `true` if an absolute path lies in none of the granted folders, and some folders were granted under absolute
+/// paths. In that case the plugin can have a person asked for it ([`Reply::needs_folder`](crate::Reply::needs_folder)).
 pub fn is_outside(path: &str) -> bool {
     lies_outside(path, &folders())
 }
@@ -273,7 +276,7 @@ fn lies_outside(path: &str, folders: &[String]) -> bool {
     path.starts_with('/') && absolute.peek().is_some() && !absolute.any(|name| wanted.starts_with(&segments(name)))
 }
 
-/// Adds to "does not exist" what there is in that folder that has a like name.
+/// Adds similar names in the same folder to a [`NotFound`](Error::NotFound) error; returns other errors unchanged.
 pub fn with_near_names(error: Error, path: &str) -> Error {
     let Error::NotFound(cause) = error else { return error };
     let (folder, name) = match path.trim_end_matches('/').rsplit_once('/') {
@@ -298,7 +301,7 @@ pub fn with_near_names(error: Error, path: &str) -> Error {
     Error::NotFound(format!("{cause}; there is {}", near.join(", ")))
 }
 
-/// Writes a whole file, made if it does not exist. Needs a folder that was granted for writing.
+/// Writes a whole file; creates it if it does not exist. Needs a folder that was granted for writing.
 pub fn write(path: &str, bytes: &[u8]) -> Result<(), Error> {
     let (folder, inner) = locate(path)?;
     let explain = |code| match code {
@@ -340,7 +343,7 @@ fn open(path: &str, flags: OpenFlags, access: DescriptorFlags) -> Result<Descrip
     folder.open_at(PathFlags::SYMLINK_FOLLOW, &inner, flags, access).map_err(|code| explain(code, path))
 }
 
-/// The granted folder that `path` lies in, and the path from there.
+/// Returns the granted folder that contains `path`, and the path within it.
 fn locate(path: &str) -> Result<(Descriptor, String), Error> {
     let mut granted = granted();
     let names: Vec<&str> = granted.iter().map(|(_, name)| name.as_str()).collect();
@@ -348,8 +351,8 @@ fn locate(path: &str) -> Result<(Descriptor, String), Error> {
     Ok((granted.swap_remove(index).0, inner))
 }
 
-/// Whether `path` is the place where the folders are that were granted under relative names, itself in none: it can be listed
-/// ([`read_dir`]), not opened.
+/// Returns `true` if `path` is the directory above the folders that were granted under relative names, and itself in none
+/// of them. It can be listed ([`read_dir`]) but not opened.
 pub fn is_above_all_folders(path: &str) -> bool {
     let names = folders();
     !names.is_empty() && segments(path).is_empty() && !path.starts_with('/') && !names.iter().any(|name| is_root(name))
@@ -377,7 +380,7 @@ fn resolve(path: &str, names: &[&str]) -> Result<(usize, String), Error> {
     Ok((index, if inner.is_empty() { ".".to_owned() } else { inner.join("/") }))
 }
 
-/// The names in a path, without those that say nothing.
+/// Splits a path into its names, without empty names and `.`.
 fn segments(path: &str) -> Vec<&str> {
     path.split('/').filter(|segment| !segment.is_empty() && *segment != ".").collect()
 }

@@ -1,9 +1,9 @@
-//! Where a guest's memory comes from.
+//! A guest's memory allocator.
 //!
-//! An instance lives for one call, and most calls need little. A memory that grows costs more than all of that: the host
-//! has to open pages, and to take them away again after the call. So the first bytes come from what is left behind the data
-//! in the memory that an instance begins with, and are hardly ever used twice; when that is used up, the standard
-//! library's allocator goes on.
+//! An instance lives for one call, and most calls need little memory. Growing the memory costs more than all of a call's
+//! allocations: the host has to open pages, and to release them after the call. So the first allocations come from the
+//! space behind the data in an instance's initial memory. That space is hardly ever reused. When it is used up, the
+//! standard library's allocator takes over.
 
 use std::{
     alloc::{GlobalAlloc, Layout, System},
@@ -13,30 +13,31 @@ use std::{
     ptr,
 };
 
-/// The memory that is there from the beginning, and that nothing else uses.
+/// A part of the initial memory that nothing else uses.
 pub trait Room {
-    /// Its addresses.
+    /// Returns the range of its addresses.
     fn addresses() -> Range<usize>;
 }
 
-/// An allocator for one thread.
+/// An allocator for a single thread.
 pub struct Heap<R> {
-    /// What comes next in the room; before its beginning nothing is taken yet.
+    /// The next free address in the room. An address before the room's beginning means that nothing is allocated yet.
     next: Cell<usize>,
     room: PhantomData<R>,
 }
 
-// SAFETY: a guest has one thread: components without threads have no other way to run.
+// SAFETY: a guest has one thread, because a component without threads has no other way to run.
 #[cfg(all(target_arch = "wasm32", not(target_feature = "atomics")))]
 unsafe impl<R> Sync for Heap<R> {}
 
 impl<R: Room> Heap<R> {
-    /// Nothing is taken yet.
+    /// Creates an allocator that has allocated nothing yet.
     pub const fn new() -> Heap<R> {
         Heap { next: Cell::new(0), room: PhantomData }
     }
 
-    /// From here on, or from the room's beginning; none if it does not fit.
+    /// Allocates in the room, at `from` or at the room's beginning, whichever is later. Returns `None` if the layout does
+    /// not fit.
     fn take(&self, from: usize, layout: Layout) -> Option<*mut u8> {
         let room = R::addresses();
         let start = from.max(room.start).checked_next_multiple_of(layout.align())?;
@@ -45,24 +46,24 @@ impl<R: Room> Heap<R> {
         Some(ptr::with_exposed_provenance_mut(start))
     }
 
-    /// Whether this was taken from the room, and whether it was taken last.
+    /// Returns whether this memory was allocated in the room, and whether it was the last such allocation.
     fn has(&self, memory: *mut u8, layout: Layout) -> (bool, bool) {
         let start = memory.addr();
         (R::addresses().contains(&start), start + layout.size() == self.next.get())
     }
 }
 
-// SAFETY: what is taken from the room lies between its addresses, aligned, and behind all that was taken before and not
-// given back; everything else is the system's.
+// SAFETY: each allocation in the room lies between its addresses, is aligned, and comes after all earlier allocations
+// that were not given back; all other allocations are the system's.
 unsafe impl<R: Room> GlobalAlloc for Heap<R> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's.
+        // SAFETY: the caller upholds the contract of `alloc`.
         self.take(self.next.get(), layout).unwrap_or_else(|| unsafe { System.alloc(layout) })
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         match self.has(memory, layout) {
-            // SAFETY: the caller's; it is none of the room's.
+            // SAFETY: the caller upholds the contract of `dealloc`, and this memory came from the system.
             (false, _) => unsafe { System.dealloc(memory, layout) },
             (true, true) => self.next.set(memory.addr()),
             (true, false) => {}
@@ -72,10 +73,10 @@ unsafe impl<R: Room> GlobalAlloc for Heap<R> {
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         let (is_ours, is_last) = self.has(memory, layout);
         if !is_ours {
-            // SAFETY: the caller's; it is none of the room's.
+            // SAFETY: the caller upholds the contract of `realloc`, and this memory came from the system.
             return unsafe { System.realloc(memory, layout, size) };
         }
-        // SAFETY: the caller has checked that the size is one of a layout.
+        // SAFETY: the caller guarantees that the size is valid for a layout.
         let wanted = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
         if is_last && let Some(same) = self.take(memory.addr(), wanted) {
             return same;
@@ -83,7 +84,7 @@ unsafe impl<R: Room> GlobalAlloc for Heap<R> {
         if size <= layout.size() {
             return memory;
         }
-        // SAFETY: the new place is as large, and another one.
+        // SAFETY: the new allocation is at least as large as the old one and does not overlap it.
         unsafe {
             let new = self.alloc(wanted);
             if !new.is_null() {
@@ -99,9 +100,9 @@ mod instance {
     use super::{Heap, Range, Room, ptr};
 
     unsafe extern "C" {
-        /// The linker puts it behind stack and data.
+        /// An address that the linker puts behind stack and data.
         static __heap_base: u8;
-        /// The linker puts it at the end of the memory that an instance begins with.
+        /// An address that the linker puts at the end of an instance's initial memory.
         static __heap_end: u8;
     }
 
@@ -127,11 +128,11 @@ mod tests {
 
     impl Room for Kilobyte {
         fn addresses() -> Range<usize> {
-            // Tests run side by side, each on a thread of its own.
+            // Tests run in parallel, each on its own thread.
             thread_local! {
                 static START: usize = {
                     let layout = Layout::from_size_align(SIZE, 64).unwrap();
-                    // SAFETY: it has a size.
+                    // SAFETY: the layout has a size.
                     unsafe { System.alloc(layout) }.expose_provenance()
                 };
             }
@@ -140,7 +141,7 @@ mod tests {
         }
     }
 
-    /// The place of an allocation in the room; none if it is the system's.
+    /// Returns the offset of an allocation in the room; none if it is the system's.
     fn place(memory: *mut u8) -> Option<usize> {
         let room = Kilobyte::addresses();
         room.contains(&memory.addr()).then(|| memory.addr() - room.start)
@@ -162,19 +163,19 @@ mod tests {
             (1, 1, None),
         ] {
             let layout = layout(size, align);
-            // SAFETY: it has a size, and so much is written.
+            // SAFETY: the layout has a size, and at most that many bytes are written.
             let memory = unsafe { heap.alloc(layout) };
             assert_eq!(place(memory), expected, "{size}");
             unsafe { memory.write_bytes(all.len() as u8, size) };
             all.push((memory, layout));
         }
         for (at, (memory, layout)) in all.iter().enumerate() {
-            // SAFETY: it was written, and is given back once.
+            // SAFETY: the memory was written, and is given back only once.
             let bytes = unsafe { std::slice::from_raw_parts(*memory, layout.size()) };
             assert!(bytes.iter().all(|byte| usize::from(*byte) == at), "{at} was written over");
         }
         for (memory, layout) in all {
-            // SAFETY: it is this heap's.
+            // SAFETY: this heap allocated the memory.
             unsafe { heap.dealloc(memory, layout) };
         }
     }
@@ -183,7 +184,7 @@ mod tests {
     fn bump_heap_resizes_the_last_allocation_in_place() {
         let heap = Heap::<Kilobyte>::new();
         let layout = |size| Layout::from_size_align(size, 8).unwrap();
-        // SAFETY: layouts are those of the allocations.
+        // SAFETY: each layout is that of its allocation.
         unsafe {
             let first = heap.alloc(layout(16));
             first.write_bytes(7, 16);

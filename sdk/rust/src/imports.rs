@@ -1,9 +1,9 @@
-//! What the host lends to a plugin. `log` and the params are always there; the rest as the plugin was granted. A plugin
-//! imports only what it calls.
+//! The functions that the host provides to a plugin. `log` and the params are always available, the others if they were
+//! granted. A plugin imports only the functions that it calls.
 //!
-//! On your own machine, where unit tests run, there is no host: log entries go to standard error, params are `{}`,
-//! progress goes nowhere, pieces of a reply are kept for the test, and all other functions panic with their name, so that
-//! one test fails and the others go on.
+//! In unit tests on the developer's machine there is no host: log entries go to standard error, params are `{}`, progress
+//! is dropped, and pieces of a reply are kept for the test. All other functions panic with their name, so that one test
+//! fails and the others continue.
 
 use serde::de::DeserializeOwned;
 
@@ -11,8 +11,8 @@ use crate::{bindings::imports::shelly::plugin as host, types::Error};
 
 const IN_HOST: bool = cfg!(target_arch = "wasm32");
 
-/// Panics in a unit test that calls a function of the host. The generated function would abort the process, with all of its
-/// tests.
+/// Panics in a unit test that calls a function of the host. The generated function would abort the process with all of
+/// its tests.
 #[track_caller]
 pub(crate) fn only_in_host(function: &str) {
     if !IN_HOST {
@@ -23,7 +23,7 @@ pub(crate) fn only_in_host(function: &str) {
     }
 }
 
-/// Defines functions of the host that panic where there is none.
+/// Defines functions of the host that panic outside of it.
 macro_rules! of_host {
     ($(#[$about:meta])* $module:ident { $($(#[$doc:meta])* $name:ident($($arg:ident: $of:ty),*) -> $result:ty;)* }) => {
         $(#[$about])*
@@ -46,56 +46,57 @@ macro_rules! of_host {
 }
 
 of_host! {
-    /// The bytes behind `Source::Attachment`. Always there for providers.
+    /// The bytes of a `Source::Attachment`. Always available to providers.
     attachments {
-        /// At most `max` bytes from `offset`; fewer at the end, none beyond it. Bound: 1 MiB a call.
+        /// Returns at most `max` bytes from `offset`: fewer at the end, none beyond it. Bound: 1 MiB a call.
         read(id: &str, offset: u64, max: u32) -> Result<Vec<u8>, Error>;
     }
 }
 
 of_host! {
-    /// The time. `clock = true` in `[wants]` asks for it.
+    /// The current time. A plugin asks for it with `clock = true` in `[wants]`.
     clock {
-        /// Milliseconds since 1970-01-01T00:00Z.
+        /// Returns the milliseconds since 1970-01-01T00:00Z.
         now() -> u64;
-        /// Nanoseconds since some moment before the call; never runs back.
+        /// Returns the nanoseconds since some moment before the call. The value never decreases.
         monotonic() -> u64;
     }
 }
 
 of_host! {
-    /// The request that a call of a model middleware is about. Always there for model middlewares.
+    /// The request that a call of a model middleware handles. Always available to model middlewares.
     outgoing {
-        /// All of it, as the middlewares before this one left it. Costs a copy of the conversation; without the power
+        /// Returns the whole request, as the earlier middlewares left it. This copies the conversation. Without the power
         /// `see-messages` the messages have no parts.
         get() -> Request;
     }
 }
 
 of_host! {
-    /// Runs a program that the grant lists, in a folder of its own. `programs = true` in `[wants]` asks for it.
+    /// Programs that the grant lists, each run in a folder of its own. A plugin asks for it with `programs = true` in
+    /// `[wants]`.
     process {
-        /// Runs it to its end. Cancel and timeout kill all processes that it started.
+        /// Runs a program to its end. On cancellation or timeout the host kills all processes that the program started.
         run(command: &Command) -> Result<Output, Error>;
     }
 }
 
 of_host! {
-    /// Chance. `random = true` in `[wants]` asks for it.
+    /// Random numbers. A plugin asks for it with `random = true` in `[wants]`.
     random {
-        /// Fit for keys. Bound: 64 KiB a call.
+        /// Returns random bytes that are suitable for cryptographic keys. Bound: 64 KiB a call.
         bytes(len: u32) -> Vec<u8>;
     }
 }
 
-/// The plugin's params for this agent. The error names the field that is wrong.
+/// Returns the plugin's params for this agent. The error names the field that is wrong.
 pub fn config<T: DeserializeOwned>() -> Result<T, Error> {
     let params = if IN_HOST { host::config::get() } else { "{}".to_owned() };
     crate::json::parse(&params).map_err(|cause| Error::Invalid(format!("params: {cause}")))
 }
 
-/// The host's log; most easily through [`debug!`](crate::debug), [`info!`](crate::info), [`warn!`](crate::warn) and
-/// [`error!`](crate::error).
+/// The host's log. The macros [`debug!`](crate::debug), [`info!`](crate::info), [`warn!`](crate::warn) and
+/// [`error!`](crate::error) are the easiest way to write to it.
 pub mod log {
     use super::{IN_HOST, host};
 
@@ -112,11 +113,12 @@ pub mod log {
     }
 }
 
-/// How far a tool call is.
+/// The progress of a tool call.
 pub mod progress {
     use super::{IN_HOST, host};
 
-    /// `done` of `total` in a unit of your choice, growing; no total where the end is not known.
+    /// Reports that `done` of `total` is finished, in a unit of your choice. `done` only grows; `total` is `None` if the
+    /// end is not known.
     pub fn report(done: f64, total: Option<f64>, message: Option<&str>) {
         if IN_HOST {
             host::progress::report(done, total, message);
@@ -124,14 +126,14 @@ pub mod progress {
     }
 }
 
-/// Where a provider hands on pieces of its reply.
+/// The pieces of a provider's reply.
 pub mod sink {
     use super::host;
 
     #[doc(inline)]
     pub use host::sink::Delta;
 
-    /// Hands on one piece, and waits while the consumer is behind. Bound: 64 KiB.
+    /// Passes on one piece, and waits while the consumer is behind. Bound: 64 KiB.
     #[cfg(target_arch = "wasm32")]
     pub fn emit(delta: &Delta) {
         host::sink::emit(delta);
@@ -142,38 +144,38 @@ pub mod sink {
         static EMITTED: std::cell::RefCell<Vec<Delta>> = const { std::cell::RefCell::new(Vec::new()) };
     }
 
-    /// Hands on one piece, and waits while the consumer is behind. Bound: 64 KiB.
+    /// Records one piece for [`emitted`].
     #[cfg(not(target_arch = "wasm32"))]
     pub fn emit(delta: &Delta) {
         EMITTED.with_borrow_mut(|emitted| emitted.push(delta.clone()));
     }
 
-    /// What this thread has handed on since it last asked: for unit tests on your own machine.
+    /// Returns the pieces that this thread has emitted since the last call, for unit tests.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn emitted() -> Vec<Delta> {
         EMITTED.take()
     }
 }
 
-/// Logs something that only matters while looking for a fault. Takes what `format!` takes.
+/// Logs a message for troubleshooting. Takes the arguments of `format!`.
 #[macro_export]
 macro_rules! debug {
     ($($args:tt)*) => { $crate::log::write($crate::log::Level::Debug, &::std::format!($($args)*)) };
 }
 
-/// Logs what happens in good order. Takes what `format!` takes.
+/// Logs a normal event. Takes the arguments of `format!`.
 #[macro_export]
 macro_rules! info {
     ($($args:tt)*) => { $crate::log::write($crate::log::Level::Info, &::std::format!($($args)*)) };
 }
 
-/// Logs what is odd but bearable. Takes what `format!` takes.
+/// Logs an unusual event that does not prevent the work. Takes the arguments of `format!`.
 #[macro_export]
 macro_rules! warn {
     ($($args:tt)*) => { $crate::log::write($crate::log::Level::Warn, &::std::format!($($args)*)) };
 }
 
-/// Logs what went wrong. Takes what `format!` takes.
+/// Logs a failure. Takes the arguments of `format!`.
 #[macro_export]
 macro_rules! error {
     ($($args:tt)*) => { $crate::log::write($crate::log::Level::Error, &::std::format!($($args)*)) };
@@ -183,7 +185,7 @@ macro_rules! error {
 mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
-    /// What a function panics with.
+    /// Returns the message with which a call panics.
     fn panics<T>(call: impl FnOnce() -> T) -> String {
         let panic = catch_unwind(AssertUnwindSafe(call)).err().expect("there is no host");
         panic.downcast::<String>().map_or_else(|_| "no text".into(), |text| *text)

@@ -1,4 +1,4 @@
-//! JSON in: the arguments of tools, the params of plugins.
+//! Parsing of JSON: the arguments of tools, the params of plugins.
 
 use std::fmt;
 
@@ -7,14 +7,14 @@ use serde::{
     de::{DeserializeOwned, MapAccess, SeqAccess, Visitor},
 };
 
-/// Parses `json`. The error says which field is wrong and how; positions are left out, because who wrote the JSON
-/// (a model, a YAML file) sees no columns.
+/// Parses `json`. The error says which field is wrong and how. It omits positions, because the author of the JSON (a
+/// model, a YAML file) sees no columns.
 pub(crate) fn parse<T: DeserializeOwned>(json: &str) -> Result<T, String> {
     let mut source = serde_json::Deserializer::from_str(json);
     let value = serde_path_to_error::deserialize(&mut source).map_err(|error| {
         let path = error.path().to_string();
         let cause = without_position(error.inner());
-        // "unknown field `x`" names it already.
+        // An error such as "unknown field `x`" already names the field.
         let named = path == "." || cause.contains(&format!("`{path}`"));
         if named { cause } else { format!("`{path}`: {cause}") }
     })?;
@@ -22,13 +22,13 @@ pub(crate) fn parse<T: DeserializeOwned>(json: &str) -> Result<T, String> {
     Ok(value)
 }
 
-/// Whether it is an object that can be read to its end: an escape may be half a character, or a number too large, which is
-/// JSON by its form only.
+/// Returns `true` if `json` is an object that can be read to its end. A text may follow JSON's grammar and still be
+/// unreadable: an escape may be half a character, or a number too large.
 pub(crate) fn is_object(json: &str) -> bool {
     json.starts_with('{') && serde_json::from_str::<Readable>(json).is_ok()
 }
 
-/// Any JSON, of which nothing is kept.
+/// Any JSON value; its content is discarded.
 struct Readable;
 
 impl<'de> Deserialize<'de> for Readable {

@@ -1,6 +1,6 @@
-//! The kinds that need no help: types and traits as `wit/kinds.wit` has them.
+//! The kinds that need no helpers: types and traits as in `wit/kinds.wit`.
 
-/// A kind's module: its types, and its trait under a name of its own.
+/// Defines a kind's module: its types, and its trait under a name of its own.
 macro_rules! kind {
     ($(#[$doc:meta])* $module:ident, $trait:ident) => {
         $(#[$doc])*
@@ -8,25 +8,25 @@ macro_rules! kind {
             #[doc(inline)]
             pub use crate::bindings::$module::exports::shelly::plugin::$module::*;
 
-            /// The trait of this kind.
+            /// The trait that a plugin of this kind implements.
             pub use crate::bindings::$module::exports::shelly::plugin::$module::Guest as $trait;
         }
     };
 }
 
 kind! {
-    /// Stands around whole runs of an agent or team.
+    /// Run middlewares: wrap each run of an agent or team.
     run_middleware, RunMiddleware
 }
 kind! {
-    /// Stands around requests to a model. Reads them through [`crate::outgoing`].
+    /// Model middlewares: wrap each request to a model. They read the request through [`crate::outgoing`].
     model_middleware, ModelMiddleware
 }
 kind! {
-    /// Stands around tool calls.
+    /// Tool middlewares: wrap each tool call.
     tool_middleware, ToolMiddleware
 }
 kind! {
-    /// Speaks to a model. Hands on pieces through [`crate::sink`].
+    /// Providers: send requests to a model. They emit the pieces of a reply through [`crate::sink`].
     provider, Provider
 }

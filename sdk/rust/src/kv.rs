@@ -1,11 +1,11 @@
-//! Bytes by key that outlast a call. Which store it is, the agent's config says: of the run, the session, the agent or the
-//! plugin. `kv = true` in `[wants]` asks for it, `kv: agent` in the config grants it. A write is whole or not at all, and
-//! on disk when the call returns, except in a run's store.
+//! A key-value store for bytes that outlast a call. The agent's config decides whether the store belongs to the run, the
+//! session, the agent or the plugin. A plugin asks for it with `kv = true` in `[wants]`; the config grants it with
+//! `kv: agent`. A write is atomic, and it is on disk when the call returns, except in the store of a run.
 //!
 //! ```no_run
 //! use shelly_plugin::{Error, kv};
 //!
-//! /// Which visit it is. Right also if many calls, or many processes, count at once.
+//! /// Returns the number of this visit, also if many calls or processes count at once.
 //! fn visit(who: &str) -> Result<u64, Error> {
 //!     kv::update(&format!("visits/{who}"), |count: Option<u64>| count.unwrap_or(0) + 1)
 //! }
@@ -18,43 +18,44 @@ use crate::{bindings::imports::shelly::plugin::kv as host, imports::only_in_host
 #[doc(inline)]
 pub use host::Entry;
 
-/// Reads. Keys: 1 to 512 bytes.
+/// Reads a value. Keys have 1 to 512 bytes.
 #[track_caller]
 pub fn get(key: &str) -> Result<Option<Entry>, Error> {
     only_in_host("kv::get");
     host::get(key)
 }
 
-/// Writes, whatever was there. Bounds: 1 MiB a value, 64 MiB and 65,536 keys a store (`Error::Exhausted`).
+/// Writes a value, whatever the key holds. Bounds: 1 MiB a value, 64 MiB and 65,536 keys a store ([`Error::Exhausted`]).
 #[track_caller]
 pub fn set(key: &str, value: &[u8]) -> Result<(), Error> {
     only_in_host("kv::set");
     host::set(key, Some(value))
 }
 
-/// Removes, if there is something.
+/// Removes a key if it exists.
 #[track_caller]
 pub fn remove(key: &str) -> Result<(), Error> {
     only_in_host("kv::remove");
     host::set(key, None)
 }
 
-/// Writes (none removes) if the key still has revision `expected`; none: if it does not exist. `false`, and nothing done,
-/// if not: read again and repeat, or have [`update`] do that.
+/// Writes a value, or removes it if `value` is `None`, if the key still has revision `expected`; if `expected` is `None`,
+/// the key must not exist. Otherwise changes nothing and returns `false`: read again and repeat, or use [`update`].
 #[track_caller]
 pub fn compare_and_swap(key: &str, expected: Option<u64>, value: Option<&[u8]>) -> Result<bool, Error> {
     only_in_host("kv::compare_and_swap");
     host::compare_and_swap(key, expected, value)
 }
 
-/// Keys that start with `prefix` and come after `after`, in byte order. Bound: 1,000 a call; ask again after the last one.
+/// Returns the keys that start with `prefix` and come after `after`, in byte order. Bound: 1,000 a call; call again with
+/// the last key as `after`.
 #[track_caller]
 pub fn keys(prefix: &str, after: Option<&str>) -> Result<Vec<String>, Error> {
     only_in_host("kv::keys");
     host::keys(prefix, after)
 }
 
-/// Reads what [`put`] or [`update`] has written.
+/// Reads a value that [`put`] or [`update`] wrote.
 pub fn read<T: DeserializeOwned>(key: &str) -> Result<Option<T>, Error> {
     get(key)?.map(|entry| parse(key, &entry.value)).transpose()
 }
@@ -64,8 +65,8 @@ pub fn put<T: Serialize>(key: &str, value: &T) -> Result<(), Error> {
     set(key, &serde_json::to_vec(value).map_err(Error::other)?)
 }
 
-/// Changes a value that is kept as JSON, and says what it is now. `change` is called again if somebody else wrote
-/// meanwhile: it must do nothing but compute.
+/// Changes a value that is stored as JSON, and returns the new value. `change` is called again if another call has
+/// written the key meanwhile, so it must have no side effects.
 pub fn update<T: Serialize + DeserializeOwned>(key: &str, mut change: impl FnMut(Option<T>) -> T) -> Result<T, Error> {
     loop {
         let there = get(key)?;

@@ -1,7 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![deny(missing_docs)]
 
-// In reading order.
+// The modules in reading order.
 pub mod tool;
 pub mod types;
 
@@ -35,7 +35,7 @@ pub use streamed::Streamed;
 pub use tool::{Call, NoArgs, Reply, Tool};
 pub use types::{Content, Error, Message, Part, ToolHints};
 
-// So that a plugin can name the versions that the SDK was built with.
+// Lets a plugin use the versions that the SDK was built with.
 pub use {schemars, serde, serde_json};
 
 #[doc(hidden)]

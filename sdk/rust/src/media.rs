@@ -1,4 +1,4 @@
-//! Attachments as a provider hands them to its vendor. [`Media::bytes`] reads one from the host.
+//! Attachments in the form in which a provider sends them to its vendor. [`Media::bytes`] reads one from the host.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 
@@ -7,19 +7,20 @@ use crate::{
     types::{Error, Media, Source},
 };
 
-/// Bytes that the host hands over at once.
+/// The number of bytes that are read from the host at once.
 const READ: u32 = 1 << 20;
 
-/// Bytes of an attachment that is read: 32 MiB.
+/// The maximum size of an attachment: 32 MiB.
 const MOST: u64 = 32 << 20;
 
-/// Bytes as JSON has them.
+/// Encodes bytes as base64, for JSON.
 pub fn base64(bytes: &[u8]) -> String {
     BASE64_STANDARD.encode(bytes)
 }
 
 impl Media {
-    /// Its bytes, read from the host if they are there; none if it is on the web. For providers. Bound: 32 MiB.
+    /// Returns the bytes, read from the host if they are an attachment; `None` if they are on the web. For providers.
+    /// Bound: 32 MiB.
     pub fn bytes(&self) -> Result<Option<Vec<u8>>, Error> {
         match &self.source {
             Source::Bytes(bytes) => Ok(Some(bytes.clone())),
@@ -28,7 +29,7 @@ impl Media {
         }
     }
 
-    /// What a model is told of it where the vendor has no place for it.
+    /// Describes the media in words, for a vendor that cannot take it.
     pub fn in_words(&self) -> String {
         let name = self.name.as_deref().unwrap_or("attachment");
         match &self.source {
@@ -46,7 +47,7 @@ fn all(mut read: impl FnMut(u64, u32) -> Result<Vec<u8>, Error>) -> Result<Vec<u
         if bytes.len() as u64 > MOST {
             return Err(Error::TooLarge(format!("an attachment has more than {MOST} bytes")));
         }
-        // Only at the end there are fewer.
+        // Only the last piece is shorter.
         if piece.len() < READ as usize {
             return Ok(bytes);
         }

@@ -1,17 +1,17 @@
-//! Names of tools as vendors take them, there and back.
+//! Conversion of tool names to names that every vendor accepts, and back.
 //!
-//! Tools of plugins are named so that every vendor takes them. Those of other origin may not be, and neither are names that a
-//! model made up: one that is refused would end the whole run.
+//! The names of plugin tools are valid for every vendor. The names of other tools may not be, and neither may names that
+//! a model invented. A single rejected name would fail the whole run.
 
 use std::borrow::Cow;
 
 use crate::types::ToolSpec;
 
-/// Characters of the longest name that vendors take.
+/// The maximum length of a name that vendors accept.
 const LONGEST: usize = 64;
 
-/// The name as vendors take it: 1 to 64 of `A-Z a-z 0-9 _ -`. One that is not so is changed, always in the same way, and told
-/// from others by a digest.
+/// Returns the name in a form that vendors accept: 1 to 64 of `A-Z a-z 0-9 _ -`. Any other name is changed, always in the
+/// same way, and made distinct by a digest.
 pub fn wire(name: &str) -> Cow<'_, str> {
     let is_taken = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if (1..=LONGEST).contains(&name.len()) && name.chars().all(is_taken) {
@@ -22,13 +22,14 @@ pub fn wire(name: &str) -> Cow<'_, str> {
     format!("{start}_{:08x}", digest(name)).into()
 }
 
-/// The name in the request of the tool that the vendor calls by [`wire`]'s name; what nobody offered stays as it is.
+/// Returns the request's name of the tool that the vendor calls by its [`wire`] name. A name that matches no tool is
+/// returned unchanged.
 pub fn host<'a>(tools: &'a [ToolSpec], called: &'a str) -> &'a str {
     let renamed = tools.iter().find(|tool| tool.name != called && wire(&tool.name) == called);
     renamed.map_or(called, |tool| &tool.name)
 }
 
-/// FNV-1a: it must tell a few names apart, and be the same tomorrow.
+/// Computes an FNV-1a digest. It has to distinguish only a few names, and must be stable over time.
 fn digest(name: &str) -> u32 {
     name.bytes().fold(0x811c_9dc5, |digest, byte| (digest ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }

@@ -1,9 +1,9 @@
-//! Names that someone may have meant by one that is not there.
+//! Suggestions for a name that does not exist.
 
-/// Most names that are suggested.
+/// The maximum number of suggestions.
 const MAX: usize = 3;
 
-/// The names most like `wanted`, at most three, the most alike first; none if nothing is near.
+/// Returns at most three names that are similar to `wanted`, the most similar first.
 pub fn names<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let folded = wanted.to_lowercase();
     let mut near: Vec<(usize, &str)> = names
@@ -17,7 +17,7 @@ pub fn names<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a 
     near.into_iter().take(MAX).map(|(_, name)| name).collect()
 }
 
-/// Without what follows the last dot.
+/// Returns the name without its last dot and the rest.
 fn stem(name: &str) -> &str {
     match name.rsplit_once('.') {
         Some((stem, _)) if !stem.is_empty() => stem,
@@ -25,7 +25,7 @@ fn stem(name: &str) -> &str {
     }
 }
 
-/// How many characters must be added, removed or changed to make `b` out of `a`.
+/// Returns the edit distance: the number of characters to add, remove or change to turn `a` into `b`.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

@@ -1,19 +1,19 @@
-//! Results of tools made shorter, for effects that edit them.
+//! Shortening of tool results, for effects that edit them.
 
 use crate::{
     text,
     types::{Content, Part, ToolResult},
 };
 
-/// Characters that a cut must save at least, so that what is said about it does not outweigh it.
+/// The minimum number of characters that a cut must save, so that the note about the cut does not outweigh it.
 pub const LEAST_SAVED: usize = 100;
 
-/// The results in a message.
+/// Returns the tool results in a message.
 pub fn results(message: &crate::Message) -> impl Iterator<Item = &ToolResult> {
     message.parts.iter().filter_map(|part| if let Part::ToolResult(result) = part { Some(result) } else { None })
 }
 
-/// How many characters its texts and its JSON have together.
+/// Returns the number of characters of all texts and JSON in the content.
 pub fn characters(content: &[Content]) -> usize {
     let texts = content.iter().map(|piece| match piece {
         Content::Text(text) | Content::Json(text) => text.chars().count(),
@@ -22,8 +22,9 @@ pub fn characters(content: &[Content]) -> usize {
     texts.sum()
 }
 
-/// The content with the first `most` characters of its texts and its JSON, and `mark`, which is told how many were cut, as a
-/// line after them. Everything else stays. None if that saves less than [`LEAST_SAVED`]: so what was cut is not cut again.
+/// Cuts the content to the first `most` characters of its texts and JSON, followed by a line from `mark`, which receives
+/// the number of characters that were cut. All other content stays. Returns `None` if the cut would save less than
+/// [`LEAST_SAVED`], so that content is not cut twice.
 pub fn cut(content: &[Content], most: usize, mark: impl FnOnce(usize) -> String) -> Option<Vec<Content>> {
     let total = characters(content);
     let mark = format!("\n{}", mark(total.saturating_sub(most)));
@@ -42,7 +43,7 @@ pub fn cut(content: &[Content], most: usize, mark: impl FnOnce(usize) -> String)
             left -= count;
             new.push(piece.clone());
         } else if let Some(mark) = mark.take() {
-            // JSON that is cut is JSON no more.
+            // JSON that is cut becomes text, because it is not valid JSON any more.
             new.push(Content::Text(text::head(whole, left).to_owned() + &mark));
             left = 0;
         }
@@ -50,7 +51,7 @@ pub fn cut(content: &[Content], most: usize, mark: impl FnOnce(usize) -> String)
     Some(new)
 }
 
-/// A number as people read it: `12,345`.
+/// Formats a number with thousands separators: `12,345`.
 pub fn number(n: usize) -> String {
     let digits = n.to_string();
     let mut shown = String::with_capacity(digits.len() + digits.len() / 3);
@@ -63,9 +64,9 @@ pub fn number(n: usize) -> String {
     shown
 }
 
-/// A text in one line, short, in backticks: how what a tool or a model said is quoted.
+/// Quotes a text of a tool or a model: in one line, shortened, in backticks.
 pub fn quoted(said: &str, most: usize) -> String {
-    // As many as can matter: white space shrinks.
+    // Four times as many characters are considered, because whitespace collapses.
     let line = text::head(said, most.saturating_mul(4)).split_whitespace().collect::<Vec<_>>().join(" ");
     let is_all = line.chars().count() <= most && said.chars().count() <= most.saturating_mul(4);
     let shown = text::head(&line, most).replace('`', "'");

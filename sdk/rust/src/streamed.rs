@@ -1,4 +1,4 @@
-//! A reply of a model that is put together while it comes.
+//! Assembly of a model's reply while it arrives.
 
 use crate::{
     sink::{self, Delta},
@@ -6,23 +6,24 @@ use crate::{
     types::{Completion, Error, Part, StopReason, Thinking, ToolCall, Usage},
 };
 
-/// Bytes of a reply, texts, thoughts and calls together: what the host takes.
+/// The maximum size of a reply in bytes, with texts, thinking and calls together; the host's bound is the same.
 const MOST_BYTES: usize = 16 << 20;
 
-/// Bytes that each piece counts for beside its words: a server may send a letter of text and a letter of a thought in turns.
+/// The number of bytes that each part counts in addition to its text: a server may alternate between a letter of text and
+/// a letter of thinking.
 const PIECE: usize = 64;
 
-/// Tool calls of a reply: more than an agent answers.
+/// The maximum number of tool calls of a reply: more than an agent answers.
 const MOST_CALLS: usize = 1_024;
 
-/// Characters of the names that a server gives a model and a reason to stop.
+/// The maximum number of characters of a model's name and of a stop reason.
 const MOST_WORD: usize = 256;
 
-/// Bytes that the sink takes at once.
+/// The maximum number of bytes that the sink takes at once.
 const MOST_EMITTED: usize = 64 << 10;
 
-/// A reply of a model that is put together while it comes. Each piece goes on to [`sink`] as it is added, so that what was
-/// shown and what is returned in the end are the same. Bounds: 16 MiB, 1,024 tool calls ([`Error::TooLarge`]).
+/// A model's reply that is assembled while it arrives. Each piece is emitted to [`sink`] when it is added, so that the
+/// emitted pieces equal the returned reply. Bounds: 16 MiB, 1,024 tool calls ([`Error::TooLarge`]).
 ///
 /// ```
 /// use shelly_plugin::{Error, Part, Streamed, types::StopReason};
@@ -40,7 +41,7 @@ const MOST_EMITTED: usize = 64 << 10;
 #[derive(Debug)]
 pub struct Streamed {
     parts: Vec<Part>,
-    /// Of the calls that come in pieces: the number that the vendor gives each, and its place among the parts.
+    /// The calls that arrive in pieces: the vendor's number of each call, and its index in `parts`.
     open: Vec<(u64, usize)>,
     calls: usize,
     usage: Usage,
@@ -49,13 +50,13 @@ pub struct Streamed {
 }
 
 impl Streamed {
-    /// Nothing has come yet of the reply of this model.
+    /// Creates an empty reply of this model.
     pub fn new(model: &str) -> Streamed {
         let (parts, open, usage) = (Vec::new(), Vec::new(), Usage::default());
         Streamed { parts, open, calls: 0, usage, model: model.to_owned(), bytes: 0 }
     }
 
-    /// More text.
+    /// Adds text.
     pub fn text(&mut self, piece: &str) -> Result<(), Error> {
         if piece.is_empty() {
             return Ok(());
@@ -69,7 +70,7 @@ impl Streamed {
         Ok(())
     }
 
-    /// More of a thought.
+    /// Adds thinking.
     pub fn thinking(&mut self, piece: &str) -> Result<(), Error> {
         if piece.is_empty() {
             return Ok(());
@@ -83,8 +84,8 @@ impl Streamed {
         Ok(())
     }
 
-    /// More of what the vendor wants back with the thought, such as its signature; without a thought before it, it is one
-    /// without words.
+    /// Adds data that the vendor expects back with the thinking, such as its signature. Without thinking before it, a
+    /// part with empty thinking is added.
     pub fn seal(&mut self, piece: &str) -> Result<(), Error> {
         self.grow(piece.len())?;
         match self.parts.last_mut() {
@@ -94,7 +95,7 @@ impl Streamed {
         Ok(())
     }
 
-    /// A tool call that has come as a whole. One without an id gets one that is unique in the reply.
+    /// Adds a complete tool call. A call without an id gets one that is unique in the reply.
     pub fn call(&mut self, id: String, name: &str, arguments: impl Into<String>) -> Result<(), Error> {
         let arguments = arguments.into();
         self.grow(id.len() + name.len() + arguments.len())?;
@@ -103,8 +104,8 @@ impl Streamed {
         Ok(())
     }
 
-    /// A piece of a tool call, which begins the call if it is the first with this number. The first id and the first name that
-    /// are not empty count; arguments are added up.
+    /// Adds a piece of a tool call. The first piece with a number begins the call. The first non-empty id and the first
+    /// non-empty name count; arguments are concatenated.
     pub fn call_piece(&mut self, number: u64, id: &str, name: &str, arguments: &str) -> Result<(), Error> {
         self.grow(id.len() + name.len() + arguments.len())?;
         let found = self.open.iter().rev().find(|(open, _)| *open == number).map(|(_, at)| *at);
@@ -126,8 +127,7 @@ impl Streamed {
         Ok(())
     }
 
-    /// What has been used so far, in all: it takes the place of what was said before, and is charged also if the reply comes
-    /// to nothing.
+    /// Reports the total usage so far, which replaces the earlier report. It is charged even if the reply fails.
     pub fn usage(&mut self, usage: Usage) {
         if self.usage != usage {
             self.usage = usage;
@@ -135,20 +135,20 @@ impl Streamed {
         }
     }
 
-    /// The model that answers, as the vendor names it.
+    /// Sets the model that answers, as the vendor names it.
     pub fn model(&mut self, name: &str) {
         if !name.is_empty() {
             self.model = text::short(name, MOST_WORD);
         }
     }
 
-    /// Whether there are tool calls: some vendors say no more of it.
+    /// Returns `true` if the reply has tool calls. Some vendors do not report this in their stop reason.
     pub fn has_calls(&self) -> bool {
         self.calls > 0
     }
 
-    /// All of it, now that the server has said that this is the end; until then it was cut off, and no reply. Calls without
-    /// arguments get `{}`. A call without a name is [`Error::Unavailable`].
+    /// Returns the whole reply. Call this only after the server has signalled the end; before that the reply is
+    /// incomplete. Calls without arguments get `{}`. A call without a name is [`Error::Unavailable`].
     pub fn finish(mut self, stop: StopReason) -> Result<Completion, Error> {
         let mut number = 0;
         for part in &mut self.parts {
@@ -158,7 +158,7 @@ impl Streamed {
                 return Err(Error::unavailable("the server sent a tool call without a name"));
             }
             if call.id.is_empty() {
-                // The host gives calls ids of its own; these only have to differ.
+                // The host assigns its own ids to calls; these only have to differ.
                 call.id = format!("call-{number}");
             }
             if call.arguments.trim().is_empty() {
@@ -192,7 +192,7 @@ impl Streamed {
     }
 
     fn push(&mut self, part: Part) {
-        // Counted where the next bytes come.
+        // `grow` checks the bound when the next bytes arrive.
         self.bytes += PIECE;
         self.parts.push(part);
     }
@@ -206,7 +206,7 @@ impl Streamed {
     }
 }
 
-/// Hands on a text in as many pieces as it takes.
+/// Emits a text in as many pieces as the sink's bound requires.
 fn emit(mut text: &str, delta: fn(String) -> Delta) {
     while !text.is_empty() {
         let (piece, rest) = text.split_at(text.floor_char_boundary(MOST_EMITTED));

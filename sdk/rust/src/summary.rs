@@ -1,8 +1,8 @@
-//! A part of the conversation told in one message: what an effect asks a model for, and what it puts in place of the
-//! messages.
+//! Summaries that replace a part of the conversation: an effect's request to a model, and the message that replaces the
+//! old ones.
 //!
-//! What a person said and nobody has answered yet stands in that message word for word, also after the next summary, which
-//! takes the place of this one.
+//! The message contains, word for word, everything that a person said and nobody has answered yet. This also holds for
+//! the next summary, which replaces this one.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,18 +13,18 @@ use crate::{
     types::{Ask, Completion, Error, Message, Part, Request, Role, StopReason, ToolChoice},
 };
 
-/// The fact beside a message that tells that it is a summary.
+/// The fact that marks a message as a summary.
 const MARK: &str = "shelly-plugin.summary";
 
-/// Characters of what a person or the model said that a summary is made from.
+/// The maximum number of characters of a person's or the model's text that goes into the request for a summary.
 const TEXT_TOLD: usize = 2_000;
-/// Characters of the arguments of a call that a summary is made from.
+/// The maximum number of characters of a call's arguments that goes into the request for a summary.
 const ARGUMENTS_TOLD: usize = 200;
-/// Characters of a result that a summary is made from.
+/// The maximum number of characters of a result that goes into the request for a summary.
 const RESULT_TOLD: usize = 500;
-/// The most bytes of a conversation that a summary is made from, however large the window is.
+/// The maximum number of bytes of the conversation in the request for a summary, however large the window is.
 const MOST_TOLD: usize = 1 << 20;
-/// The most characters of what a person said that are kept word for word.
+/// The maximum number of characters of a person's messages that are kept word for word.
 const MOST_QUOTED: usize = 8_000;
 
 const SYSTEM: &str = "You write summaries of conversations in which an assistant works with tools. The assistant goes on \
@@ -41,29 +41,29 @@ const HEADINGS: &str = "\
     State: how things stand.\n\
     Next steps: what is left to do, in order.";
 
-/// Messages that are to be told in one, by the ids of the first and the last.
+/// A range of messages to be summarized, by the ids of the first and the last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Span {
-    /// The id of the first.
+    /// The id of the first message.
     pub first: u64,
-    /// The id of the last.
+    /// The id of the last message.
     pub last: u64,
 }
 
-/// When an effect asks for summaries: what it remembers from one to the next.
+/// The pacing of an effect's requests for summaries, kept in the effect's state.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Pace {
-    /// The messages that it has asked for a summary of.
+    /// The messages for which a summary was requested.
     pub asked: Option<Span>,
-    /// One has just taken the place of its messages.
+    /// Set if a summary has just replaced its messages.
     folded: bool,
     not_before: u64,
 }
 
 impl Pace {
-    /// Whether a summary can be asked for: if the last one failed, or the conversation was as full after it, not before the
-    /// conversation has grown by a tenth.
+    /// Returns `true` if a summary can be requested. If the last one failed, or left the conversation as full as before,
+    /// the conversation must first have grown by a tenth.
     pub fn is_time(&mut self, moment: &Moment) -> bool {
         if std::mem::take(&mut self.folded) {
             self.wait(moment);
@@ -71,7 +71,8 @@ impl Pace {
         moment.request_tokens >= self.not_before
     }
 
-    /// A summary would be of no use now, or could not be had.
+    /// Postpones the next request until the conversation has grown by a tenth, because a summary is of no use now or
+    /// could not be made.
     pub fn wait(&mut self, moment: &Moment) {
         *self = Pace {
             not_before: moment.request_tokens.saturating_add(moment.request_tokens / 10 + 1),
@@ -79,18 +80,18 @@ impl Pace {
         };
     }
 
-    /// A summary has taken the place of its messages.
+    /// Records that a summary has replaced its messages.
     pub fn folded(&mut self) {
         *self = Pace { folded: true, ..Pace::default() };
     }
 
-    /// Until it is time.
+    /// Returns the condition for the next call of the effect: the size from which a summary can be requested.
     pub fn wake(&self) -> Wake {
         Wake { request_tokens: Some(self.not_before), ..Wake::NEVER }
     }
 }
 
-/// How long everything may become in a window of so many tokens.
+/// The size limits for a window of a given number of tokens.
 #[derive(Debug, Clone, Copy)]
 struct Sizes {
     told: usize,
@@ -104,7 +105,7 @@ impl Sizes {
         let tokens = (window / 10).clamp(200, 2_000);
         let fits = |size: u64, most: usize| usize::try_from(size).map_or(most, |size| size.min(most));
         Sizes {
-            // A token has some four bytes: half of the window, so that it fits also where a token has two.
+            // A token has about four bytes. This is half of the window, so that it also fits if a token has two.
             told: fits(window.saturating_mul(2), MOST_TOLD),
             words: tokens * 3 / 4,
             summary: fits(tokens * 8, MOST_TOLD),
@@ -114,20 +115,20 @@ impl Sizes {
 }
 
 impl Span {
-    /// These messages; none if there are none.
+    /// Returns the span of these messages; `None` if there are none.
     pub fn of(entries: &[Entry]) -> Option<Span> {
         Some(Span { first: entries.first()?.id, last: entries.last()?.id })
     }
 
-    /// Whether it is worth it to tell these messages in one: there are two at least, and they make up a tenth of what the
-    /// model is sent.
+    /// Returns `true` if a summary of these messages is worthwhile: there are at least two, and they make up at least a
+    /// tenth of the next request.
     pub fn is_worth_it(entries: &[Entry], moment: &Moment) -> bool {
         let tokens: u64 = entries.iter().map(|entry| u64::from(entry.tokens)).sum();
         entries.len() > 1 && tokens >= moment.request_tokens / 10
     }
 
-    /// The question for a summary of these messages. It fits into a window of so many tokens: if they do not, some in their
-    /// middle are left out. None if they are not there any more.
+    /// Builds the request for a summary of these messages. It fits into a window of `window` tokens: if the messages do
+    /// not fit, some in their middle are left out. Returns `None` if the messages do not exist any more.
     pub fn ask(self, window: u64, model: Option<String>) -> Option<Ask> {
         let (start, end) = self.positions()?;
         let sizes = Sizes::of(window);
@@ -154,11 +155,12 @@ impl Span {
         Some(Ask { model, request })
     }
 
-    /// The message that takes the place of these, given what the model replied.
+    /// Builds the replacement of these messages from the model's reply.
     ///
     /// # Errors
     ///
-    /// Why there is none: the model failed, declined or said nothing, or the messages are gone.
+    /// Returns the reason if there is no summary: the model failed, declined or returned no text, or the messages are
+    /// gone.
     pub fn replace(self, sender: &str, window: u64, reply: Result<Completion, Error>) -> Result<Replacement, String> {
         let sizes = Sizes::of(window);
         let summary = said(reply, sizes.summary)?;
@@ -181,17 +183,17 @@ impl Span {
     }
 }
 
-/// Whether a message is a summary that took the place of others.
+/// Returns `true` if a message is a summary that replaced other messages.
 pub fn is_summary(message: &Message) -> bool {
     message.meta.iter().any(|(key, _)| key == MARK)
 }
 
-/// Whether an entry may be a summary, as far as can be told without reading it.
+/// Returns `true` if the entry may be a summary, as far as its facts tell without reading it.
 pub fn may_be_summary(entry: &Entry) -> bool {
     entry.role == Role::User && entry.traits.contains(Traits::NOTE | Traits::EDITED)
 }
 
-/// The text of the reply.
+/// Returns the text of the reply.
 fn said(reply: Result<Completion, Error>, most: usize) -> Result<String, String> {
     let reply = reply.map_err(|error| error.message().to_owned())?;
     let texts = reply.parts.iter().filter_map(|part| match part {
@@ -207,7 +209,7 @@ fn said(reply: Result<Completion, Error>, most: usize) -> Result<String, String>
     }
 }
 
-/// A conversation of at most so many bytes: a third of them from its beginning, where the task is, the others from its end.
+/// Renders a conversation in at most `most` bytes: a third from its beginning, where the task is, the rest from its end.
 fn fit(entries: &[Entry], most: usize, mut told: impl FnMut(u32, &Entry) -> Option<String>) -> String {
     let mut line = |at: usize| {
         let mut line = told(at as u32, &entries[at]).unwrap_or_default();
@@ -243,7 +245,7 @@ fn fit(entries: &[Entry], most: usize, mut told: impl FnMut(u32, &Entry) -> Opti
     head
 }
 
-/// A message as a summary is made from it: some lines.
+/// Renders a message as lines for the request for a summary.
 fn told(message: &Message, entry: &Entry) -> String {
     let who = match entry.role {
         _ if is_summary(message) => "summary of what came before",
@@ -256,7 +258,7 @@ fn told(message: &Message, entry: &Entry) -> String {
     let mut lines = String::new();
     for part in &message.parts {
         let line = match part {
-            // The summary is bounded itself.
+            // A summary is already bounded.
             Part::Text(text) if is_summary(message) => format!("{who}: {}", text.trim()),
             Part::Text(text) => format!("{who}: {}", text::short(text.trim(), TEXT_TOLD)),
             Part::Media(media) => format!("{who}: [{}]", media.media_type),
@@ -275,14 +277,15 @@ fn told(message: &Message, entry: &Entry) -> String {
     lines
 }
 
-/// The text with each line after the first moved in, and nothing in it that looks like the end of the conversation: what a
-/// tool says cannot be taken for what a person says, or for what is asked.
+/// Indents each line after the first, and breaks up anything that looks like the end of the conversation. So a tool's
+/// text cannot be mistaken for a person's message or for the question.
 fn indented(text: &str) -> String {
     text.replace("</", "<\u{2215}").split(['\n', '\r', '\u{2028}', '\u{2029}']).collect::<Vec<_>>().join("\n  ")
 }
 
-/// What the persons said in a range that is about to go, and must not be lost: all that has no answer yet; the newest in any
-/// case, if there is none after the range. At most so many characters, the newest first.
+/// Collects the messages of persons in a range that is about to be removed and that must not be lost: all that have no
+/// answer yet, and the newest one in any case if there is none after the range. At most about `most` characters; the
+/// newest take precedence.
 fn quotes(
     entries: &[Entry],
     range: std::ops::Range<usize>,
@@ -300,7 +303,7 @@ fn quotes(
         let may_be_summary = may_be_summary(entry);
         let Some(message) = (may_be_summary || entry.is_said_by_person()).then(|| read(at)).flatten() else { continue };
         let mut parts = match may_be_summary {
-            // Its first part is the summary, the others are such quotes.
+            // The first part of a summary is its text; the others are such quotes.
             true if is_summary(&message) => message.parts.into_iter().skip(1).collect(),
             true => continue,
             false => quote(message, left.max(most / 8)),
@@ -316,7 +319,7 @@ fn quotes(
     quotes
 }
 
-/// A message of a person, word for word up to so many characters.
+/// Quotes a person's message word for word, up to `most` characters.
 fn quote(message: Message, most: usize) -> Vec<Part> {
     const FRAME: &str = "\n\nThe person said, word for word; what of it is not done yet is to be done:\n\n";
     let said = message.text();

@@ -26,7 +26,7 @@ fn long_transcript_keeps_its_beginning_and_end() {
         lines,
         ["000", "001", "002", "003", "[86", "090", "091", "092", "093", "094", "095", "096", "097", "098", "099"]
     );
-    // A line is no longer than a quarter, and cut in whole characters.
+    // A line is at most a quarter of the bound, and is cut between characters.
     let long = fit(&entries[..1], 300, |_, _| Some("ä".repeat(1_000)));
     assert_eq!(long, format!("{}…\n", "ä".repeat(37)));
     assert_eq!(fit(&[], 300, line), "");
@@ -83,7 +83,8 @@ fn unanswered_messages_are_kept_verbatim() {
     let (person, none) = (Role::User, Traits::empty());
     let (model, tool) = ((Role::Assistant, Traits::CALLS), (Role::Tool, Traits::RESULTS));
     let answer = (Role::Assistant, none);
-    // The conversation, how much of it goes, and the positions of what is quoted; 100 and more: of a summary there.
+    // The conversation, the range that is removed, and the positions that are quoted; 100 and more are quotes of a
+    // summary.
     type Case<'a> = (&'a [(Role, Traits)], std::ops::Range<usize>, &'a [usize]);
     let cases: &[Case<'_>] = &[
         (&[(person, none), model, tool], 0..3, &[0]),

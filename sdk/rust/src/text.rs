@@ -1,11 +1,11 @@
-//! Texts made short, never cut inside a character.
+//! Shortening of texts, never inside a character.
 
-/// The first `most` characters.
+/// Returns the first `most` characters.
 pub fn head(text: &str, most: usize) -> &str {
     text.char_indices().nth(most).map_or(text, |(end, _)| &text[..end])
 }
 
-/// The last `most` characters.
+/// Returns the last `most` characters.
 pub fn tail(text: &str, most: usize) -> &str {
     match most.checked_sub(1) {
         None => "",
@@ -13,7 +13,7 @@ pub fn tail(text: &str, most: usize) -> &str {
     }
 }
 
-/// The first `most` characters, with `…` in place of the rest if there is one.
+/// Returns the first `most` characters, with `…` in place of the rest if there is one.
 pub fn short(text: &str, most: usize) -> String {
     let head = head(text, most);
     if head.len() == text.len() { text.to_owned() } else { format!("{head}…") }

@@ -1,33 +1,33 @@
 //! Tools that a model can call.
 //!
-//! A tool is a type that implements [`Tool`]: its arguments are a struct, from which the JSON schema that the model is
-//! shown is derived. `export!(tools: [A, B])` makes a plugin of some. A plugin whose tools depend on its params
-//! implements [`Tools`] itself and says `export!(tool: T)`.
+//! A tool is a type that implements [`Tool`]. Its arguments are a struct, from which the JSON schema for the model is
+//! derived. `export!(tools: [A, B])` makes a plugin of several tools. A plugin whose tools depend on its params
+//! implements [`Tools`] itself and uses `export!(tool: T)`.
 
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::types::{Content, Error, Opaque, ToolCall, ToolHints, ToolSpec};
 
-/// The kind as the contract has it, without help: lists the tools and runs them.
+/// The trait of the contract, without helpers: lists the tools and runs them.
 pub use crate::bindings::tool::exports::shelly::plugin::tool::Guest as Tools;
 
-/// One tool.
+/// A tool that a model can call.
 ///
-/// A call runs in a fresh instance: nothing that it leaves behind is there at the next one.
+/// Each call runs in a fresh instance: globals do not survive it.
 pub trait Tool {
-    /// 1 to 64 of `A-Z a-z 0-9 _ -`, unique within the plugin.
+    /// The tool's name: 1 to 64 of `A-Z a-z 0-9 _ -`, unique within the plugin.
     const NAME: &'static str;
-    /// What it does, when to use it, what it gives back. The model reads this.
+    /// The tool's purpose, when to use it, and what it returns. The model reads this text.
     const DESCRIPTION: &'static str;
-    /// What it does to the world. No flag is the most careful reading; [`ToolHints::PURE`] fits a tool that only
-    /// computes.
+    /// Hints on what the tool changes. With no flag set the host treats the tool with the most care; [`ToolHints::PURE`]
+    /// is for a tool that only computes.
     const HINTS: ToolHints = ToolHints::empty();
 
-    /// Its arguments. Doc comments on the fields become the descriptions that the model reads.
+    /// The tool's arguments. The model reads the doc comments on the fields as their descriptions.
     type Args: DeserializeOwned + JsonSchema;
 
-    /// Runs it. An error goes to the model as a result that says so: say what is wrong and what would be right.
+    /// Runs the tool. The model receives an error as an error result: say what is wrong and what would be right.
     fn call(args: Self::Args, call: &Call) -> Result<Reply, Error>;
 }
 
@@ -35,44 +35,45 @@ pub trait Tool {
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct NoArgs {}
 
-/// What a call is told beside its arguments.
+/// Facts about a call besides its arguments.
 #[derive(Debug)]
 pub struct Call {
-    /// Names the call, and is the same when the host repeats it: fit to be an idempotency key.
+    /// The id of the call. It stays the same when the host repeats the call, so it can serve as an idempotency key.
     pub id: String,
 }
 
 impl Call {
-    /// A call for a test of your own.
+    /// Creates a call for unit tests.
     pub fn new(id: impl Into<String>) -> Call {
         Call { id: id.into() }
     }
 
-    /// Tells whoever watches how far the call is: `done` of `total`, if the end is known.
+    /// Reports to watchers that `done` of `total` is finished; `total` is `None` if the end is not known.
     pub fn progress(&self, done: f64, total: Option<f64>, message: Option<&str>) {
         crate::progress::report(done, total, message);
     }
 }
 
-/// What a tool says: a text or several pieces.
+/// A tool's result: a text or several pieces of content.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reply(pub Vec<Content>);
 
 impl Reply {
-    /// Structured data, as JSON.
+    /// Creates a reply with structured data, as JSON.
     pub fn json(value: &impl Serialize) -> Result<Reply, Error> {
         let json = serde_json::to_string(value).map_err(Error::other)?;
         Ok(Reply(vec![Content::Json(json)]))
     }
 
-    /// All that a tool says that cannot do its work without reading a folder which it does not have, by its absolute path.
-    /// Where the config lets a person be asked for it, and they say yes, the host makes the call again with the folder there
-    /// under that path.
+    /// Creates the reply of a tool that cannot do its work without reading a folder that it lacks, given by its absolute
+    /// path. The reply contains nothing else. If the config lets the host ask a person and the person agrees, the host
+    /// repeats the call with the folder available under that path.
     pub fn needs_folder(path: &str) -> Reply {
         Reply::needs(&serde_json::json!({ "folder": path }))
     }
 
-    /// The same of a server that it may not send requests to, by a URL of it.
+    /// Creates the reply of a tool that cannot do its work without sending requests to a server that was not granted,
+    /// given by one of its URLs. The host treats it like [`needs_folder`](Reply::needs_folder).
     pub fn needs_server(url: &str) -> Reply {
         Reply::needs(&serde_json::json!({ "server": url }))
     }
@@ -88,7 +89,7 @@ impl<T: Into<Content>> From<T> for Reply {
     }
 }
 
-/// How the model is told of `T`.
+/// Returns the description of `T` for the model.
 #[doc(hidden)]
 pub fn spec<T: Tool>() -> ToolSpec {
     ToolSpec {
@@ -110,14 +111,14 @@ pub fn run<T: Tool>(call: ToolCall) -> Result<Vec<Content>, Error> {
     Ok(reply.0)
 }
 
-/// The answer to a call of a tool that is not there.
+/// Returns the error for a call of a tool that does not exist.
 #[doc(hidden)]
 pub fn unknown(name: &str, known: &[&str]) -> Error {
     Error::NotFound(format!("no tool `{name}`; there are: {}", known.join(", ")))
 }
 
-/// The JSON schema of `Args`. Without `$schema` and `title`, and with everything in place: a model pays for each
-/// word, and not every vendor follows `$ref`.
+/// Returns the JSON schema of `Args`, without `$schema` and `title`, and with all definitions inlined: a model pays for
+/// each word, and not every vendor follows `$ref`.
 fn schema<Args: JsonSchema>() -> String {
     let mut settings = SchemaSettings::draft2020_12();
     settings.meta_schema = None;

@@ -1,4 +1,4 @@
-//! The words that all kinds share, as `wit/types.wit` has them, with what makes them short to write in Rust.
+//! The types that all kinds share, as in `wit/types.wit`, with helpers for Rust.
 
 use std::collections::BTreeMap;
 
@@ -8,22 +8,24 @@ use serde_json::value::RawValue;
 pub use crate::bindings::imports::shelly::plugin::types::*;
 
 impl ToolHints {
-    /// A tool that only computes from its arguments: changes nothing, the same again, nothing of the world in it.
+    /// The hints of a tool that only computes from its arguments: it changes nothing, is idempotent, and uses nothing of
+    /// the outside world.
     pub const PURE: ToolHints = ToolHints::all();
 }
 
 impl Error {
-    /// Anything that has no case of its own.
+    /// Creates an error that has no case of its own.
     pub fn other(cause: impl std::fmt::Display) -> Error {
         Error::Other(cause.to_string())
     }
 
-    /// Not reachable, overloaded, cut in the middle: it may work later, nobody knows when.
+    /// Creates the error for a service that is not reachable, overloaded, or cut off in the middle. A later attempt may
+    /// succeed, after an unknown time.
     pub fn unavailable(message: impl Into<String>) -> Error {
         Error::Unavailable(Retry { message: message.into(), after_ms: None })
     }
 
-    /// The text, whatever the case.
+    /// Returns the text of the error, whatever its case.
     pub fn message(&self) -> &str {
         match self {
             Error::Invalid(text)
@@ -51,12 +53,13 @@ impl From<String> for Content {
 }
 
 impl FileChange {
-    /// The file is written. `digest` is the SHA-256, in hexadecimal, of what it held; none: it is not there yet.
+    /// Proposes to write the file. `digest` is the SHA-256, in hexadecimal, of its current content; `None` if the file
+    /// does not exist yet.
     pub fn write(path: impl Into<String>, digest: Option<String>, content: Vec<u8>) -> FileChange {
         FileChange { path: path.into(), expected: digest, act: FileAct::Write(content) }
     }
 
-    /// Something else is to become of it, whatever it holds.
+    /// Proposes another action on the file or folder, whatever its content.
     pub fn of(path: impl Into<String>, act: FileAct) -> FileChange {
         FileChange { path: path.into(), expected: None, act }
     }
@@ -81,12 +84,12 @@ impl From<String> for Part {
 }
 
 impl Message {
-    /// A message of one text, from nobody in particular.
+    /// Creates a message with one text and no sender.
     pub fn new(role: Role, text: impl Into<String>) -> Message {
         Message { sender: String::new(), role, parts: vec![Part::Text(text.into())], meta: Vec::new() }
     }
 
-    /// Its text parts, one after the other.
+    /// Returns the text parts, concatenated.
     pub fn text(&self) -> String {
         self.parts
             .iter()
@@ -97,32 +100,32 @@ impl Message {
             .collect()
     }
 
-    /// The fact of this key that stands beside it.
+    /// Returns the value of the message's fact with this key.
     pub fn fact(&self, key: &str) -> Option<&str> {
         self.meta.iter().find(|(there, _)| there == key).map(|(_, value)| value.as_str())
     }
 
-    /// Returns `true` if the reply that a run middleware is told of is an answer: not what an agent says that hands over, or
-    /// whose task has failed. What holds for answers need not hold for those.
+    /// Returns `true` if the reply that a run middleware receives is an answer: not the message of an agent that hands
+    /// over or whose task has failed. Rules for answers need not hold for those messages.
     pub fn is_answer(&self) -> bool {
         !matches!(self.fact("shelly.ending"), Some("handed-over" | "failed"))
     }
 
-    /// The member of a team that wrote it, in the chat that the team shares; none for all that no member wrote, whatever it
-    /// is called.
+    /// Returns the team member that wrote the message, in the team's shared chat. Returns `None` for every message that
+    /// no member wrote, whatever its sender is called.
     pub fn member(&self) -> Option<&str> {
         let member = self.fact("shelly.member").unwrap_or(&self.sender);
         (self.role == Role::Assistant && !member.is_empty()).then_some(member)
     }
 
-    /// The member to which a member of a team hands over, in the note that says so in the chat that the team shares.
+    /// Returns the member to which another member hands over. Only the note about it in the team's shared chat names one.
     pub fn hand_over(&self) -> Option<&str> {
         self.fact("shelly.hand-over")
     }
 }
 
 impl ToolResult {
-    /// Its texts and its JSON, one a line.
+    /// Returns the texts and JSON of the result, one per line.
     pub fn text(&self) -> String {
         let texts: Vec<&str> = self
             .content
@@ -137,7 +140,8 @@ impl ToolResult {
 }
 
 impl ToolResult {
-    /// All of it as text, for a vendor that takes nothing else: what failed begins with `Error: `, media are told of.
+    /// Returns the whole result as text, for a vendor that takes nothing else. A failed result begins with `Error: `;
+    /// media are described.
     pub fn in_words(&self) -> String {
         let piece = |content: &Content| match content {
             Content::Text(text) | Content::Json(text) => text.clone(),
@@ -151,7 +155,8 @@ impl ToolResult {
 }
 
 impl Request {
-    /// The calls of all messages by their ids; of one id the newest. Made once for a request: a conversation is long.
+    /// Returns the calls of all messages by their ids; if an id occurs twice, the newest call. Build this map once per
+    /// request, because a conversation can be long.
     pub fn calls(&self) -> BTreeMap<&str, &ToolCall> {
         let parts = self.messages.iter().flat_map(|message| &message.parts);
         parts.filter_map(|part| if let Part::ToolCall(call) = part { Some((&*call.id, call)) } else { None }).collect()
@@ -159,8 +164,9 @@ impl Request {
 }
 
 impl ToolCall {
-    /// Its arguments as the object that a vendor wants back: as the model wrote them, but what is no object is wrapped in
-    /// one. A server may refuse a whole conversation for the broken call of long ago.
+    /// Returns the arguments as the object that a vendor expects back. They stay as the model wrote them; arguments that
+    /// are not an object are wrapped in one. Otherwise a server may refuse a whole conversation because of one old broken
+    /// call.
     pub fn object(&self) -> Box<RawValue> {
         let written = if self.arguments.trim().is_empty() { "{}" } else { self.arguments.trim() };
         let wrapped = || serde_json::json!({ "invalid_arguments": written }).to_string();
@@ -170,7 +176,7 @@ impl ToolCall {
 }
 
 impl Default for Usage {
-    /// Nothing used.
+    /// Returns a usage of zero tokens.
     fn default() -> Usage {
         Usage { input_tokens: 0, output_tokens: 0, cache_read_tokens: 0, cache_write_tokens: 0 }
     }

@@ -1,5 +1,4 @@
-//! A tool of one's own: the weather of three cities, out of a table. `sdk/rust/README.md` has the same tool with a server
-//! behind it.
+//! A custom tool: the weather of three cities, from a table. `sdk/rust/README.md` shows the same tool with a server.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,14 +8,14 @@ shelly_plugin::export!(tools: [GetWeather]);
 
 struct GetWeather;
 
-// What the model may pass. It is shown a JSON schema of this, with the comments.
+// The arguments. The model receives a JSON schema of this struct, with its doc comments.
 #[derive(Deserialize, JsonSchema)]
 struct GetWeatherArgs {
     /// The city, such as `Paris`.
     city: String,
 }
 
-// What it gets back, as JSON.
+// The result, as JSON.
 #[derive(Serialize)]
 struct Weather {
     temp: i32,
@@ -32,14 +31,14 @@ const CITIES: [(&str, Weather); 3] = [
 impl Tool for GetWeather {
     const NAME: &'static str = "get_weather";
     const DESCRIPTION: &'static str = "Gets the current weather of a city; the temperature is in °F.";
-    // Nothing changes, and the same question has the same answer: the host may ask again after a crash.
+    // The tool changes nothing, and equal questions have equal answers: the host may repeat a call after a crash.
     const HINTS: ToolHints = ToolHints::PURE;
     type Args = GetWeatherArgs;
 
     fn call(args: GetWeatherArgs, _call: &Call) -> Result<Reply, Error> {
         match CITIES.iter().find(|(city, _)| city.eq_ignore_ascii_case(args.city.trim())) {
             Some((_, weather)) => Reply::json(weather),
-            // An error is read by the model: it says what would be right.
+            // The model reads the error, so it says what would be right.
             None => Err(Error::NotFound(format!("`{}` is not known: try Paris, London or Tokyo", args.city))),
         }
     }

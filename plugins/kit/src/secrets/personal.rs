@@ -1,15 +1,15 @@
-//! What belongs to a person: e-mail addresses and numbers of payment cards.
+//! Personal data: e-mail addresses and payment card numbers.
 
-/// Characters before the `@` (RFC 5321).
+/// The maximum number of characters before the `@` (RFC 5321).
 const MAX_LOCAL: usize = 64;
 
-/// Characters of a domain (RFC 1035).
+/// The maximum number of characters of a domain (RFC 1035).
 const MAX_DOMAIN: usize = 255;
 
-/// Digits of the longest card number.
+/// The number of digits of the longest card number.
 const MAX_DIGITS: usize = 19;
 
-/// How many bytes the e-mail address has that `text` begins with.
+/// Returns the length in bytes of the e-mail address at the beginning of `text`.
 pub(super) fn email(text: &str) -> Option<usize> {
     let local = first(text, MAX_LOCAL, |c| c.is_alphanumeric() || matches!(c, '.' | '_' | '%' | '+' | '-'));
     let rest = text[local.len()..].strip_prefix('@').filter(|_| !local.is_empty())?;
@@ -20,14 +20,14 @@ pub(super) fn email(text: &str) -> Option<usize> {
     (is_top && name.split('.').all(|label| !label.is_empty())).then_some(local.len() + 1 + domain.len())
 }
 
-/// At most so many characters of a kind that the text begins with.
+/// Returns the longest prefix of at most `most` characters that satisfy `is`.
 fn first(text: &str, most: usize, is: impl Fn(char) -> bool) -> &str {
     let end = text.char_indices().enumerate().find(|(count, (_, c))| *count == most || !is(*c));
     end.map_or(text, |(_, (end, _))| &text[..end])
 }
 
-/// How many bytes the card number has that `text` begins with: a number of a known brand, as long as that brand's, whose
-/// check digit is right. Single spaces or dashes may stand between digits.
+/// Returns the length in bytes of the card number at the beginning of `text`: a number of a known brand and of that
+/// brand's length, with a correct check digit. Digits may be separated by single spaces or dashes.
 pub(super) fn card(text: &str) -> Option<usize> {
     let mut digits = Vec::new();
     let mut found = None;
@@ -72,7 +72,7 @@ fn is_card(digits: &[u8]) -> bool {
     lengths.contains(&digits.len()) && luhn(digits)
 }
 
-/// The sum over the digits, every second from the end doubled, is a multiple of ten.
+/// Checks the Luhn sum: with every second digit from the end doubled, the sum of the digits is a multiple of ten.
 fn luhn(digits: &[u8]) -> bool {
     let value = |(place, digit): (usize, &u8)| match place % 2 {
         0 => u32::from(*digit),
@@ -119,7 +119,8 @@ mod tests {
             ("3530111333300000", Some("3530111333300000")),
             ("6011111111111117", Some("6011111111111117")),
             ("4222222222222", Some("4222222222222")),
-            // A wrong check digit, a time in milliseconds, another length, letters behind it, two spaces, a space before it.
+            // A wrong check digit, a time in milliseconds, a wrong length, letters after it, two spaces, a space before
+            // it.
             ("4111111111111112", None),
             ("1700000000000", None),
             ("411111111111111", None),

@@ -1,4 +1,4 @@
-//! Plugin folders: what the host loads, apart from what cargo writes.
+//! Plugin folders: the files that the host loads, separate from cargo's output.
 
 use std::fs;
 use std::io;
@@ -23,8 +23,8 @@ pub(crate) fn plugin_folder(guest: &Guest, artifact: &Path, plugin: &Path) -> Re
     Ok(component)
 }
 
-/// Removes the plugin folders of guests that are gone. A folder that holds anything but a manifest and components is
-/// not ours and stays.
+/// Removes the plugin folders of guests that do not exist any more. A folder that contains anything but a manifest and
+/// components does not belong to the builder and stays.
 pub(crate) fn remove_others(output: &Path, guests: &[Guest]) -> Result<(), BuildError> {
     if !output.is_dir() {
         return Ok(());
@@ -48,13 +48,14 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>, BuildError> {
     list().map_err(BuildError::file("read", folder))
 }
 
-/// Copies a file so that a reader sees the old or the new content, never half of it. An unchanged file keeps its time.
+/// Copies a file so that a reader sees either the old or the new content, never a part of it. An unchanged file keeps its
+/// modification time.
 fn copy_if_changed(from: &Path, to: &Path) -> Result<(), BuildError> {
     let content = fs::read(from).map_err(BuildError::file("read", from))?;
     if fs::read(to).is_ok_and(|old| old == content) {
         return Ok(());
     }
-    // Two builders at once each write a file of their own.
+    // Two builders that run at once each write their own temporary file.
     let new = to.with_extension(format!("new-{}", process::id()));
     fs::write(&new, content).map_err(BuildError::file("write", &new))?;
     fs::rename(&new, to).map_err(BuildError::file("write", to))
@@ -71,7 +72,7 @@ mod tests {
         Guest { id: id.to_owned(), folder: dir.path().join("plugins").join(id) }
     }
 
-    /// Files below a folder, in order.
+    /// Returns the names of the files below a folder, in order.
     fn names(folder: &Path) -> Vec<String> {
         let mut names: Vec<_> = entries(folder).expect("entries").iter().map(|path| name(path)).collect();
         names.sort();

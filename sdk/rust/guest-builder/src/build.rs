@@ -1,4 +1,4 @@
-//! The front door: from folders of guests to folders of plugins.
+//! The entry point: turns folders of guests into folders of plugins.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -7,20 +7,20 @@ use crate::discover::{Guest, discover};
 use crate::error::BuildError;
 use crate::{assemble, cargo, toolchain};
 
-/// Where guests come from and where their plugin folders go.
+/// A folder of guests, and the folder that receives their plugin folders.
 #[derive(Debug, Clone)]
 pub struct GuestFolder {
-    /// Names the folder in generated source, in the singular: `plugin` gives `mod plugin` and `foreach_plugin!`.
+    /// The name of the folder in generated source, in the singular: `plugin` gives `mod plugin` and `foreach_plugin!`.
     pub name: String,
     /// The folder whose subfolders are guests, relative to the workspace.
     pub source: PathBuf,
-    /// The folder that plugin folders are assembled in, relative to the workspace. It belongs to the builder: the plugin
-    /// folders of guests that are gone are removed from it.
+    /// The folder in which plugin folders are assembled, relative to the workspace. It belongs to the builder, which
+    /// removes the plugin folders of guests that do not exist any more.
     pub output: PathBuf,
 }
 
 impl GuestFolder {
-    /// See the fields.
+    /// Creates a guest folder from its three fields.
     pub fn new(name: impl Into<String>, source: impl Into<PathBuf>, output: impl Into<PathBuf>) -> Self {
         Self { name: name.into(), source: source.into(), output: output.into() }
     }
@@ -29,20 +29,21 @@ impl GuestFolder {
 /// A guest that was built and assembled into a plugin folder.
 #[derive(Debug, Clone)]
 pub struct Built {
-    /// The [`GuestFolder::name`] that it was found in.
+    /// The [`GuestFolder::name`] of the folder that contains the guest.
     pub folder: String,
-    /// The name of its package, of its folder and of the plugin.
+    /// The name of the guest's package, of its folder and of the plugin.
     pub id: String,
-    /// Its plugin folder, absolute.
+    /// The absolute path of the plugin folder.
     pub plugin: PathBuf,
-    /// Its component, in the plugin folder, absolute.
+    /// The absolute path of the component in the plugin folder.
     pub component: PathBuf,
-    /// Every file of the workspace that it was built from, absolute and sorted: its sources and those of the workspace's
-    /// crates that it uses, what they include, their manifests, `plugin.toml`, `Cargo.lock` and the toolchain script.
+    /// The files of the workspace that the guest was built from, absolute and sorted: its sources and those of the
+    /// workspace crates that it uses, the files that they include, their manifests, `plugin.toml`, `Cargo.lock` and the
+    /// toolchain script.
     pub inputs: Vec<PathBuf>,
 }
 
-/// Builds the guests of one workspace.
+/// A builder of the guests of one workspace.
 #[derive(Debug)]
 pub struct Builder {
     root: PathBuf,
@@ -50,7 +51,7 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// A builder for the workspace whose root is this folder.
+    /// Creates a builder for the workspace with this root folder.
     ///
     /// # Errors
     /// If there is no such folder.
@@ -60,18 +61,18 @@ impl Builder {
         Ok(Self { root, locked: false })
     }
 
-    /// Whether cargo must refuse to change `Cargo.lock` (`--locked`). Not by default.
+    /// Sets whether cargo must refuse to change `Cargo.lock` (`--locked`). The default is `false`.
     pub fn locked(mut self, locked: bool) -> Self {
         self.locked = locked;
         self
     }
 
-    /// The root of the workspace, absolute.
+    /// Returns the absolute path of the workspace's root.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// The guests in a folder, sorted by name, without building anything.
+    /// Returns the guests in a folder, sorted by name, without building anything.
     ///
     /// # Errors
     /// If the folder cannot be read or one of its guests is malformed.
@@ -79,8 +80,9 @@ impl Builder {
         discover(&self.root.join(&folder.source))
     }
 
-    /// Builds the guests of all these folders and assembles their plugin folders. What is up to date is left alone, to
-    /// the file time. The output of cargo and of the toolchain script goes to this process's stderr.
+    /// Builds the guests of all these folders and assembles their plugin folders. Files that are up to date are not
+    /// touched, not even their modification times. The output of cargo and of the toolchain script goes to this process's
+    /// stderr.
     ///
     /// # Errors
     /// If a guest is malformed, no toolchain can build it, it does not compile, or a file cannot be written.
@@ -125,14 +127,14 @@ impl Builder {
     fn inputs(&self, guest: &Guest, artifact: &Path) -> Result<Vec<PathBuf>, BuildError> {
         let mut inputs = BTreeSet::new();
         for path in cargo::sources(&self.root, artifact)? {
-            // cargo does not list manifests.
+            // The dep-info files of cargo do not list manifests.
             let in_workspace = path.ancestors().skip(1).take_while(|folder| folder.starts_with(&self.root));
             inputs.extend(in_workspace.map(|folder| folder.join("Cargo.toml")).find(|manifest| manifest.is_file()));
             inputs.insert(path);
         }
         inputs.extend(["Cargo.toml", "Cargo.lock", toolchain::SCRIPT].map(|file| self.root.join(file)));
         inputs.extend(["Cargo.toml", "plugin.toml"].map(|file| guest.folder.join(file)));
-        // A build script that watches a file that does not exist runs every time.
+        // A build script that watches a missing file would run every time.
         inputs.retain(|path| path.exists());
         Ok(inputs.into_iter().collect())
     }

@@ -1,4 +1,4 @@
-//! The one call of cargo that builds all guests.
+//! The single cargo call that builds all guests.
 
 use std::ffi::OsString;
 use std::fs;
@@ -11,27 +11,28 @@ use crate::error::BuildError;
 use crate::process;
 
 const TARGET: &str = "wasm32-unknown-unknown";
-/// A profile of the workspace's Cargo.toml: small, and quick to instantiate.
+/// A profile of the workspace's `Cargo.toml` for components that are small and quick to instantiate.
 const PROFILE: &str = "guest";
-/// A folder of its own, so that this cargo does not wait for the lock of the one that runs us, and because guests may be
-/// built by another rustc.
+/// A separate target folder, so that this cargo does not wait for the lock of an outer cargo, and because another rustc
+/// may build the guests.
 const TARGET_DIR: &str = "target/guests";
 
-/// A call of a fresh instance costs mostly page faults, and a stack is touched from its end: 64 KiB instead of 1 MiB nearly
-/// halves it. Rust puts the stack below all data, so overrunning it traps and damages nothing.
+/// A smaller stack for guests. A call of a fresh instance costs mostly page faults, and a stack is touched from its end:
+/// 64 KiB instead of 1 MiB nearly halves that cost. Rust puts the stack below all data, so that an overflow traps and
+/// damages nothing.
 const RUSTFLAGS: &str = "-Clink-arg=-zstack-size=65536";
 
-/// Lines of cargo's output that an error carries: about one message of the compiler.
+/// The number of lines of cargo's output in an error: about one compiler message.
 const LINES: usize = 40;
 
-/// Builds these packages of the workspace; cargo leaves alone what is up to date.
+/// Builds these packages of the workspace; cargo skips the ones that are up to date.
 pub(crate) fn build(
     root: &Path,
     packages: &[&str],
     variables: &[(String, OsString)],
     locked: bool,
 ) -> Result<(), BuildError> {
-    // The cargo that runs us, if one does, rather than another one on PATH.
+    // Prefers the outer cargo, if one runs this process, to another one on `PATH`.
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root).args(["build", "--profile", PROFILE, "--target", TARGET, "--target-dir", TARGET_DIR]);
     if locked {
@@ -48,21 +49,21 @@ pub(crate) fn build(
     process::run(&mut command, LINES).map_err(|cause| BuildError::Cargo { cause })
 }
 
-/// Where cargo leaves a guest's component.
+/// Returns the path at which cargo writes a guest's component.
 pub(crate) fn artifact(root: &Path, guest: &Guest) -> PathBuf {
     root.join(TARGET_DIR).join(TARGET).join(PROFILE).join(guest.component())
 }
 
-/// The files that a component was built from, as cargo's dep-info file beside it says.
+/// Returns the files that a component was built from, according to cargo's dep-info file next to it.
 pub(crate) fn sources(root: &Path, artifact: &Path) -> Result<Vec<PathBuf>, BuildError> {
     let file = artifact.with_extension("d");
     let text = fs::read_to_string(&file).map_err(BuildError::file("read", &file))?;
     Ok(depfile::inputs(&text).into_iter().map(|path| root.join(path)).collect())
 }
 
-/// Whether a variable was meant for the build of whoever runs us: what cargo tells a build script or a program, and what
-/// a user says about compilers, flags and profiles of the host. What says how cargo reaches its registry or draws its
-/// output stays, and so does its job server, so that both cargos together keep to one number of jobs.
+/// Returns `true` if a variable was meant for the build of an outer cargo: variables that cargo sets for a build script
+/// or a program, and a user's settings of compilers, flags and profiles for the host. Settings of the registry and of the
+/// output stay. The job server stays too, so that both cargos together keep to one number of jobs.
 fn belongs_to_outer_cargo(name: &str) -> bool {
     const NAMES: &[&str] = &[
         "CARGO_ENCODED_RUSTFLAGS",

@@ -1,11 +1,11 @@
 //! The dep-info files of cargo: `<output>: <input> <input> …`, as make reads them.
 
-/// The inputs of all outputs in a dep-info file, in order, each as often as it stands there.
+/// Returns the inputs of all outputs in a dep-info file, in order, with repetitions.
 pub(crate) fn inputs(text: &str) -> Vec<String> {
     text.lines().filter_map(|line| line.split_once(':')).flat_map(|(_, inputs)| words(inputs)).collect()
 }
 
-/// Words apart at spaces. cargo writes a space within a path as `\ ` and escapes nothing else.
+/// Splits text at spaces. cargo writes a space within a path as `\ ` and escapes nothing else.
 fn words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word = String::new();

@@ -1,4 +1,4 @@
-//! Which guests are in a folder.
+//! Discovery of the guests in a folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,20 +8,20 @@ use crate::error::BuildError;
 /// A crate that becomes a plugin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Guest {
-    /// The name of its folder, of its package and of the plugin.
+    /// The name of the guest's folder, of its package and of the plugin.
     pub id: String,
-    /// Its folder, absolute.
+    /// The absolute path of the guest's folder.
     pub folder: PathBuf,
 }
 
 impl Guest {
-    /// The file name of its component.
+    /// Returns the file name of the guest's component.
     pub(crate) fn component(&self) -> String {
         format!("{}.wasm", self.id.replace('-', "_"))
     }
 }
 
-/// Every direct subfolder with a `Cargo.toml` and a `plugin.toml`, sorted by name.
+/// Returns every direct subfolder with a `Cargo.toml` and a `plugin.toml`, sorted by name.
 pub(crate) fn discover(folder: &Path) -> Result<Vec<Guest>, BuildError> {
     let mut guests = Vec::new();
     let read = BuildError::file("read the guests in", folder);
@@ -62,7 +62,8 @@ fn guest(folder: PathBuf) -> Result<Guest, BuildError> {
             );
         }
     }
-    // Beside another crate type cargo leaves out link-time optimization and says nothing; the component is half as big again.
+    // If another crate type is present, cargo silently omits link-time optimization, and the component is half as big
+    // again.
     let kind = value(&text, "[lib]", "crate-type").unwrap_or_default();
     if !kind.starts_with("[\"cdylib\"]") {
         let cause =
@@ -81,7 +82,7 @@ fn is_id(id: &str) -> bool {
     id.starts_with(|first: char| first.is_ascii_lowercase()) && id.split('-').all(word)
 }
 
-/// The value of a key in a table of a manifest, as everybody writes it: on one line, the key bare.
+/// Returns the value of a key in a table of a manifest. Supports only the usual notation: on one line, with a bare key.
 fn value<'a>(manifest: &'a str, table: &str, key: &str) -> Option<&'a str> {
     let lines = manifest.lines().map(str::trim).skip_while(|line| !line.starts_with(table)).skip(1);
     let mut pairs = lines.take_while(|line| !line.starts_with('[')).filter_map(|line| line.split_once('='));

@@ -1,10 +1,10 @@
-//! Why guests could not be built.
+//! The errors of a build of guests.
 
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why guests could not be built. Its text says where, the cause and what to do about it, on several lines.
+/// The reason why guests could not be built. Its text names the place, the cause and a remedy, on several lines.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum BuildError {
@@ -12,43 +12,43 @@ pub enum BuildError {
     Guest {
         /// The guest's folder.
         folder: PathBuf,
-        /// What is wrong with it.
+        /// A description of the problem.
         cause: String,
-        /// How to put it right.
+        /// A remedy.
         hint: String,
     },
-    /// There is no Rust toolchain here that can build for WebAssembly.
+    /// No Rust toolchain on this machine can build for WebAssembly.
     Toolchain {
-        /// The script that prepares it.
+        /// The script that prepares the toolchain.
         script: PathBuf,
-        /// What it said, or why it could not be run.
+        /// The script's output, or the reason why it could not be run.
         cause: String,
     },
     /// cargo could not build the guests.
     Cargo {
-        /// The last lines of its output, or why it could not be run.
+        /// The last lines of cargo's output, or the reason why it could not be run.
         cause: String,
     },
-    /// cargo succeeded, yet a guest has no component.
+    /// cargo succeeded, but a guest has no component.
     NoComponent {
         /// The guest's package.
         package: String,
-        /// Where its component was expected.
+        /// The expected path of the component.
         expected: PathBuf,
     },
     /// A file or folder could not be read or written.
     File {
-        /// What was tried, such as `read`.
+        /// The operation that failed, such as `read`.
         action: &'static str,
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
 
 impl BuildError {
-    /// For `map_err`: an operation on a file that failed.
+    /// Returns a function for `map_err` that turns an I/O error on a file into a [`BuildError::File`].
     pub(crate) fn file(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::File { action, path: path.to_owned(), source }
     }
@@ -86,7 +86,7 @@ impl std::error::Error for BuildError {
     }
 }
 
-/// Several lines of another program start on a line of their own, indented.
+/// Indents the output of another program; output of several lines begins on a new line.
 fn indented(text: &str) -> String {
     let text = text.trim_end();
     if text.contains('\n') { format!("\n    {}", text.replace('\n', "\n    ")) } else { format!(" {text}") }

@@ -1,4 +1,4 @@
-//! What a build script tells cargo and the tests.
+//! The output of a build script: lines for cargo, and source for the tests.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::build::{Builder, Built, GuestFolder};
 use crate::error::BuildError;
 
-/// Rust source for the tests to include. For each folder, here one named `guest`:
+/// Generates Rust source for the tests to include. For each folder, here one named `guest`:
 ///
 /// - `pub const GUEST_ROOT: &str`, the folder that its plugin folders are in;
 /// - `pub mod guest` with a `pub const <ID>: &str` for each guest, the path of its component;
@@ -55,15 +55,15 @@ pub fn generate(builder: &Builder, folders: &[GuestFolder], built: &[Built]) -> 
     Ok(source)
 }
 
-/// The lines that a build script prints, so that cargo runs it again when a guest or what it is built from changes, or
-/// when a guest comes or goes, and at no other time.
+/// Returns the lines that a build script prints so that cargo runs it again when a guest or one of its inputs changes, or
+/// when a guest is added or removed, and at no other time.
 pub fn rerun_lines(builder: &Builder, folders: &[GuestFolder], built: &[Built]) -> String {
-    // cargo looks at everything below a folder, which finds the guests that are not there yet.
+    // cargo watches everything below a folder, and so notices new guests.
     let mut paths: BTreeSet<_> = folders.iter().map(|folder| builder.root().join(&folder.source)).collect();
     paths.extend(built.iter().flat_map(|guest| &guest.inputs).cloned());
     let mut lines = String::from("cargo::rerun-if-env-changed=SHELLY_WASM_ROUTE\n");
     for path in paths {
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(lines, "cargo::rerun-if-changed={}", path.display());
     }
     lines

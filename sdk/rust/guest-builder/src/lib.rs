@@ -1,10 +1,10 @@
-//! Builds the guests of a workspace, Rust crates that become WebAssembly components, and assembles each into a plugin
-//! folder that `shelly-host` can load.
+//! Builds the guests of a workspace, which are Rust crates that become WebAssembly components, and assembles each into a
+//! plugin folder that `shelly-host` can load.
 //!
-//! A folder such as `plugins/` holds guests: every direct subfolder with a `Cargo.toml` and a `plugin.toml`. One
+//! A folder such as `plugins/` contains guests: every direct subfolder with a `Cargo.toml` and a `plugin.toml`.
 //! [`Builder::build`] makes the wasm target usable (`sdk/rust/wasm-toolchain.sh`), compiles all guests with one call of
-//! cargo into `target/guests`, and leaves `<output>/<id>/{plugin.toml, <id_with_underscores>.wasm}` for each. It has no
-//! dependency but std, because it is a build-dependency of the tests:
+//! cargo into `target/guests`, and writes `<output>/<id>/{plugin.toml, <id_with_underscores>.wasm}` for each. The crate
+//! depends only on std, because it is a build-dependency of the tests:
 //!
 //! ```no_run
 //! use shelly_guest_builder::{Builder, GuestFolder, generate, rerun_lines};

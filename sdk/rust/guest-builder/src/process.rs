@@ -1,15 +1,15 @@
-//! Runs another program and keeps the end of what it says.
+//! Running of another program, with the end of its output kept for errors.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Runs a program to its end. Its stderr is passed on line by line; its stdout is dropped, because the stdout of a build
-/// script is read by cargo.
+/// Runs a program to its end. Passes its stderr on line by line. Drops its stdout, because cargo reads the stdout of a
+/// build script.
 ///
 /// # Errors
-/// Why it could not be started, or how it ended and its last `keep` lines.
+/// Returns the reason why the program could not be started, or its exit status and the last `keep` lines of its stderr.
 pub(crate) fn run(command: &mut Command, keep: usize) -> Result<(), String> {
     let name = Path::new(command.get_program()).file_name().unwrap_or_default().to_string_lossy().into_owned();
     let started = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
@@ -19,7 +19,7 @@ pub(crate) fn run(command: &mut Command, keep: usize) -> Result<(), String> {
     if let Some(stderr) = child.stderr.take() {
         for line in BufReader::new(stderr).split(b'\n').map_while(Result::ok) {
             let line = String::from_utf8_lossy(&line).into_owned();
-            // Nobody to tell if stderr is closed; the build goes on.
+            // A closed stderr must not fail the build.
             let _ = writeln!(std::io::stderr(), "{line}");
             if last.len() == keep {
                 last.pop_front();

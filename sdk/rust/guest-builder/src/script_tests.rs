@@ -1,5 +1,5 @@
-//! Tests of `sdk/rust/wasm-toolchain.sh` on machines that are made up: every tool that could reach a network or tell this
-//! machine from another is a fake on a PATH of its own.
+//! Tests of `sdk/rust/wasm-toolchain.sh` on simulated machines: every tool that could reach a network or reveal this
+//! machine is a fake on a separate `PATH`.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -11,16 +11,16 @@ use crate::testing::TempDir;
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../wasm-toolchain.sh");
 const LINUX: &str = "x86_64-unknown-linux-gnu";
 
-/// Tools that are the same everywhere.
+/// The tools that behave alike everywhere.
 const REAL: &[&str] = &[
     "awk", "bash", "cat", "chmod", "cmp", "cp", "dirname", "find", "flock", "grep", "head", "id", "ln", "mkdir", "mv",
     "od", "readlink", "rm", "sed", "sh", "sort", "tail", "tar", "timeout", "tr", "uname", "wc",
 ];
 
-/// Every fake first notes how it was called.
+/// The beginning of every fake: it records the call.
 const NOTE: &str = "#!/bin/sh\necho \"${0##*/} $*\" >>\"$FAKE/calls\"\n";
 
-/// Knows its host and sysroot, and compiles anything to an empty module.
+/// A rustc that knows its host and sysroot, and compiles anything to an empty module.
 const RUSTC: &str = r#"
 case $* in
     -vV) printf 'rustc 1.95.0\nhost: %s\n' "$(cat "$FAKE/host")"; exit ;;
@@ -31,7 +31,7 @@ while [ "$1" != -o ]; do shift; done
 printf '\0asm' >"$2"
 "#;
 
-/// Adds the target if the file `online` is there.
+/// A rustup that adds the target if the file `online` exists.
 const RUSTUP: &str = r#"
 case $1 in
     which) cat "$FAKE/rustup-rustc" ;;
@@ -42,7 +42,7 @@ case $1 in
 esac
 "#;
 
-/// Compiles std: leaves a std and the crate that asked for it.
+/// A cargo that compiles std: it creates a std and the crate that requested it.
 const CARGO: &str = r#"
 [ -n "$RUSTC" ] && [ "$RUSTC_BOOTSTRAP" = 1 ] || exit 1
 while [ "$1" != --target-dir ]; do shift; done
@@ -51,8 +51,8 @@ mkdir -p "$2/wasm32-unknown-unknown/release/deps"
 : >"$2/wasm32-unknown-unknown/release/deps/libstd_for_wasm-1.rlib"
 "#;
 
-/// The file `lists` has the version in the system's package lists, `archive` the one that there is (none: no network). A
-/// private folder for lists says that an update came before.
+/// An apt-get. The file `lists` contains the version in the system's package lists; `archive` contains the available
+/// version (no file: no network). A private folder for lists means that an update was run before.
 const APT_GET: &str = r#"
 known=$(cat "$FAKE/lists")
 case $* in *Dir::State::lists=*) known=$(cat "$FAKE/archive" 2>/dev/null) ;; esac
@@ -78,7 +78,7 @@ case $* in *Dir::State::lists=*) known=$(cat "$FAKE/archive") ;; esac
 printf 'rustc-web:\n  Installed: (none)\n  Candidate: %s\n' "${known:-(none)}"
 "#;
 
-/// Every package holds what the compiler's and the one of the sources hold together.
+/// A dpkg-deb for which every package contains the files of both the compiler's and the sources' package.
 const DPKG_DEB: &str = r#"
 mkdir -p "$FAKE/deb/usr/bin" "$FAKE/deb/usr/share" "$FAKE/deb/usr/lib/rustlib" "$FAKE/deb/usr/src/rustc-1/library"
 : >"$FAKE/deb/usr/lib/rustlib/x"
@@ -99,7 +99,7 @@ case $1 in
 esac
 "#;
 
-/// A machine with cargo and a rustc that has all but the wasm target; no rustup, no apt.
+/// A machine with cargo and a rustc that has everything but the wasm target; without rustup and apt.
 struct Machine {
     dir: TempDir,
 }
@@ -109,7 +109,7 @@ impl Machine {
         let machine = Self { dir: TempDir::new() };
         fs::create_dir(machine.path("bin")).expect("a folder");
         for tool in REAL {
-            // What there is; macOS has neither flock nor timeout, and the script does without.
+            // Links the tools that exist. macOS has neither flock nor timeout, and the script works without them.
             if let Some(path) = real(tool) {
                 symlink(path, machine.path("bin").join(tool)).expect("a link");
             }
@@ -136,7 +136,7 @@ impl Machine {
         self
     }
 
-    /// With Debian's tools: the version in the system's package lists and the one that the archive has.
+    /// Adds Debian's tools, with the version in the system's package lists and the version in the archive.
     fn with_debian(self, lists: &str, archive: Option<&str>) -> Self {
         for (tool, text) in
             [("apt-get", APT_GET), ("apt-cache", APT_CACHE), ("dpkg", DPKG), ("dpkg-deb", DPKG_DEB), ("cc", "")]
@@ -171,11 +171,12 @@ impl Machine {
         let mut command = Command::new(self.path("bin/bash"));
         command.arg(SCRIPT).args(arguments).arg(self.path("made")).current_dir(self.dir.path());
         command.env_clear().env("PATH", self.path("bin")).env("FAKE", self.dir.path()).env("SHELLY_WASM_ROUTE", route);
-        // As a build script would call it.
+        // Sets the variables that cargo sets for a build script.
         command.env("RUSTC", "/not/this/rustc").env("CARGO_TARGET_DIR", "/not/here").output().expect("bash runs")
     }
 
-    /// The routes that `--which` prints. It must neither change anything nor call what might use the network.
+    /// Returns the routes that `--which` prints, and checks that it neither changes anything nor calls a tool that might
+    /// use the network.
     fn which(&self, route: &str) -> Vec<String> {
         let output = self.run(route, &["--which"]);
         assert!(output.status.success(), "{}", message(&output));
@@ -184,7 +185,7 @@ impl Machine {
         String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
     }
 
-    /// Prepares the toolchain; the message that it ends with.
+    /// Prepares the toolchain and returns the script's last message.
     fn prepare(&self, route: &str) -> String {
         let output = self.run(route, &[]);
         assert!(output.status.success(), "{}\n{}", message(&output), self.calls());
@@ -283,7 +284,7 @@ fn toolchain_script_without_a_route_names_every_obstacle() {
     );
 }
 
-// Unpacks with GNU tar.
+// The test unpacks with GNU tar.
 #[cfg(target_os = "linux")]
 #[test]
 fn toolchain_script_unpacks_debian_packages_once() {
@@ -308,7 +309,7 @@ fn toolchain_script_unpacks_debian_packages_once() {
     assert_eq!(time("made/env.sh"), written);
 }
 
-// Unpacks with GNU tar.
+// The test unpacks with GNU tar.
 #[cfg(target_os = "linux")]
 #[test]
 fn toolchain_script_replaces_outdated_lists_by_private_ones() {
@@ -316,7 +317,7 @@ fn toolchain_script_replaces_outdated_lists_by_private_ones() {
         let machine = Machine::new(LINUX).with_debian(lists, Some("1.96.0-1"));
         let text = machine.prepare("auto");
         assert_contains(&text, &["fetching Debian's package lists", "Debian's rustc-web 1.96.0-1 is ready"]);
-        // The system's lists, which still know only the older version, are no reason to go back.
+        // The system's lists still name only the older version, which must not cause a downgrade.
         machine.forget_calls();
         machine.prepare("auto");
         assert_eq!(machine.network_calls(), 0, "{}", machine.calls());
@@ -337,7 +338,7 @@ fn toolchain_script_without_network_says_so() {
     assert_contains(&text, &["| E: no network", "error: cannot fetch Debian's package lists", "is there network?"]);
 }
 
-// Unpacks with GNU tar.
+// The test unpacks with GNU tar.
 #[cfg(target_os = "linux")]
 #[test]
 fn toolchain_script_updates_to_a_newer_debian_version() {
@@ -345,7 +346,7 @@ fn toolchain_script_updates_to_a_newer_debian_version() {
     machine.prepare("auto");
     machine.set("lists", "1.96.0-1");
 
-    // Known but not to be had: the toolchain that is there goes on, and the next run does not try again.
+    // The version is known but not available: the existing toolchain is kept, and the next run does not try again.
     fs::remove_file(machine.path("archive")).expect("a file");
     let text = machine.prepare("auto");
     assert_contains(&text, &["newer than 1.95.0-1", "going on with 1.95.0-1", "rustc-web 1.95.0-1 is ready"]);
@@ -353,14 +354,14 @@ fn toolchain_script_updates_to_a_newer_debian_version() {
     machine.prepare("auto");
     assert_eq!(machine.network_calls(), 0, "{}", machine.calls());
 
-    // A still newer one is a new reason to try.
+    // A newer version causes another attempt.
     machine.set("lists", "1.97.0-1");
     machine.set("archive", "1.97.0-1");
     let text = machine.prepare("auto");
     assert_contains(&text, &["newer than 1.95.0-1", "rustc-web 1.97.0-1 is ready"]);
 }
 
-// Unpacks with GNU tar.
+// The test unpacks with GNU tar.
 #[cfg(target_os = "linux")]
 #[test]
 fn toolchain_script_restarts_an_interrupted_preparation() {

@@ -1,4 +1,4 @@
-//! The script that makes the wasm target usable, and what it says cargo needs.
+//! The script that makes the wasm target usable, and the variables that it sets for cargo.
 
 use std::ffi::OsString;
 use std::fs;
@@ -8,11 +8,11 @@ use std::process::Command;
 use crate::error::BuildError;
 use crate::process;
 
-/// The script, relative to the workspace.
+/// The path of the script, relative to the workspace.
 pub(crate) const SCRIPT: &str = "sdk/rust/wasm-toolchain.sh";
 const FOLDER: &str = "target/wasm-toolchain";
 
-/// Lines of the script's output that an error carries: its last message and the log that came before.
+/// The number of lines of the script's output in an error: its last message and the log before it.
 const LINES: usize = 20;
 
 /// Prepares the toolchain and returns the variables that cargo needs for the wasm target.
@@ -27,7 +27,7 @@ pub(crate) fn prepare(root: &Path) -> Result<Vec<(String, OsString)>, BuildError
     parse_env(&text).map_err(|cause| BuildError::Toolchain { script, cause: format!("{}: {cause}", env.display()) })
 }
 
-/// Reads lines of the form `export NAME='value'`, the only ones that the script writes beside comments.
+/// Reads lines of the form `export NAME='value'`. Apart from comments the script writes no others.
 fn parse_env(text: &str) -> Result<Vec<(String, OsString)>, String> {
     let mut variables = Vec::new();
     for (number, line) in text.lines().enumerate() {

@@ -1,4 +1,4 @@
-//! The body of a response, piece by piece or as a whole.
+//! The body of a response, read in pieces or as a whole.
 
 use std::collections::VecDeque;
 
@@ -7,13 +7,14 @@ use serde::de::DeserializeOwned;
 use super::{Response, host};
 use crate::types::Error;
 
-/// Bytes that are asked for at once.
+/// The number of bytes that are requested at once.
 pub(super) const READ: u32 = 64 << 10;
 
-/// Bytes of a body that is read as a whole: 16 MiB. A larger one is read piece by piece.
+/// The maximum size of a body that is read as a whole: 16 MiB. Read a larger body in pieces.
 pub const MOST_WHOLE: usize = 16 << 20;
 
-/// The body of a response. It is asked for as it is read: a server that is faster waits. Dropped, it hangs up.
+/// The body of a response. Bytes are requested as they are read, so that a faster server has to wait. Dropping the body
+/// closes the connection.
 #[derive(Debug)]
 pub struct Body(Source);
 
@@ -30,22 +31,23 @@ impl From<host::Body> for Body {
 }
 
 impl Body {
-    /// A body for a test of your own, which comes in these pieces.
+    /// Creates a body for unit tests, which arrives in these pieces.
     pub fn of<P: Into<Vec<u8>>>(pieces: impl IntoIterator<Item = P>) -> Body {
-        // None is empty: that is what a body ends with. None is long, so that taking from one costs little.
+        // No piece is empty, because an empty piece marks the end of a body. No piece is long, so that splitting one
+        // costs little.
         let chunks = |piece: P| piece.into().chunks(READ as usize).map(|chunk| Ok(chunk.to_vec())).collect::<Vec<_>>();
         Body(Source::Given(pieces.into_iter().flat_map(chunks).collect()))
     }
 
-    /// The same body, cut off by this error.
+    /// Makes a body for unit tests end with this error.
     pub fn and_then_fails(self, error: Error) -> Body {
         let Source::Given(mut pieces) = self.0 else { return self };
         pieces.push_back(Err(error));
         Body(Source::Given(pieces))
     }
 
-    /// Waits for the next bytes, at most `most` and at most 1 MiB. Empty only at the end. A connection that breaks is
-    /// [`Error::Unavailable`].
+    /// Waits for the next bytes and returns at most `most` of them, and at most 64 KiB (the contract's bound). The result
+    /// is empty only at the end. A broken connection is [`Error::Unavailable`].
     pub fn read(&mut self, most: u32) -> Result<Vec<u8>, Error> {
         match &mut self.0 {
             Source::Host(body) => body.read(most),
@@ -61,7 +63,7 @@ impl Body {
 }
 
 impl Response {
-    /// All of the body. Bound: [`MOST_WHOLE`].
+    /// Reads the whole body. Bound: [`MOST_WHOLE`].
     pub fn bytes(self) -> Result<Vec<u8>, Error> {
         let (whole, is_all) = first(self.body, MOST_WHOLE)?;
         if is_all {
@@ -70,13 +72,13 @@ impl Response {
         Err(Error::TooLarge(format!("{} sent a body of more than {MOST_WHOLE} bytes", self.origin)))
     }
 
-    /// All of the body as text; what is no UTF-8 becomes `U+FFFD`. Bound: [`MOST_WHOLE`].
+    /// Reads the whole body as text; invalid UTF-8 becomes `U+FFFD`. Bound: [`MOST_WHOLE`].
     pub fn text(self) -> Result<String, Error> {
         let bytes = self.bytes()?;
         Ok(String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
     }
 
-    /// All of the body as JSON. The error names the field that is wrong. Bound: [`MOST_WHOLE`].
+    /// Reads the whole body as JSON. The error names the field that is wrong. Bound: [`MOST_WHOLE`].
     pub fn json<T: DeserializeOwned>(self) -> Result<T, Error> {
         let origin = self.origin.clone();
         crate::json::parse(&self.text()?)
@@ -84,7 +86,7 @@ impl Response {
     }
 }
 
-/// The first `most` bytes, and whether that is all.
+/// Reads the first `most` bytes, and returns them with `true` if there are no more.
 pub(super) fn first(mut body: Body, most: usize) -> Result<(Vec<u8>, bool), Error> {
     let mut whole = Vec::new();
     loop {

@@ -1,4 +1,4 @@
-//! Server-sent events as they come, as the HTML standard has them.
+//! Server-sent events, parsed as the HTML standard specifies while they arrive.
 
 use super::{
     body::Body,
@@ -6,26 +6,26 @@ use super::{
 };
 use crate::types::Error;
 
-/// Bytes of the longest event: 16 MiB.
+/// The maximum size of an event: 16 MiB.
 pub const MOST_EVENT: usize = 16 << 20;
 
-/// One event.
+/// A server-sent event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Event {
-    /// Its `event` field; empty if it has none.
+    /// The `event` field; empty if there is none.
     pub event: String,
-    /// Its `data` lines, joined by line feeds.
+    /// The `data` lines, joined by line feeds.
     pub data: String,
     /// The newest `id` so far; empty if there was none.
     pub id: String,
 }
 
-/// The events of a body. Comments, unknown fields and events without data are passed over; lines end in `\n`, `\r\n` or `\r`;
-/// what is no UTF-8 becomes `U+FFFD`.
+/// An iterator over the events of a body. It skips comments, unknown fields and events without data. Lines end in `\n`,
+/// `\r\n` or `\r`; invalid UTF-8 becomes `U+FFFD`.
 ///
-/// A connection that breaks is [`Error::Unavailable`], and so is a body that ends in the middle of an event. A line beyond
-/// [`MOST_LINE`](super::MOST_LINE) and an event beyond [`MOST_EVENT`] are [`Error::TooLarge`]. After an error there is
-/// nothing more.
+/// A broken connection is [`Error::Unavailable`], and so is a body that ends in the middle of an event. A line longer
+/// than [`MOST_LINE`](super::MOST_LINE) and an event larger than [`MOST_EVENT`] are [`Error::TooLarge`]. The iterator
+/// ends after an error.
 #[derive(Debug)]
 pub struct Events {
     lines: Option<Split>,
@@ -35,7 +35,7 @@ pub struct Events {
 }
 
 impl Events {
-    /// The events of this body.
+    /// Creates an iterator over the events of this body.
     pub fn new(body: Body) -> Events {
         let lines = Some(Split::new(body, Ends::Any));
         Events { lines, event: Event::default(), has_data: false, after_first_line: false }

@@ -1,4 +1,4 @@
-//! Lines of text as they come.
+//! Lines of text, read while they arrive.
 
 use super::{
     body::Body,
@@ -6,14 +6,14 @@ use super::{
 };
 use crate::types::Error;
 
-/// The lines of a body, without their ends (`\n` or `\r\n`), empty ones too. What is no UTF-8 becomes `U+FFFD`. The last one
-/// needs no end. A connection that breaks is [`Error::Unavailable`], a line beyond [`MOST_LINE`](super::MOST_LINE)
-/// [`Error::TooLarge`]; after an error there is nothing more.
+/// An iterator over the lines of a body, without their ends (`\n` or `\r\n`), including empty ones. Invalid UTF-8 becomes
+/// `U+FFFD`. The last line needs no end. A broken connection is [`Error::Unavailable`], a line longer than
+/// [`MOST_LINE`](super::MOST_LINE) is [`Error::TooLarge`]. The iterator ends after an error.
 #[derive(Debug)]
 pub struct Lines(Option<Split>);
 
 impl Lines {
-    /// The lines of this body.
+    /// Creates an iterator over the lines of this body.
     pub fn new(body: Body) -> Lines {
         Lines(Some(Split::new(body, Ends::LineFeed)))
     }

@@ -1,6 +1,6 @@
-//! HTTP, as far as the agent's config grants it: schemes, hosts, ports, methods, paths. `http = true` in `[wants]` asks for
-//! it. Everything goes through the host, which checks each redirect again; a plugin that names nothing from here imports
-//! nothing.
+//! HTTP requests within the grant of the agent's config: schemes, hosts, ports, methods, paths. A plugin asks for it with
+//! `http = true` in `[wants]`. All requests go through the host, which checks each redirect again. A plugin that uses
+//! nothing from this module does not import the interface.
 //!
 //! ```no_run
 //! use serde::Deserialize;
@@ -19,8 +19,8 @@
 //! }
 //! ```
 //!
-//! A request that is refused by the grant, or that comes to nothing, is an [`Error`] as the contract has it. A response with
-//! any status is none, until [`Response::ok`] makes one of it.
+//! A request that the grant refuses, or that gets no response, is an [`Error`] of the contract. A response with any
+//! status is not an error; [`Response::ok`] turns a status other than success into one.
 
 use std::time::Duration;
 
@@ -40,10 +40,10 @@ pub use lines::Lines;
 pub use split::MOST_LINE;
 pub use status::reported;
 
-/// Bytes of an upload that are handed to the host at once.
+/// The number of bytes of an upload that are passed to the host at once.
 const WRITE: usize = 256 << 10;
 
-/// A request, made step by step. What is wrong with one is said when it is sent.
+/// A request, built step by step. Invalid input is reported when the request is sent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
     method: String,
@@ -55,38 +55,38 @@ pub struct Request {
 }
 
 impl Request {
-    /// A request with this method, in upper case, to an absolute URL: `https` unless the grant says `http`.
+    /// Creates a request with this method, in upper case, to an absolute URL: `https` unless the grant says `http`.
     pub fn new(method: impl Into<String>, url: impl Into<String>) -> Request {
         let (method, url) = (method.into(), url.into());
         Request { method, url, headers: Vec::new(), credential: None, timeout: None, body: Ok(Vec::new()) }
     }
 
-    /// A `GET`.
+    /// Creates a `GET` request.
     pub fn get(url: impl Into<String>) -> Request {
         Request::new("GET", url)
     }
 
-    /// A `POST`; mostly with [`json`](Self::json) or [`body`](Self::body).
+    /// Creates a `POST` request; usually with [`json`](Self::json) or [`body`](Self::body).
     pub fn post(url: impl Into<String>) -> Request {
         Request::new("POST", url)
     }
 
-    /// A `PUT`.
+    /// Creates a `PUT` request.
     pub fn put(url: impl Into<String>) -> Request {
         Request::new("PUT", url)
     }
 
-    /// A `PATCH`.
+    /// Creates a `PATCH` request.
     pub fn patch(url: impl Into<String>) -> Request {
         Request::new("PATCH", url)
     }
 
-    /// A `DELETE`.
+    /// Creates a `DELETE` request.
     pub fn delete(url: impl Into<String>) -> Request {
         Request::new("DELETE", url)
     }
 
-    /// A `HEAD`.
+    /// Creates a `HEAD` request.
     pub fn head(url: impl Into<String>) -> Request {
         Request::new("HEAD", url)
     }
@@ -100,40 +100,41 @@ impl Request {
         self
     }
 
-    /// Adds a header. `host`, `content-length`, `connection`, `accept-encoding` and the like are the host's to write, and
-    /// so is the header that a credential goes in.
+    /// Adds a header. The host sets `host`, `content-length`, `connection`, `accept-encoding` and the like, and the
+    /// header that carries a credential.
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Request {
         self.headers.push((name.into(), value.into()));
         self
     }
 
-    /// Has the host add the credential of this name: a literal, or an `Option<&str>`. It is `denied` for a target that the
-    /// credential is not bound to.
+    /// Names the credential that the host adds: a literal, or an `Option<&str>`. The request is `denied` if the
+    /// credential is not bound to the target.
     pub fn credential<'a>(mut self, name: impl Into<Option<&'a str>>) -> Request {
         self.credential = name.into().map(str::to_owned);
         self
     }
 
-    /// The longest time for all of it, to the last byte of the response. Without it: what the call has left.
+    /// Sets the time limit of the whole exchange, up to the last byte of the response. The default is the time that is
+    /// left for the call.
     pub fn timeout(mut self, timeout: Duration) -> Request {
         self.timeout = Some(timeout);
         self
     }
 
-    /// The body as it is.
+    /// Sets the body.
     pub fn body(mut self, body: impl Into<Vec<u8>>) -> Request {
         self.body = Ok(body.into());
         self
     }
 
-    /// A value as a body of JSON, with the `content-type` that goes with it.
+    /// Sets the body to this value as JSON, with the matching `content-type`.
     pub fn json(mut self, value: &(impl Serialize + ?Sized)) -> Request {
         self.body = serde_json::to_vec(value)
             .map_err(|error| Error::Invalid(format!("the body of the request is no JSON: {error}")));
         self.header("content-type", "application/json")
     }
 
-    /// Sends it and waits for the head of the response.
+    /// Sends the request and waits for the head of the response.
     #[track_caller]
     pub fn send(self) -> Result<Response, Error> {
         let (head, body, origin) = self.parts()?;
@@ -141,7 +142,7 @@ impl Request {
         Ok(Response::of(host::send(&head, &body)?, origin))
     }
 
-    /// Sends the head; the body follows piece by piece.
+    /// Sends the head of the request, and the body that was set; the rest of the body follows in pieces.
     #[track_caller]
     pub fn upload(self) -> Result<Upload, Error> {
         let (head, body, origin) = self.parts()?;
@@ -154,14 +155,14 @@ impl Request {
     fn parts(self) -> Result<(host::Request, Vec<u8>, String), Error> {
         let Request { method, url, headers, credential, timeout, body } = self;
         let origin = origin(&url).to_owned();
-        // Time that is left is never none: no limit would be the opposite.
+        // A timeout below a millisecond becomes one millisecond: 0 would mean no limit.
         let millis = |time: Duration| u32::try_from(time.as_millis()).unwrap_or(u32::MAX).max(1);
         let head = host::Request { method, url, headers, credential, timeout_ms: timeout.map(millis) };
         Ok((head, body?, origin))
     }
 }
 
-/// A request whose body is on its way. Dropped, it cuts the request.
+/// A request whose body is being sent. Dropping it aborts the request.
 #[derive(Debug)]
 pub struct Upload {
     host: host::Upload,
@@ -169,7 +170,7 @@ pub struct Upload {
 }
 
 impl Upload {
-    /// Sends on. Waits while the network is behind.
+    /// Sends a piece of the body. Waits while the network is behind.
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
         bytes.chunks(WRITE).try_for_each(|piece| self.host.write(piece))
     }
@@ -180,21 +181,21 @@ impl Upload {
     }
 }
 
-/// A response: its head, and a body that is still to be read. Dropped, it hangs up.
+/// A response: its head, and a body that is read separately. Dropping it closes the connection.
 #[derive(Debug)]
 pub struct Response {
-    /// 100 to 599.
+    /// The status, 100 to 599.
     pub status: u16,
-    /// In order, names in lower case, repeated ones kept.
+    /// The headers, in order, with names in lower case; repeated headers are kept.
     pub headers: Vec<(String, String)>,
-    /// To be read, decompressed.
+    /// The body, decompressed as it is read.
     pub body: Body,
-    /// Who answered, for messages: nothing of a URL that could be a secret.
+    /// The host and port of the server, for messages. It contains no part of the URL that could be a secret.
     origin: String,
 }
 
 impl Response {
-    /// A response for a test of your own; its body is best made with [`Body::of`].
+    /// Creates a response for unit tests; create its body with [`Body::of`].
     pub fn new(status: u16, headers: &[(&str, &str)], body: Body) -> Response {
         let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         Response { status, headers, body, origin: "the server".to_owned() }
@@ -205,30 +206,34 @@ impl Response {
         Response { status, headers, body: body.into(), origin }
     }
 
-    /// The first header of this name, in lower case.
+    /// Returns the value of the first header of this name, which is in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
     }
 
-    /// The lines of a text, or of JSON that comes in lines, as they come.
+    /// Iterates over the lines of the body as they arrive, such as text or JSON lines.
     pub fn lines(self) -> Lines {
         Lines::new(self.body)
     }
 
-    /// Server-sent events, as they come.
+    /// Iterates over the server-sent events of the body as they arrive.
     pub fn events(self) -> Events {
         Events::new(self.body)
     }
 }
 
-/// The names of the credentials that are granted and exist.
+/// Returns the names of the credentials that are granted and exist.
 #[track_caller]
 pub fn credentials() -> Vec<String> {
     only_in_host("http::credentials");
     host::credentials()
 }
 
-/// The credential to use: the one that the params name, else the only one that is granted, if one is.
+/// Returns the credential to use: the one that the params name, else the only granted one, if there is one.
+///
+/// # Errors
+///
+/// [`Error::Invalid`] if the params name none and several are granted.
 pub fn credential(named: Option<&str>) -> Result<Option<String>, Error> {
     match named {
         Some(name) => Ok(Some(name.to_owned())),
@@ -246,24 +251,25 @@ fn only(mut granted: Vec<String>) -> Result<Option<String>, Error> {
     Ok(granted.pop())
 }
 
-/// The server that an error says is not granted, as `https://example.com:8443`: the target of the request, or what a redirect
-/// led to. A person could be asked for it ([`Reply::needs_server`](crate::Reply::needs_server)). None for all other errors,
-/// also for what only the config can grant: servers in private networks, methods other than GET and HEAD.
+/// Returns the server that, according to this error, is not granted, as `https://example.com:8443`: the target of the
+/// request or of a redirect. The plugin can have a person asked for it
+/// ([`Reply::needs_server`](crate::Reply::needs_server)). Returns `None` for all other errors, and for access that only
+/// the config can grant: servers in private networks, methods other than GET and HEAD.
 pub fn lacking(error: &Error) -> Option<&str> {
     let Error::Denied(message) = error else { return None };
-    // The host's words, which name the line of the config that is missing.
+    // The host's message contains the missing line of the config.
     let (_, line) = message.rsplit_once("write `http: [\"")?;
     line.split_once("\"]`").map(|(server, _)| server)
 }
 
-/// The host and port of a URL, for messages.
+/// Returns the host and port of a URL, for messages.
 fn origin(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let authority = &rest[..rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len())];
     authority.rsplit_once('@').map_or(authority, |(_, host)| host)
 }
 
-/// Adds text to a query: all but what every server takes for itself becomes `%XX`.
+/// Appends text to a query. All characters but those that every server accepts literally become `%XX`.
 fn escape(url: &mut String, text: &str) {
     for byte in text.bytes() {
         match byte {

@@ -1,19 +1,20 @@
-//! A body in lines: each byte is looked at once, and no more is kept than the line that is coming and what one read brings.
+//! A splitter of a body into lines. It examines each byte once, and buffers only the current line and the bytes of one
+//! read.
 
 use std::ops::Range;
 
 use super::body::{Body, READ};
 use crate::types::Error;
 
-/// Bytes of the longest line: 8 MiB.
+/// The maximum size of a line: 8 MiB.
 pub const MOST_LINE: usize = 8 << 20;
 
-/// What ends a line beside a line feed.
+/// The characters that end a line besides a line feed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Ends {
-    /// Nothing; a carriage return before it belongs to it.
+    /// None; a carriage return before a line feed belongs to the line's end.
     LineFeed,
-    /// A carriage return, with a line feed after it or without.
+    /// A carriage return, with or without a line feed after it.
     Any,
 }
 
@@ -22,16 +23,16 @@ pub(super) struct Split {
     body: Body,
     ends: Ends,
     buffer: Vec<u8>,
-    /// Where the line that is coming begins.
+    /// The start of the current line in `buffer`.
     start: usize,
-    /// How far it was looked at.
+    /// The position in `buffer` up to which it was searched for the line's end.
     seen: usize,
-    /// The last line ended in a carriage return: a line feed right after it belongs to it.
+    /// The last line ended in a carriage return: a line feed right after it belongs to that end.
     after_return: bool,
     at_end: bool,
 }
 
-/// A line, and whether its end has come.
+/// A line, and whether its end has arrived.
 pub(super) struct Line<'a> {
     pub bytes: &'a [u8],
     pub is_whole: bool,
@@ -42,7 +43,7 @@ impl Split {
         Split { body, ends, buffer: Vec::new(), start: 0, seen: 0, after_return: false, at_end: false }
     }
 
-    /// The next line, without its end; none at the end of the body. Only the last one can be without an end.
+    /// Returns the next line without its end; `None` at the end of the body. Only the last line can lack an end.
     pub(super) fn next(&mut self) -> Result<Option<Line<'_>>, Error> {
         let (line, is_whole) = loop {
             if let Some(line) = self.whole() {
@@ -63,7 +64,7 @@ impl Split {
         Ok(Some(Line { bytes: &self.buffer[line], is_whole }))
     }
 
-    /// The next line if all of it is here.
+    /// Returns the range of the next line if the buffer contains all of it.
     fn whole(&mut self) -> Option<Range<usize>> {
         if self.after_return && self.start < self.buffer.len() {
             self.after_return = false;
@@ -91,7 +92,7 @@ impl Split {
         self.buffer.drain(..self.start);
         self.seen -= self.start;
         self.start = 0;
-        // What fails once has ended.
+        // A body that fails has ended.
         self.at_end = true;
         let piece = self.body.read(READ)?;
         self.at_end = piece.is_empty();

@@ -1,4 +1,4 @@
-//! What a status other than success means, and what a server says with it.
+//! The errors that unsuccessful statuses mean, with the server's own explanation.
 
 use serde_json::Value;
 
@@ -11,20 +11,21 @@ use crate::{
     types::{Error, Retry},
 };
 
-/// Bytes that are read of a body that says what went wrong.
+/// The number of bytes that are read of an error body.
 const READ_OF_COMPLAINT: usize = 64 << 10;
 
-/// Characters that are told of it: of a sentence in one of the known shapes, and of anything else.
+/// The number of characters of the explanation in an error: of a message in a known shape, and of any other text.
 const SENTENCE: usize = 2_000;
 const RAW: usize = 300;
 
 impl Response {
-    /// Whether the status is 200 to 299.
+    /// Returns `true` if the status is 200 to 299.
     pub fn is_success(&self) -> bool {
         (200..300).contains(&self.status)
     }
 
-    /// The response if its status is one of success; else the error that it means, with what the server says:
+    /// Returns the response if its status is one of success; otherwise the error that the status means, with the server's
+    /// explanation:
     ///
     /// | status | error |
     /// |---|---|
@@ -37,8 +38,9 @@ impl Response {
     /// | other 400 to 499 | [`Error::Invalid`] |
     /// | anything else | [`Error::Other`] |
     ///
-    /// The words `insufficient_quota` and `context_length_exceeded`, which vendors use under various statuses, are
-    /// `Exhausted` and `TooLarge`. The pause is read from `retry-after-ms` and `retry-after`, as seconds; a date is not.
+    /// Vendors use the codes `insufficient_quota` and `context_length_exceeded` with various statuses; they become
+    /// `Exhausted` and `TooLarge`. The pause is read from `retry-after-ms` and from `retry-after` in seconds; a date is
+    /// ignored.
     pub fn ok(self) -> Result<Response, Error> {
         if self.is_success() {
             return Ok(self);
@@ -52,17 +54,18 @@ impl Response {
         Err(complaint.error(self.status, Retry { message, after_ms }))
     }
 
-    /// Milliseconds for which the server wants to be left alone.
+    /// Returns the pause that the server asks for, in milliseconds.
     fn pause(&self) -> Option<u64> {
         let number = |name: &str| self.header(name)?.trim().parse::<f64>().ok().filter(|number| *number >= 0.0);
         let millis = number("retry-after-ms").or_else(|| Some(number("retry-after")? * 1_000.0))?;
-        // Beyond its range the cast is the largest number.
+        // The cast saturates at the largest number.
         Some(millis.ceil() as u64)
     }
 }
 
-/// The error that an error object means which a server sent in the middle of a reply or in place of one: the value of its
-/// `error` key. What nothing is known of is [`Error::Unavailable`]: the server failed at what it had accepted.
+/// Converts an error object that a server sent within a reply, or in place of one, to an error. `error` is the value of
+/// the `error` key. An unknown error becomes [`Error::Unavailable`], because the server failed after it had accepted the
+/// request.
 pub fn reported(error: &Value) -> Error {
     let complaint = Complaint::of(error);
     let message = match complaint.said.is_empty() {
@@ -72,7 +75,7 @@ pub fn reported(error: &Value) -> Error {
     complaint.error(complaint.status(), Retry { message, after_ms: None })
 }
 
-/// What a server says went wrong.
+/// A server's explanation of an error.
 #[derive(Default)]
 struct Complaint {
     said: String,
@@ -81,7 +84,7 @@ struct Complaint {
 }
 
 impl Complaint {
-    /// Reads the beginning of a body. That it cannot be read is not what went wrong first.
+    /// Reads the beginning of a body. A failure to read it is ignored: the original error matters more.
     fn read(body: Body) -> Complaint {
         let (bytes, _) = first(body, READ_OF_COMPLAINT).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes);
@@ -91,13 +94,13 @@ impl Complaint {
         });
         match parsed {
             Some(complaint) if !complaint.said.is_empty() => complaint,
-            // A page made for browsers explains nothing here.
+            // An HTML page explains nothing here.
             _ if text.trim_start().starts_with('<') => Complaint::default(),
             _ => Complaint { said: shown(&text, RAW), ..Complaint::default() },
         }
     }
 
-    /// Reads an error object, or a bare sentence.
+    /// Reads an error object, or a plain string.
     fn of(error: &Value) -> Complaint {
         let field = |name: &str| match error.get(name) {
             Some(Value::String(text)) => text.clone(),
@@ -115,7 +118,7 @@ impl Complaint {
         words.iter().any(|word| self.kind == *word || self.code == *word)
     }
 
-    /// The status that it would have as an answer of its own.
+    /// Returns the status with which this error would be sent as a response of its own.
     fn status(&self) -> u16 {
         match self.code.parse() {
             Ok(status @ 400..=599) => status,
@@ -132,8 +135,8 @@ impl Complaint {
     fn error(&self, status: u16, retry: Retry) -> Error {
         let message = retry.message.clone();
         match status {
-            // Vendors use statuses for two things that mean another: a bill to pay is not a pause, a full window no bad
-            // input.
+            // Vendors use some statuses for two things: an unpaid bill must not cause a pause, and a full context window
+            // is not invalid input.
             _ if self.is(&["insufficient_quota"]) => Error::Exhausted(message),
             _ if self.is(&["context_length_exceeded"]) => Error::TooLarge(message),
             401 | 403 | 407 => Error::Denied(message),
@@ -149,7 +152,7 @@ impl Complaint {
     }
 }
 
-/// A text of a server in one line, short, without what acts on a terminal.
+/// Returns a server's text as a single line, shortened, without control characters that act on a terminal.
 fn shown(text: &str, most: usize) -> String {
     let plain = |c: char| if c.is_control() { ' ' } else { c };
     short(text.trim(), most).chars().map(plain).collect()
@@ -163,7 +166,7 @@ mod tests {
         Response::new(status, headers, Body::of([body])).ok().unwrap_err()
     }
 
-    /// The case of an error, and its pause.
+    /// Returns the case of an error, and its pause.
     fn case(error: &Error) -> (&'static str, Option<u64>) {
         match error {
             Error::Invalid(_) => ("invalid", None),
