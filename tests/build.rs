@@ -1,4 +1,4 @@
-//! Builds every guest, and tells the tests where each of them is; makes modules by chance.
+//! Builds every guest, sets the path of each for the tests, and generates random modules.
 
 mod smith;
 

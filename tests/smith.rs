@@ -1,7 +1,8 @@
-//! Modules and components that wasm-smith makes of numbers, made while the tests are built.
+//! Modules and components that wasm-smith generates from numbers while the tests are built.
 //!
-//! Not while they run: linked into them, wasm-smith would turn on a feature of a crate that Cranelift is built with too,
-//! and `cargo test` would compile the engine a second time. What a build script links is kept apart.
+//! They are not generated while the tests run: linked into them, wasm-smith would turn on a feature of a crate that
+//! Cranelift is built with too, and `cargo test` would compile the engine a second time. The dependencies of a build script
+//! are kept apart.
 
 use std::{env, error::Error, fmt::Write, fs, path::Path};
 
@@ -12,10 +13,10 @@ use wasm_encoder::{
 };
 use wasm_smith::{Component, Config, Module};
 
-/// How many seeds there are of each kind of module if nothing is said, and of components.
+/// The number of seeds of each kind of module, and of components, without a factor.
 const MODULES: u64 = 150;
 const COMPONENTS: u64 = 1_500;
-/// The same of large ones: half of them components, half of them modules.
+/// The number of seeds of large ones: half of them components, half of them modules.
 const LARGE: u64 = 40;
 /// Bytes that decide about a large one: it becomes about as large.
 const LARGE_BYTES: usize = 200_000;
@@ -106,8 +107,8 @@ fn exports() -> Vec<u8> {
     module.finish()
 }
 
-/// Rust that names all of them: the modules of each kind, and the components, as slices of bytes; the large ones are files of
-/// this folder.
+/// Returns Rust code that names all of them: the modules of each kind, and the components, as slices of bytes; the large
+/// ones are files of this folder.
 pub fn generate(folder: &Path) -> Result<String, Box<dyn Error>> {
     println!("cargo::rerun-if-changed=smith.rs");
     println!("cargo::rerun-if-env-changed={MORE}");
@@ -196,7 +197,8 @@ fn large(seed: u64) -> Option<Vec<u8>> {
     }
 }
 
-/// What the engine takes, as a rule; every sixteenth may have all that wasm-smith knows, and is refused.
+/// Returns a configuration whose results the engine accepts as a rule; every sixteenth may have all features of wasm-smith,
+/// and is refused.
 fn config(seed: u64) -> Config {
     let usual = !seed.is_multiple_of(16);
     let mut config = Config {

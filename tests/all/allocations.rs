@@ -1,4 +1,4 @@
-//! The allocator of the tests: the system's, which counts what a thread holds while a test measures it.
+//! The allocator of the tests: it forwards to the system's and counts what a thread holds while a test measures it.
 
 use std::{
     alloc::{GlobalAlloc, Layout, System},

@@ -1,5 +1,5 @@
-//! Whatever is wrong with what the program is given: it says what, where and how to mend it, ends with the documented
-//! exit code, says the same as JSON, and never panics. The messages stand in `snapshots`.
+//! Invalid input to the program. Each message says what is wrong, where, and what to do; the program ends with the
+//! documented exit code, reports the same as JSON, and never panics. The messages are in `snapshots`.
 
 use std::{
     ffi::OsStr,
@@ -25,7 +25,7 @@ use crate::{
 pub const HOLLOW: &str = r#"(component (instance $t) (export "shelly:plugin/tool@0.1.0" (instance $t)))"#;
 const TOOL: &str = "kinds = [\"tool\"]\n";
 
-/// What a table of cases came to, for one snapshot.
+/// The outcomes of a table of cases, for one snapshot.
 #[derive(Default)]
 pub struct Told(pub String);
 
@@ -71,7 +71,7 @@ impl Told {
     }
 }
 
-/// What stands on standard error from the error on.
+/// Returns standard error from the error message on.
 fn error_of(ran: &Ran) -> String {
     // A guest's log may tell of a panic, and is shown before.
     let start = ran.stderr.find("\nerror: ").map_or(0, |end| end + 1);

@@ -1,4 +1,4 @@
-//! Runs without a config: which tools the agent has, which model, and what keeps the conversation short.
+//! Runs without a config: the agent's tools, its model, and the effects that keep the conversation short.
 
 use serde_json::Value;
 

@@ -1,5 +1,5 @@
-//! cargo builds a dependency anew for each set of features: the project's commands must ask for the same ones, or each
-//! of them compiles wasmtime for itself.
+//! The features that the project's cargo commands ask for. cargo builds a dependency anew for each set of features, so these
+//! must be the same, or each command compiles wasmtime for itself.
 
 use std::{
     collections::{HashMap, HashSet},

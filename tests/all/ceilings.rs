@@ -1,4 +1,4 @@
-//! What an agent starts may do no more than it may pass on, whichever way it is started.
+//! Ceilings: an agent that is started may do no more than its parent may pass on, in whichever way it is started.
 
 use std::{collections::HashMap, os::unix::fs::symlink, path::Path, sync::Arc};
 
@@ -19,7 +19,7 @@ use crate::{
     support::Place,
 };
 
-/// What an agent calls, one after the other; then it says what its last call said.
+/// The calls of an agent, one after the other; it then answers with the result of the last one.
 type Calls<'a> = &'a [(&'a str, Value)];
 
 /// A model that makes of each agent, known by its instructions, what is written here.
@@ -62,7 +62,7 @@ fn read(path: &str) -> (&'static str, Value) {
     ("read_file", json!({ "path": path }))
 }
 
-/// What the first agent of the config says in the end, and all that was told, a line each.
+/// Returns the answer of the first agent of the config, and all events, a line each.
 async fn outcome(place: &Place, agents: &str, script: &[(&str, Calls<'_>)]) -> (String, Vec<String>) {
     let server = scripted(script);
     let model = format!("{{name: m, kind: openai, model: m, base_url: 'http://127.0.0.1:{}/v1'}}", server.port);
@@ -118,7 +118,7 @@ fn lead(delegable: &str) -> String {
     )
 }
 
-/// What the reader says under a ceiling of the lead.
+/// Returns the answer of the reader under a ceiling of the lead, and all events.
 async fn read_under(place: &Place, delegable: &str, path: &str) -> (String, Vec<String>) {
     outcome(place, &lead(delegable), &[("lead", &[task("reader")]), ("reader", &[read(path)])]).await
 }
@@ -379,7 +379,6 @@ fn ceiling_bounds_every_capability() {
     assert_eq!(certificate.grant.files.access(&folder), Some(FileAccess::Read));
 }
 
-/// Of what a plugin may send a ceiling leaves what lies in both, and names what it takes away.
 #[test]
 fn ceiling_narrows_http_grants() {
     let place = place();
@@ -467,7 +466,6 @@ fn plugin_certify_prints_a_certificate() {
     }
 }
 
-/// Who has not given something is told by who decided it, not by how places are called.
 #[test]
 fn plugin_named_like_a_ceiling_is_not_mistaken_for_one() {
     let place = place();

@@ -1,5 +1,5 @@
-//! Chains of middlewares by chance, around requests and around calls: whatever they do, the run ends, every call has its
-//! one result, and what was paid is what models used.
+//! Random chains of middleware around model requests and tool calls. The run always ends, every call has exactly one result,
+//! and what was charged is what the models used.
 
 use std::{
     collections::VecDeque,
@@ -36,7 +36,7 @@ use crate::sessions::{chance, memory};
 
 const CASES: u32 = 400;
 
-/// What is done next; nothing special once all is used up.
+/// The next actions; the default one once all are used up.
 struct Deeds(Mutex<VecDeque<u8>>);
 
 impl Deeds {
@@ -266,7 +266,7 @@ struct Case {
     calls: Vec<(Vec<u8>, bool)>,
     asks: bool,
     tokens: Option<u64>,
-    /// Where it is interrupted.
+    /// The point of the interruption.
     cut: u16,
 }
 
@@ -278,7 +278,7 @@ fn case() -> impl Strategy<Value = Case> {
         .prop_map(|(model, requests, calls, asks, tokens, cut)| Case { model, requests, calls, asks, tokens, cut })
 }
 
-/// What models used and what it cost, counted by themselves.
+/// The usage of models and its price, counted by the models themselves.
 #[derive(Default)]
 struct Counted {
     used: Arc<UsageTracker>,
@@ -334,13 +334,13 @@ fn is_whole(chat: &Chat) {
     assert!(called.eq(answered), "each call has its result");
 }
 
-/// What these records say that it cost.
+/// Returns the ledger that these records restore.
 fn restored(records: &[(u64, JournalRecord)], chat: &Chat) -> Ledger {
     let past = JournalState::of(records.iter().cloned()).unwrap();
     AgentGroup::new(AgentRegistry::new()).resuming(memory(), past, chat).ledger()
 }
 
-/// How it ended, and how many requests were sent.
+/// Returns whether the run came to an answer, and the number of requests that were sent.
 async fn holds(case: &Case) -> (bool, u64) {
     let (counted, recorder) = (Counted::default(), memory());
     let crew = Arc::new(AgentGroup::new(AgentRegistry::new()).with_recorder(recorder.clone()));

@@ -1,4 +1,5 @@
-//! `config check`: what holds, what is wrong and what is not as it should be, without a model and without a plugin's code.
+//! The command `config check`: the effective config, errors and warnings, without a model and without running a plugin's
+//! code.
 
 use insta::assert_snapshot;
 use serde_json::Value;
@@ -407,7 +408,7 @@ fn commented_lines_of_init_templates_are_valid() {
     }
 }
 
-/// Whether a comment is a part of the config: `key:`, `- name: …`, and what is below such.
+/// Returns `true` if a comment is a part of the config: `key:`, `- name: …`, and the lines below such.
 fn is_yaml(comment: &str) -> bool {
     let line = comment.trim_start().trim_start_matches("- ");
     let key = line.split(':').next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `shelly-host conformance`: the attacks that are built in, and those of others.
+//! The command `shelly-host conformance`, with the built-in attacks and with others.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! The everyday plugins in their sandboxes: what each of them answers, and how it ends when it is asked for too much.
+//! The everyday plugins in their sandboxes: their answers, and how a call ends that asks for too much.
 
 mod cases;
 
@@ -77,7 +77,7 @@ impl Shipped {
         serde_json::from_str(&self.says(name, arguments).await).unwrap()
     }
 
-    /// What it says that it cannot do. After it, and after whatever it did, the next call works.
+    /// Asserts that the call fails with this message, and that the next call works.
     async fn fails(&self, name: &str, arguments: Value, says: &str) {
         let shown: String = arguments.to_string().chars().take(80).collect();
         let told = self.call(name, arguments).await.expect_err(&shown);

@@ -1,5 +1,5 @@
-//! Every example, by the very command that `examples/README.md` shows for it: what it answers, and who did what. And every other
-//! command that a document shows.
+//! Every example, run by the command that `examples/README.md` shows for it: its answer, and which agents and tools worked
+//! on it. Also every other command that a document shows.
 
 mod commands;
 
@@ -27,8 +27,8 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
 }
 
-/// A repository as a person has it who has run `cargo demo`: the examples as they are, the plugins, the program on the `PATH`.
-/// The files that the first examples count words in are the test's own.
+/// A repository after `cargo demo`: the examples as they are, the plugins, and the program on the `PATH`. The files in which
+/// the first examples count words are the test's own.
 fn repository() -> Place {
     let place = Place::new();
     copy(&root().join("examples"), &place.path().join("examples"), &["local", "target"]);
@@ -78,8 +78,8 @@ fn run(words: &[String], more: &[&str]) -> Ran {
     place.ran(command.env("PATH", path).env("HOME", place.path()).output().unwrap())
 }
 
-/// What each command of an example prints, and below it who took part, with the tools that they called and the steps that
-/// teams took.
+/// Returns the output of each command of an example, and below it the agents that took part, with the tools that they called
+/// and the steps that teams took.
 fn shown(example: &str) -> String {
     let commands = commands(example);
     assert!(!commands.is_empty(), "examples/README.md shows no command for {example}");
@@ -92,7 +92,8 @@ fn shown(example: &str) -> String {
     commands.iter().map(one).collect::<Vec<_>>().join("\n")
 }
 
-/// What each agent did, in order. Calls of one reply are made side by side: they stand before what else came of it, by name.
+/// Returns the actions of each agent, in order. Calls of one reply are made in parallel: they are sorted by name and listed
+/// before the other actions of the reply.
 fn work(events: &str) -> String {
     let mut work: BTreeMap<String, Agent> = BTreeMap::new();
     for line in events.lines() {
@@ -223,7 +224,7 @@ fn examples_readme_names_only_existing_files_and_commands() {
     }
 }
 
-/// What its tool says is in the answer, and where it knows nothing nothing is made up.
+/// The answer has the result of the tool; for an unknown city nothing is made up.
 #[test]
 fn weather() {
     let command = commands("04-own-tool").remove(0);
@@ -235,7 +236,6 @@ fn weather() {
     assert!(ran.stderr.contains("`Atlantis` is not known: try Paris, London or Tokyo"), "{}", ran.shown());
 }
 
-/// What `plugins/README.md` says of tests of one's own configs, done as it says.
 #[test]
 fn config_test_of_the_plugins_readme_works() {
     let readme = fs::read_to_string(root().join("plugins/README.md")).unwrap();

@@ -1,4 +1,4 @@
-//! Components that know nothing of us: their functions as tools, from the binary to the model.
+//! Functions of ordinary components as tools, from the binary to the model.
 
 mod chance;
 mod inspected;
@@ -59,14 +59,14 @@ async fn dispatched(tools: &ToolBox, run: &RunCx, name: &str, arguments: &Value)
     tools.dispatch(&cx, &call).await.result
 }
 
-/// What a tool says that works.
+/// Returns the result of a call that must succeed.
 async fn call(tools: &ToolBox, run: &RunCx, name: &str, arguments: Value) -> String {
     let result = dispatched(tools, run, name, &arguments).await;
     assert!(!result.is_error, "{name} {arguments}: {}", result.text());
     result.text()
 }
 
-/// What a tool says that fails.
+/// Returns the result of a call that must fail.
 async fn fails(tools: &ToolBox, run: &RunCx, name: &str, arguments: Value) -> String {
     let result = dispatched(tools, run, name, &arguments).await;
     assert!(result.is_error, "{name} {arguments}: {}", result.text());

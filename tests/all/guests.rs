@@ -1,4 +1,4 @@
-//! Every first-party plugin, end to end through the program: a guest without a test does not compile.
+//! Every first-party plugin, end to end through the program. A guest without a test does not compile.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Plugins that attack the house, each run for real. Whatever one does, the run goes on, the same plugin's next call
+//! Plugins that attack the host, each run for real. Whatever one does, the run goes on, the next call of the same plugin
 //! works, and so does every other plugin.
 
 mod around;
@@ -44,7 +44,7 @@ use shelly_host::{
 
 use crate::support::Place;
 
-/// An engine, and what plugins that are loaded into it may take.
+/// An engine, and the limits of the plugins that are loaded into it.
 struct House {
     engine: Arc<PluginEngine>,
     limits: Limits,
@@ -64,13 +64,13 @@ impl std::ops::Deref for House {
     }
 }
 
-/// An engine with the limits of the house.
+/// Returns an engine with the default limits of the host.
 fn engine() -> &'static House {
     static ENGINE: OnceLock<House> = OnceLock::new();
     ENGINE.get_or_init(|| House::new(Limits::default()))
 }
 
-/// An engine whose patience is short, for guests that never end.
+/// Returns an engine with short time limits, for guests that never end.
 fn hasty_engine() -> &'static House {
     static ENGINE: OnceLock<House> = OnceLock::new();
     const SHORT: Duration = Duration::from_millis(200);
@@ -100,7 +100,7 @@ fn pack(kinds: &[&str], wants: &str, component: &[u8]) -> Packed {
 }
 
 impl Packed {
-    /// Loads it with all that it wants; its files are the folder `files` of its place.
+    /// Loads the plugin with all that it wants; its files are the folder `files` of its place.
     async fn load(&self, house: &House) -> Result<Arc<Plugin>, String> {
         let files = self.place.path().join("files");
         std::fs::create_dir_all(&files).unwrap();
@@ -111,25 +111,25 @@ impl Packed {
     }
 }
 
-/// What is granted, with each folder as `.`.
+/// Returns settings with this grant, with each folder mounted as `.`.
 fn settings(grant: Grant) -> PluginSettings {
     let mounts = grant.files.iter().map(|(path, _)| FolderMount { path: path.into(), name: ".".into() }).collect();
     PluginSettings { grant, mounts, ..PluginSettings::new("helper", "agents.helper.plugins.hostile") }
 }
 
-/// The plugin of a folder, for an agent that grants it this.
+/// Loads the plugin of a folder, for an agent that grants it this.
 async fn load_from(folder: &Path, grant: Grant) -> Result<Arc<Plugin>, String> {
     let package = PluginPackage::read(folder).map_err(|error| told(&error))?;
     Plugin::load(engine(), &Arc::new(package), &settings(grant)).await.map(Arc::new).map_err(|error| told(&error))
 }
 
-/// A plugin with a tool, with all that it wants.
+/// Loads a plugin with a tool, with all that it wants.
 async fn tool(house: &House, guest: &Guest) -> Arc<Plugin> {
     const WANTS: &str = "wants = { clock = true, random = true, chat = true, files = \"write\" }";
     pack(&["tool"], WANTS, &guest.component()).load(house).await.unwrap()
 }
 
-/// Message, causes and hint.
+/// Returns the message, the causes and the hint of an error.
 fn told(error: &PluginError) -> String {
     let report = error.report();
     [std::slice::from_ref(&report.message), &report.causes, report.hint.as_slice()].concat().join("\n")
@@ -148,7 +148,7 @@ async fn call_watched(plugin: &Arc<Plugin>, name: &str, arguments: &str, events:
     call_as(cx(events), plugin, name, arguments).await
 }
 
-/// The same in somebody's name.
+/// Calls a tool in this run.
 async fn call_as(run: RunCx, plugin: &Arc<Plugin>, name: &str, arguments: &str) -> ToolResult {
     let mut tools = ToolBox::new();
     for tool in PluginTool::all(plugin) {
@@ -159,7 +159,7 @@ async fn call_as(run: RunCx, plugin: &Arc<Plugin>, name: &str, arguments: &str) 
     tools.dispatch(&cx, &call).await.result
 }
 
-/// Has the plugin do its worst, then sees that it and another one still work.
+/// Runs the attack of a guest, and asserts that the plugin and another one still work.
 async fn attack(house: &House, guest: &Guest) -> ToolResult {
     let (hostile, neighbour) = (tool(house, guest).await, tool(house, &Guest::tool()).await);
     let result = call(&hostile, "t", ATTACK).await;
@@ -173,7 +173,7 @@ async fn attack(house: &House, guest: &Guest) -> ToolResult {
 /// Arguments that make a guest attack.
 const ATTACK: &str = r#"{"a":1}"#;
 
-/// All events, to the end.
+/// Returns all events, to the end of the stream.
 async fn all(mut stream: EventStream) -> Vec<Event> {
     let mut events = Vec::new();
     while let Some(event) = stream.next().await {
@@ -182,7 +182,7 @@ async fn all(mut stream: EventStream) -> Vec<Event> {
     events
 }
 
-/// A model that says these, and an agent with it alone.
+/// Returns a model with these replies, and an agent with this model and nothing else.
 fn agent(
     replies: impl IntoIterator<Item = Result<Completion, shelly_host::error::Fault>>,
 ) -> (Arc<ScriptedCompleter>, Agent) {
@@ -190,7 +190,7 @@ fn agent(
     (Arc::clone(&model), Agent::new("helper", "", model))
 }
 
-/// Runs an agent; the chat and the events tell what happened.
+/// Runs an agent, and returns its answer, the chat and the events.
 async fn run(agent: &Agent) -> (Result<RunAnswer, RunError>, Chat, Vec<Event>) {
     let (sink, stream) = EventSink::channel();
     let chat = Chat::new();

@@ -1,4 +1,5 @@
-//! `shelly-host index`: what agents are told of a project, renewed by an agent, and whether that is due.
+//! The command `shelly-host index`: an agent renews the context that agents are given of a project, and `--check` says
+//! whether that is due.
 
 use std::{
     collections::VecDeque,

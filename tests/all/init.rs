@@ -1,4 +1,4 @@
-//! A project's first config: what is written, what is never replaced, and what is said about it.
+//! The command `init`: the files that it writes, the files that it never replaces, and its messages.
 
 use std::{collections::BTreeMap, fs, path::Path};
 

@@ -1,4 +1,5 @@
-//! Standard input beside a task: it reaches the model, marked and bounded, or it is said why not; and nobody waits for ever.
+//! Standard input beside a task: it reaches the model, marked and bounded, or an error says why not; and no run waits for it
+//! for ever.
 
 use std::{
     fs::File,
@@ -22,7 +23,7 @@ fn place() -> (Place, Server) {
     (place, server)
 }
 
-/// What the model was told last by its user.
+/// Returns the newest user message of the last request.
 fn heard(server: &Server) -> String {
     let asked = server.asked.lock().unwrap();
     let body: Value = serde_json::from_str(asked.last().unwrap().split_once("\r\n\r\n").unwrap().1).unwrap();

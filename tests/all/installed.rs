@@ -1,4 +1,4 @@
-//! Where the plugins lie that come with the host, and what they are granted there.
+//! The folders of the plugins that come with the host, and what plugins are granted there.
 
 use std::{fs, path::PathBuf, process::Command};
 

@@ -1,4 +1,4 @@
-//! Files that agents are given as instructions are shown to the person when they are not as they were last seen.
+//! Instruction files of agents: they are shown to the user when they have changed since they were last seen.
 
 use std::fs;
 

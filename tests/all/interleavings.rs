@@ -1,5 +1,5 @@
-//! Whatever happens in a run, and whenever: the conversation stays one that every vendor takes, nobody works on, and
-//! every token is counted.
+//! Random interleavings of events in a run. The conversation stays one that every vendor accepts, no agent keeps working,
+//! and every token is counted.
 
 mod found;
 mod world;
@@ -32,7 +32,7 @@ proptest! {
     }
 }
 
-/// What there is to see of a run that is over.
+/// The observations of a run that is over.
 struct Seen {
     world: Arc<World>,
     chat: Chat,
@@ -115,7 +115,7 @@ impl Seen {
         }
     }
 
-    /// What was told of usage is what was counted, everywhere.
+    /// Asserts that the reported usage is the counted one, everywhere.
     fn check_sums(&self) {
         let (usage, usd) = self.world.charged();
         let spent = self.purse.spent();

@@ -1,4 +1,4 @@
-//! What plugins keep: real guests, the stores of the house, and the program itself.
+//! Key-value stores of plugins: real guests, the stores of the host, and the program itself.
 
 use std::{
     collections::VecDeque,
@@ -47,7 +47,7 @@ async fn tools(agent: &str, scope: KvScope, stores: &KvStores) -> ToolBox {
     tools
 }
 
-/// What a tool says.
+/// Calls a tool and returns its result.
 async fn call(tools: &ToolBox, cx: &RunCx, name: &str, arguments: Value) -> String {
     let cx = ToolCx { run: cx.clone(), chat: ChatSnapshot::default(), tools: [].into(), begin: Default::default() };
     let call = ToolCall { id: "c".into(), name: name.into(), arguments: arguments.to_string(), meta: vec![] };

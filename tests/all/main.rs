@@ -1,4 +1,4 @@
-//! One test binary: what is tested stands in the module of its name.
+//! The one test binary: each module tests what it is named after.
 
 include!(concat!(env!("OUT_DIR"), "/guests.rs"));
 

@@ -1,4 +1,4 @@
-//! MCP servers that agents use: under the same law as plugins, from the config to what a model is shown.
+//! MCP servers that agents use, under the same rules as plugins, from the config to the text that a model reads.
 
 use std::{fs, path::Path, process::Stdio};
 
@@ -44,7 +44,7 @@ fn run(place: &Place, more: &[&str]) -> Ran {
     ran
 }
 
-/// What the model was told that a call came to.
+/// Returns the result of the last call that the model received.
 fn result(model: &Server) -> String {
     let asked = model.asked.lock().unwrap();
     let last = asked.last().unwrap().split_once("\r\n\r\n").unwrap().1;

@@ -1,4 +1,5 @@
-//! The hidden client that the scripts in `tests/mcp` drive, here against our own server with the guest that they serve.
+//! The hidden client that the scripts in `tests/mcp` drive, here against our own server with the guest that the scripts
+//! serve.
 
 use std::{
     io::Write,

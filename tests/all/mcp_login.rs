@@ -1,4 +1,4 @@
-//! `mcp login` and `mcp logout`: a person, a browser, and a server that is its own authorization server.
+//! The commands `mcp login` and `mcp logout`, with a browser and a server that is its own authorization server.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},

@@ -1,4 +1,4 @@
-//! What the program says where a person would not know how to go on without it.
+//! Messages without which a user would not know how to go on.
 
 use std::{
     fs,
@@ -20,7 +20,7 @@ use crate::{
 const OFFLINE: &str = "providers: [{name: offline, kind: plugin, plugin: offline-model}]\n";
 const TASK: &str = "How many words are in \"one two three\"?";
 
-/// It ends with this exit code and says all of this on standard error.
+/// Asserts that the run ended with this exit code and wrote all of these texts to standard error.
 fn says(ran: &Ran, code: i32, says: &[&str]) {
     assert_eq!(ran.code, code, "{}", ran.shown());
     for says in says {
@@ -357,7 +357,7 @@ fn config_that_is_not_a_regular_file_is_refused() {
     }
 }
 
-/// Whether this process ignores SIGHUP, as those do that it starts.
+/// Returns `true` if this process ignores SIGHUP, as the processes do that it starts.
 #[cfg(target_os = "linux")]
 fn ignores_hangups() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What reaches the terminal and whoever reads standard output: all of it or an error, and nothing forged.
+//! Output on the terminal and on standard output: it is complete or an error says so, and nothing in it is forged.
 
 use std::{
     fs::File,
@@ -35,7 +35,7 @@ fn unwritable_answer_is_a_failure() {
     }
 }
 
-/// Where standard output was closed from the beginning, no write says that it is lost.
+/// No write fails where standard output was closed before the program began.
 #[test]
 #[cfg(target_os = "linux")]
 fn closed_stdout_is_a_failure() {

@@ -1,4 +1,4 @@
-//! Programs that agents and plugins have run: from the config to what a model is told.
+//! Programs that agents and plugins run, from the config to the text that a model reads.
 
 use std::{collections::BTreeSet, fs, path::Path, process::Command, sync::Arc, time::Duration};
 
@@ -37,7 +37,7 @@ fn run(place: &Place, more: &[&str]) -> Ran {
     ran
 }
 
-/// What the model was told that its last call came to.
+/// Returns the result of the last call that the model received.
 fn result(model: &Server) -> String {
     let asked = model.asked.lock().unwrap();
     let last = asked.last().unwrap().split_once("\r\n\r\n").unwrap().1;
@@ -47,7 +47,7 @@ fn result(model: &Server) -> String {
     result["content"].as_str().unwrap_or_else(|| panic!("{result}")).to_owned()
 }
 
-/// What comes of this call of an agent with these keys.
+/// Returns the result of this call of an agent with these config keys.
 fn told(place: &Place, rest: &str, call: (&'static str, &'static str), more: &[&str]) -> String {
     let model = scripted(&[call]);
     config(place, &model, rest);

@@ -1,5 +1,5 @@
-//! The claims that are fuzzed (`tests/fuzz`), here with what proptest makes of the seeds: the same each time, and so many
-//! times more as `SHELLY_CHANCE_TIMES` says.
+//! The fuzzed claims (`tests/fuzz`), here with inputs that proptest makes of the seeds, the same each time.
+//! `SHELLY_CHANCE_TIMES` multiplies their number.
 
 use std::{cell::Cell, fs, path::Path};
 
@@ -16,7 +16,8 @@ const CASES: u32 = 2_000;
 /// A change of a text: which, where, with what.
 type Edit = (u8, u16, u16, u8);
 
-/// What a seed is after some changes. Pieces of it go to other places too, so that what is right stands where it is wrong.
+/// Returns a seed after some changes. Pieces of it are also copied to other places, so that valid parts are at invalid
+/// positions.
 fn edited(seed: &[u8], edits: &[Edit]) -> Vec<u8> {
     let mut text = seed.to_vec();
     for &(what, at, to, byte) in edits {

@@ -1,5 +1,5 @@
-//! Several calls in one reply, in whole runs of the program: nothing that one of them did is lost, and each finds what those
-//! before it have left.
+//! Several calls in one reply, in whole runs of the program: no effect of a call is lost, and each call sees those of the
+//! calls before it.
 
 use std::fs;
 
@@ -41,7 +41,7 @@ fn results(request: &str) -> Vec<String> {
     results.map(|message| message["content"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
-/// What an agent with these toolboxes is told of these calls of one reply.
+/// Returns the results of these calls of one reply, of an agent with these toolboxes.
 fn told(place: &Place, toolboxes: &str, calls: &[(&str, Value)]) -> Vec<String> {
     let server = model(calls);
     let url = format!("http://127.0.0.1:{}/v1", server.port);

@@ -1,4 +1,4 @@
-//! What tests of whole runs share: scripted models, tools, and conversations as text.
+//! Helpers for tests of whole runs: scripted models, tools, and conversations as text.
 
 use std::{future::Future, sync::Mutex, time::Duration};
 
@@ -42,21 +42,21 @@ pub fn stopped(reply: Reply, stop: StopReason) -> Reply {
     reply.map(|completion| Completion { stop, ..completion })
 }
 
-/// A model whose replies follow from what it is asked, so that any number of agents can have it at once.
+/// A model whose replies follow from the request, so that any number of agents can share it.
 pub struct Mind {
     info: ModelInfo,
     think: Box<dyn Fn(&Asked<'_>) -> Reply + Send + Sync>,
     asked: Mutex<Vec<(String, CompletionRequest)>>,
-    /// How long a reply takes.
+    /// The time that a reply takes.
     delay: Duration,
 }
 
 pub struct Asked<'a> {
     /// The instance name of the agent.
     pub agent: &'a str,
-    /// Replies before this one.
+    /// The number of replies before this one.
     pub turn: usize,
-    /// What was said last.
+    /// The text of the newest message.
     pub heard: String,
     pub request: &'a CompletionRequest,
 }
@@ -73,7 +73,7 @@ impl Mind {
         Self { info, think: Box::new(think), asked: Mutex::default(), delay: Duration::ZERO }
     }
 
-    /// Says the same to every agent: the first of these in its first turn, and so on.
+    /// Gives every agent the same replies: the first one in its first turn, and so on.
     pub fn steps(steps: impl IntoIterator<Item = Reply>) -> Self {
         let steps: Vec<_> = steps.into_iter().collect();
         Self::new(move |asked| {
@@ -87,7 +87,7 @@ impl Mind {
         self
     }
 
-    /// It can take so many tokens.
+    /// Sets the context window, in tokens.
     pub fn windowed(self, tokens: u64) -> Self {
         self.info.context_window.set(Some(tokens));
         self
@@ -98,12 +98,12 @@ impl Mind {
         self
     }
 
-    /// Who asked what.
+    /// Returns the requests so far, each with its agent.
     pub fn asked(&self) -> Vec<(String, CompletionRequest)> {
         self.asked.lock().unwrap().clone()
     }
 
-    /// The system prompts that it was sent, each once.
+    /// Returns the distinct system prompts that the model was sent.
     pub fn prompts(&self) -> Vec<String> {
         let mut prompts: Vec<_> =
             self.asked().iter().filter_map(|(_, request)| request.messages.system_prompt()).collect();
@@ -133,7 +133,7 @@ impl Completer for Mind {
     }
 }
 
-/// A tool that takes any object.
+/// A tool that ignores its arguments.
 pub fn tool<Fut>(name: &str, does: impl Fn(ToolCx) -> Fut + Send + Sync + 'static) -> impl Tool + 'static
 where
     Fut: Future<Output = Result<String, Fault>> + Send + 'static,
@@ -141,7 +141,7 @@ where
     spec_of(name, move |cx, _| does(cx))
 }
 
-/// A tool that reads its arguments, whatever they are.
+/// A tool that receives its arguments as JSON, and takes any object.
 pub fn spec_of<Fut>(
     name: &str,
     does: impl Fn(ToolCx, Value) -> Fut + Send + Sync + 'static,
@@ -160,19 +160,19 @@ where
     FnTool::with_spec(spec, does)
 }
 
-/// A tool that never ends by itself within so long.
+/// A tool that never ends by itself and has this time limit.
 pub fn hangs(name: &str, limit: Duration) -> impl Tool + 'static {
     spec_of(name, |_, _| std::future::pending()).with_time_limit(limit)
 }
 
-/// A run and all that was told of it.
+/// A run and its events.
 pub struct Ran {
     pub end: Result<RunAnswer, RunError>,
     pub events: Vec<Event>,
     pub chat: Chat,
 }
 
-/// Runs an agent on a task to the end of the run and of all that worked for it.
+/// Runs an agent on a task until the run and its sub-runs have ended.
 pub async fn run(agent: &Agent, task: &str) -> Ran {
     let chat = Chat::new();
     let ((end, chat), events) = watched(&agent.name, async |cx| {
@@ -183,7 +183,7 @@ pub async fn run(agent: &Agent, task: &str) -> Ran {
     Ran { end, events, chat }
 }
 
-/// Does something in a context, and what was told of it until nobody holds the context any more.
+/// Runs `work` in a context, and returns its result and all events until the context has been dropped everywhere.
 pub async fn watched<T>(name: &str, work: impl AsyncFnOnce(&RunCx) -> T) -> (T, Vec<Event>) {
     let (events, mut stream) = EventSink::channel();
     let cx = RunCx::new(name).with_events(events);
@@ -196,12 +196,12 @@ pub async fn watched<T>(name: &str, work: impl AsyncFnOnce(&RunCx) -> T) -> (T, 
         events
     };
     let both = async { tokio::join!(work, tell) };
-    // Whoever outlives the run holds the context. On a paused clock this comes when nothing else can happen.
+    // A task that outlives the run holds the context. On a paused clock the timeout comes when nothing else can happen.
     tokio::time::timeout(Duration::from_secs(100_000), both).await.expect("it ends, and so does all that it began")
 }
 
 impl Ran {
-    /// The answer, or why there is none.
+    /// Returns the answer, or `failed: ` and the error.
     pub fn told(&self) -> String {
         match &self.end {
             Ok(answer) => answer.message.text_content(),
@@ -209,7 +209,7 @@ impl Ran {
         }
     }
 
-    /// What the tools of the agent said, in order.
+    /// Returns the results of the agent's tools, in order.
     pub fn results(&self) -> Vec<String> {
         let chat = self.chat.snapshot();
         let results =
@@ -217,13 +217,13 @@ impl Ran {
         results.collect()
     }
 
-    /// The first result, which is that of a `delegate`.
+    /// Returns the first result, which is that of a `delegate`, as JSON.
     pub fn entries(&self) -> Value {
         let first = &self.results()[0];
         serde_json::from_str(first).unwrap_or_else(|_| panic!("no entries: {first}"))
     }
 
-    /// The conversations of all agents, in the order in which they began.
+    /// Returns the conversations of all agents, in the order in which they began.
     pub fn talk(&self) -> String {
         let mut agents: Vec<(String, Vec<String>)> = Vec::new();
         let mut say = |agent: &str, line: String| {
@@ -244,7 +244,7 @@ impl Ran {
     }
 }
 
-/// One line a message, and the check.
+/// Returns one line a message, and asserts that the transcript is valid.
 pub fn transcript(chat: &ChatSnapshot) -> String {
     check_transcript(chat);
     chat.iter().skip(1).map(|entry| line(&entry.message)).collect::<Vec<_>>().join("\n")

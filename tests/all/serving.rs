@@ -1,4 +1,4 @@
-//! `shelly-host mcp`: the program as a server, with real plugins, for our own client and for others.
+//! The command `shelly-host mcp`: the program as a server with real plugins, for our own client and for others.
 
 use std::{
     fs,
@@ -392,7 +392,7 @@ fn untrusted_project_is_not_served() {
     );
 }
 
-/// What a server answers to one request.
+/// Returns the server's answer to one request.
 fn post(address: &str, headers: &str, body: &Value) -> String {
     let body = body.to_string();
     let mut stream = TcpStream::connect(address).unwrap();

@@ -6,7 +6,7 @@ use crate::{PLUGIN_ROOT, support::Place};
 
 const OFFLINE: &str = "providers: [{name: offline, kind: plugin, plugin: offline-model}]\n";
 
-/// What `config check` shows of the first agent.
+/// Returns the output of `config check` for the first agent.
 fn checked(place: &Place, config: &str) -> Value {
     place.file("c.yaml", config);
     let ran = place.run(&["config", "check", "--config", "c.yaml", "--output", "json"]);
@@ -14,7 +14,7 @@ fn checked(place: &Place, config: &str) -> Value {
     serde_json::from_str::<Value>(&ran.stdout).unwrap()["config"]["agents"][0].clone()
 }
 
-/// What the run of a config says and shows.
+/// Returns the error of `config check` for a config that must be refused.
 fn refused(place: &Place, config: &str) -> String {
     place.file("c.yaml", config);
     let ran = place.run(&["config", "check", "--config", "c.yaml"]);

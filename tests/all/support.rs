@@ -1,4 +1,4 @@
-//! What the tests share: a place to run the program in, and plugins made of text.
+//! Helpers that the tests share: a folder to run the program in, and plugins made of text.
 
 use std::{
     fs,
@@ -12,12 +12,12 @@ use tempfile::TempDir;
 /// A folder of its own for a run of the program, with an environment of its own.
 pub struct Place {
     folder: TempDir,
-    /// Where the program keeps what its person trusts.
+    /// The folder in which the program keeps what its user trusts.
     state: TempDir,
     is_trusted: bool,
 }
 
-/// What a run of the program came to.
+/// The outcome of a run of the program.
 pub struct Ran {
     pub code: i32,
     pub stdout: String,
@@ -25,27 +25,27 @@ pub struct Ran {
 }
 
 impl Place {
-    /// What is written here is trusted: a run that finds a config is given `--trust`.
+    /// Creates a folder whose files are trusted: a run that finds a config is given `--trust`.
     pub fn new() -> Self {
         Self { folder: TempDir::new().unwrap(), state: TempDir::new().unwrap(), is_trusted: true }
     }
 
-    /// What is written here may be anybody's.
+    /// Creates a folder whose files are not trusted.
     pub fn untrusted() -> Self {
         Self { is_trusted: false, ..Self::new() }
     }
 
-    /// The file in which the program keeps what is trusted.
+    /// Returns the file in which the program keeps what is trusted.
     pub fn trust_store(&self) -> PathBuf {
         self.state.path().join("shelly-host/trust.json")
     }
 
-    /// The key by which the program knows the sessions of its person.
+    /// Returns the key with which the program marks the sessions of its user.
     pub fn own_key(&self) -> UserKey {
         UserKey::new(Some(self.trust_store().with_file_name("session.key")))
     }
 
-    /// The folder, as the program sees it.
+    /// Returns the folder, as the program sees it.
     pub fn path(&self) -> PathBuf {
         self.folder.path().canonicalize().unwrap()
     }
@@ -58,8 +58,8 @@ impl Place {
         path
     }
 
-    /// Copies the sources of this very project to a folder and makes a repository of it, in which nothing is committed: a tree
-    /// as real ones are, with rules of its own about what is ignored.
+    /// Copies the sources of this project to a folder and makes a repository of it, in which nothing is committed: a
+    /// realistic tree with ignore rules of its own.
     pub fn real_tree(&self, name: &str) -> PathBuf {
         let (source, tree) = (Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap(), self.path().join(name));
         for part in ["docs", "host", "plugins", "sdk", "tests/all", "tests/guests", "wit"] {
@@ -72,7 +72,7 @@ impl Place {
         tree
     }
 
-    /// What git says, as anybody would run it.
+    /// Returns the output of git, as any user would run it.
     pub fn git(&self, folder: &Path, words: &[&str]) -> String {
         let mut git = Command::new("git");
         let git = git.args(words).current_dir(folder).env_clear().env("PATH", "/usr/bin:/bin").env("HOME", self.path());
@@ -81,18 +81,18 @@ impl Place {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Makes a plugin below `plugins/` of component text. `manifest` is its plugin.toml without `id` and `component`.
+    /// Writes a plugin below `plugins/` from component text. `manifest` is its plugin.toml without `id` and `component`.
     pub fn plugin(&self, id: &str, manifest: &str, text: &str) {
         self.plugin_bytes(id, manifest, &wat::parse_str(text).unwrap_or_else(|error| panic!("{error}")));
     }
 
-    /// Makes a plugin below `plugins/` of any bytes.
+    /// Writes a plugin below `plugins/` from any bytes.
     pub fn plugin_bytes(&self, id: &str, manifest: &str, component: &[u8]) {
         self.file(&format!("plugins/{id}/plugin.toml"), format!("id = \"{id}\"\ncomponent = \"c.wasm\"\n{manifest}"));
         self.file(&format!("plugins/{id}/c.wasm"), component);
     }
 
-    /// The program in this folder: no key, no config and no home of whoever runs the tests.
+    /// Returns a command of the program in this folder, without the keys, the config and the home folder of the developer.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_shelly-host-under-test"));
         let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
@@ -106,13 +106,13 @@ impl Place {
         let trust = (at > 0).then_some("--trust");
         command.args(first).args(trust).args(rest).current_dir(self.path()).env_clear();
         command.env("SHELLY_CACHE_DIR", cache).env("XDG_STATE_HOME", self.state.path());
-        // A closed port in place of a local server that may run on this machine is not to be had: discovery is tested
-        // by itself, so runs here name their model.
+        // A local model server of this machine cannot be hidden behind a closed port: discovery has tests of its own, and
+        // other runs name their model.
         command.stdin(Stdio::null());
         command
     }
 
-    /// Whether there is something to be found that a person is asked about.
+    /// Returns `true` if the folder has a file about which a user is asked.
     fn is_a_project(&self) -> bool {
         let usual = ["shelly.yaml", ".shelly/config.yaml", ".shelly/local/permissions.json"];
         usual.iter().any(|path| self.folder.path().join(path).is_file())
@@ -123,7 +123,7 @@ impl Place {
         self.ran(self.command(arguments).output().unwrap())
     }
 
-    /// What came out, with this folder's name taken out.
+    /// Returns the output, with the name of this folder replaced by `[DIR]`.
     pub fn ran(&self, output: Output) -> Ran {
         let text = |bytes: Vec<u8>| {
             let text = String::from_utf8(bytes).unwrap().replace(&self.path().display().to_string(), "[DIR]");
@@ -134,7 +134,7 @@ impl Place {
     }
 }
 
-/// Copies a folder with all below it, but for folders of these names, and links.
+/// Copies a folder with all below it, except folders of the names in `but`, and links.
 pub fn copy(from: &Path, to: &Path, but: &[&str]) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
@@ -150,7 +150,7 @@ pub fn copy(from: &Path, to: &Path, but: &[&str]) {
     }
 }
 
-/// The text with `[SESSION]` for names of sessions that the host made up: `20261122-101530-7f3a9c`.
+/// Returns the text with `[SESSION]` for generated session names such as `20261122-101530-7f3a9c`.
 fn without_made_up_names(text: &str) -> String {
     const SHAPE: &[u8] = b"dddddddd-dddddd-xxxxxx";
     let is_name = |at: usize| {
@@ -173,7 +173,7 @@ fn without_made_up_names(text: &str) -> String {
 }
 
 impl Ran {
-    /// As a snapshot shows it.
+    /// Returns the run as a snapshot shows it.
     pub fn shown(&self) -> String {
         format!("exit code {}\n--- stdout\n{}--- stderr\n{}", self.code, self.stdout, self.stderr)
     }

@@ -1,4 +1,4 @@
-//! The shape of the house: who may name whom, and what no text may hold.
+//! Rules for the sources: which module may name which, and texts that no file may hold.
 
 use std::{
     fs,
@@ -47,7 +47,7 @@ pub fn code(text: &str) -> String {
     text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
 }
 
-/// What each module may name of the others, as the list in `docs/architecture.md` says. Everyone may name these four.
+/// The modules that each module may name, as the list in `docs/architecture.md` says. Every module may name these four.
 const EVERYONE: [&str; 4] = ["chat", "event", "limits", "error"];
 const MAY_NAME: [(&str, &[&str]); 33] = [
     ("chat", &[]),
@@ -351,7 +351,6 @@ fn sources_have_no_unfinished_or_skipped_code() {
     }
 }
 
-/// What a manifest says of params is what its source reads.
 #[test]
 fn plugin_manifests_list_their_params() {
     let mut checked = 0;

@@ -1,5 +1,5 @@
-//! Servers whose certificates nobody vouches for, servers that do not speak TLS, and names that lead nowhere: what is said of
-//! them, and how they are trusted.
+//! Servers with untrusted certificates, servers that do not speak TLS, and names that do not resolve: their messages, and
+//! how such a server is trusted.
 
 use std::{
     io::{Read, Write},
@@ -17,7 +17,7 @@ use crate::{
     support::{Place, Ran},
 };
 
-/// What the servers show: a certificate for this machine that nobody but its own key has signed.
+/// The certificate of the servers: it is for this machine, and only its own key has signed it.
 static SELF_SIGNED: LazyLock<CertifiedKey<KeyPair>> = LazyLock::new(self_signed);
 /// Of an authority that has signed nothing here: what a machine trusts does not matter.
 static ANOTHER: LazyLock<CertifiedKey<KeyPair>> = LazyLock::new(self_signed);

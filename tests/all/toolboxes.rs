@@ -1,4 +1,4 @@
-//! Toolboxes that are plugins, and what a person opens to their tools in the middle of a run.
+//! Toolboxes that are plugins, and the folders and servers that a user opens to their tools in the middle of a run.
 
 mod at_once;
 mod bounds;
@@ -27,13 +27,13 @@ use crate::{
     support::Place,
 };
 
-/// What came of a run.
+/// The outcome of a run.
 struct Came {
-    /// What the model was told of its calls, in order.
+    /// The results that the model received, in order.
     results: Vec<String>,
-    /// What the person was asked: what it is about, and the details.
+    /// The questions to the user: the subject, and the details.
     asked: Vec<(String, String)>,
-    /// What was decided of capabilities: which, whether it is allowed, and who says so.
+    /// The decisions about capabilities: the capability, whether it is allowed, and the rule.
     decided: Vec<(String, bool, String)>,
     warnings: Vec<String>,
 }
@@ -67,7 +67,7 @@ async fn person(mut inbox: ApprovalInbox, verdicts: Vec<Verdict>, asked: Arc<Mut
     }
 }
 
-/// Who says yes.
+/// The source of approval.
 enum By {
     Person(Vec<Verdict>),
     Nobody(HeadlessPolicy),
@@ -78,7 +78,7 @@ async fn run(world: &World, agents: &str, replies: &[&[(&str, Value)]], by: By) 
     run_from(&[crate::PLUGIN_ROOT.into()], world, agents, replies, by).await
 }
 
-/// The same with plugins from these directories.
+/// Runs the agents with plugins from these directories.
 async fn run_from(plugins: &[PathBuf], world: &World, agents: &str, replies: &[&[(&str, Value)]], by: By) -> Came {
     let server = model(replies);
     let url = format!("http://127.0.0.1:{}/v1", server.port);

@@ -1,4 +1,4 @@
-//! Whole runs of the loop, as transcripts: what the chat holds in the end, and how the run ended.
+//! Whole runs of the agent loop, as transcripts: the final chat, and how the run ended.
 //!
 //! Every run is also checked against the rule that vendors enforce: each call is followed by exactly one result before
 //! anything else.

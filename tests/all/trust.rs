@@ -1,5 +1,5 @@
-//! A project may be somebody else's: what its own files name is not acted on before the person has said yes to it, and a
-//! change of it is asked about again.
+//! Trust in projects. A project may be somebody else's: what its own files name is not acted on before the user has approved
+//! it, and a change of it is asked about again.
 
 use std::{fs, path::Path, process::Stdio};
 
@@ -58,7 +58,7 @@ fn fine(ran: Ran) -> Ran {
     ran
 }
 
-/// It is refused, and this is why.
+/// Asserts that the run is refused, for this reason.
 fn refused(ran: &Ran, says: &str) {
     assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{}", ran.shown());
     assert!(ran.stderr.contains("error: the files of this project "), "{}", ran.shown());
@@ -285,7 +285,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// It is refused, and nothing was written or called.
+/// Asserts that the run is refused because the user did not make the session here, and that no tool was called.
 fn not_own(ran: &Ran) {
     assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{}", ran.shown());
     assert!(ran.stderr.contains("was not made here by you"), "{}", ran.shown());

@@ -1,7 +1,7 @@
-//! What vendors demand of a conversation, as they publish it and as their servers enforce it: a request that breaks one
-//! of these rules is refused whole. A conversation is put into the shape of each vendor and looked through.
+//! The rules that vendors publish and their servers enforce for a conversation: a request that breaks one of them is refused
+//! whole. A conversation is converted to the format of each vendor and checked.
 //!
-//! What each provider has to do in any case is done here too: neighbours of one role are merged for Anthropic, blank
+//! The conversions that each provider makes anyway are made here too: neighbours of one role are merged for Anthropic, blank
 //! pieces beside others are left out, calls stand after all else in their message, and arguments that are no object are
 //! wrapped. Everything else is the conversation's own.
 
@@ -79,7 +79,7 @@ pub fn check_messages(messages: &[&Message]) -> Result<(), Broken> {
     check_openai(&openai(messages))
 }
 
-/// What a model is asked: a conversation that waits for it, and tools.
+/// Checks a model request: a conversation that waits for a reply, and tools.
 pub fn check_request(request: &CompletionRequest) -> Result<(), Broken> {
     let messages: Vec<_> = request.messages.iter().map(|entry| &*entry.message).collect();
     check_messages(&messages)?;
@@ -444,7 +444,7 @@ mod tests {
         }
     }
 
-    /// What the conversions mend, and what one vendor says before the other is asked, is checked all the same.
+    /// The conversions would mend some of these errors, and the check of one vendor would hide those of the other.
     #[test]
     fn vendor_wire_formats_are_checked_separately() {
         let wire = |messages: Value| -> Wire { messages.as_array().unwrap().iter().cloned().enumerate().collect() };

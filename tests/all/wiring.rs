@@ -1,5 +1,5 @@
-//! Nothing that is declared is unwired: every key of the config, every kind of event and every flag does something. What
-//! there is, is read off the types and the program; one that is not in the tables here fails.
+//! Wiring of everything that is declared: every key of the config, every kind of event and every flag does something. The
+//! list is read off the types and the program; an entry that is missing in the tables here fails.
 
 mod keys;
 

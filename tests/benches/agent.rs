@@ -1,9 +1,9 @@
-//! What the agent's own loop costs, with models and tools in this process, so that nothing else is measured:
-//! an iteration (one request to the model and one tool call) of short and long runs and of long conversations, and many
-//! agents that one agent delegates to.
+//! The cost of the agent's own loop, with models and tools in this process, so that nothing else is measured: an iteration
+//! (one model request and one tool call) of short and long runs and of long conversations, and many agents that one agent
+//! delegates to.
 //!
-//! Iterations are measured in time on the processor (user and system), all threads: what else the machine does matters
-//! less so. Agents are made anew for each run, by a registry.
+//! Iterations are measured in processor time (user and system) of all threads, on which other load of the machine has less
+//! influence. Agents are built anew for each run, by a registry.
 
 use std::{
     error::Error,
@@ -100,8 +100,7 @@ fn of(time: Duration, wanted: u64, done: u64) -> Duration {
     time.mul_f64(wanted as f64 / done as f64)
 }
 
-/// A crew with one kind of agent, whose model calls a tool so often and then answers.
-/// One that works in a crew, as one that a registry makes.
+/// An agent as a registry builds one for a group: its model calls a tool `calls` times and then answers.
 fn worker(calls: usize, effects: bool) -> Agent {
     let asked = AtomicUsize::new(0);
     let model =

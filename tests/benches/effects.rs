@@ -1,5 +1,5 @@
-//! What sandboxed effects cost: five whose triggers fire, on short and long conversations, beside five fresh calls of a small
-//! component straight through wasmtime; and an effect that sleeps, in the loop of an agent.
+//! The cost of sandboxed effects: five whose triggers fire, on short and long conversations, beside five fresh calls of a
+//! small component straight through wasmtime; and an effect that sleeps, in the loop of an agent.
 
 use std::{
     error::Error,

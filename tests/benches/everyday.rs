@@ -1,8 +1,8 @@
-//! What everyday work on files costs through the sandbox: reading, editing and finding a file beside
+//! The cost of everyday work on files through the sandbox: reading, editing and finding a file beside
 //! `@modelcontextprotocol/server-filesystem` over its pipes, and searching the contents of 10,000 files beside `rg`.
 //!
 //! Each is called as an agent would: ours through the agent's toolbox, theirs by our client of its protocol. Both are called
-//! turn by turn in one process, so that whatever else the machine does hits both. `MCP_FILESYSTEM` names the server's script
+//! turn by turn in one process, so that other load of the machine affects both. `MCP_FILESYSTEM` names the server's script
 //! (`dist/index.js`), with `node` in the `PATH`; without it that server is left out, and so is `rg` where there is none.
 
 use std::{
@@ -123,7 +123,7 @@ async fn call(agent: &Agent, name: &str, arguments: &Value) -> Result<String, Fa
 const IN_SESSION: &str = "in a session";
 const BARE: &str = "bare";
 
-/// What no edit that survives a loss of power can do without.
+/// The minimum of an edit that survives a loss of power.
 fn write_bare(root: &Path) -> Result<(), Failed> {
     let (new, path) = (root.join("bare.new"), root.join("bare.rs"));
     let text = fs::read(&path)?;
@@ -198,7 +198,7 @@ async fn single_files(ground: &Ground, calls: usize) -> Result<(), Failed> {
     Ok(())
 }
 
-/// What is searched for: some lines, none, and a pattern without a literal.
+/// The search patterns: one with some matches, one with none, and one without a literal.
 const PATTERNS: [&str; 3] = ["the needle is here", "nowhere to be found", r"function_\d+7_11\d\("];
 
 async fn search(ground: &Ground, size: &Size) -> Result<(), Failed> {

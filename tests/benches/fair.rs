@@ -1,9 +1,10 @@
-//! What plugins cost each other: a small tool call of one, and a timer, alone and while another plugin has 64 endless loops
-//! under way, on as many threads as there are cores.
+//! The cost that plugins cause each other: a small tool call of one, and a timer, alone and while another plugin has 64
+//! endless loops under way, on as many threads as there are cores.
 //!
-//! On two cores of a shared machine, 3,000 calls each, in milliseconds, alone and beside the loops: a small call has a median
-//! of 0.071 and 0.068, 99 % below 0.175 and 0.168, the slowest 2.1 and 4.8; a timer is late by 1.15 and 1.13, 99 % below 1.4
-//! and 2.0, the latest 4.6 and 5.0. Before calls that compute took turns, the 3,000 beside the loops were not done in minutes.
+//! On two cores of a shared machine, 3,000 calls each, in milliseconds, alone and beside the loops: a small call has a
+//! median of 0.071 and 0.068, 99 % below 0.175 and 0.168, the slowest 2.1 and 4.8; a timer is late by 1.15 and 1.13, 99 %
+//! below 1.4 and 2.0, the latest 4.6 and 5.0. Before calls that compute took turns, the 3,000 beside the loops were not done
+//! in minutes.
 
 use std::{
     error::Error,

@@ -1,6 +1,6 @@
-//! What it costs to write down what agents do: telling a session without waiting, and waiting until it is kept, alone
-//! and with others, beside a bare append and `fdatasync` on the same file system; an iteration of the agent's loop with
-//! and without a session; and going on with a long one.
+//! The cost of recording runs: appending to a session without waiting, and waiting until it is synced, alone and with
+//! others, beside a bare append and `fdatasync` on the same file system; an iteration of the agent's loop with and without a
+//! session; and resuming a long one.
 
 use std::{
     error::Error,

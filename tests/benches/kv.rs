@@ -1,5 +1,5 @@
-//! What a key-value store costs: each operation in memory and on disk, beside a bare append and `fdatasync` on the same
-//! file system; eight at once that count in one store; and opening one that is full.
+//! The cost of a key-value store: each operation in memory and on disk, beside a bare append and `fdatasync` on the same
+//! file system; eight concurrent counters in one store; and opening one that is full.
 
 use std::{
     error::Error,

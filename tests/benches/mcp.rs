@@ -1,9 +1,9 @@
-//! What calls over the Model Context Protocol cost: of our server beside the least one of the protocol's library and the one
-//! of its authors, by the library's client; and of our client beside the library's.
+//! The cost of calls over the Model Context Protocol: of our server beside a minimal one of the protocol's library and the
+//! one of its authors, by the library's client; and of our client beside the library's.
 //!
-//! Each server is a process of its own. `-- latency`, `-- many`, `-- start`, `-- memory` measure one of these; without a word
-//! all are measured. `MCP_EVERYTHING` names the script of `@modelcontextprotocol/server-everything` (`dist/index.js`), with
-//! `node` in the `PATH`; without it that server is left out.
+//! Each server is a process of its own. `-- latency`, `-- many`, `-- start`, `-- memory` measure one of these; without an
+//! argument all are measured. `MCP_EVERYTHING` names the script of `@modelcontextprotocol/server-everything`
+//! (`dist/index.js`), with `node` in the `PATH`; without it that server is left out.
 
 use std::{
     sync::Arc,
@@ -22,7 +22,8 @@ mod web;
 
 use servers::{Failed, Ground, Kind, Over, Way};
 
-/// How often each is done: calls one at a time, calls of one round at once, rounds, starts, calls before memory is looked at.
+/// The numbers of repetitions: calls one at a time, calls of one round at once, rounds, starts, calls before memory is
+/// measured.
 struct Size {
     calls: usize,
     at_once: usize,
@@ -171,7 +172,7 @@ async fn start(ground: &Ground, size: &Size) -> Result<(), Failed> {
     Ok(())
 }
 
-/// What a server has in memory when it has listed its tools, and after many calls.
+/// Measures the memory of a server when it has listed its tools, and after many calls.
 async fn memory(ground: &Ground, size: &Size) -> Result<(), Failed> {
     println!("resident memory: after the list of tools, after {} calls, after as many again, MiB", size.before_memory);
     for over in [Over::Pipes, Over::Web] {

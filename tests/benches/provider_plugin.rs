@@ -1,5 +1,5 @@
-//! What models behind plugins cost, and what stands around requests to them: a piece of a streamed reply, a chain of
-//! middlewares, the memory of a stream that is open, a long conversation on its way into a guest, and the way out itself.
+//! The cost of models behind plugins and of middleware around requests to them: a piece of a streamed reply, a chain of
+//! middleware, the memory of an open stream, a long conversation on its way into a guest, and outgoing HTTP itself.
 //!
 //! The server is this program once more, in a process of its own. What is compared is done turn by turn in one process.
 
@@ -19,7 +19,7 @@ use wires::{counted::Counted, server};
 #[global_allocator]
 static MEMORY: Counted = Counted;
 
-/// What can be asked for by name; without a name all of it is measured.
+/// The parts that can be selected by name; without a name all of them are measured.
 const PARTS: [&str; 5] = ["pieces", "chain", "memory", "crossing", "door"];
 
 fn main() -> Result<(), Box<dyn Error>> {

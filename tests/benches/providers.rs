@@ -1,4 +1,4 @@
-//! What models behind HTTP cost: a piece of a streamed reply, many replies at once, and the body of a request.
+//! The cost of models behind HTTP: a piece of a streamed reply, many replies at once, and the body of a request.
 //!
 //! The server is this program once more, in a process of its own, so that its time and memory are not counted. Streams are
 //! as vendors send them: each event in a chunk of its own.
@@ -14,7 +14,7 @@ use wires::{counted::Counted, many, replies, requests, server};
 #[global_allocator]
 static MEMORY: Counted = Counted;
 
-/// What can be asked for by name; without a name all of it is measured.
+/// The parts that can be selected by name; without a name all of them are measured.
 const PARTS: [&str; 3] = ["replies", "many", "requests"];
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -1,8 +1,8 @@
-//! What a team costs, with models in this process: so many members, so many rounds, one after the other or all at once. Time
-//! and memory grow with the messages that somebody hears.
+//! The cost of a team, with models in this process: a number of members and rounds, in sequence or in parallel. Time and
+//! memory grow with the messages that members see.
 //!
 //! Each shape runs in a process of its own, because memory is that of the process at its peak. Members' conversations hold
-//! what they heard, so a message of a team of 100 stands in 100 of them; it is there once.
+//! the messages that they have seen, so a message of a team of 100 is in 100 conversations; it is in memory once.
 
 use std::{
     error::Error,
@@ -71,7 +71,7 @@ fn one(way: &str, members: usize, rounds: u32) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// How many messages the team's conversation has in the end.
+/// Returns the number of messages that the team's conversation has in the end.
 async fn run(way: &str, members: usize, rounds: u32) -> Result<usize, Box<dyn Error>> {
     let model = stage::Model::completer(Duration::ZERO, |_| stage::Says::Answer("Four times, as far as I can see."));
     let names: Vec<Arc<str>> = (0..members).map(|member| format!("member-{member}").into()).collect();

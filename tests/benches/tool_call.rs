@@ -1,8 +1,8 @@
-//! What a sandboxed tool call costs: the whole path through the host (dispatch, place in the pool, fresh instance, call,
+//! The cost of a sandboxed tool call: the whole path through the host (dispatch, slot in the pool, fresh instance, call,
 //! result) beside the floor, the same component called straight through wasmtime with the same engine settings, limiter,
-//! imports and pool. Both are run turn by turn in one process, so that whatever else the machine does hits both.
+//! imports and pool. Both are run turn by turn in one process, so that other load of the machine affects both.
 //!
-//! It also measures the time of a warm `run` to its first request to a model.
+//! It also measures the time of a warm `run` to its first model request.
 
 use std::{
     error::Error,

@@ -1,4 +1,4 @@
-//! The file system, whose operations are counted, and at one of which the process may kill itself.
+//! The file system, with a count of its operations, at one of which the process may kill itself.
 
 use std::{
     io,
@@ -22,7 +22,7 @@ pub struct CountedDisk {
     death: Death,
 }
 
-/// When a process kills itself.
+/// The moment at which a process kills itself.
 #[derive(Debug, Clone, Copy)]
 pub struct Death {
     /// The operation, from 1 on.

@@ -1,5 +1,6 @@
-//! A process that is made to be killed: it begins the world of the tests in a session on the disk, or goes on with it,
-//! and writes down how it ended. `FOLDER CHANCE [OPERATION before|within|after]`: with an operation it kills itself there.
+//! A process that is made to be killed: it begins the world of the tests in a session on the disk, or resumes it, and writes
+//! down how it ended. Its arguments are `FOLDER CHANCE [OPERATION before|within|after]`: with an operation it kills itself
+//! there.
 
 // They hold more than is needed here.
 #[allow(dead_code, reason = "shared with the benchmark")]

@@ -1,6 +1,6 @@
-//! What holds of the readers of foreign texts, whatever they are given. Each claim takes bytes, panics if it does not
-//! hold, and says whether the bytes were accepted, so that whoever calls it can see that both happen. Fuzz targets call them with what a fuzzer finds, `tests/all/properties.rs` with what proptest makes of the
-//! seeds; they are written once, here.
+//! Claims about the readers of foreign texts, which hold for any input. Each claim takes bytes, panics if it does not hold,
+//! and returns whether the bytes were accepted, so that the caller can see that both happen. Fuzz targets call them with
+//! what a fuzzer finds, `tests/all/properties.rs` with what proptest makes of the seeds; they are written once, here.
 
 pub mod multiply;
 
@@ -208,8 +208,8 @@ impl<'a> Tape<'a> {
     }
 }
 
-/// What crosses to a guest and back is what it was, or is over a bound of the contract; and a guest sees no more than its
-/// powers let it.
+/// Asserts that a value that crosses to a guest and back is unchanged, or is over a bound of the contract; and that a guest
+/// sees no more than its powers allow.
 pub fn convert(bytes: &[u8]) -> bool {
     if let Ok(message) = serde_json::from_slice::<Message>(bytes) {
         crosses(&message);
@@ -267,7 +267,7 @@ pub fn convert(bytes: &[u8]) -> bool {
     crossed
 }
 
-/// Whether the message is within its bounds.
+/// Returns `true` if the message is within its bounds.
 fn crosses(message: &Message) -> bool {
     let back = fuzz::message(message, &message.parts);
     let crossed = back.is_ok();
@@ -300,7 +300,7 @@ fn crosses(message: &Message) -> bool {
     crossed
 }
 
-/// Whether all is within the bounds of the contract that a tape or a small JSON can come to.
+/// Returns `true` if the parts are within those bounds of the contract that a tape or a small JSON can exceed.
 fn is_within(parts: &[Part], meta: &[(String, String)]) -> bool {
     let meta_is = |meta: &[(String, String)]| {
         let bytes: usize = meta.iter().map(|(key, value)| key.len() + value.len()).sum();
@@ -324,7 +324,7 @@ fn is_within(parts: &[Part], meta: &[(String, String)]) -> bool {
         })
 }
 
-/// Whether none of the keys is the host's: those a guest may not make up.
+/// Returns `true` if none of the keys is reserved for the host: a guest may not make up those.
 fn is_own(meta: &[(String, String)]) -> bool {
     !meta.iter().any(|(key, _)| key.starts_with("shelly."))
 }
@@ -363,7 +363,7 @@ pub fn sse(bytes: &[u8]) -> bool {
     apis.map(|api| is_reply(api, &pieces, &whole)).contains(&true)
 }
 
-/// Whether it is a reply over this wire, and the same one however it is cut.
+/// Returns `true` if the pieces are a reply in this wire format; asserts that it is the same however it is cut.
 fn is_reply(api: WireApi, pieces: &[Vec<u8>], whole: &[Vec<u8>]) -> bool {
     let reply = fuzz::reply(api, pieces.to_vec());
     assert_eq!(reply, fuzz::reply(api, whole.to_vec()), "{api:?}");

@@ -1,5 +1,5 @@
-//! Multiplies the structure of components: what is there once is there a thousand times, in itself or beside itself. Most of
-//! what comes of it is as valid as it was; the rest is refused at some depth.
+//! Multiplies the structure of components: a part is repeated up to a thousand times, inside itself or beside itself. Most
+//! of the results are as valid as the input; the rest is refused at some depth.
 
 /// Bytes of the largest component that is made: more only takes longer to be counted.
 const MADE_BYTES: usize = 4 << 20;

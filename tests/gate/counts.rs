@@ -1,11 +1,11 @@
-//! Counts, and the baseline that they are held against.
+//! Counts, and the baseline that they are compared with.
 
 use std::{collections::BTreeMap, error::Error, fmt, fs, path::Path};
 
 use serde::{Deserialize, Serialize};
 
-/// How far a count may be from the baseline. Hash maps with random keys, and threads that take turns in another order,
-/// move allocations by less than 1 %.
+/// The relative deviation from the baseline that a count may have. Hash maps with random keys, and threads that take turns
+/// in another order, move allocations by less than 1 %.
 const TOLERANCE: f64 = 0.03;
 /// System calls and syncs of one round by which a path may differ besides: records that come while the disk is busy share
 /// one sync, and many paths make no system call, of which 3 % is none.
@@ -71,7 +71,7 @@ pub struct Baseline {
 /// A count that is not what the baseline says.
 pub struct Difference {
     sentence: String,
-    /// Whether it is a reason to fail.
+    /// `true` if the difference is a reason to fail.
     pub fails: bool,
 }
 

@@ -1,11 +1,12 @@
-//! The costs of the main paths, in counts that a busy machine does not move: instructions, allocations, system calls, syncs
-//! of the disk and bytes on it. `cargo test --test gate` compares them with `baseline.json` and fails where one is more
-//! than 3 % away; `CARGO_INCREMENTAL=0 cargo test --test gate -- --update` writes the baseline anew.
+//! The costs of the main paths, in counts that a busy machine does not change: instructions, allocations, system calls,
+//! syncs of the disk and bytes on it. `cargo test --test gate` compares them with `baseline.json` and fails where one is
+//! more than 3 % away; `CARGO_INCREMENTAL=0 cargo test --test gate -- --update` writes the baseline anew.
 //!
-//! Each path is a process of its own, once with some rounds and once with twice as many: the difference is what the
-//! rounds cost, without what starting costs. Instructions are counted by valgrind and system calls by strace; where one is not
-//! installed its counts are left out, and the gate says so; with `-- --complete`, as CI runs it, it fails. Instructions depend on the compiler, on whether it compiled
-//! incrementally, and on the processor: they are compared where these are those of the baseline.
+//! Each path is a process of its own, once with some rounds and once with twice as many: the difference is the cost of the
+//! rounds, without that of starting. valgrind counts instructions and strace counts system calls. Where one is not
+//! installed, its counts are left out and the gate says so; with `-- --complete`, as CI runs it, it fails. Instructions
+//! depend on the compiler, on whether it compiled incrementally, and on the processor: they are compared where these are
+//! those of the baseline.
 
 mod counts;
 mod paths;

@@ -33,7 +33,7 @@ pub struct Route {
     pub name: &'static str,
     pub about: &'static str,
     kind: Kind,
-    /// How often it is gone; twice as often for the other measurement.
+    /// The number of rounds; the other measurement has twice as many.
     rounds: u32,
 }
 
@@ -54,7 +54,7 @@ pub const PATHS: [Route; 5] = [
     Route { name: "delegation", about: "a task that is delegated", kind: Kind::Delegation, rounds: 100 },
 ];
 
-/// What one round of a path costs.
+/// Returns the cost of one round of a path.
 pub fn costs(path: &Route, folder: &Path) -> Result<Costs, Box<dyn Error>> {
     let command = |rounds: u32| -> Result<Command, Box<dyn Error>> {
         let mut command = Command::new(std::env::current_exe()?);
@@ -63,8 +63,8 @@ pub fn costs(path: &Route, folder: &Path) -> Result<Costs, Box<dyn Error>> {
     };
     // How much a session writes at once depends on how long the disk takes.
     let is_alone = !matches!(path.kind, Kind::RecordedIteration);
-    // What is compiled is compiled now, and not while something is counted: under valgrind once more, since the processor that
-    // it shows is another one.
+    // Components are compiled now and not while something is counted: under valgrind once more, because it shows another
+    // processor.
     go(path, 1, folder)?;
     if is_alone {
         programs::instructions(&command(1)?)?;

@@ -1,5 +1,5 @@
-//! The program that users run, which compiles components by itself: valgrind shows it another processor than a child would
-//! see, which is not run under valgrind.
+//! The program that users run, which compiles components by itself here: valgrind shows it another processor than a child
+//! process would see, which does not run under valgrind.
 
 use std::process::ExitCode;
 

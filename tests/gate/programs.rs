@@ -1,4 +1,4 @@
-//! Programs that count for us, and the program that users run.
+//! External programs that count, and the program that users run.
 
 use std::{
     error::Error,
@@ -57,8 +57,8 @@ pub fn instructions(command: &Command) -> Result<Option<f64>, Box<dyn Error>> {
     Ok(Some(counted.ok_or_else(|| format!("valgrind counted nothing: {said}"))?))
 }
 
-/// Returns what a count of instructions depends on: the compiler and whether it compiled incrementally, which makes other code,
-/// valgrind, and the processor.
+/// Returns the factors on which a count of instructions depends: the compiler and whether it compiled incrementally, which
+/// generates other code, valgrind, and the processor.
 pub fn counter() -> String {
     let first_line = |program: &str| {
         let output = Command::new(program).arg("--version").output().ok()?;
@@ -89,8 +89,8 @@ fn under(program: &str, options: &[impl AsRef<OsStr>], command: &Command) -> Res
     }
 }
 
-/// What a whole run of the program costs that uses four plugins and a provider, with compiled code in the cache, by how many
-/// plugins there are in the directory. What is compiled stays in `cache`.
+/// Returns the costs of a whole run of the program that uses four plugins and a provider, with compiled code in the cache
+/// and so many plugins in the directory. The compiled code stays in `cache`.
 pub fn warm_start(plugins: usize, folder: &Path, cache: &Path) -> Result<Costs, Box<dyn Error>> {
     let used = ["read-files", "count-text", "loop-detect", "redact", "offline-model"];
     let directory = folder.join("plugins");

@@ -1,4 +1,4 @@
-//! Agents that a config makes tools of others, in the program.
+//! Agents that a config gives to other agents as tools, in runs of the program.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Agents that are made anew for each call.
+//! Agent tools whose agent is built anew for each call.
 
 use shelly_host::{
     agent::{AgentRefusal, AgentTool, AgentToolOptions},

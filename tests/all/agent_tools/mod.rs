@@ -38,18 +38,18 @@ fn agent(name: &str, mind: Mind) -> Agent {
     Agent::new(name, "", Arc::new(mind))
 }
 
-/// As a tool that begins anew each time.
+/// An agent tool with a fresh conversation for each call.
 fn fresh(runner: impl Runner + 'static) -> AgentTool {
     AgentTool::new(runner, AgentToolOptions::default()).unwrap()
 }
 
-/// As a tool that remembers.
+/// An agent tool with a kept conversation.
 fn kept(runner: impl Runner + 'static) -> AgentTool {
     AgentTool::new(runner, AgentToolOptions { conversation: ConversationMode::Kept, ..AgentToolOptions::default() })
         .unwrap()
 }
 
-/// What the calls since the last task came to, in their order.
+/// Returns the results of the calls since the newest task, in order.
 fn results(asked: &Asked<'_>) -> Vec<String> {
     let mut since: Vec<_> =
         asked.request.messages.iter().rev().take_while(|entry| entry.message.role != Role::User).collect();
@@ -57,7 +57,7 @@ fn results(asked: &Asked<'_>) -> Vec<String> {
     since.iter().flat_map(|entry| entry.message.tool_results().map(|result| result.text())).collect()
 }
 
-/// An agent that makes these calls, all in one reply, and then says what came of them.
+/// An agent that makes these calls, all in one reply, and then answers with their results.
 fn caller(calls: Vec<(&'static str, Value)>) -> Agent {
     let mind = Mind::new(move |asked| match results(asked) {
         results if results.is_empty() => acts(&calls),
@@ -130,7 +130,7 @@ async fn agent_tool_result_keeps_media_and_drops_thinking() {
     );
 }
 
-/// An agent that says how many tasks it has had, and which, after a while that follows from `seed`.
+/// An agent that answers with the tasks that it has had, after a delay that follows from `seed`.
 fn remembers(name: &'static str, seed: u64) -> Agent {
     let mind = Mind::new(move |asked| {
         let tasks = asked.request.messages.iter().filter(|entry| entry.message.role == Role::User);
@@ -202,7 +202,7 @@ async fn refused_agent_tool_call_does_not_block_the_queue() {
     assert_eq!(results[3], "bob: a b");
 }
 
-/// A tool that ends the run that calls it so.
+/// A tool that ends the run that calls it in this way.
 fn ends(name: &str, control: RunControl) -> impl Tool + 'static {
     let spec = shelly_host::tool::spec::<NoArgs>(name, "");
     FnTool::with_spec(spec, move |_, _: NoArgs| {
@@ -269,7 +269,7 @@ async fn agent_tool_failure_is_a_result_and_the_caller_continues() {
     }
 }
 
-/// What each call of the lead was given to spend.
+/// Returns the token budget of each call of the lead.
 fn given(records: &[(u64, JournalRecord)]) -> Vec<Option<u64>> {
     let tasks = records.iter().filter_map(|(run, record)| match record {
         JournalRecord::Delegated { tasks, .. } if *run == 1 => Some(tasks[0].bounds.tokens),
@@ -292,7 +292,7 @@ async fn agent_tool_calls_and_caller_share_the_budget_equally() {
         assert_eq!(answer.account.total().usage, crew.ledger().total().usage, "{count}: to the token");
         let given: Vec<_> = given(&written.records()).into_iter().flatten().collect();
         assert_eq!(given.len(), count);
-        // What the first reply of the lead used is not there to be divided; what is given back later is.
+        // The tokens of the lead's first reply are not divided; what sub-runs give back later is.
         let fair = (tokens - 1_000) / (count as u64 + 1);
         assert!(
             given.iter().take(limits::PARALLEL_TOOL_CALLS).all(|share| *share >= fair - 1_000),
@@ -412,7 +412,7 @@ async fn registered_agent_tool_is_built_under_its_callers_ceiling() {
     }
     let seen = ceilings.lock().unwrap().clone();
     assert_eq!(seen, [vec![], vec!["agents.lead.delegable".to_owned()], vec!["agents.lead.delegable".to_owned()]]);
-    // Without a crew there is nobody of that name.
+    // Without an agent group there is no agent of that name.
     let tool = AgentTool::registered("bob", "", AgentToolOptions::default()).unwrap();
     let ran = run(&caller(vec![("bob", task("t"))]).with_tool(tool), "go").await;
     assert_eq!(ran.told(), "agent `bob` failed: whoever calls it has no crew in which there could be one");

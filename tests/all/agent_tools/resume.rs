@@ -1,5 +1,5 @@
-//! A session that was cut after any record goes on to the same end, and nothing is done twice: also where agents are tools
-//! of agents, and these of others.
+//! Sessions with agent tools, also nested ones, that are cut after any record: they resume to the same end, and nothing is
+//! done twice.
 
 use std::sync::{Arc, Mutex};
 
@@ -22,7 +22,7 @@ use crate::{
     teams::lines,
 };
 
-/// What was done outside, which must not be done twice.
+/// The side effects of a run, none of which may happen twice.
 type Outside = Arc<Mutex<Vec<String>>>;
 
 /// An agent that does something outside once for each task, and says how many tasks it has had.
@@ -108,7 +108,7 @@ fn pattern(name: &str, outside: &Outside, crew: &Arc<AgentGroup>) -> Arc<dyn Run
     }
 }
 
-/// What can be seen in the end: the conversation, and what those that remember say next.
+/// Returns the final state: the conversation, and the next replies of runners that remember.
 async fn see(runner: &dyn Runner, chat: &Chat) -> (Vec<String>, Vec<String>) {
     let before = lines(chat);
     let cx = RunCx::new(Arc::clone(runner.name()));
@@ -175,7 +175,6 @@ async fn every_journal_prefix_resumes_to_the_same_end() {
     }
 }
 
-/// What a run that nobody goes on with has left open in a kept conversation does not stand in the way of the next one.
 #[tokio::test(start_paused = true)]
 async fn kept_conversation_cut_in_a_call_accepts_the_next_task() {
     let outside = Outside::default();

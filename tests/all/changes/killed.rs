@@ -1,4 +1,4 @@
-//! The program is killed while it changes files, and goes on: every change is made once, and none in part.
+//! The program is killed while it changes files, and is resumed: every change is made once, and none in part.
 
 use std::{
     os::unix::process::ExitStatusExt,

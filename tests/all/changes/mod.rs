@@ -1,5 +1,5 @@
-//! Tools that propose changes of files, in whole runs of the program: who says yes, what becomes of them, that they are made
-//! once whatever happens, and that they can be undone.
+//! Tools that propose file changes, in whole runs of the program: who approves them, what is changed, that each change is
+//! made exactly once, and that it can be undone.
 
 #[cfg(unix)]
 mod killed;
@@ -18,8 +18,8 @@ pub fn digest(text: &str) -> String {
     ContentDigest::of(text.as_bytes()).to_string()
 }
 
-/// A model that makes these calls of the guest, one a reply, and then answers: which is next, it tells by the results that it
-/// is shown.
+/// A model that makes these calls of the guest, one a reply, and then answers. The number of results in the request selects
+/// the next call.
 fn model(calls: &[Value]) -> Server {
     let calls: Vec<_> = calls.iter().map(|changes| json!({ "changes": changes }).to_string()).collect();
     Server::start(move |request| {
@@ -61,7 +61,7 @@ fn configure(place: &Place, uses: &str, calls: &[Value]) -> Server {
 
 const POWER: &str = "powers: [propose-files]";
 
-/// What the model was told, result by result, and the run.
+/// Returns the results that the model received, and the run.
 fn told(place: &Place, uses: &str, calls: &[Value], more: &[&str]) -> (Vec<String>, Ran) {
     let server = configure(place, uses, calls);
     let ran = place.run(&[&["run", "--plugins", crate::GUEST_ROOT, "go"], more].concat());
@@ -69,7 +69,7 @@ fn told(place: &Place, uses: &str, calls: &[Value], more: &[&str]) -> (Vec<Strin
     (asked.last().map(|request| results(request)).unwrap_or_default(), ran)
 }
 
-/// What the folder that the tool has holds.
+/// Returns the contents of the folder that was granted to the tool.
 pub fn docs(place: &Place) -> BTreeMap<String, String> {
     let entries = fs::read_dir(place.path().join("docs")).unwrap().map(|entry| entry.unwrap());
     let named = |entry: fs::DirEntry| (entry.file_name().into_string().unwrap(), entry.path());

@@ -1,7 +1,6 @@
-//! Conversations by chance under the effects that shorten them: whatever they do, every request is one that a vendor takes and
-//! fits into the window, the system prompt is untouched, what the person said last is there, and nothing is shortened that the
-//! model has not read. So many times more cases as
-//! `SHELLY_CHANCE_TIMES` says.
+//! Random conversations under the effects that shorten them. Every request is one that a vendor accepts and that fits into
+//! the window, the system prompt is unchanged, the newest message of the user is kept, and no message that the model has not
+//! read is shortened. `SHELLY_CHANCE_TIMES` multiplies the number of cases.
 
 use std::{
     collections::VecDeque,
@@ -45,14 +44,14 @@ enum Does {
     Answers,
 }
 
-/// What the person says, and what the model does about it before it answers.
+/// A task of the user, and the model's actions before its answer.
 #[derive(Debug, Clone)]
 struct Task {
     length: usize,
     turns: Vec<Does>,
 }
 
-/// What the model says when it is asked for a summary.
+/// The model's reply to a request for a summary.
 #[derive(Debug, Clone, Copy)]
 enum Summary {
     Text(usize),
@@ -97,7 +96,7 @@ fn long(length: usize) -> String {
     "äöü ".chars().cycle().take(length).collect::<String>() + "x"
 }
 
-/// How the task begins: no other text has it.
+/// Returns the beginning of the task: no other text has it.
 fn marker(task: usize) -> String {
     format!("task number {task}:")
 }
@@ -142,7 +141,8 @@ fn mind(case: &Case) -> Mind {
     Mind::new(think).windowed(case.window)
 }
 
-/// What the person said last stands in the request: whole, if it is as short as what is kept word for word at least.
+/// Asserts that the newest text of the user is in the request: whole, if it is as short as the minimum that is kept
+/// verbatim.
 #[track_caller]
 fn assert_is_there(request: &CompletionRequest, task: usize, length: usize) {
     let said = format!("{} {}", marker(task), long(length));

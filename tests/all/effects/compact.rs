@@ -22,7 +22,7 @@ impl Stage {
         }
     }
 
-    /// What it does with this summary.
+    /// Returns the effect's edits after this reply with a summary.
     async fn told(&mut self, chat: &Chat, reply: Result<Completion, Fault>) -> Vec<EffectEdit> {
         self.moment.reply = Some(reply);
         self.edits(chat).await

@@ -1,4 +1,4 @@
-//! `loop-detect`: the same call over and over.
+//! The effect `loop-detect`: repeated equal calls.
 
 use serde_json::json;
 

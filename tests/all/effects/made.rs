@@ -1,4 +1,4 @@
-//! What edits make of a conversation.
+//! The state of a conversation after edits.
 
 use shelly_host::{
     agent::{EffectEdit, EffectInput},
@@ -27,7 +27,7 @@ pub fn results(chat: &Chat) -> Vec<String> {
     chat.iter().flat_map(|entry| entry.message.tool_results().map(|result| result.text()).collect::<Vec<_>>()).collect()
 }
 
-/// Who says what, one line a message: the first letter of the role, and the text.
+/// Returns one line a message: the first letter of the role, and the text.
 pub fn lines(chat: &Chat) -> Vec<String> {
     let line = |role, text: String| {
         let role = match role {
@@ -46,7 +46,7 @@ pub fn full(moment: EffectInput, share: f64) -> EffectInput {
     EffectInput { request_tokens: (1_000.0 * share) as u64, context_window: Some(1_000), ..moment }
 }
 
-/// What the model says.
+/// Returns a reply with this text.
 pub fn completion(text: &str) -> Completion {
     ScriptedCompleter::text(text).unwrap()
 }

@@ -38,7 +38,7 @@ pub async fn plugin(component: &str, params: Value) -> Arc<Plugin> {
     granted(component, params, |grant| grant).await
 }
 
-/// The same, granted what becomes of all that it asks for.
+/// Loads the component with the grant that `change` makes of all that its manifest asks for.
 pub async fn granted(component: &str, params: Value, change: impl FnOnce(Grant) -> Grant) -> Arc<Plugin> {
     static ENGINE: OnceLock<Arc<PluginEngine>> = OnceLock::new();
     let engine = ENGINE.get_or_init(|| Arc::new(PluginEngine::new(None).unwrap()));
@@ -53,7 +53,7 @@ pub async fn granted(component: &str, params: Value, change: impl FnOnce(Grant) 
     Arc::new(Plugin::load(engine, &package, &settings).await.unwrap())
 }
 
-/// What an effect is told, and where it is in its run: what the host keeps for it from one call to the next.
+/// The input of an effect and its state in the run: what the host keeps for it from one call to the next.
 struct Stage {
     effect: PluginEffect,
     cx: RunCx,
@@ -115,11 +115,11 @@ fn chat(task: &str, turns: &[Turn<'_>]) -> Chat {
 
 /// One reply of a model, and what came of it.
 enum Turn<'a> {
-    /// It says this.
+    /// A reply with this text.
     Says(&'a str),
     /// A person says this.
     Asked(&'a str),
-    /// It calls tools: name, arguments, result, whether that is an error.
+    /// A reply with calls of tools: name, arguments, result, and whether that is an error.
     Calls(&'a [(&'a str, &'a str, &'a str, bool)]),
 }
 

@@ -1,4 +1,4 @@
-//! `progress`: where an agent stands, every few turns.
+//! The effect `progress`: a note every few turns.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! `reflection`: steps that fail one after the other.
+//! The effect `reflection`: consecutive failed steps.
 
 use serde_json::json;
 

@@ -16,7 +16,7 @@ use shelly_host::{
 use super::{Stage, Turn, chat, plugin};
 use crate::script::{Mind, Ran};
 
-/// What one edit is, in a letter: a note, a stop, hidden tools.
+/// Returns the kind of an effect's edits as a letter: a note, a stop, hidden tools.
 pub fn letter(edits: &[EffectEdit]) -> char {
     match edits {
         [] => '.',
@@ -27,8 +27,8 @@ pub fn letter(edits: &[EffectEdit]) -> char {
     }
 }
 
-/// What an effect does before each turn, the first one included, and what it says: a letter a turn, `-` where it sleeps.
-/// Its notes come into the chat.
+/// Plays the turns and returns the effect's action before each of them, the first one included, as a letter a turn (`-`
+/// where it sleeps), and its notes. The notes are added to the chat.
 pub async fn course(component: &str, params: Value, turns: &[Turn<'_>]) -> (String, Vec<String>) {
     let mut stage = Stage::of(component, params).await;
     let (chat, mut wake, mut said, mut notes) = (chat("go", &[]), None::<Wake>, String::new(), Vec::new());
@@ -55,7 +55,7 @@ pub async fn course(component: &str, params: Value, turns: &[Turn<'_>]) -> (Stri
     (said, notes)
 }
 
-/// It acts on this chat, but not in the other phase, and not before the first turn.
+/// Asserts that the effect acts on this chat, but not in the other phase, and not before the first turn.
 pub async fn acts_only_before_a_later_turn(component: &str, params: Value, chat: &Chat) {
     for (phase, iteration, acts) in [
         (EffectPhase::AfterModel, 20, false),
@@ -94,7 +94,7 @@ pub fn notes(chat: &Chat) -> Vec<String> {
     chat.snapshot().iter().filter(|entry| entry.note).map(|entry| entry.message.text_content()).collect()
 }
 
-/// How often a tool has run: not the calls that were answered otherwise.
+/// Returns the number of times that the tool has run, without calls that were answered otherwise.
 pub fn looks(ran: &Ran) -> usize {
     ran.results().iter().filter(|result| *result == "nothing new").count()
 }

@@ -1,4 +1,4 @@
-//! `stall-detect`: tools that keep saying the same.
+//! The effect `stall-detect`: repeated equal results.
 
 use std::sync::Arc;
 

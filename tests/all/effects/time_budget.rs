@@ -1,4 +1,4 @@
-//! `time-budget`: how long a run may wait for its model.
+//! The effect `time-budget`: the time that a run may wait for its model.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! `token-budget`: what a run may spend in tokens.
+//! The effect `token-budget`: the tokens that a run may use.
 
 use serde_json::json;
 use shelly_host::{

@@ -1,4 +1,4 @@
-//! `tool-scope`: tools that an agent does not have.
+//! The effect `tool-scope`: tools that are hidden from an agent.
 
 use std::sync::Arc;
 
@@ -60,7 +60,6 @@ async fn tool_scope_hidden_tools_are_neither_shown_nor_run() {
     }
 }
 
-/// What another effect hides and shows again in between is no matter for it.
 #[tokio::test]
 async fn tool_scope_stays_hidden_despite_other_effects() {
     let mind = Arc::new(Mind::steps([act("look", json!({})), act("look", json!({})), text("done")]));

@@ -1,11 +1,11 @@
-//! Bodies: how large, how many, how long, and who waits for whom.
+//! HTTP bodies: limits of size, number and time, and backpressure.
 
 use serde_json::json;
 use shelly_host::plugin::Limits;
 
 use super::{Answer, DOORS, Guest, OWN, Server, WASI, http};
 
-/// What the library of a guest, or the call, makes of a body that is too large.
+/// Returns `true` if the guest's library, or the call, reports a body that is too large.
 fn is_too_large(fetched: &super::Fetched) -> bool {
     fetched.is("TooLarge", "HttpResponseBodySize") || fetched.is("", "Read") || fetched.is("", "Write")
 }
@@ -74,7 +74,6 @@ async fn http_response_bodies_are_bounded() {
     }
 }
 
-/// What a guest does not read stays at the server, but for what is on the way.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn unread_http_body_applies_backpressure_to_the_server() {
     const ON_THE_WAY: u64 = 20 << 20;

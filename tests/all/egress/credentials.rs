@@ -1,4 +1,4 @@
-//! Credentials: added by the host where they belong, refused elsewhere, and nowhere in a guest.
+//! Credentials: the host adds them where they belong and refuses them elsewhere, and they are nowhere in a guest.
 
 use std::sync::Arc;
 
@@ -105,7 +105,7 @@ async fn plugin_sees_only_the_names_of_its_own_credentials() {
     }
 }
 
-/// The other door has no word for a credential: what belongs to a target is added, and nothing else.
+/// A guest cannot name a credential through `wasi:http`: the host adds the one of the target, and nothing else.
 #[tokio::test]
 async fn wasi_http_adds_the_credential_of_the_target() {
     let (a, b) = (Server::echo().await, Server::echo().await);
@@ -143,7 +143,6 @@ async fn guest_cannot_set_the_header_of_a_credential() {
     }
 }
 
-/// What a server sends back of a credential is nowhere in the guest, however it comes.
 #[tokio::test]
 async fn credential_echoed_by_a_server_never_reaches_the_guest() {
     let server = Server::start(|heard| {

@@ -1,4 +1,4 @@
-//! What becomes of a request when nobody waits for it any more: it is cut, and that is told.
+//! HTTP requests that nobody waits for any more: they are closed, and that is reported.
 
 use std::{path::Path, sync::Arc, time::Duration};
 

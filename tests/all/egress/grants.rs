@@ -1,4 +1,4 @@
-//! Who has a way out: who was granted one, for what it was granted, and by itself.
+//! HTTP grants: which plugins may send requests, and that each uses only its own grant.
 
 use std::sync::Arc;
 
@@ -157,7 +157,7 @@ async fn only_the_tool_of_a_multi_kind_component_sends_requests() {
     }
 }
 
-/// What was granted for a run of one call is there for the next one: a way out lasts as long as its plugin.
+/// The HTTP grant lasts as long as its plugin, so that a call after another one has it too.
 #[tokio::test]
 async fn parallel_http_calls_get_their_own_responses() {
     let server = Server::echo().await;

@@ -1,4 +1,4 @@
-//! What a request's head may say, and what of a response's head is shown.
+//! Heads of requests and responses: which headers a request may have, and which headers of a response are shown.
 
 use serde_json::json;
 
@@ -141,7 +141,7 @@ async fn http_heads_are_bounded_in_both_directions() {
     }
 }
 
-/// What is of the connection alone stays there; what is not text is shown as far as it is.
+/// Headers of the connection are hidden; values that are not text are shown with replacement characters.
 #[tokio::test]
 async fn hop_by_hop_response_headers_are_hidden() {
     let server = Server::start(|_| {

@@ -1,5 +1,5 @@
-//! What guests send over HTTP, through both doors: the host's own interface and `wasi:http`. Real guests, servers on
-//! loopback, and the program itself.
+//! HTTP requests of guests through both interfaces, the host's own and `wasi:http`, with real guests, servers on loopback,
+//! and the program itself.
 
 use std::{
     path::{Path, PathBuf},
@@ -39,26 +39,26 @@ fn engine() -> &'static Arc<PluginEngine> {
     ENGINE.get_or_init(|| Arc::new(PluginEngine::new(Some(cache)).unwrap()))
 }
 
-/// What these entries of a config allow.
+/// Returns the HTTP grant of these config entries, with every method.
 fn http<S: AsRef<str>>(entries: &[S]) -> HttpGrant {
     entries.iter().fold(HttpGrant::default(), |all, url| {
         all.join(&HttpGrant::entry(url.as_ref(), &["*".to_owned()], &[]).unwrap())
     })
 }
 
-/// A guest behind one door.
+/// A guest that uses one of the two HTTP interfaces.
 struct Guest {
     door: &'static str,
     tools: ToolBox,
 }
 
 impl Guest {
-    /// Of the agent `ada`, which grants it these requests.
+    /// Loads the guest for the agent `ada`, which grants it these requests.
     async fn granted<S: AsRef<str>>(door: &'static str, entries: &[S]) -> Self {
         Self::with(door, "ada", |settings| settings.grant.http = http(entries)).await
     }
 
-    /// Of this agent, with what it is given.
+    /// Loads the guest for this agent, with changed settings.
     async fn with(door: &'static str, agent: &str, give: impl FnOnce(&mut PluginSettings)) -> Self {
         let mut settings = PluginSettings::new(agent, format!("agents.{agent}.plugins.{door}"));
         give(&mut settings);
@@ -68,13 +68,13 @@ impl Guest {
         Self { door, tools }
     }
 
-    /// What a tool says, and what is told of that.
+    /// Calls a tool, and returns its result and the events of the call.
     async fn call(&self, name: &str, arguments: &Value) -> (String, Vec<Event>) {
         let (events, stream) = EventSink::channel();
         tokio::join!(self.call_in(RunCx::new("ada").with_events(events), name, arguments), all(stream))
     }
 
-    /// What a tool says in this run.
+    /// Calls a tool in this run, and returns its result.
     async fn call_in(&self, run: RunCx, name: &str, arguments: &Value) -> String {
         let cx = ToolCx { run, chat: ChatSnapshot::default(), tools: [].into(), begin: Default::default() };
         let call = ToolCall { id: "c".into(), name: name.into(), arguments: arguments.to_string(), meta: vec![] };
@@ -95,7 +95,7 @@ impl Guest {
     }
 }
 
-/// All events, until nobody is left who could tell one.
+/// Returns all events, until every sender has been dropped.
 async fn all(mut stream: EventStream) -> Vec<Event> {
     let mut told = Vec::new();
     while let Some(event) = stream.next().await {
@@ -119,7 +119,7 @@ async fn load(folder: &Path, settings: &PluginSettings) -> Result<Arc<Plugin>, S
     loaded.map(Arc::new).map_err(told)
 }
 
-/// What came of a request, as the guest says.
+/// The outcome of a request, as the guest reports it.
 #[derive(Debug, Deserialize)]
 struct Fetched {
     status: Option<u16>,
@@ -128,16 +128,16 @@ struct Fetched {
     bytes: u64,
     error: Option<(String, String)>,
     found: Option<usize>,
-    /// What was told of requests.
+    /// The events of the requests.
     #[serde(skip)]
     requests: Vec<Told>,
-    /// All that was told, in full.
+    /// All events, in full.
     #[serde(skip)]
     events: String,
 }
 
 impl Fetched {
-    /// In the words of either door.
+    /// Returns `true` if the error is this one of the own interface or this one of `wasi:http`.
     fn is(&self, own: &str, wasi: &str) -> bool {
         self.error.as_ref().is_some_and(|(case, _)| case == own || case == wasi)
     }
@@ -146,7 +146,7 @@ impl Fetched {
         self.is("Denied", "HttpRequestDenied")
     }
 
-    /// What the guest says it was, and why.
+    /// Returns the guest's error message, or an empty text.
     fn why(&self) -> &str {
         self.error.as_ref().map_or("", |(_, why)| why)
     }
@@ -155,14 +155,14 @@ impl Fetched {
         self.headers.iter().find(|(header, _)| header == name).map(|(_, value)| &**value)
     }
 
-    /// The one request that was told of.
+    /// Returns the event of the only request.
     fn told(&self) -> &Told {
         assert_eq!(self.requests.len(), 1, "{self:?}");
         &self.requests[0]
     }
 }
 
-/// What is told of a request to whoever watches.
+/// The event of a request, as a listener receives it.
 #[derive(Debug, Clone, PartialEq)]
 struct Told {
     method: String,
@@ -191,7 +191,7 @@ impl Told {
     }
 }
 
-/// A guest fetches what it is granted, and nothing else.
+/// Asserts that a guest fetches what it is granted, and nothing else.
 pub async fn fetches(door: &'static str) {
     let server = Server::echo().await;
     let guest = Guest::granted(door, &[&server.url]).await;

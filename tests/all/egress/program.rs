@@ -1,5 +1,5 @@
-//! The program itself: wherever a credential of a plugin comes from and however it is sent, nothing that is shown or kept has
-//! it in it, whatever a server makes of it.
+//! Credentials of plugins in runs of the program. Wherever a credential comes from and however it is sent, nothing that is
+//! shown or stored holds it, whatever a server makes of it.
 
 use std::{fs, path::Path};
 
@@ -20,7 +20,7 @@ const PAIR_BASE64: &str = "dXNlcjpzay1hImIvYytuZXZlci1zaG93bi00Mj8+";
 const PART: &str = "never-shown-42";
 const FORMS: [&str; 6] = [KEY, ESCAPED, PERCENT, BASE64, URL_BASE64, PAIR_BASE64];
 
-/// Where the credential is, how it is sent, and what of a request shows that it was.
+/// The source of a credential, how it is sent, and the header that shows that it was.
 struct Way {
     source: &'static str,
     auth: &'static str,
@@ -50,7 +50,7 @@ impl Way {
     }
 }
 
-/// What a model calls, told where the server is.
+/// Returns the calls of a model for the address of the server.
 type Calls = dyn Fn(&str) -> Vec<(&'static str, Value)> + Send + Sync;
 
 /// The paths of the server, each of which says all forms of the key in another way.
@@ -92,7 +92,7 @@ fn model(heard: &Heard, calls: &[(&str, Value)]) -> Answer {
     Answer::of("200 OK", json!({ "choices": [choice] }).to_string())
 }
 
-/// As gzip has it, not made any smaller.
+/// Returns the bytes as gzip, stored without compression.
 fn packed(bytes: &[u8]) -> Vec<u8> {
     let crc = !bytes.iter().fold(!0_u32, |crc, byte| {
         (0..8).fold(crc ^ u32::from(*byte), |crc, _| (crc >> 1) ^ (0xedb8_8320 & (crc & 1).wrapping_neg()))
@@ -139,7 +139,7 @@ fn run(place: &Place, arguments: &[&str], has_key: bool) -> Ran {
     tokio::task::block_in_place(|| place.ran(command.output().unwrap()))
 }
 
-/// Whether it is anywhere in these bytes.
+/// Returns `true` if the credential is anywhere in these bytes.
 fn is_in(way: &Way, bytes: &[u8]) -> bool {
     [PART].iter().chain(way.forms()).any(|form| bytes.windows(form.len()).any(|window| window == form.as_bytes()))
 }

@@ -1,4 +1,4 @@
-//! Redirects: each hop is a request of its own, and takes along what may go there.
+//! Redirects: each hop is checked as a request of its own, and takes along only what may go there.
 
 use std::sync::{Arc, Mutex};
 
@@ -63,7 +63,7 @@ async fn redirect_to_an_ungranted_target_is_refused() {
     let fetched = guest.get(&format!("{}/to", a.url)).await;
     assert_eq!((fetched.status, fetched.told().hops), (Some(200), 1), "{fetched:?}");
     assert!(fetched.told().url.ends_with("/granted/x"), "{fetched:?}");
-    // The other door sees where it leads, and follows nothing.
+    // Through `wasi:http` the guest sees the redirect, and the host does not follow it.
     *to.lock().unwrap() = b.url.clone();
     let guest = Guest::granted(WASI, &[&a.url]).await;
     let fetched = guest.get(&format!("{}/to", a.url)).await;
@@ -132,8 +132,8 @@ fn credential(name: &str, header: &str, key: &str, audience: &str) -> Arc<Creden
     Arc::new(Credential::new(name, &auth, HttpGrant::place(audience).unwrap()).unwrap())
 }
 
-/// Of three servers A and C are the audience of the credential: it goes along to where it may, and to nowhere else. What says
-/// who asks does not go to another server.
+/// Of three servers, A and C are the audience of the credential: it is sent to these and to no other. Headers that identify
+/// the sender are not sent to another server.
 #[tokio::test]
 async fn redirect_to_another_origin_drops_credentials() {
     let (a, from_a) = sends_on(307).await;

@@ -1,4 +1,5 @@
-//! A server on loopback that answers as a test says, and tells what it heard and what became of its connections.
+//! A server on loopback that answers as a test says, and reports the requests that it received and the state of its
+//! connections.
 
 use std::sync::{
     Arc, Mutex,
@@ -19,7 +20,7 @@ pub struct Heard {
     pub head: String,
     /// Without what chunks are made of.
     pub body: Vec<u8>,
-    /// Whether it came to its end.
+    /// `true` if the request was received to its end.
     pub is_whole: bool,
 }
 
@@ -44,7 +45,7 @@ impl Heard {
     }
 }
 
-/// What is answered.
+/// An answer of the server.
 pub enum Answer {
     /// This; the connection stays for the next request.
     Says(Vec<u8>),
@@ -70,7 +71,7 @@ impl Answer {
         Self::Says(format!("HTTP/1.1 {status}\r\ntransfer-encoding: chunked\r\n\r\n{chunks}0\r\n\r\n").into_bytes())
     }
 
-    /// What was heard, as it was sent.
+    /// An answer that repeats the request as it was received.
     pub fn echo(heard: &Heard) -> Self {
         Self::of("200 OK", [heard.head.as_bytes(), b"\r\n\r\n", &heard.body].concat())
     }
@@ -139,7 +140,7 @@ impl Server {
         Self { url: format!("http://127.0.0.1:{port}"), port, shared, begun, closed, _task: task }
     }
 
-    /// What came so far.
+    /// Returns the requests that were received so far.
     pub fn heard(&self) -> Vec<Heard> {
         self.shared.heard.lock().unwrap().clone()
     }

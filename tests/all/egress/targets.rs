@@ -1,4 +1,4 @@
-//! Where a request goes: what is granted, however it is written, and nothing else.
+//! Targets of HTTP requests: only those that are granted, however the URL is written.
 
 use serde_json::json;
 use shelly_host::capability::HttpGrant;
@@ -124,7 +124,7 @@ async fn http_request_outside_its_grant_is_refused() {
     }
 }
 
-/// It is refused, and that is told without what may be a secret.
+/// Asserts that the request is refused, and that the event of it shows no part of the URL that may be a secret.
 async fn refused(guest: &Guest, url: &str) {
     let (door, fetched) = (guest.door, guest.get(url).await);
     assert!(fetched.error.is_some() && fetched.status.is_none(), "{door}, {url:?}: {fetched:?}");

@@ -1,4 +1,4 @@
-//! What everyday work brings: texts of all scripts and line ends, files that are huge, locked, or no files, links, and folders
+//! Cases of everyday work: texts of all scripts and line ends; files that are huge, locked or irregular; links; and folders
 //! in which files come and go.
 
 use std::{
@@ -53,7 +53,7 @@ fn lay(place: &Place) {
     }
 }
 
-/// What an answer is to begin with, or what an error is to contain.
+/// The beginning of an answer, or a part of an error.
 type Expected = Result<&'static str, &'static str>;
 
 async fn check(guest: &Shipped, tool: &str, arguments: Value, expected: Expected) {

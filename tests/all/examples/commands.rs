@@ -1,5 +1,5 @@
-//! The commands that the documents show: each is run on the files that it names, or it is said here why not and what is in its
-//! place.
+//! The commands that the documents show. Each is run on the files that it names, or this module says why not and what is run
+//! instead.
 
 use std::{collections::BTreeSet, fs};
 
@@ -9,7 +9,7 @@ use crate::{
     support::{Place, Ran},
 };
 
-/// What a document shows that needs a model of one's own.
+/// Commands that need a model of the reader.
 const NEEDS_A_MODEL: How = How::Needs("a key or a local server");
 
 /// The documents, and how the commands in each of them are tested.
@@ -95,7 +95,7 @@ const DOCUMENTS: &[(&str, &[(&str, How)])] = &[
     ),
 ];
 
-/// How a command is tested. The first entry whose words it begins with holds.
+/// The way in which a command is tested. The first entry applies whose words the command begins with.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum How {
     /// Here, in a repository with the very files that it names.
@@ -108,8 +108,8 @@ enum How {
     Needs(&'static str),
 }
 
-/// The commands that a document shows in its blocks, and, with arguments, in its lines: without `shelly-host`. What has places
-/// to fill in, such as `[--config FILE]`, is no command.
+/// Returns the commands that a document shows in its blocks, and those with arguments in its lines, without `shelly-host`.
+/// Text with placeholders, such as `[--config FILE]`, is no command.
 fn shown(document: &str) -> Vec<String> {
     let text = fs::read_to_string(root().join(document)).unwrap();
     let mut commands = Vec::new();
@@ -207,7 +207,7 @@ fn run(place: &Place, command: &str) -> Ran {
     )
 }
 
-/// What the answer must have, counted anew.
+/// Returns the parts that the answer must have, counted anew.
 fn expected(command: &str) -> Vec<String> {
     let read = |file: &str| fs::read_to_string(root().join(file)).unwrap();
     let (readme, cargo) = (read("README.md"), read("Cargo.toml"));

@@ -1,7 +1,7 @@
 use super::*;
 use crate::bad_input::{Server, answer};
 
-/// What is fetched is readable, and only what is granted is fetched.
+/// Asserts that a fetched page is readable, and that only granted servers are asked.
 #[test]
 pub fn fetch() {
     let paragraph =

@@ -1,5 +1,5 @@
-//! The plugins `filesystem`, `search` and `fetch` in whole runs of the program: real folders, a real server, and what the model
-//! reads of them.
+//! The plugins `filesystem`, `search` and `fetch` in whole runs of the program: real folders, a real server, and the results
+//! that the model reads.
 
 use std::fs;
 
@@ -16,7 +16,7 @@ mod searching;
 
 pub use self::{changing::filesystem, fetching::fetch, searching::search};
 
-/// What the model was told, result by result, of an agent with these plugins whose model makes these calls.
+/// Returns the results that the model received, of an agent with these plugins whose model makes these calls, and the run.
 fn told(place: &Place, plugins: &str, calls: &[(&str, Value)]) -> (Vec<String>, Ran) {
     let calls: Vec<_> = calls.iter().map(|(tool, arguments)| (*tool, arguments.to_string())).collect();
     let calls: Vec<_> = calls.iter().map(|(tool, arguments)| (*tool, &**arguments)).collect();
@@ -45,7 +45,7 @@ fn told(place: &Place, plugins: &str, calls: &[(&str, Value)]) -> (Vec<String>, 
     (results, ran)
 }
 
-/// The same of one plugin, each call with what its result must contain.
+/// Asserts that the result of each call of an agent with this one plugin contains its text.
 fn tells(place: &Place, plugin: &str, calls: &[(&str, Value, &str)]) {
     let made: Vec<_> = calls.iter().map(|(tool, arguments, _)| (*tool, arguments.clone())).collect();
     let (results, ran) = told(place, plugin, &made);

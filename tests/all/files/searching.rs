@@ -116,7 +116,7 @@ fn search_is_bounded_by_max_bytes_and_not_by_input_bytes() {
     tells(&place, &little, &[(call().0, call().1, said)]);
 }
 
-/// Whether nothing on the way is hidden: what is, is not searched unless it is asked for.
+/// Returns `true` if no part of the path is hidden: hidden files are searched only if they are asked for.
 fn is_plain(path: &str) -> bool {
     path.split('/').all(|part| !part.starts_with('.'))
 }

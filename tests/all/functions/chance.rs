@@ -1,5 +1,5 @@
-//! Functions of types by chance, in real components that give back what they are handed: what a model says in JSON is what it
-//! reads again.
+//! Functions of random types, in real components that return their argument: the JSON that a model writes is the JSON that
+//! it reads back.
 
 use proptest::{collection::vec, prelude::*};
 
@@ -48,7 +48,7 @@ fn types() -> impl Strategy<Value = Type> {
 }
 
 impl Type {
-    /// As it is written in a component's text. Types that must have a name are exported before, in `defined`.
+    /// Returns the type as a component's text. Types that must have a name are exported before, in `defined`.
     fn text(&self, defined: &mut Vec<String>) -> String {
         let form = match self {
             Self::Plain(name) => return (*name).to_owned(),
@@ -174,8 +174,8 @@ fn number(wide: f64, digits: &str) -> Value {
     }
 }
 
-/// So many parameters beside the one that matters: more than are handed over one by one, so that they lie in memory as a tuple
-/// whose first part that one is. What comes back lies there in the same way.
+/// The number of parameters beside the one that is tested: more than are passed one by one, so that they are in memory as a
+/// tuple that begins with that one. The results are in memory in the same way.
 const BESIDE: usize = 16;
 
 /// A component with a function of this type that gives back what it is handed.
@@ -206,7 +206,7 @@ fn same(of: &Type) -> Vec<u8> {
     wat::parse_str(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-/// What such a function says to this.
+/// Returns the result of such a function for this argument.
 async fn said(engine: &Arc<PluginEngine>, component: &[u8], given: &Value) -> ToolResult {
     let (_place, package) = packed("", component);
     let package = package.unwrap_or_else(|error| panic!("{}", told(&error)));

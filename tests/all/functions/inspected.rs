@@ -1,5 +1,5 @@
-//! Components as they are looked into before anything of them runs: what of them is offered, what is said of it, and what
-//! is said of files that are no components.
+//! Inspection of components before any of their code runs: the functions that are offered, their descriptions, and the
+//! errors for files that are no components.
 
 use std::path::Path;
 

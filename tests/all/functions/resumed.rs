@@ -1,4 +1,4 @@
-//! Handles in conversations that are gone on with: they are gone, it is said, and new ones work.
+//! Function handles in resumed conversations: the old ones are lost, which is reported, and new ones work.
 
 use super::*;
 use crate::bad_input::{Server, answer};
@@ -19,8 +19,8 @@ fn reply(message: &Value, stop: &str) -> String {
     answer("200 OK", &json!({"choices": [choice], "usage": usage}).to_string())
 }
 
-/// A model that makes a counter and counts with the newest handle that it finds; one that is gone it replaces. It answers with
-/// what it was told last.
+/// A model that creates a counter, counts with the newest handle that it finds, and replaces a handle that is lost. It
+/// answers with the newest result.
 fn model() -> Server {
     Server::start(|request| {
         let (told, newest) = results(request);

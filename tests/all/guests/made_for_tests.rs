@@ -1,4 +1,4 @@
-//! Guests that only tests use: that they do what the tests take them to do.
+//! Guests that only tests use: they do what the tests assume.
 
 use super::*;
 

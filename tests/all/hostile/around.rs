@@ -1,4 +1,4 @@
-//! What stands around requests to a model and around tool calls: each way to fail, and each thing to do.
+//! Hostile middleware around model requests and tool calls: each way to fail, and each action.
 
 use std::sync::{
     Arc,
@@ -57,7 +57,7 @@ fn with(plugin: &Arc<Plugin>) -> (Arc<ScriptedCompleter>, Agent, Arc<AtomicUsize
     (model, agent, looks)
 }
 
-/// What was told of failures: why, and whether it was passed over.
+/// Returns the failures that were reported: the reason, and whether the middleware was skipped.
 fn failures(events: &[Event]) -> Vec<(&str, bool)> {
     let failed = events.iter().filter_map(|event| match event {
         Event::MiddlewareFailed { middleware, reason, skipped, .. } => {

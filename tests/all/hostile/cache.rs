@@ -1,4 +1,4 @@
-//! The cache of compiled code, whoever writes into its folder.
+//! The cache of compiled code, whose folder others may write to.
 
 use std::{
     fs,

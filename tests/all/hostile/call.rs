@@ -1,4 +1,4 @@
-//! What a tool can do in a call.
+//! Attacks of a tool during a call.
 
 use std::{
     sync::{Arc, Mutex},

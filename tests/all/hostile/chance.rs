@@ -1,9 +1,8 @@
-//! Plugins that nobody wrote: code by chance behind the right exports, components by chance, and plugins that were
-//! damaged by chance. Whatever they are, they are refused with a reason or run within their limits, and a polite plugin
-//! in the same engine works after each of them.
+//! Random plugins: random code behind the right exports, random components, and plugins with random damage. Each of them is
+//! refused with a reason or runs within its limits, and a well-behaved plugin in the same engine works afterwards.
 //!
-//! What wasm-smith makes is made when the tests are built (`tests/smith.rs`), the same each time. There is so many times
-//! more of everything as `SHELLY_CHANCE_TIMES` says.
+//! The modules of wasm-smith are generated when the tests are built (`tests/smith.rs`), the same each time.
+//! `SHELLY_CHANCE_TIMES` multiplies the number of all cases.
 
 use std::{
     collections::BTreeMap,
@@ -38,7 +37,7 @@ include!(concat!(env!("OUT_DIR"), "/smith.rs"));
 const ONCE_FAILED: [(&str, usize); 0] = [];
 
 const SHORT: Duration = Duration::from_millis(40);
-/// What a call of a guest may take beyond its limits on a busy machine before it is called a hang.
+/// The time that a call of a guest may take beyond its limits on a busy machine before the test calls it a hang.
 const SLACK: Duration = Duration::from_secs(20);
 const ALL_POWERS: &str = r#"["see-messages", "see-arguments", "see-results", "note", "edit-results", "rewrite", "hide-tools", "ask-model", "stop"]"#;
 
@@ -60,7 +59,7 @@ const KINDS: [(&str, &[&str]); 7] = [
 /// So many modules are served by one engine, which keeps the code of all that it compiled.
 const PER_ENGINE: usize = 100;
 
-/// How far the guests got.
+/// Counts of how far the guests got.
 #[derive(Default)]
 struct Tally(BTreeMap<&'static str, usize>);
 
@@ -290,7 +289,7 @@ async fn one_run(kind: &str, plugin: &Arc<Plugin>) -> &'static str {
     }
 }
 
-/// What the call came to that stands in the conversation.
+/// Returns the kind of outcome of the call whose result is in the conversation.
 fn around_a_call(chat: &ChatSnapshot) -> &'static str {
     let results: Vec<_> = chat.iter().flat_map(|entry| entry.message.tool_results()).collect();
     let [result] = results[..] else { panic!("{} results", results.len()) };
@@ -309,7 +308,7 @@ fn check(chat: &ChatSnapshot) {
     }
 }
 
-/// That enough of them got somewhere, else nothing was tested: half of what got there when this was written.
+/// Asserts that enough guests got so far, or nothing was tested. The numbers are half of those at the time of writing.
 fn is_telling(tally: &Tally, least: [(&str, usize); 3]) {
     for (what, least) in least {
         assert!(tally.of(what) >= least, "only {} {what}, of: {tally}", tally.of(what));

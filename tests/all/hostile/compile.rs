@@ -1,4 +1,4 @@
-//! Components that are made to wear out a validator or a compiler, and the process that stands in for this one there.
+//! Components that are made to exhaust a validator or a compiler, and the child process that compiles in place of this one.
 
 use std::{
     fs,
@@ -147,7 +147,7 @@ fn compiler(config: CompileConfig) -> Arc<ComponentCompiler> {
     Arc::new(config.into())
 }
 
-/// Why the plugin of this id was not opened.
+/// Returns the reason why the plugin of this id was not opened.
 async fn failure(place: &Place, id: &str, config: CompileConfig) -> Option<CompileFailure> {
     let catalog = PluginCatalog::scan(&[place.path().join("plugins")], &compiler(config)).unwrap();
     catalog.open([id], shelly_host::plugin::CompileStep::Compile).await;

@@ -1,4 +1,4 @@
-//! Folders: an agent's plugin sees the agent's folder, as far as it was granted, and nothing else.
+//! Folders: a plugin sees the granted folders of its agent and nothing else.
 
 use std::{
     fs,
@@ -33,7 +33,7 @@ async fn probe(folder: PathBuf) -> Arc<Plugin> {
     load_from(probe, grant(folder, FileAccess::Read)).await.unwrap()
 }
 
-/// The same with a manifest that wants to write.
+/// Loads the probe with a manifest that asks for write access.
 async fn writing_probe(place: &Place, access: FileAccess) -> Arc<Plugin> {
     let manifest = "kinds = [\"tool\"]\nwants = { files = \"write\", clock = true, random = true }";
     place.plugin_bytes("probe", manifest, &fs::read(crate::guest::PROBE).unwrap());
@@ -273,7 +273,7 @@ fn changing(name: &str) -> Guest {
     guest.attack(&format!("{folder} {change} {told}"))
 }
 
-/// What a folder holds.
+/// Returns the contents of a folder.
 fn content(folder: &Path) -> Vec<(String, Option<String>)> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| {
         let path = entry.unwrap().path();
@@ -385,7 +385,7 @@ async fn fifo_is_refused_without_a_check_by_the_guest() {
     }
 }
 
-/// How many threads of this process are called so: other tests have theirs.
+/// Returns the number of threads of this process with this name: other tests have threads of their own.
 #[cfg(target_os = "linux")]
 fn threads_called(name: &str) -> usize {
     let all = fs::read_dir("/proc/self/task").unwrap().flatten();
@@ -444,7 +444,7 @@ fn threads_blocked_by_fifos_are_bounded() {
     drop(other_end.unwrap_or_else(|panicked| std::panic::resume_unwind(panicked)));
 }
 
-/// Whether files on this file system are opened and read at once where they are in memory.
+/// Returns `true` if files on this file system are opened and read without blocking where they are in memory.
 #[cfg(target_os = "linux")]
 fn is_local(path: &Path) -> bool {
     let kind = std::process::Command::new("stat").args(["-f", "-c", "%T"]).arg(path).output().unwrap().stdout;
@@ -478,7 +478,8 @@ fn cached_file_is_read_without_another_thread() {
     assert_eq!((read.is_error, read.text().as_str()), (false, "there"));
 }
 
-/// What is done at once takes the call's own time: that is bounded, and counted, so that nobody is slowed down for it.
+/// A file that is opened without blocking uses the call's own processor time: that is bounded and counted, so that these
+/// opens need no throttling.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn repeated_file_opens_count_as_cpu_time() {
@@ -525,7 +526,7 @@ fn drop_listing() -> String {
     format!("(call $drop-listing (i32.load (i32.const {})))", SCRATCH + 4)
 }
 
-/// What a call comes to, and how many calls of imported functions it counts as.
+/// Returns the result of a call, and the number of host calls that it counts as.
 async fn counted(plugin: &Arc<Plugin>) -> (String, u64) {
     let (sink, stream) = EventSink::channel();
     let (result, events) = tokio::join!(call_watched(plugin, "t", ATTACK, sink), all(stream));
@@ -578,7 +579,7 @@ async fn huge_folder_listing_is_refused_and_each_entry_counts() {
     assert_eq!(counted(&plugin).await, ("refused".into(), empty + most as u64 - 2));
 }
 
-/// Who lists in a loop is slowed down, however few calls of functions that is.
+/// Listings count as more than one host call each, so that a loop of listings is throttled.
 #[tokio::test]
 async fn repeated_folder_listing_is_throttled() {
     let packed = pack(&["tool"], "wants = { files = \"read\" }", &listing(100, &drop_listing()).component());

@@ -1,4 +1,4 @@
-//! What a plugin gets of what it asks for, and what a person is told of the rest.
+//! Grants: which of its wishes a plugin gets, and what the user is told of the rest.
 
 use std::{process::Command, sync::Arc};
 
@@ -129,7 +129,7 @@ async fn tool_sees_only_the_granted_parts_of_the_chat() {
     }
 }
 
-/// Whether the tool got through a call in a conversation of one message.
+/// Returns `true` if the tool completes a call in a conversation of one message.
 async fn looks(plugin: &Arc<Plugin>) -> bool {
     let tool = PluginTool::all(plugin).next().unwrap();
     let chat = ChatSnapshot::from_messages(vec![Message::user("hello")]).unwrap();

@@ -1,4 +1,4 @@
-//! Plugins made of text: functions of a core module in a few lines, and the contract of `wit/` put around them.
+//! Plugins made of text: functions of a core module in a few lines, wrapped in the contract of `wit/`.
 
 use std::fmt::Write;
 
@@ -76,7 +76,7 @@ pub const FILES: &str = r#"
     (import "wasi:filesystem/types@0.2.0" "[method]descriptor.read-directory" (func $list (param i32 i32)))
     (import "wasi:filesystem/types@0.2.0" "[resource-drop]directory-entry-stream" (func $drop-listing (param i32)))"#;
 
-/// Where nothing lies: functions may use it for what they are handed back.
+/// An unused address: functions may use it for the results of imports.
 pub const SCRATCH: u32 = 16;
 
 impl Guest {
@@ -250,7 +250,7 @@ pub struct Image {
     bytes: Vec<u8>,
 }
 
-/// Where the values lie.
+/// The address at which the values begin.
 pub const BASE: u32 = 1024;
 
 /// A tool as a guest describes it.
@@ -318,7 +318,7 @@ impl Image {
         self.words(&[1, 0, case, 0, at, length, 0, 0, 0, 0])
     }
 
-    /// What `specs` returns.
+    /// Returns the result of `specs`.
     pub fn specs(&mut self, specs: &[Spec]) -> u32 {
         let mut spec = |Spec { name, description, schema }: &Spec| {
             [name, description, schema].map(|text| self.text(text)).concat()
@@ -328,14 +328,14 @@ impl Image {
         self.words(&[0, 0, at, length])
     }
 
-    /// What `eval` returns: this state and these edits, each a case of `edit` and its words.
+    /// Returns the result of `eval`: this state and these edits, each a case of `edit` and its words.
     pub fn step(&mut self, state: &[u8], edits: &[Vec<u32>]) -> u32 {
         let state = [self.put(state), state.len() as u32];
         let [at, length] = self.list(8, edits);
         self.step_of(state, [0, at, length, 0])
     }
 
-    /// The same with the state and the first words of the action given.
+    /// Returns the result of `eval` with the given state and first words of the action.
     pub fn step_of(&mut self, [state, length]: [u32; 2], action: [u32; 4]) -> u32 {
         let mut words = vec![0, 0, state, length];
         words.extend(action);
@@ -358,7 +358,7 @@ impl Image {
         self.words(&words)
     }
 
-    /// What `complete` returns: a text, and a `meta`.
+    /// Returns the result of `complete`: a text, and a `meta`.
     pub fn completion(&mut self, [at, length]: [u32; 2], meta: [u32; 2]) -> u32 {
         let [parts, count] = self.list(9, &[vec![0, at, length]]);
         let mut words = vec![0; 20];
@@ -367,8 +367,8 @@ impl Image {
         self.words(&words)
     }
 
-    /// What `before` returns around a request: send this one in its place, with the message of a user that is this text;
-    /// to this model, if one is named.
+    /// Returns the result of `before` around a request: send this one in its place, with the message of a user that is this
+    /// text; to this model, if one is named.
     pub fn pass(&mut self, model: Option<&str>, message: Option<&str>) -> u32 {
         let mut words = vec![0; 26];
         if let Some(model) = model {
@@ -383,7 +383,7 @@ impl Image {
         self.words(&words)
     }
 
-    /// What `before` and `after` return around a request: this text in the place of the model.
+    /// Returns the result of `before` and `after` around a request: this text in the place of the model's reply.
     pub fn reply_instead(&mut self, text: &str) -> u32 {
         let [at, length] = self.text(text);
         let parts = self.list(9, &[vec![0, at, length]]);
@@ -392,13 +392,14 @@ impl Image {
         self.words(&words)
     }
 
-    /// What `after` returns around a request: send it again, to this model if one is named, with so many bytes of state.
+    /// Returns the result of `after` around a request: send it again, to this model if one is named, with so many bytes of
+    /// state.
     pub fn again(&mut self, model: Option<&str>, state: u32) -> u32 {
         let model = model.map_or(vec![0, 0, 0], |model| [&[1][..], &self.text(model)].concat());
         self.words(&[&[0, 0, 3, 0][..], &model, &[0, 0, 0, ZEROS, state]].concat())
     }
 
-    /// What `before` returns around a call: a case of `verdict` and its words, and JSON in place of the arguments.
+    /// Returns the result of `before` around a call: a case of `verdict` and its words, and JSON in place of the arguments.
     pub fn decide(&mut self, verdict: &[u32], arguments: Option<&str>) -> u32 {
         let mut words = [&[0, 0][..], verdict].concat();
         words.resize(12, 0);
@@ -408,7 +409,7 @@ impl Image {
         self.words(&words)
     }
 
-    /// What `after` returns around a call: these pieces in place of its result.
+    /// Returns the result of `after` around a call: these pieces in place of its result.
     pub fn instead(&mut self, pieces: &[Vec<u32>]) -> u32 {
         let [at, length] = self.list(12, pieces);
         self.words(&[0, 0, 1, at, length])

@@ -1,4 +1,4 @@
-//! Every plugin of the house that takes part in runs, killed in the middle of a call.
+//! Every first-party plugin that takes part in runs, killed in the middle of a call.
 
 use std::sync::Arc;
 
@@ -54,7 +54,7 @@ async fn every_shipped_plugin_can_be_killed_in_mid_call() {
     assert!(killed >= 16, "{killed}");
 }
 
-/// Whether it dies; if so, all else is as it should be.
+/// Returns `true` if the plugin is killed during the run; in that case asserts that all else is as it should be.
 async fn is_killed(package: &Arc<PluginPackage>, then: OnFailure) -> bool {
     let (id, kinds) = (&package.manifest.id, &package.manifest.kinds);
     let plugin = starved(package, then).await;

@@ -1,4 +1,4 @@
-//! Keys and values that are none, and more of them than a store holds.
+//! Invalid keys and values, and more of them than a store holds.
 
 use std::sync::Arc;
 

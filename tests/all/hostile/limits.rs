@@ -1,4 +1,4 @@
-//! Each limit of a config, and a guest that runs into it.
+//! Each limit of a config, and a guest that exceeds it.
 
 use std::{
     sync::{
@@ -65,7 +65,7 @@ async fn dispatch(tools: &ToolBox, arguments: &str) -> (ToolResult, Vec<Event>) 
     tokio::join!(calling, all(stream))
 }
 
-/// What one call of a plugin took.
+/// The resources that one call of a plugin used.
 struct Taken {
     outcome: &'static str,
     cpu: Duration,

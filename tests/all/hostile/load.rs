@@ -1,4 +1,4 @@
-//! What is found before a plugin's first call.
+//! Errors that are found before a plugin's first call.
 
 use std::{fs, time::Instant};
 
@@ -10,7 +10,7 @@ use super::{
     hasty_engine, pack, settings, told,
 };
 
-/// What loading comes to, with all granted that the manifest asks for.
+/// Returns the outcome of loading, with everything granted that the manifest asks for.
 async fn loaded(packed: &Packed) -> String {
     packed.load(engine()).await.map_or_else(|error| error, |_| "loaded".into())
 }

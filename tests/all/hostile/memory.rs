@@ -1,4 +1,4 @@
-//! The memory of all plugins together: guests that want more than there is, and guests that only want some.
+//! The memory budget of all plugins together: guests that want more than there is, and guests that only want some.
 
 use std::{
     process::Command,
@@ -58,7 +58,7 @@ fn guest(word: &str, attack: &str) -> Packed {
     pack(&["tool"], "", &guest.attack(attack).component())
 }
 
-/// The same, which then writes to the log.
+/// Returns a guest that attacks in this way and then writes to the log.
 fn guest_that_logs(word: &str, attack: &str) -> Packed {
     let mut guest = Guest::tool().import(guest::LOG);
     let text = guest.text(word);

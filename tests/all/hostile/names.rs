@@ -1,4 +1,4 @@
-//! Names of tools that are meant to be taken for others.
+//! Tool names that imitate those of other tools.
 
 use std::{collections::BTreeSet, sync::Arc};
 

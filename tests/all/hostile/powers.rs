@@ -1,4 +1,4 @@
-//! Every power, refused once: what an effect tries without it is not done, and the run goes on.
+//! Every power, refused once: an edit without its power is not made, and the run goes on.
 
 use std::sync::Arc;
 

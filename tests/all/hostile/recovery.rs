@@ -1,4 +1,4 @@
-//! After hundreds of faults nothing is missing: every place is free again, and the memory too.
+//! Recovery: after hundreds of faults every slot and all memory is free again.
 
 use std::{
     fs,
@@ -27,7 +27,7 @@ use super::{
     steps, tool,
 };
 
-/// What lets one plugin have as many places as one plugin can have.
+/// Returns limits that allow one plugin the maximum of concurrent calls.
 fn many_at_once() -> Limits {
     Limits { concurrency: limits::PLUGIN_CALLS, ..Limits::default() }
 }

@@ -1,4 +1,4 @@
-//! What effects, middleware and models can do.
+//! Attacks of effects, middleware and providers.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ fn fault(error: RunError) -> String {
     std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string)
 }
 
-/// What edits were refused for.
+/// Returns the reasons for which edits were refused.
 fn refusals(events: &[Event]) -> Vec<&str> {
     let refused = events.iter().filter_map(|event| match event {
         Event::EffectRefused { reason, .. } => Some(reason.as_str()),

@@ -1,5 +1,5 @@
-//! Components whose structure is multiplied: whatever is in them, and how often, reading and validating them takes bounded
-//! memory and work. What is counted is the same on every machine; the time is bounded by that of a hang alone.
+//! Components whose structure is multiplied. Reading and validating them takes bounded memory and work, whatever is in them
+//! and how often. The counts are the same on every machine; the time is bounded only against a hang.
 
 use std::{
     fs,

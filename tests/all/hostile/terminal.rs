@@ -1,4 +1,4 @@
-//! What a person sees of a hostile plugin: no byte of it moves the cursor, sets the title or turns the text around.
+//! Terminal output about a hostile plugin: no byte of the plugin moves the cursor, sets the title or reverses the text.
 
 use super::guest::{self, Guest, Spec};
 use crate::support::{Place, Ran};
@@ -135,7 +135,6 @@ fn unloadable_plugins_are_left_out_and_the_run_continues() {
     }
 }
 
-/// Who watches a reply come is told when it ends otherwise than it was shown.
 #[test]
 fn streamed_text_that_differs_from_the_reply_is_warned_of() {
     for (streamed, differs) in [("ok", false), ("o", false), ("false words", true), ("ok and more", true)] {

@@ -1,5 +1,5 @@
-//! Two agents with one plugin, both at once: neither sees what is the other's. Their files are seen to in `files.rs`, their
-//! keys in `tests/all/kv.rs`.
+//! Two agents that use one plugin at the same time: neither sees what belongs to the other. Their files are tested in
+//! `files.rs`, their keys in `tests/all/kv.rs`.
 
 use std::{path::Path, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! WASI's base without any power: what a guest finds there, and what it cannot do with it.
+//! The base of WASI without any power: what a guest finds there, and what it cannot do with it.
 
 use std::{
     path::Path,
@@ -34,7 +34,7 @@ fn count(count: u64) -> String {
     json!({ "count": count }).to_string()
 }
 
-/// What its `see` saw, and what it was given by clocks and chance.
+/// Returns the result of `see`, and whether clocks or random sources gave the guest anything real.
 async fn seen(plugin: &Arc<Plugin>) -> (Value, bool) {
     let (events, stream) = EventSink::channel();
     let (result, events) = tokio::join!(call_watched(plugin, "see", "{}", events), all(stream));
@@ -91,7 +91,7 @@ async fn granted_wasi_clock_random_and_files_are_real() {
     assert_eq!(first["random"], second["random"]);
 }
 
-/// What was logged in a call, and what it came to.
+/// Returns the log entries of a call, and its result.
 async fn logged(plugin: &Arc<Plugin>, tool: &str, arguments: &str) -> (Vec<(LogLevel, String)>, String) {
     let (events, stream) = EventSink::channel();
     let (result, events) = tokio::join!(call_watched(plugin, tool, arguments, events), all(stream));

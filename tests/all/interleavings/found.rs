@@ -1,4 +1,4 @@
-//! What random interleavings have found, each by itself.
+//! Defects that random interleavings have found, each by itself.
 
 use std::{
     future::pending,

@@ -1,4 +1,4 @@
-//! Models, tools, effects and middleware that do whatever a tape of numbers says, and what they saw.
+//! Models, tools, effects and middleware that act as a tape of numbers says, and a record of what they saw.
 
 use std::{
     collections::VecDeque,
@@ -32,7 +32,7 @@ use tokio::time::sleep;
 
 use crate::vendors::{check_messages, check_request};
 
-/// What happens in one case: all decisions, and what came of them.
+/// The decisions of one case, and the record of what came of them.
 pub struct World {
     tape: Mutex<VecDeque<u8>>,
     pub crew: Arc<AgentGroup>,
@@ -78,12 +78,12 @@ impl World {
         self.tape.lock().unwrap().clear();
     }
 
-    /// How much is under way.
+    /// Returns the number of pieces of work in progress.
     pub fn alive(&self) -> usize {
         Arc::strong_count(&self.alive) - 1
     }
 
-    /// What models have told that they used.
+    /// Returns the usage that models have reported.
     pub fn charged(&self) -> (Usage, Usd) {
         *self.charged.lock().unwrap()
     }
@@ -332,7 +332,7 @@ impl Completer for Model {
 
 const TOOLS: [&str; 8] = ["ok", "fails", "panics", "slow", "never", "sends", "cancels", "finishes"];
 
-/// How gladly models call it: most of what can go wrong takes several agents.
+/// Returns how likely models are to call the tool: most of what can go wrong takes several agents.
 fn weight(tool: &str) -> usize {
     match tool {
         "delegate" => 8,
@@ -459,7 +459,7 @@ impl Meddler {
         }
     }
 
-    /// What it would like to stand in the chat: not all of it can.
+    /// Returns the messages that the effect puts into the chat: not all of them are valid.
     fn messages(&self) -> Vec<Message> {
         let call = |id: &str| {
             let call = ToolCall { id: id.into(), name: "ok".into(), arguments: "{}".into(), meta: vec![] };

@@ -1,4 +1,4 @@
-//! Middleware around requests to a model.
+//! Middleware around model requests.
 
 use std::{
     sync::{Arc, LazyLock, OnceLock},

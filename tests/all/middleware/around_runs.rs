@@ -30,7 +30,7 @@ async fn after(middleware: &PluginRunMiddleware, reply: Result<&str, Fault>, att
     middleware.after(&cx(), &outcome, vec![]).await.unwrap()
 }
 
-/// What becomes of an answer, in a word and with what goes with it.
+/// Returns a decision as a word with its details.
 fn told(decision: AfterRunDecision) -> String {
     match decision {
         AfterRunDecision::Accept => "accept".into(),

@@ -1,4 +1,4 @@
-//! Tasks of the board that delegations name: claimed before, settled after, whatever happens in between.
+//! Board tasks that delegations name: claimed before the work and settled after it, whatever happens in between.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! Bounds on the agents of one run: how many there are, how many work, and how much their conversations hold.
+//! Limits on the agents of one run: their number, how many work at once, and the memory of their conversations.
 
 use std::sync::{
     Arc, Mutex,
@@ -22,8 +22,8 @@ async fn delegation_bomb_stops_at_the_agent_limit() {
     {
         let names = Arc::new(Mutex::new(std::collections::HashSet::new()));
         let seen = Arc::clone(&names);
-        // Whoever may delegate has thirty others do the same, as deep as a config can let agents delegate. Nobody delegates to
-        // an agent of its own name.
+        // Every agent that may delegate has thirty others do the same, as deep as a config allows. No agent delegates to one
+        // of its own name.
         let bomb = Arc::new(Mind::new(move |asked| {
             seen.lock().unwrap().insert(asked.agent.to_owned());
             let may = asked.request.tools.iter().any(|tool| tool.name == "delegate");

@@ -1,4 +1,4 @@
-//! Replies that break off: what came of them is paid, and they are asked for again, so often and no more.
+//! Replies that break off: what they used is charged, and they are retried a bounded number of times.
 
 use std::{
     collections::VecDeque,
@@ -27,7 +27,7 @@ use crate::{
     sessions::{Memory, memory},
 };
 
-/// What one request comes to: pieces of a reply, and how it ends.
+/// The outcome of one request: pieces of a reply, and how it ends.
 type Attempt = (Vec<ReplyDelta>, Reply);
 
 /// A model whose replies come in pieces, and which counts what it used.
@@ -39,7 +39,7 @@ pub struct Line {
     pub was_asked: Notify,
 }
 
-/// When it was asked, and for how long a reply.
+/// A request: the time at which it was sent, and the maximum length of its reply.
 #[derive(Clone, Copy)]
 struct Question {
     at: Instant,

@@ -1,4 +1,4 @@
-//! Budgets along delegation: who gets what share, what comes back, and what happens when it is used up.
+//! Budgets along delegation: the share of each agent, what comes back, and what happens when a share is used up.
 
 use std::{
     sync::{

@@ -1,4 +1,4 @@
-//! Tasks for others: who is asked, what they are given, and what is told of them.
+//! Delegated tasks: which agent is asked, what it is given, and what the caller is told of the result.
 
 use std::{sync::Arc, time::Duration};
 
@@ -20,7 +20,7 @@ use shelly_host::{
 use super::{agent, crew, delegate, done, failed, lead, lead_of, order, orders, register, with, with_steps};
 use crate::script::{Mind, Ran, act, hangs, run, text, tool};
 
-/// What `lead` is told when it calls this tool once.
+/// Returns the result that `lead` receives when it calls this tool once.
 async fn answer_of(crew: AgentGroup, tool: &str, arguments: Value) -> String {
     run(&lead(crew, [act(tool, arguments), text("done")]), "go").await.results().remove(0)
 }
@@ -63,7 +63,6 @@ impl<F: Fn(&RunOutcome) -> Result<AfterRunDecision, Fault> + Send + Sync> RunMid
     }
 }
 
-/// What leaves an agent goes through its middleware, also where it leaves as a report.
 #[tokio::test(start_paused = true)]
 async fn sub_run_report_passes_middleware() {
     let leaky = |summary: &str, caveats: &str| {
@@ -98,7 +97,6 @@ async fn sub_run_report_passes_middleware() {
     }
 }
 
-/// What a middleware rejects has no effect, whatever another one puts in its place.
 #[tokio::test(start_paused = true)]
 async fn rejected_handoff_starts_no_agent() {
     let sorry = |_: &RunOutcome| Ok(AfterRunDecision::Replace(Message::text(Role::Assistant, "sorry", "I could not.")));
@@ -342,7 +340,7 @@ async fn delegation_answers_and_names_are_cut() {
     assert!(told.len() > 50 && told.last().unwrap() == &left_out, "{told:?}");
 }
 
-/// A crew whose failures are written down here.
+/// An agent group that stores reflections on failures in this folder.
 fn learning(folder: &std::path::Path, members: impl IntoIterator<Item = Agent>) -> AgentGroup {
     crew(members).with_reflections(ReflectionStore::new(folder))
 }

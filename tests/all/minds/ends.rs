@@ -1,4 +1,4 @@
-//! How a run that delegates ends: what worked for it has ended by then, has said so and is paid for.
+//! The end of a run that delegates: its sub-runs have ended by then, have reported their end and are charged.
 
 use std::{sync::Arc, time::Duration};
 
@@ -36,7 +36,7 @@ fn chain(deep: Agent, steps: impl IntoIterator<Item = Reply>) -> (Arc<AgentGroup
     (crew, lead)
 }
 
-/// Who ended, in this order, and how.
+/// Returns the agents whose runs ended, in this order, and their errors.
 fn ends(events: &[Event]) -> Vec<(&str, Option<&str>)> {
     let mut ends = Vec::new();
     for event in events {

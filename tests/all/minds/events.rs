@@ -1,4 +1,4 @@
-//! What is told of a run: every event that agents can cause is caused here, and the others are tested elsewhere.
+//! Events of a run: every event that agents can cause is caused here, and the others are tested elsewhere.
 
 use std::{collections::BTreeSet, fs, path::Path, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! Tasks that are handed on: who goes on, with what, and how often.
+//! Handoffs of tasks: which agent goes on, with what, and how often.
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Messages to agents at work: what is taken is read, and nothing is taken in vain.
+//! Messages to working agents: a message that was accepted is read, and none is accepted in vain.
 
 use std::sync::{Arc, Mutex};
 
@@ -15,7 +15,7 @@ use shelly_host::{
 use super::{agent, crew, delegate, done, lead_of, with_steps};
 use crate::script::{Mind, Reply, act, acts, run, text, tool, transcript};
 
-/// An agent of this crew that is sent `messages` while it thinks about its reply of this turn.
+/// An agent of this group that is sent `messages` while its model works on the reply of this turn.
 fn told_in_turn(crew: &Arc<AgentGroup>, turn: usize, messages: &[&str], steps: Vec<Reply>) -> Agent {
     let (sender, messages) = (Arc::clone(crew), messages.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>());
     let mind = Mind::new(move |asked| {
@@ -189,7 +189,7 @@ async fn message_racing_with_the_end_is_refused_or_read() {
     assert!(taken.contains(&0) && taken.iter().any(|taken| *taken > 0), "before and after the end: {taken:?}");
 }
 
-/// The same on several threads, where the end and a message can meet at any point.
+/// The end of the run and a message can meet at any point here, because several threads run.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn message_racing_across_threads_is_not_lost() {
     for round in 0..500 {

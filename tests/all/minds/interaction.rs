@@ -1,4 +1,4 @@
-//! Questions of those that were delegated to.
+//! Questions of agents that were delegated to.
 
 use std::{sync::Arc, time::Duration};
 

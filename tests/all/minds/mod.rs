@@ -1,4 +1,4 @@
-//! Agents that work with each other: what they are told, what they do, and how it ends.
+//! Agents that work with each other: their prompts and messages, their actions, and how their runs end.
 
 mod board;
 mod bounds;
@@ -34,7 +34,7 @@ fn agent(name: &str, model: Arc<dyn Completer>) -> Agent {
     agent
 }
 
-/// One that has this to say, turn by turn.
+/// An agent with these replies, turn by turn.
 fn with_steps(name: &str, steps: impl IntoIterator<Item = Reply>) -> Agent {
     agent(name, Arc::new(Mind::steps(steps)))
 }
@@ -43,14 +43,14 @@ fn register(registry: &AgentRegistry, agent: Agent) {
     registry.register(AgentEntry::new(Arc::clone(&agent.name), "helps"), move || agent.clone());
 }
 
-/// A crew of these.
+/// An agent group with these agents.
 fn crew(members: impl IntoIterator<Item = Agent>) -> AgentGroup {
     let registry = AgentRegistry::new();
     members.into_iter().for_each(|agent| register(&registry, agent));
     AgentGroup::new(registry)
 }
 
-/// `lead`, that may delegate one level deep and has this to say.
+/// The agent `lead`, which may delegate one level deep and has these replies.
 fn lead(crew: AgentGroup, steps: impl IntoIterator<Item = Reply>) -> Agent {
     lead_of(&Arc::new(crew), steps)
 }
@@ -59,7 +59,7 @@ fn lead_of(crew: &Arc<AgentGroup>, steps: impl IntoIterator<Item = Reply>) -> Ag
     with_steps("lead", steps).with_crew(Arc::clone(crew), 1)
 }
 
-/// Delegates these: `(agent, task)`.
+/// A reply that delegates these tasks: `(agent, task)`.
 fn delegate(tasks: &[(&str, &str)]) -> Reply {
     orders(tasks.iter().map(|(agent, task)| order(agent, task)))
 }

@@ -1,4 +1,4 @@
-//! The calls of one reply: in order where one could depend on another, side by side where none can.
+//! The order of the calls of one reply: in sequence where one could depend on another, in parallel where none can.
 
 use std::{
     sync::{Mutex, PoisonError},
@@ -21,7 +21,7 @@ use tokio::time::Instant;
 use super::*;
 use crate::script::{Ran, acts, run, spec_of, text};
 
-/// What a call does once it has begun.
+/// The action of a call once it has begun.
 #[derive(Debug, Clone, Copy)]
 enum Does {
     Answer,
@@ -41,14 +41,14 @@ struct Planned {
     does: Does,
 }
 
-/// When each call began and ended, in milliseconds since the run began.
+/// The start and end of each call, in milliseconds since the run began.
 #[derive(Clone)]
 struct Times {
     since: Instant,
     seen: Arc<Mutex<Vec<Span>>>,
 }
 
-/// When a call began and ended.
+/// The start and end of a call.
 type Span = (Option<u64>, Option<u64>);
 
 /// Notes the end of a call, however it ends.
@@ -137,7 +137,7 @@ fn planned() -> impl Strategy<Value = Planned> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Each call begins in the very moment in which the last of those ends that it waits for, and has one result, in its place.
+    /// Each call begins at the moment when the last of those that it waits for ends, and has one result, in its place.
     #[test]
     fn random_replies_keep_the_order_that_matters(
         plan in prop::collection::vec(planned(), 2..=limits::PARALLEL_TOOL_CALLS),

@@ -1,4 +1,4 @@
-//! How many work at once, and that nobody waits for ever for a place.
+//! Limits on concurrent agents and calls, without deadlock.
 
 use std::{
     sync::{
@@ -21,7 +21,7 @@ use tokio::time::Instant;
 use super::{agent, delegate, done, failed, lead, lead_of, order, orders, register, with_steps};
 use crate::script::{Mind, Reply, act, acts, hangs, run, spec_of, text};
 
-/// How many are at it, and how many were at most.
+/// The number of agents at work, now and at most.
 #[derive(Clone, Default)]
 struct Gauge(Arc<(AtomicUsize, AtomicUsize)>);
 

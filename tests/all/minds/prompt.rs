@@ -1,4 +1,4 @@
-//! The system prompt: each section where it applies, in one order, and nowhere else.
+//! The system prompt: each section only where it applies, in a fixed order.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What a vendor refuses of a request, and what a model writes that is no call: the run goes on.
+//! Parts of a request that a vendor refuses, and replies that look like a call and are none: the run goes on.
 
 use std::sync::Arc;
 

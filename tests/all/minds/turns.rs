@@ -1,4 +1,4 @@
-//! The loop, turn by turn, as far as it is not in the transcripts of single runs.
+//! The agent loop, turn by turn, as far as the transcripts of single runs do not cover it.
 
 use std::{sync::Arc, time::Duration};
 

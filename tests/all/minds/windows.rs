@@ -1,4 +1,4 @@
-//! What a model can take: what it is shown, what it is never sent, and what a refusal teaches.
+//! Context windows: what a model is shown, what is never sent to it, and what the host learns from a refusal.
 
 use std::sync::Arc;
 

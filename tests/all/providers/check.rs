@@ -1,4 +1,4 @@
-//! `provider check`: each model is asked one question, and what comes of it is told.
+//! The command `provider check`: it asks each model one question and reports the outcome.
 
 use serde_json::Value;
 

@@ -1,5 +1,5 @@
-//! Keys of a model in the config that only a server of their own can show: how long it is waited for, how often it is asked,
-//! and what it prints.
+//! Config keys of a model that only a server of their own can show: timeouts, rate limits, and calls that are printed as
+//! text.
 
 use std::{
     sync::{Arc, Mutex},
@@ -96,7 +96,7 @@ fn printed_tool_calls_are_parsed_if_enabled() {
     }
 }
 
-/// What does not fit into the minute is not asked: the time of the run is used up before.
+/// A request that exceeds the rate limit is not sent: the time of the run is used up before.
 #[test]
 fn what_may_be_asked_in_a_minute_is_not_exceeded() {
     let limits = ["rpm: 1", "input_tpm: 30000", "output_tpm: 100", "rpm: 2, input_tpm: 1000000, output_tpm: 1000000"];

@@ -1,4 +1,4 @@
-//! The cases: what a reply comes to, and what becomes of it when server, network or watcher fail.
+//! The cases of replies: the outcome of a reply, and of one during which the server, the network or the watcher fails.
 
 use std::{sync::Arc, time::Duration};
 

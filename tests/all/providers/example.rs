@@ -1,4 +1,4 @@
-//! The example of a provider of one's own, with a server in place of Ollama, and without one.
+//! The example of a custom provider, with a server in place of Ollama, and without one.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Models behind plugins: asked through the sandbox, and over connections of their own.
+//! Models behind plugins, asked through the sandbox and over connections of their own.
 
 use std::{
     collections::HashMap,
@@ -72,7 +72,7 @@ pub async fn model(setup: &Setup) -> Arc<dyn Completer> {
     Arc::new(model_of(&plugin, "m-1").with_retries(Retries::times(setup.retries)).with_idle(setup.idle))
 }
 
-/// What goes out, to a server that answers so.
+/// Returns the request that is sent to a server that answers with this stream.
 pub async fn sent(request: &CompletionRequest, answer: String) -> Sent {
     let server = Server::start(move |_, _| Answer::stream(answer.clone())).await;
     heard(&*model(&Setup::on(&server)).await, request).await.result.unwrap();

@@ -1,7 +1,7 @@
-//! What every model behind an HTTP API keeps to, whatever its vendor's wire is like.
+//! The contract that every model behind an HTTP API keeps, whatever the wire format of its vendor.
 //!
-//! A vendor is told as a [`Vendor`]: how its server says something, and what of a request reaches it. [`contract`] is one
-//! list of cases, run for each of them: for those that the host speaks itself ([`Native`]), and for one behind a plugin
+//! A vendor is described as a [`Vendor`]: how its server says something, and what of a request reaches it. [`contract`] is
+//! one list of cases, run for each vendor: for those that the host speaks itself ([`Native`]), and for one behind a plugin
 //! ([`guest`]).
 
 mod contract;
@@ -46,46 +46,46 @@ use server::{Sent, Server};
 /// The key that every vendor's server is asked with.
 pub const KEY: &str = "sk-a-key-that-nobody-may-see";
 
-/// How a model is asked.
+/// The server of a model, and its retries and timeouts.
 #[derive(Debug, Clone)]
 pub struct Setup {
     pub server: String,
     pub retries: usize,
-    /// From the first attempt to the end of the reply.
+    /// The time from the first attempt to the end of the reply.
     pub total: Duration,
     /// The longest silence in the middle of a reply.
     pub idle: Duration,
 }
 
 impl Setup {
-    /// As a model is asked where nobody says otherwise.
+    /// Returns the default setup for this server.
     pub fn on(server: &Server) -> Self {
         let (server, retries) = (server.url.clone(), limits::HTTP_RETRIES);
         Self { server, retries, total: limits::COMPLETION_TIME, idle: limits::STREAM_IDLE_TIME }
     }
 }
 
-/// How a vendor's model is reached, and what can be looked at on the way.
+/// A vendor's model behind some transport, and what can be observed on the way.
 #[async_trait(?Send)]
 pub trait Reached: 'static {
-    /// The model `m-1`, asked with [`KEY`].
+    /// Returns the model `m-1`, with [`KEY`] as its key.
     async fn model(setup: Setup) -> Arc<dyn Completer>;
-    /// What is shown of what it is made of.
+    /// Returns the debug output of the parts that the model is made of.
     fn shown(setup: &Setup) -> String;
-    /// A reply that comes in these pieces.
+    /// Returns the outcome of a reply that arrives in these pieces.
     async fn read(pieces: Vec<Vec<u8>>, tools: &[Arc<ToolSpec>]) -> Heard;
-    /// What goes out.
+    /// Returns the request that is sent.
     async fn sent(request: &CompletionRequest) -> Sent;
 }
 
-/// A vendor whose wire the host speaks itself.
+/// A vendor whose wire format the host speaks itself.
 pub trait Native: Vendor {
     type Wire: WireProtocol + 'static;
 
     fn wire() -> Self::Wire;
-    /// How the key is sent.
+    /// Returns the header that carries the key.
     fn auth(key: Secret) -> AuthHeader;
-    /// Where the API begins on a server.
+    /// Returns the URL at which the API of a server begins.
     fn base(server: &str) -> String;
 }
 
@@ -101,27 +101,27 @@ pub trait Vendor: Reached {
     const LISTS_WHAT_MAY_NOT_BE_CALLED: bool = true;
     /// Reasons to stop that its server can give.
     const STOPS: &[StopReason];
-    /// What stands around the data of an event.
+    /// The text before and after the data of an event.
     const EVENT: (&str, &str) = ("data: ", "\n\n");
-    /// What may stand between events, without their end.
+    /// Lines that may stand between events, without their end.
     const BESIDE: [&str; 2] = [": a comment", "id: 7\nretry: 100"];
 
-    /// The key that a request shows.
+    /// Returns the API key of a request.
     fn key(sent: &Sent) -> Option<&str>;
-    /// A stream that says it, in pieces.
+    /// Returns a stream of this reply, in pieces.
     fn stream(said: &Said) -> String;
-    /// The same in one piece, as where nothing is streamed.
+    /// Returns the reply in one piece, as where nothing is streamed.
     fn whole(said: &Said) -> String;
-    /// An event that nobody knows yet, as a stream may have it after its first event.
+    /// Returns an event of an unknown kind, as a stream may have it after its first event.
     fn unknown() -> &'static str;
-    /// The body of an answer that is an error.
+    /// Returns the body of an error response.
     fn error(status: u16, message: &str) -> String;
-    /// An event that breaks a stream off.
+    /// Returns an event that breaks a stream off.
     fn broken_off(message: &str) -> String;
-    /// A stream with so many pieces of text of so many bytes, not ended.
+    /// Returns a stream with so many pieces of text of so many bytes, without its end.
     fn flood(times: usize, bytes: usize) -> String;
 
-    /// What a request comes to.
+    /// Returns the relevant parts of a request.
     ///
     /// # Panics
     ///
@@ -129,7 +129,7 @@ pub trait Vendor: Reached {
     fn asked(sent: &Sent) -> Asked;
 }
 
-/// What a server says.
+/// A reply of a server.
 #[derive(Debug, Clone)]
 pub struct Said {
     pub pieces: Vec<Piece>,
@@ -181,7 +181,7 @@ pub fn pieces(text: &str) -> Vec<String> {
     pieces
 }
 
-/// What of a request counts, in any vendor's words.
+/// The relevant parts of a request, independent of the vendor's wire format.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Asked {
     pub model: String,
@@ -218,7 +218,7 @@ pub enum Item {
         name: String,
         arguments: serde_json::Value,
     },
-    /// What came of the call of this number, counted from the first of the conversation.
+    /// The result of the call of this number, counted from the first of the conversation.
     Result {
         of: usize,
         text: String,
@@ -265,7 +265,7 @@ impl Turns {
     }
 }
 
-/// What came of a reply.
+/// The outcome of a reply.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Heard {
     pub result: Result<Completion, Fault>,
@@ -273,7 +273,7 @@ pub struct Heard {
 }
 
 impl Heard {
-    /// What was said, in the order of the parts; ids and arguments as `V` has them.
+    /// Returns the pieces of the reply, in the order of the parts; ids and arguments as `V` has them.
     pub fn pieces<V: Vendor>(&self) -> Vec<Piece> {
         let completion = self.result.as_ref().unwrap();
         completion.parts.iter().filter_map(piece::<V>).collect()

@@ -49,7 +49,7 @@ fn line(said: &Said, message: Value) -> Value {
     json!({"model": said.model, "created_at": "2026-11-22T10:00:00.5Z", "message": message, "done": false})
 }
 
-/// The same with what the last line has.
+/// Adds the fields of the last line.
 fn last(mut line: Value, said: &Said) -> Value {
     let Usage { input_tokens, output_tokens, cache_read_tokens, .. } = said.usage;
     line["done"] = true.into();
@@ -184,7 +184,6 @@ impl Vendor for Ollama {
     }
 }
 
-/// What the plugin reaches its server with is what it was granted, and the key is not in its hands.
 #[tokio::test]
 async fn ollama_key_is_not_in_the_plugin_params() {
     let settings = guest::settings("http://localhost:1", Default::default());

@@ -1,5 +1,5 @@
-//! The whole program with a model behind a plugin that asks a server: what its keys in the config do, and what a user is
-//! told of what goes wrong.
+//! The whole program with a model behind a plugin that asks a server: the effect of its config keys, and the messages that a
+//! user gets when something goes wrong.
 
 use std::{
     net::TcpListener,
@@ -59,10 +59,10 @@ fn check(place: &Place) -> Ran {
     place.run(&["provider", "check", "--plugins", PLUGIN_ROOT, "--trust", "local"])
 }
 
-/// What grants the credential `key`.
+/// The config keys that grant the credential `key`.
 const KEY: &str = "credentials: [key]";
 
-/// The same place, where the host holds the credential `key`.
+/// Changes the config so that the host holds the credential `key`.
 fn with_key(place: Place, url: &str) -> Place {
     let config = std::fs::read_to_string(place.path().join("shelly.yaml")).unwrap();
     place.file("shelly.yaml", format!("{config}credentials: [{{name: key, env: OLLAMA_KEY, for: [\"{url}\"]}}]\n"));
@@ -150,7 +150,7 @@ async fn plugin_provider_idle_timeout_is_honoured() {
     assert!(ran.stderr.contains("fell silent in the middle of its response, for 200ms"), "{}", ran.shown());
 }
 
-/// What does not fit into the minute is not asked: the time of the run is used up before.
+/// A request that exceeds the rate limit is not sent: the time of the run is used up before.
 #[test]
 fn what_may_be_asked_in_a_minute_is_not_exceeded() {
     let call = json!({"function": {"name": "list_notes", "arguments": {}}});
@@ -167,7 +167,7 @@ fn what_may_be_asked_in_a_minute_is_not_exceeded() {
     assert!(ran.stderr.contains("the time of 3s is used up"), "{}", ran.shown());
 }
 
-/// What its plugin reports is charged: the run that has used up its budget asks no more.
+/// A run that has used up its budget sends no more requests.
 #[test]
 fn plugin_provider_usage_is_charged() {
     let call = json!({"function": {"name": "list_notes", "arguments": {}}});

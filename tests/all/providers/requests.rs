@@ -1,4 +1,4 @@
-//! The cases: what of a request reaches the vendor.
+//! The cases of requests: what of a request reaches the vendor.
 
 use std::sync::Arc;
 

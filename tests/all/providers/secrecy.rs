@@ -1,5 +1,5 @@
-//! A credential is shown to the server that it is meant for, and to nobody else: wherever it comes from, however it is sent,
-//! and whatever the server makes of it.
+//! API keys: a key is shown to the server that it is meant for and to nobody else, wherever it comes from, however it is
+//! sent, and whatever the server makes of it.
 
 use std::{
     fs,
@@ -19,22 +19,22 @@ use crate::{
 /// With characters that JSON, URLs and base64 each write in their own way.
 const KEY: &str = r#"sk-a"b/c+never-shown-42?>"#;
 
-/// The same as a part of a URL, with large and with small digits.
+/// The key as a part of a URL, with upper-case and with lower-case digits.
 const PERCENT: &str = "sk-a%22b%2Fc%2Bnever-shown-42%3F%3E";
 const SMALL_DIGITS: &str = "sk-a%22b%2fc%2bnever-shown-42%3f%3e";
 
-/// The same as base64.
+/// The key as base64.
 const BASE64: &str = "c2stYSJiL2MrbmV2ZXItc2hvd24tNDI/Pg";
 const URL_BASE64: &str = "c2stYSJiL2MrbmV2ZXItc2hvd24tNDI_Pg";
 
-/// How it is written in JSON.
+/// The key as it is written in JSON.
 const ESCAPED: &str = r#"sk-a\"b/c+never-shown-42?>"#;
 /// A part of it that is the same however it is written, but for base64.
 const PART: &str = "never-shown-42";
 
 const ALL: [&str; 6] = [KEY, ESCAPED, PERCENT, SMALL_DIGITS, BASE64, URL_BASE64];
 
-/// Where the credential is, and how it is sent.
+/// The source of the credential, and how it is sent.
 struct Way {
     name: &'static str,
     /// Of the model in the config, with `URL` for where the server is; empty: there is no config.
@@ -123,7 +123,7 @@ enum End {
 }
 use End::{Answers, Fails, MayPass};
 
-/// What a server says that repeats the credential and is no normal answer, and what comes of it.
+/// Returns replies of a server that repeat the credential and are no normal answer, and the outcome of each.
 fn echoes() -> Vec<(&'static str, String, End)> {
     let all = ALL.join(" | ");
     let error =

@@ -1,4 +1,4 @@
-//! A server on loopback that answers each request as a test says, and tells what it was sent.
+//! A server on loopback that answers each request as a test says, and reports what it was sent.
 
 use std::{
     sync::{Arc, Mutex},
@@ -36,14 +36,14 @@ impl Sent {
     }
 }
 
-/// What is answered.
+/// An answer of the server.
 pub struct Answer {
     status: u16,
     headers: String,
     body: Vec<u8>,
     /// Nothing follows the body, but the connection stays open.
     stays: bool,
-    /// What follows the body again and again, without an end.
+    /// A text that follows the body again and again, without an end.
     drips: &'static str,
 }
 
@@ -148,7 +148,7 @@ impl Server {
         Self { url, seen, closed, _task: task }
     }
 
-    /// What came so far.
+    /// Returns the requests that were received so far.
     pub fn seen(&self) -> Vec<Sent> {
         self.seen.lock().unwrap().clone()
     }

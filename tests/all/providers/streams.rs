@@ -1,4 +1,4 @@
-//! A reply that a plugin hands on while it comes: who goes away, who is slow, and what becomes of it.
+//! Replies that a plugin streams: consumers that go away or are slow, and what becomes of the stream.
 
 use std::{
     path::Path,
@@ -220,7 +220,7 @@ fn decoded(base64: &str) -> Vec<u8> {
     bytes
 }
 
-/// What a guest is told of reads at these places, as `[offset, bytes]`.
+/// Returns the results of a guest's reads at these positions, as `[offset, bytes]`.
 async fn reads(request: &CompletionRequest, id: Option<&str>, reads: &[(u64, u32)]) -> Value {
     let package = PluginPackage::read(&Path::new(crate::GUEST_ROOT).join("probe-hooks")).unwrap();
     let arguments = json!({"id": id, "reads": reads});

@@ -1,4 +1,4 @@
-//! A session that somebody without the person's key has written to is not gone on with unasked.
+//! Sessions that were written to without the user's key: they are not resumed without consent.
 
 use std::{fs, path::PathBuf};
 

@@ -1,5 +1,5 @@
-//! What stands around runs and requests: what it has cost is known after a crash, and it goes on where it was, also where
-//! it stands elsewhere now.
+//! Middleware around runs and requests after a crash: its cost is known, and it goes on where it was, also if the list of
+//! middleware has changed.
 
 use std::{
     sync::{Arc, Mutex},
@@ -22,7 +22,7 @@ use shelly_host::{
 use super::memory;
 use crate::script::{Mind, text};
 
-/// What becomes of the first reply.
+/// The fate of the first reply.
 #[derive(Clone, Copy, Debug)]
 enum First {
     Fails,

@@ -1,11 +1,11 @@
-//! Chance that can be had again.
+//! A reproducible source of random numbers.
 
 use std::{
     env,
     time::{SystemTime, UNIX_EPOCH},
 };
 
-/// What chance begins with: `SHELLY_CRASH_CHANCE`, or the time. A failure shows it.
+/// Returns the first number: `SHELLY_CRASH_CHANCE`, or the time. A failure shows it.
 pub fn first() -> u64 {
     let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64;
     number("SHELLY_CRASH_CHANCE").unwrap_or_else(now)

@@ -1,6 +1,6 @@
-//! A process that is killed, again and again, and goes on: in the end it is as if nothing had been.
+//! A process that is killed again and again, and resumed: the end is the same as that of an undisturbed run.
 //!
-//! `SHELLY_CRASH_KILLS=1000` kills more often, `SHELLY_CRASH_CHANCE=…` as a run did whose number a failure shows.
+//! `SHELLY_CRASH_KILLS=1000` sets the number of kills; `SHELLY_CRASH_CHANCE=…` repeats the run whose number a failure shows.
 
 use std::{
     fs,
@@ -60,7 +60,7 @@ impl Trial {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors).spawn().unwrap()
     }
 
-    /// Whether it ended by itself.
+    /// Returns `true` if the process ended by itself.
     #[track_caller]
     fn has_ended(&self, status: ExitStatus, what: &str) -> bool {
         let was_killed = status.signal() == Some(9);
@@ -119,7 +119,7 @@ impl Drop for Trial {
     }
 }
 
-/// How it ends if nobody disturbs it, and how long that takes and how many operations of the disk.
+/// The end of an undisturbed run, its duration, and its number of disk operations.
 struct Undisturbed {
     end: String,
     took: Duration,

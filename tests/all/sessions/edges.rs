@@ -1,5 +1,5 @@
-//! What is easily forgotten: a second crash soon after the first, agents that ask twice, tasks that fail together, several
-//! conversations, and what an effect has made of the system prompt.
+//! Edge cases of resuming: a second crash soon after the first, agents that ask twice, tasks that fail together, several
+//! conversations, and a system prompt that an effect has edited.
 
 use std::{
     fs,

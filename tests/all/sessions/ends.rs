@@ -1,4 +1,4 @@
-//! How a run of the world ended that was interrupted, beside one that was not.
+//! The end of an interrupted run of the world, compared with that of an undisturbed one.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,16 +8,16 @@ use shelly_host::{
     chat::{ChatChange, Message},
 };
 
-/// What was recorded of the calls of `send`, and of the results of all calls.
+/// The records of the calls of `send`, and of the results of all calls.
 #[derive(Default)]
 pub struct Calls {
-    /// What was sent, by whom, and whether the result says that this was interrupted.
+    /// The lines that were sent, which name their agent, and whether the result says that the call was interrupted.
     pub sends: BTreeMap<String, bool>,
-    /// How many results say that they were interrupted.
+    /// The number of results that say that their call was interrupted.
     pub interrupted: usize,
 }
 
-/// What a call that was interrupted says.
+/// The result of an interrupted call.
 const INTERRUPTED: &str = "The host was interrupted during this call.";
 
 impl Calls {
@@ -60,7 +60,8 @@ impl Calls {
         found
     }
 
-    /// Whether what was done outside is what was recorded: once what has a result, at most once what was interrupted.
+    /// Asserts that the side effects are those that were recorded: one for each call with a result, at most one for each
+    /// that was interrupted.
     #[track_caller]
     pub fn check_outside<'a>(&self, outside: impl IntoIterator<Item = &'a str>, what: &str) {
         let mut done: HashMap<_, usize> = HashMap::new();
@@ -80,8 +81,8 @@ fn added(change: &ChatChange) -> Option<&Message> {
     }
 }
 
-/// Whether an end is the same as that of an undisturbed run, but for the results of calls that were interrupted. What
-/// agents that work side by side are numbered by is who came first, which is chance.
+/// Asserts that an end is the same as that of an undisturbed run, but for the results of interrupted calls. Agents that work
+/// in parallel are numbered in the order in which they begin, which is random.
 #[track_caller]
 pub fn check_same(undisturbed: &str, seen: &str, what: &str) {
     let (mut expected, mut others) = (lines(undisturbed), Vec::new());

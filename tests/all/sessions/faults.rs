@@ -1,5 +1,5 @@
-//! A disk that fails, under a whole run: the run ends with a clear error, and goes on once the disk is well. Also after a
-//! loss of power, which leaves what was told to be kept.
+//! A failing disk under a whole run: the run ends with a clear error, and is resumed once the disk works. Also after a loss
+//! of power, which leaves only what was synced.
 
 use std::{
     sync::{
@@ -23,7 +23,7 @@ use super::{
     world::{Outside, World},
 };
 
-/// How a run on a disk that may fail ended.
+/// The end of a run on a disk that may fail.
 enum End {
     Done {
         state: String,

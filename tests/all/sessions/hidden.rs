@@ -1,5 +1,5 @@
-//! Tools that an effect hides stay hidden when they come later: in the middle of a run, while nothing ran, and where the
-//! config changed in between.
+//! Tools that an effect hides: they stay hidden when they are added later, be it during a run, between runs, or after the
+//! config has changed.
 
 use std::sync::{
     Arc, LazyLock, Mutex,

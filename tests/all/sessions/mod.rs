@@ -1,4 +1,4 @@
-//! Sessions: what is written down of runs, and that they go on from it.
+//! Sessions: the records of runs, and the runs that are resumed from them.
 
 mod altered;
 mod around;
@@ -26,12 +26,12 @@ use std::{
 
 use shelly_host::agent::journal::{JournalPosition, JournalRecord, JournalWriteError, Recorder};
 
-/// Keeps records in memory, as they would be read from a disk.
+/// A recorder that keeps records in memory, as they would be read from a disk.
 #[derive(Debug, Default)]
 pub struct Memory(Mutex<Vec<(u64, String)>>);
 
 impl Memory {
-    /// What was written so far.
+    /// Returns the records that were written so far.
     pub fn records(&self) -> Vec<(u64, JournalRecord)> {
         let read = |(run, json): &(u64, String)| {
             (*run, serde_json::from_str(json).unwrap_or_else(|error| panic!("{error}: {json}")))
@@ -56,7 +56,7 @@ impl Recorder for Memory {
     }
 }
 
-/// A recorder that others can look into.
+/// Returns a recorder whose records can be read by the test.
 pub fn memory() -> Arc<Memory> {
     Arc::default()
 }

@@ -1,4 +1,4 @@
-//! A process can be killed between any two records: each prefix of them is a state from which the run goes on.
+//! Prefixes of a journal: a process can be killed between any two records, and from each prefix the run goes on.
 
 use std::{
     collections::HashMap,
@@ -52,7 +52,7 @@ fn interrupted(records: &[(u64, JournalRecord)]) -> Vec<String> {
     records.iter().filter_map(is).collect()
 }
 
-/// What is seen in the end, but for what calls that were interrupted said.
+/// Returns the final state without the tool messages, because those of interrupted calls differ.
 fn without(state: &str) -> String {
     state.lines().filter(|line| !line.starts_with("Tool ")).collect::<Vec<_>>().join("\n")
 }

@@ -1,4 +1,4 @@
-//! The program itself is killed while plugins in their sandboxes work for it, and goes on.
+//! The program itself, killed while plugins in their sandboxes work for it, and resumed.
 
 use std::{
     os::unix::process::ExitStatusExt,
@@ -45,7 +45,7 @@ fn store(place: &Place) -> SessionStore {
     )
 }
 
-/// What to type: the task, as long as nothing was begun with it.
+/// Returns the next command line: it has the task, as long as no run has begun with it.
 fn next(place: &Place) -> &'static [&'static str] {
     match store(place).list(1).unwrap().first().map(|newest| newest.content.as_ref().unwrap().1) {
         None => &["run", TASK],

@@ -1,4 +1,4 @@
-//! A session that is resumed goes on with what it was begun with; one that somebody else made chooses nothing.
+//! Options of a resumed session: they are those that it was begun with, and a session of somebody else chooses none.
 
 use std::{fs, path::Path};
 

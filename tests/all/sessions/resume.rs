@@ -1,4 +1,4 @@
-//! Sessions from the command line: they are made, gone on with, and refused.
+//! Sessions on the command line: they are created, continued, and refused.
 
 use std::{
     fs,

@@ -1,4 +1,4 @@
-//! What the command line shows of sessions, and what it does with them. What it prints stands in `snapshots`.
+//! Commands that list, show, search, export, copy and remove sessions. Their output is in `snapshots`.
 
 use std::fs;
 

@@ -1,5 +1,5 @@
-//! Agents three deep, with tools, effects, middleware and a board, whose every reply follows from their conversation: so
-//! that a run that was interrupted can be compared with one that was not.
+//! Agents three levels deep, with tools, effects, middleware and a board. Every reply follows from the conversation, so that
+//! an interrupted run can be compared with an undisturbed one.
 
 use std::{
     future::Future,
@@ -29,7 +29,7 @@ use shelly_host::{
 
 use crate::script::{Asked, Mind, Reply, act, acts, said, text};
 
-/// What a run does outside: it cannot be undone, and must not be done twice.
+/// The side effects of a run: they cannot be undone, and must not happen twice.
 pub type Outside = Arc<Mutex<Vec<String>>>;
 
 /// Does it.
@@ -93,7 +93,7 @@ impl World {
         }
     }
 
-    /// What can be seen of it in the end.
+    /// Returns the observable final state.
     pub fn state(&self, chat: &Chat) -> String {
         let mut state = String::new();
         for entry in chat.snapshot().iter().filter(|entry| entry.message.role != Role::System) {
@@ -149,7 +149,7 @@ fn order(agent: &str, task: &str) -> Value {
     json!({"agent": agent, "task": task, "context": "know this"})
 }
 
-/// What each agent does, turn by turn: its turns are the replies that stand in its conversation.
+/// Returns the reply of an agent in its turn: its turns are its replies in the conversation.
 fn think(asked: &Asked<'_>) -> Reply {
     let name = asked.agent.split('-').next().unwrap_or_default();
     let mine = |key: &str| format!("{key}-{}", asked.agent);

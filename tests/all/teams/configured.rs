@@ -74,7 +74,7 @@ async fn prepared(
     app.agent(name, None, recording).await
 }
 
-/// What came of a run, and the steps of teams, a line each.
+/// Returns the outcome of a run, and the steps of teams, a line each.
 async fn seen(prepared: &PreparedRun, chat: &Chat) -> (Result<String, RunError>, Vec<String>) {
     let (events, mut stream) = EventSink::channel();
     let runner = prepared.entrant.runner();
@@ -97,7 +97,7 @@ async fn seen(prepared: &PreparedRun, chat: &Chat) -> (Result<String, RunError>,
     tokio::join!(running, hearing)
 }
 
-/// What a team of these teams says that is called `t`, and its steps.
+/// Returns the answer of the team `t` of these teams, and its steps.
 async fn run(server: &Server, teams: &str) -> (Result<String, String>, Vec<String>) {
     let place = Place::new();
     let config = format!("agents:{AGENTS}\nteams:\n{teams}\nentry_agent: t");
@@ -174,7 +174,7 @@ async fn members_hand_off_in_shared_or_private_chats() {
     }
 }
 
-/// What a team says that a plugin leads, whose first member hands over to the second one if it can.
+/// Returns the answer of a team that a plugin leads, whose first member hands over to the second one if it can.
 pub async fn handed_over(keys: &str) -> String {
     let server = minds(|name, heard| match name {
         "ann" if !heard.starts_with("result: ") => call("transfer_to_bob", json!({ "reason": "bob knows" })),
@@ -267,7 +267,7 @@ async fn teams_nest_and_an_optional_member_may_fail() {
     assert_eq!(steps, ["t: desk", "t/desk: cy"]);
 }
 
-/// What reads a file, and who may do so.
+/// An agent that reads files, and the folders that it is granted.
 const READER: &str = "
   - name: reader
     instructions: I am reader.

@@ -1,4 +1,4 @@
-//! Members that give way to each other.
+//! Handoffs between the members of a team.
 
 use std::sync::{Arc, Mutex};
 
@@ -197,7 +197,6 @@ async fn guardrail_plugin_checks_only_deny_rules_on_handoffs() {
     assert!(error.in_full().contains("the answer breaks `deny[0]`"), "{}", error.in_full());
 }
 
-/// What is said to whoever goes on is what middleware leaves of it, and nobody is shown it before.
 #[tokio::test]
 async fn handoff_is_shown_only_after_middleware() {
     let redact = PluginRunMiddleware::new(&plugin(REDACT, json!({"what": [], "extra": ["Rome"]})).await).unwrap();

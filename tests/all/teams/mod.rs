@@ -22,7 +22,7 @@ use shelly_host::{
 
 use crate::script::{Mind, Reply};
 
-/// A coordinator that says what a closure says, from what it is told alone.
+/// A coordinator whose actions a closure computes from its input alone.
 pub struct Plan<F>(pub F);
 
 #[async_trait]
@@ -36,7 +36,7 @@ impl<F: Fn(&CoordinatorInput<'_>) -> Result<CoordinatorAction, Fault> + Send + S
     }
 }
 
-/// These work one step after the other, side by side in each, and then the team is done.
+/// A coordinator that runs these members step by step, in parallel in each, and then ends the team's run.
 pub fn plan(steps: &'static [&'static [&'static str]]) -> impl Coordinator {
     Plan(move |moment: &CoordinatorInput<'_>| {
         Ok(steps.get(moment.step as usize).map_or(CoordinatorAction::Done(None), |step| run(step)))
@@ -51,7 +51,7 @@ pub fn agent(name: &str, mind: Mind) -> Agent {
     Agent::new(name, "", Arc::new(mind))
 }
 
-/// An agent that says what a closure makes of the last that it heard.
+/// An agent whose replies a closure computes from the newest message.
 pub fn says(name: &str, what: impl Fn(&str) -> Reply + Send + Sync + 'static) -> Agent {
     agent(name, Mind::new(move |asked| what(&asked.heard)))
 }
@@ -61,7 +61,7 @@ pub async fn go(team: &Team, chat: &Chat, input: &str) -> Result<RunAnswer, RunE
     Runner::run(team, &RunCx::new(name), chat, vec![Message::user(input)]).await
 }
 
-/// A conversation but for its system prompt: `role sender: text`.
+/// Returns a conversation without its system prompt, as lines `role sender: text`.
 pub fn lines(chat: &Chat) -> Vec<String> {
     let chat = chat.snapshot();
     let said = chat.iter().filter(|entry| entry.message.role != Role::System);

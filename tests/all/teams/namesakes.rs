@@ -1,4 +1,4 @@
-//! Members that are called like somebody else: who wrote what is a matter of who it was, not of a name.
+//! Members with the name of somebody else: the author of a message is who wrote it, whatever its name.
 
 use std::sync::{Arc, Mutex};
 
@@ -21,7 +21,7 @@ use crate::{
     sessions::memory,
 };
 
-/// What each member was asked, as `instance: sender: text | …` without its system prompt.
+/// The request of each member, as `instance: sender: text | …` without its system prompt.
 type Heard = Arc<Mutex<Vec<String>>>;
 
 /// A member that says `NAME says` with the number of its reply, and notes all that it hears.

@@ -1,4 +1,4 @@
-//! Teams that plugins lead: what a coordinator in its sandbox is told, what it decides, and what becomes of one that goes wrong.
+//! Teams that plugins lead: what a coordinator in its sandbox sees, what it decides, and what becomes of one that fails.
 
 use std::{
     collections::BTreeMap,
@@ -41,7 +41,7 @@ fn two(team: Team) -> Team {
     team.with_member(hears("ada").with_role("reader")).with_member(hears("bob"))
 }
 
-/// What the run of a team fails with.
+/// Returns the error of the run of a team.
 async fn failure(team: &Team) -> String {
     go(team, &Chat::new(), "go").await.unwrap_err().in_full()
 }

@@ -1,4 +1,4 @@
-//! A team that was interrupted anywhere goes on to the same end, in each pattern.
+//! Teams that are interrupted anywhere: they resume to the same end, in each pattern.
 
 use std::{
     collections::BTreeMap,
@@ -32,7 +32,7 @@ use crate::{
     sessions::memory,
 };
 
-/// What was done outside, which must not be done twice.
+/// The side effects of a run, none of which may happen twice.
 type Outside = Arc<Mutex<Vec<String>>>;
 
 /// An agent that does something outside once in each of its runs, and then says what it heard.
@@ -147,7 +147,7 @@ fn pattern(name: &str, outside: &Outside) -> Team {
 
 const PATTERNS: [&str; 6] = ["side by side", "nested", "asking", "failing", "handed over", "handed over in one"];
 
-/// What can be seen in the end: the conversation, and those that go with it by what their members say next.
+/// Returns the final state: the conversation, and the next replies of the members.
 async fn see(team: &Team, chat: &Chat) -> (Vec<String>, Vec<String>) {
     let before = lines(chat);
     let again = team.run(&RunCx::new("desk"), chat, vec![Message::user("once again")]).await;
@@ -253,7 +253,7 @@ async fn goes_on_from_every_prefix(name: &str, pattern: impl Fn(&Outside) -> Tea
     }
 }
 
-/// What each agent and team is told to work on, by the event of its beginning.
+/// Returns the task of each agent and team, from the event of its start.
 async fn tasks_of(run: impl AsyncFnOnce(&RunCx)) -> BTreeMap<String, String> {
     let (sink, mut events) = EventSink::channel();
     let cx = RunCx::new("desk").with_events(sink);

@@ -1,4 +1,4 @@
-//! Who hears what, who works when, and what becomes of a step in which somebody fails.
+//! Steps of a team: which messages each member sees, when it works, and what becomes of a step in which a member fails.
 
 use std::{
     sync::{
@@ -403,7 +403,7 @@ async fn what_stands_around_a_team_sees_its_task_and_its_answer() {
     assert_eq!(go(&guarded, &Chat::new(), "go").await.unwrap_err().in_full(), "`out` rejected it: not that");
 }
 
-/// What each member is told to have said, in order.
+/// Returns the replies of members as the events show them, in order.
 async fn replied(team: &Team) -> Vec<String> {
     let (sink, mut events) = EventSink::channel();
     let cx = RunCx::new("desk").with_events(sink);

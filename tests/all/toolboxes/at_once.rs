@@ -1,4 +1,4 @@
-//! Several calls of one reply that change one file: none is lost, and what was not made is said.
+//! Several calls of one reply that change one file: no change is lost, and a call whose change was not made says so.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What is opened is bounded: how a tool says what it lacks, how often in one call, how much for one agent.
+//! Limits on what is opened: how a tool states what it lacks, how often in one call, and how much for one agent.
 
 use shelly_host::limits;
 

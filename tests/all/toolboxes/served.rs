@@ -1,4 +1,4 @@
-//! Toolboxes through `shelly-host mcp`: the client's person is shown changes, and opens folders.
+//! Toolboxes through `shelly-host mcp`: the client's user is shown changes, and opens folders.
 
 use std::{
     collections::BTreeSet,
@@ -14,7 +14,7 @@ fn served(place: &Place) -> Served {
     Served::greeted(place, &with, json!({"elicitation": {}}))
 }
 
-/// What a call came to that asks once: the question, and the result.
+/// Returns the question and the result of a call that asks once.
 fn asked(served: &mut Served, tool: &str, arguments: Value, says: &str) -> (String, Value) {
     let call = served.begin("tools/call", json!({"name": tool, "arguments": arguments}));
     let question = served.told_of("elicitation/create");

@@ -1,4 +1,4 @@
-//! Every key of the config, and what shows that it does something.
+//! Every key of the config, and the test that shows that it does something.
 
 /// A config in parts, so that two of them differ in one key alone.
 #[derive(Clone, Copy)]
@@ -46,7 +46,7 @@ impl Parts {
     }
 }
 
-/// How a key is shown to do something.
+/// The way in which a key is shown to do something.
 #[expect(clippy::large_enum_variant, reason = "there are a few dozen of them, in a test")]
 pub enum Shown {
     /// This is seen of a run with the first, and not of one with the second.
@@ -104,25 +104,25 @@ const fn calling(parts: Parts, calls: &'static [(&'static str, &'static str)]) -
     Parts { calls, ..parts }
 }
 
-/// Where guests run into limits.
+/// The tests in which guests exceed limits.
 const LIMITS: &str = "hostile/limits.rs";
-/// Where the keys of a model are tried that need a server of their own.
+/// The tests of model keys that need a server of their own.
 const CONFIGURED: &str = "providers/configured.rs";
-/// Where it is read what may be sent, and with which credentials.
+/// The file that reads HTTP grants and credentials.
 const WAY_OUT: &str = "../../host/src/config/egress.rs";
-/// Where MCP servers are read.
+/// The file that reads MCP servers.
 const SERVERS: &str = "../../host/src/config/mcp.rs";
-/// Where programs are read.
+/// The file that reads programs.
 const PROGRAMS: &str = "../../host/src/config/programs.rs";
-/// Where teams are run that a config names.
+/// The tests that run teams of a config.
 const TEAMS: &str = "teams/configured.rs";
 /// A team to which can be delegated.
 const TEAM: Parts = top("teams: [{name: t, members: [bob]}]");
-/// Where agents that are tools are read.
+/// The file that reads agent tools.
 const AGENT_TOOLS: &str = "../../host/src/config/agent_tools.rs";
 /// A credential that nobody asks for.
 const HELD: &str = "credentials: [{name: third, env: THIRD, for: ['https://h']}]";
-/// Where it is read what plugins may take.
+/// The file that reads the limits of plugins.
 const LIMITS_READ: &str = "../../host/src/config/plugin_limits.rs";
 const EACH_LIMIT: &str = "guest_hits_each_configured_limit";
 

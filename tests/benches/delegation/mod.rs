@@ -1,6 +1,6 @@
-//! One call of `delegate` with a thousand tasks. Each is worked on by an agent of its own: a reply after 10 ms that calls a
-//! tool, and another one after 10 ms more, which is the answer or calls `task_complete`. 20 ms are the least that this can
-//! take; two cores work on the rest.
+//! One call of `delegate` with a thousand tasks. An agent of its own works on each: a reply after 10 ms calls a tool, and
+//! another one after 10 ms more is the answer or calls `task_complete`. The least that this can take is 20 ms; two cores
+//! work on the rest.
 
 use std::{
     error::Error,
@@ -20,7 +20,7 @@ use crate::stage;
 
 /// The argument with which this program, started once more, tells what memory it takes.
 pub const MEMORY: &str = "--delegation-memory";
-/// How an agent says that its task is done.
+/// The ways in which an agent ends its task.
 const ENDINGS: [&str; 2] = ["answer", "task_complete"];
 const REPLY_AFTER: Duration = Duration::from_millis(10);
 const TASKS: usize = 1_000;
@@ -106,7 +106,7 @@ pub fn crew(tasks: usize, ending: &'static str, reply_after: Duration) -> (Agent
 
 /// Gives the tasks to agents, and checks that all of them have reported.
 pub async fn delegate((registry, lead): &(AgentRegistry, Agent), tasks: usize) {
-    // A crew has a bound for the agents of its life: each round has one of its own.
+    // A group limits the agents that it ever has: each round has a group of its own.
     let crew = Arc::new(AgentGroup::new(registry.clone()));
     let lead = lead.clone().with_crew(Arc::clone(&crew), 1);
     let chat = Chat::new();

@@ -1,4 +1,4 @@
-//! The same component, straight through wasmtime: nothing but what any host must do.
+//! The floor: a component called straight through wasmtime, with nothing but what any host must do.
 
 use std::time::Duration;
 

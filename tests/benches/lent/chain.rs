@@ -1,4 +1,4 @@
-//! What stands around a request to a model: plugins one by one, all four in a chain, and nothing.
+//! Middleware around a model request: plugins one by one, all four in a chain, and none.
 
 use std::{
     error::Error,

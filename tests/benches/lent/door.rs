@@ -1,4 +1,4 @@
-//! The way out itself: a GET through both doors, from the host, and through plain reqwest.
+//! Outgoing HTTP: a GET through both interfaces, from the host, and through plain reqwest.
 
 use std::{error::Error, hint::black_box, sync::Arc, time::Instant};
 

@@ -1,4 +1,4 @@
-//! What a stream that is open holds.
+//! The memory of an open stream.
 
 use std::{
     error::Error,
@@ -89,7 +89,7 @@ struct UnderWay {
     resident: Option<usize>,
 }
 
-/// What is held when so many replies have come half way; then they come to their end.
+/// Returns the memory that is held when so many replies are half way; they are then read to their end.
 async fn held(model: &Arc<PluginModel>, streams: usize) -> Result<(UnderWay, Told), Box<dyn Error>> {
     let (mut tasks, watcher) = (JoinSet::new(), Arc::new(Watcher::default()));
     let (cx, mut events) = watched();

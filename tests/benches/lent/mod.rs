@@ -1,4 +1,4 @@
-//! Plugins as a config would bind them, and what their calls took.
+//! Plugins as a config would bind them, and the cost of their calls.
 
 pub mod chain;
 pub mod crossing;
@@ -28,12 +28,12 @@ use shelly_host::{
 /// A key as vendors give them.
 const KEY: &str = "sk-proj-4f9Qm2VtX8LbN0aRzK7cWdE1yHs6GjPu";
 
-/// What one plugin is given beside its params.
+/// The settings of one plugin besides its params.
 #[derive(Default)]
 pub struct Given<'a> {
     /// The server that it may reach.
     pub server: Option<&'a str>,
-    /// Whether it has a credential for that server.
+    /// `true` if the plugin has a credential for that server.
     pub key: bool,
 }
 
@@ -95,7 +95,7 @@ pub fn watched() -> (RunCx, EventStream) {
     (RunCx::new("bench").with_events(events), told)
 }
 
-/// What is told of a call of a plugin.
+/// The event of a plugin's call.
 pub struct Told {
     /// From the instance to its end.
     pub duration: Duration,

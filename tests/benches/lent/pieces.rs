@@ -1,5 +1,5 @@
-//! The pieces of a streamed reply: through a plugin that asks a server, through the host's own adapter, through a plugin that
-//! makes its words up, and the bytes alone.
+//! The pieces of a streamed reply: through a plugin that asks a server, through the host's own adapter, through a plugin
+//! that generates its text itself, and the bytes alone.
 
 use std::{
     error::Error,
@@ -45,16 +45,16 @@ pub fn measure(smoke: bool) -> Result<(), Box<dyn Error>> {
     })
 }
 
-/// Who answers.
+/// The way to the server.
 enum Way {
     /// The bytes of Ollama's stream, through reqwest.
     Bare(reqwest::Client, String),
-    /// The same through the way out of plugins, from the host.
+    /// The outgoing HTTP of plugins, from the host.
     Egress(Egress, String),
     Model(Box<dyn Completer>),
 }
 
-/// What came, and when.
+/// The pieces that arrived, and when.
 #[derive(Default)]
 struct Seen {
     first: Option<Instant>,
@@ -193,7 +193,7 @@ async fn recorded(
     Ok(())
 }
 
-/// How late pieces are that come one by one.
+/// Measures the delay of pieces that are sent one by one.
 async fn paced(engine: &Arc<PluginEngine>, server: &Server, deltas: usize) -> Result<(), Box<dyn Error>> {
     let ways = ways(engine, server, "paced", &format!("{deltas}/{}", PAUSE.as_micros())).await?;
     println!(

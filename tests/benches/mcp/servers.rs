@@ -31,13 +31,14 @@ use super::web;
 
 pub type Failed = Box<dyn std::error::Error + Send + Sync>;
 
-/// Where the script of `@modelcontextprotocol/server-everything` is; without it that one is left out.
+/// The variable with the path of the script of `@modelcontextprotocol/server-everything`; without it that server is left
+/// out.
 const EVERYTHING: &str = "MCP_EVERYTHING";
 /// Requests of the library's client that wait for an answer at once: it shall not be what is measured.
 const AT_ONCE: usize = 1_000;
 const TEXT: &str = "hello, how are you today?";
 
-/// Which server.
+/// The implementation of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// The least one of the protocol's library.
@@ -48,7 +49,7 @@ pub enum Kind {
     Everything,
 }
 
-/// How it is reached.
+/// The transport to a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Over {
     Pipes,
@@ -143,11 +144,11 @@ pub struct Way {
 enum Client {
     /// The library's own.
     Plain(RunningService<RoleClient, ()>),
-    /// What agents call servers by.
+    /// The client that agents use.
     Ours(Arc<McpClient>, ToolBox),
 }
 
-/// Where servers work and keep what they compile.
+/// The folder in which servers work and keep what they compile.
 pub struct Ground {
     pub place: PathBuf,
     pub cache: PathBuf,
@@ -265,7 +266,7 @@ impl Way {
         if said.contains(expected) { Ok(()) } else { Err(said.into()) }
     }
 
-    /// How many tools it has.
+    /// Returns the number of tools of the server.
     pub async fn list(&self) -> Result<usize, Failed> {
         match &self.client {
             Client::Plain(client) => Ok(client.peer().list_all_tools().await?.len()),

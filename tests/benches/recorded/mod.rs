@@ -1,4 +1,4 @@
-//! Agents with a session: what an iteration costs that is written down, and how long it takes to go on with a long one.
+//! Agents with a session: the cost of an iteration that is recorded, and the time to resume a long session.
 
 use std::{
     error::Error,
@@ -31,15 +31,15 @@ const CALLS: usize = 100;
 /// Rounds of each kind of run; the median counts.
 const ROUNDS: usize = 7;
 
-/// Whether what happens is written down, and whether the tool can be called twice: if it can not, each call waits until
-/// it is on the disk that it is about to be made.
+/// The kind of run: whether it is recorded, and whether the tool can be called twice. If it cannot, each call waits until
+/// the record that announces it is on the disk.
 #[derive(Debug, Clone, Copy)]
 struct Way {
     recorded: bool,
     repeatable: bool,
 }
 
-/// What an iteration took, the median of the rounds.
+/// The cost of an iteration, the median of the rounds.
 struct Cost {
     wall: Duration,
     cpu: Duration,

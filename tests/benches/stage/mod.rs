@@ -1,5 +1,5 @@
-//! What the benchmarks of the agent play with: models in this process, agents as a config would make them, and the clock
-//! of the processor.
+//! Helpers of the agent benchmarks: models in this process, agents as a config would build them, and the clock of the
+//! processor.
 
 use std::{sync::Arc, sync::LazyLock, time::Duration};
 
@@ -17,15 +17,15 @@ use shelly_host::{
     tool::{self, FnTool, Tool, ToolCx, ToolOutput},
 };
 
-/// What a model says next.
+/// The next reply of a model.
 pub enum Says {
-    /// It calls a tool: its name and arguments.
+    /// A call of a tool: its name and arguments.
     Call(&'static str, String),
-    /// It is done.
+    /// The answer.
     Answer(&'static str),
 }
 
-/// A model in this process, which sees from the conversation alone what it says next.
+/// A model in this process, whose next reply follows from the conversation alone.
 pub struct Model<F> {
     info: ModelInfo,
     delay: Duration,
@@ -58,7 +58,7 @@ impl<F: Fn(&CompletionRequest) -> Says + Send + Sync> Completer for Model<F> {
         let (part, stop) = match (self.next)(request) {
             Says::Answer(text) => (Part::Text(text.into()), StopReason::EndTurn),
             Says::Call(name, arguments) => {
-                // As vendors do: an id that the chat has not seen.
+                // A new id in each chat, as vendors give them.
                 let id = format!("call_{:08}", request.messages.len());
                 (Part::ToolCall(ToolCall { id, name: name.into(), arguments, meta: vec![] }), StopReason::ToolCalls)
             }
@@ -78,7 +78,7 @@ struct Echo {
     times: u32,
 }
 
-/// A native tool with arguments; its schema is made once in a process, as those of the host's own tools are.
+/// Returns a native tool with arguments; its schema is built once in a process, as those of the host's own tools are.
 fn echo() -> impl Tool {
     static SPEC: LazyLock<Arc<ToolSpec>> =
         LazyLock::new(|| tool::spec::<Echo>("echo", "Says what it is told, as often as you like.").into());
@@ -87,17 +87,17 @@ fn echo() -> impl Tool {
     })
 }
 
-/// A call of `echo`.
+/// Returns a call of `echo`.
 pub fn say_hello() -> Says {
     Says::Call("echo", r#"{"text":"hello, how are you today?","times":1}"#.into())
 }
 
-/// Whether the newest message is the result of a tool.
+/// Returns `true` if the newest message is the result of a tool.
 pub fn has_result(request: &CompletionRequest) -> bool {
     request.messages.last().is_some_and(|entry| entry.message.role == Role::Tool)
 }
 
-/// An agent as a config makes one: described, instructed, with a tool.
+/// Returns an agent as a config builds one: with a description, instructions and a tool.
 pub fn agent(name: &'static str, model: &Arc<dyn Completer>) -> Agent {
     let mut agent = Agent::new(name, "Use your tools. Report what you found, with names and figures.", model.clone())
         .with_description("Looks things up and says what it found")
@@ -106,7 +106,7 @@ pub fn agent(name: &'static str, model: &Arc<dyn Completer>) -> Agent {
     agent
 }
 
-/// An agent with five effects, which look at the chat in every turn and change nothing.
+/// Returns an agent with five effects, which look at the chat in every turn and change nothing.
 pub fn with_effects(mut agent: Agent) -> Agent {
     for (name, phase) in [
         ("trim", EffectPhase::BeforeModel),
@@ -127,12 +127,12 @@ pub fn with_effects(mut agent: Agent) -> Agent {
     agent
 }
 
-/// What the agents are asked.
+/// Returns the task of the agents.
 pub fn task() -> Vec<Message> {
     vec![Message::user("Find out how often the word `bound` stands in the documentation, and say where.")]
 }
 
-/// Time that all threads of this process have spent on a processor, in the system's share too.
+/// Returns the processor time of all threads of this process, the system's share included.
 pub fn cpu() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).expect("less than a second"))

@@ -1,4 +1,4 @@
-//! An allocator that counts what is asked of it while it is told to.
+//! An allocator that counts requests while counting is switched on.
 
 use std::{
     alloc::{GlobalAlloc, Layout, System},
@@ -14,7 +14,8 @@ static BYTES: AtomicU64 = AtomicU64::new(0);
 static HELD: AtomicI64 = AtomicI64::new(0);
 static PEAK: AtomicI64 = AtomicI64::new(0);
 
-/// What was asked for. What grows counts once more with all of its new size: it may be copied.
+/// The allocations that were requested. A reallocation that grows counts once more with all of its new size: it may be
+/// copied.
 #[derive(Debug, Clone, Copy)]
 pub struct Asked {
     pub times: u64,
@@ -23,7 +24,7 @@ pub struct Asked {
     pub peak: i64,
 }
 
-/// What is asked for while `work` is done, in all threads.
+/// Counts the allocations of all threads while `work` runs.
 pub fn count<T>(work: impl FnOnce() -> T) -> (T, Asked) {
     for counter in [&TIMES, &BYTES] {
         counter.store(0, Relaxed);
@@ -47,7 +48,7 @@ pub fn end() {
     COUNTS.store(false, Relaxed);
 }
 
-/// How often something was asked for.
+/// Returns the number of allocations.
 pub fn times() -> u64 {
     TIMES.load(Relaxed)
 }

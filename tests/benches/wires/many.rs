@@ -1,4 +1,4 @@
-//! Many replies at once on two cores: whether all of them come, how late their pieces are, and what memory they take.
+//! Many replies at once on two cores: their completeness, the delay of their pieces, and the memory that they take.
 
 use std::{
     error::Error,

@@ -1,4 +1,4 @@
-//! The wires that are measured, and streams as their vendors send them.
+//! The wire formats that are measured, and streams as their vendors send them.
 
 pub mod counted;
 pub mod many;
@@ -29,14 +29,14 @@ pub trait Recorded: WireProtocol + Sized + 'static {
     }
 }
 
-/// How a vendor streams a reply of text.
+/// The events with which a vendor streams a reply of text.
 #[derive(Clone, Copy)]
 pub struct Recording {
     pub name: &'static str,
     begin: fn() -> Vec<String>,
     /// The piece of this number, its text as JSON.
     delta: fn(usize, &str) -> String,
-    /// What follows so many pieces; the whole text as JSON.
+    /// Returns the events after so many pieces; the whole text is given as JSON.
     end: fn(usize, &str) -> Vec<String>,
 }
 
@@ -210,7 +210,7 @@ fn gemini_chunk(text: &str, tokens: usize, stop: &str) -> String {
     )
 }
 
-/// As Ollama streams over its own API, JSON in lines: only a plugin knows it.
+/// The format of Ollama's own API, JSON in lines: only a plugin speaks it.
 pub const OLLAMA: Recording = Recording {
     name: "ollama",
     begin: Vec::new,

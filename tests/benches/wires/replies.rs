@@ -1,4 +1,4 @@
-//! What a piece of a streamed reply costs: time of the one thread that reads it, the system's share included.
+//! The cost of a piece of a streamed reply: time of the one thread that reads it, the system's share included.
 
 use std::{
     error::Error,

@@ -1,4 +1,4 @@
-//! What the body of a request costs, beside serde_json writing an equal value that is there already.
+//! The cost of the body of a request, beside serde_json writing an equal value that is in memory already.
 
 use std::{borrow::Cow, error::Error, fmt, hint::black_box, sync::Arc};
 

@@ -1,6 +1,6 @@
-//! A server on loopback, in a process of its own, that streams replies. Its address tells which:
-//! `/recorded/WIRE/PIECES/` all at once, `/paced/WIRE/PIECES/MICROSECONDS/` a piece whenever that time has passed, whose text
-//! is when it was sent, `/bytes/COUNT/` so many bytes. What follows does not matter.
+//! A server on loopback, in a process of its own, that streams replies. The path selects one: `/recorded/WIRE/PIECES/` sends
+//! all at once, `/paced/WIRE/PIECES/MICROSECONDS/` sends a piece whenever that time has passed, whose text is the time at
+//! which it was sent, and `/bytes/COUNT/` sends so many bytes. The rest of the path does not matter.
 
 use std::{
     collections::HashMap,
