@@ -161,7 +161,7 @@ fn resident_bytes() -> usize {
 fn slots_and_memory_are_freed_after_hundreds_of_faults() {
     const INSIDE: &str = "SHELLY_TEST_INSIDE";
     if std::env::var_os(INSIDE).is_none() {
-        let name = "hostile::recovery::after_hundreds_of_faults_every_place_and_the_memory_is_free_again";
+        let name = "hostile::recovery::slots_and_memory_are_freed_after_hundreds_of_faults";
         let inside = Command::new(std::env::current_exe().unwrap())
             .args([name, "--exact", "--nocapture"])
             .env(INSIDE, "1")
