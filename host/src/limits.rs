@@ -485,7 +485,8 @@ pub const BROKEN_REPLIES: usize = 2;
 pub const REFUSED_TOOLS: usize = 8;
 /// The longest `Retry-After` that is obeyed; a longer one is reported.
 pub const RETRY_AFTER_CEILING: Duration = Duration::from_secs(60);
-/// The time that a cancelled run has to report its end, if its reader does not continue to read.
+/// The time that a cancelled run has to report its end, if its reader does not continue to read, and that a run waits for
+/// the end of the children that it stops.
 pub const CANCEL_GRACE: Duration = Duration::from_secs(2);
 /// The time to find out whether a local model server is running.
 pub const DISCOVERY_TIME: Duration = Duration::from_millis(500);
@@ -755,13 +756,14 @@ pub const HOST_CALLS_PER_SECOND: u32 = 50_000;
 pub const HOST_CALLS_PER_SECOND_CEILING: u32 = 10_000_000;
 /// The time whose allowance of such calls may be used at once after a pause.
 pub const HOST_CALLS_AT_ONCE: Duration = Duration::from_secs(1);
-/// The maximum quarters of all call permits that the calls of one component take, however many agents have it: others find
-/// free ones.
+/// The maximum quarters of all call permits that the calls of one component take, however many agents have it, and of all
+/// guest memory that one component or one agent holds: others find free ones.
 pub const PLUGIN_QUARTERS_OF_ONE: u32 = 3;
 /// The default number of concurrent calls of one plugin of one agent; others wait. A third of the permits for computing
 /// calls, so that one plugin alone cannot hold all of them.
 pub const PLUGIN_CONCURRENCY: u32 = 64;
-/// The time that a call waits for its permits: its plugin's, and one among all calls. Twice a tool's wall time.
+/// The time that a call waits for its permits (its plugin's, and one among all calls), and a new instance for its memory.
+/// Twice a tool's wall time.
 pub const PLUGIN_PLACE_WAIT: Duration = Duration::from_secs(120);
 /// The bytes of guest memory and tables of all plugins together, where neither the machine nor its cgroup reports its
 /// memory.

@@ -47,8 +47,9 @@ impl From<&RunState> for ParentRun {
 /// Work that a runner does for a parent run, with its retries.
 pub(super) struct SubRun {
     pub employer: ParentRun,
-    /// The name of this work, unique within the parent run.
+    /// The id of the tool call, or `step-N` for the members of step N of a team.
     pub call: String,
+    /// The position among the sub-runs of that call or step, from 0; with `call` it is unique in the parent run.
     pub task: usize,
     pub runner: Arc<dyn Runner>,
     /// The name by which the parent run refers to this agent.

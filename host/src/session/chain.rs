@@ -52,6 +52,7 @@ impl SessionMark {
     pub fn new(key: &DerivedKey, maker: SessionAuthor, name: &str, lines: u64, digest: Sha256) -> Self {
         let code = key.code(&[
             b"mark",
+            // A part of every code that was ever written: `SessionAuthor` says which number.
             &[maker as u8],
             &(name.len() as u64).to_le_bytes(),
             name.as_bytes(),

@@ -21,9 +21,9 @@ const MARK: &str = "mark";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SessionAuthor {
     /// This person.
-    Person,
+    Person = 0,
     /// Another person; this person has accepted the session.
-    Other,
+    Other = 1,
 }
 
 impl SessionAuthor {
@@ -201,7 +201,7 @@ impl SessionStore {
         if found.clone().finalize() != digest.clone().finalize() {
             return Err(changed());
         }
-        // The first line may tell who began the session.
+        // The mark of an earlier release still says who began the session.
         let begun = (*authorship == Authorship::FirstLine).then(|| self.maker(id)).transpose()?.flatten();
         self.mark_with(&folder, id, begun.unwrap_or(SessionAuthor::Other), *lines, found)?;
         self.storage.sync_folder(&folder).map_err(disk("write", &folder))

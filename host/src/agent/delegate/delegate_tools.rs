@@ -205,7 +205,7 @@ fn told(mut entries: Vec<DelegationReport>) -> Result<ToolOutput, Fault> {
     if told.chars() <= RESULT_CHARS {
         return Ok(told);
     }
-    // Quotes and backslashes take two characters each: a report full of them must not displace the others.
+    // Escapes of JSON can double a text. If the array is still too long, each text gets a sixteenth of its share.
     let few = limits::DELEGATION_RESULT_CHARS / entries.len().max(1) / 16;
     fit(&mut entries, few);
     ToolOutput::json(&entries)
@@ -332,6 +332,8 @@ async fn ask(me: &RunState, question: String, quiet: bool) -> Result<String, Fau
     if question.trim().is_empty() {
         return Err(Fault::invalid("`question` is empty"));
     }
+    // If middleware may rewrite answers, a question would reach the parent unchecked. The agent is then answered from its
+    // context, even in interactive mode.
     let parent = match &assignment.asker {
         QuestionRoute::Parent(parent) if !quiet => Some(parent),
         _ => None,

@@ -125,6 +125,7 @@ impl Delegation {
             entry = entry.completed(completed);
         }
         let account = self.share.settle();
+        // Written before the board changes: after a crash in between, the resumed run changes the board.
         if let Some((log, DelegationId { call, task, .. })) = self.log {
             let (entry, board) = (entry.clone(), claim.board(status));
             log.write(&JournalRecord::Returned { call, task, entry, account, board });

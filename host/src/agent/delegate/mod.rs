@@ -1,7 +1,8 @@
 //! Delegation: tools with which agents give each other tasks. The agent loop does not know these tools.
 //!
 //! [`equip`] selects the tools of a run. `delegate_tools.rs` has the tools that a model sees, `delegation.rs` one task from
-//! its request to its report, and `run_state.rs` the delegating run with the child agents that wait for its answers.
+//! its request to its report, `delegation_report.rs` the report, and `run_state.rs` the state of a run, with its child agents that
+//! wait for answers.
 
 mod delegate_tools;
 mod delegation;

@@ -110,9 +110,9 @@ impl ReadMeter {
         }
     }
 
-    /// Deducts a delivered piece of a body: its bytes twice, because hyper reads ahead, and its framing.
+    /// Deducts a piece of a body that was passed on, and its framing.
     fn deliver(&self, bytes: usize) {
-        let bytes = (bytes as u64).saturating_mul(2).saturating_add(limits::EGRESS_FRAME_BYTES);
+        let bytes = (bytes as u64).saturating_add(limits::EGRESS_FRAME_BYTES);
         // Cannot fail: the closure always returns `Some`.
         let _ = self.0.fetch_update(Relaxed, Relaxed, |count| Some(count.saturating_sub(bytes)));
     }
@@ -123,7 +123,7 @@ impl ReadMeter {
     }
 }
 
-/// The error of a connection that delivers bytes but no response.
+/// The error of a connection whose server sent too many bytes that belong to no response.
 #[derive(Debug)]
 pub(super) struct IdleBytesExceeded;
 

@@ -1,8 +1,9 @@
 //! Validation and compilation of components: in this process, or each in a sandboxed process of its own.
 //!
 //! Validators and compilers take memory and time that grow faster than a component, and they are a million lines of
-//! code that read untrusted bytes. The child process (`worker`) is this same program. It has no file, no environment
-//! and no network. It first enters its sandbox (`sandbox`), then reads a component from its standard input and writes a
+//! code that read untrusted bytes. The child process (`worker`) is this same program. It has no open file but its pipes,
+//! and one environment variable, the number of its threads. It first enters its sandbox (`sandbox`), which blocks files,
+//! network and other system calls as far as the system supports it; then it reads a component from its standard input and writes a
 //! verdict or the code to its standard output (`protocol`). The parent (`child`) starts it, waits for it and finds out
 //! how it ended.
 //!
@@ -186,7 +187,8 @@ impl ComponentCompiler {
         Ok(())
     }
 
-    /// Validates like [`admit`](Self::admit), for callers that cannot wait: it blocks their thread, and Ctrl-C with it.
+    /// Validates like [`admit`](Self::admit), for synchronous callers: it blocks their thread, and with it the handling of
+    /// Ctrl-C.
     pub(in crate::plugin) fn admit_blocking(
         &self,
         digest: ComponentDigest,

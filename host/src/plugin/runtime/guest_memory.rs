@@ -105,7 +105,7 @@ pub enum MemoryRefusalReason {
     Deadlock,
     /// The request exceeds what one component or agent may ever hold.
     BeyondShare,
-    /// The caller cannot wait.
+    /// The bytes were not available, and this attempt does not wait.
     CannotWait,
 }
 
