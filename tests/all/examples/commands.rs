@@ -44,6 +44,7 @@ const DOCUMENTS: &[(&str, &[(&str, How)])] = &[
             ("run --plugins plugins \"What is 2 and 40?\"", NEEDS_A_MODEL),
         ],
     ),
+    ("docs/comparison.md", &[]),
     ("docs/conformance.md", &[("conformance", How::By("all/conformance.rs"))]),
     ("docs/delegation.md", &[("run --config examples/02-delegation/shelly.yaml", How::OnRealFiles)]),
     (
