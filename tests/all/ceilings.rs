@@ -70,8 +70,8 @@ async fn outcome(place: &Place, agents: &str, script: &[(&str, Calls<'_>)]) -> (
     let mut plugins = vec![crate::PLUGIN_ROOT.into(), crate::GUEST_ROOT.into()];
     plugins.extend(Some(place.path().join("plugins")).filter(|plugins| plugins.is_dir()));
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
-    let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
-    let app = App::new(config, &plugins, Some(cache), Arc::new(|_| None), desk).unwrap();
+    let broker = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
+    let app = App::new(config, &plugins, Some(cache), Arc::new(|_| None), broker).unwrap();
     let prepared = app.agent(None, None, Recording::Off).await.unwrap();
     let (events, mut stream) = EventSink::channel();
     let cx = RunCx::new(Arc::clone(prepared.entrant.runner().name())).with_events(events);
@@ -266,8 +266,8 @@ async fn link_in_place_of_a_delegable_folder_is_not_followed() {
     let config = Config::parse(&format!("providers: [{provider}]\nagents:\n{config}"), place.path()).unwrap();
     let plugins = [crate::PLUGIN_ROOT.into()];
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
-    let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
-    let app = App::new(config, &plugins, Some(cache), Arc::new(|_| None), desk).unwrap();
+    let broker = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
+    let app = App::new(config, &plugins, Some(cache), Arc::new(|_| None), broker).unwrap();
     let prepared = app.agent(None, None, Recording::Off).await.unwrap();
     swap();
     let answer = prepared
@@ -299,8 +299,8 @@ fn bounded(place: &Place, plugin: &str, leads: bool, grants: &str, uses: &str) -
     let plugins = [Some(crate::PLUGIN_ROOT.into()), Some(crate::GUEST_ROOT.into()), own.is_dir().then_some(own)];
     let plugins: Vec<_> = plugins.into_iter().flatten().collect();
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
-    let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
-    let app = App::new(config, &plugins, Some(cache), Arc::new(|_| None), desk).unwrap();
+    let broker = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
+    let app = App::new(config, &plugins, Some(cache), Arc::new(|_| None), broker).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(app.certify(None, plugin)).unwrap()
 }

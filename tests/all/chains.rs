@@ -291,7 +291,7 @@ impl Counted {
     }
 }
 
-fn agent(case: &Case, crew: &Arc<AgentGroup>, counted: &Counted) -> Agent {
+fn agent(case: &Case, agent_group: &Arc<AgentGroup>, counted: &Counted) -> Agent {
     let usd = |text: &str| text.parse::<Usd>().unwrap();
     let vendor = |name: &str, input: &str, deeds: &[u8]| {
         let price = Price { input: usd(input), output: usd("2"), cache_read: usd("0.3"), cache_write: usd("1.25") };
@@ -306,8 +306,9 @@ fn agent(case: &Case, crew: &Arc<AgentGroup>, counted: &Counted) -> Agent {
         Arc::new(Vendor { info, deeds: Deeds::of(deeds), used: Arc::clone(used), paid: Arc::clone(paid) })
     };
     let look = tool::function("look", "Looks.", |_, _: Nothing| async { Ok("looked".to_owned()) });
-    let mut agent =
-        Agent::new("helper", "", vendor("own", "1", &case.model)).with_tool(look).with_crew(Arc::clone(crew), 0);
+    let mut agent = Agent::new("helper", "", vendor("own", "1", &case.model))
+        .with_tool(look)
+        .with_agent_group(Arc::clone(agent_group), 0);
     let reversed: Vec<_> = case.model.iter().rev().copied().collect();
     agent.models = Arc::new([("other".to_owned(), vendor("other", "5", &reversed) as _)].into());
     for (at, (deeds, skips)) in case.requests.iter().enumerate() {
@@ -343,24 +344,24 @@ fn restored(records: &[(u64, JournalRecord)], chat: &Chat) -> Ledger {
 /// Returns whether the run came to an answer, and the number of requests that were sent.
 async fn holds(case: &Case) -> (bool, u64) {
     let (counted, recorder) = (Counted::default(), memory());
-    let crew = Arc::new(AgentGroup::new(AgentRegistry::new()).with_recorder(recorder.clone()));
-    let agent = agent(case, &crew, &counted);
+    let agent_group = Arc::new(AgentGroup::new(AgentRegistry::new()).with_recorder(recorder.clone()));
+    let agent = agent(case, &agent_group, &counted);
     let chat = Chat::recorded();
-    let purse = BudgetAccount::new(&Budget { tokens: case.tokens, ..Budget::default() }, Instant::now());
+    let budget_account = BudgetAccount::new(&Budget { tokens: case.tokens, ..Budget::default() }, Instant::now());
     let cx = RunCx::new("helper");
-    let running = agent.run_on(&cx, &chat, vec![Message::user("go")], &purse);
+    let running = agent.run_on(&cx, &chat, vec![Message::user("go")], &budget_account);
     let outcome = tokio::time::timeout(Duration::from_secs(3_600), running).await.expect("it ends");
 
     is_whole(&chat);
-    let spent = purse.spent().own;
+    let spent = budget_account.spent().own;
     assert_eq!((spent.usage, spent.usd), counted.total(), "what was paid");
-    let told = crew.ledger().total();
+    let told = agent_group.ledger().total();
     assert_eq!((told.usage, told.usd), counted.total(), "what is told of it");
     if let Ok(answer) = &outcome {
         assert_eq!((answer.usage, answer.account.own.usd), counted.total(), "what the answer says");
     }
     let records = recorder.records();
-    assert_eq!(restored(&records, &chat), crew.ledger(), "what was written down");
+    assert_eq!(restored(&records, &chat), agent_group.ledger(), "what was written down");
     goes_on(case, &records[..usize::from(case.cut) % (records.len() + 1)]).await;
     (outcome.is_ok(), told.completions)
 }
@@ -372,9 +373,9 @@ async fn goes_on(case: &Case, records: &[(u64, JournalRecord)]) {
     for (run, record) in records {
         recorder.write(*run, record);
     }
-    let crew = Arc::new(AgentGroup::new(AgentRegistry::new()).resuming(recorder.clone(), past, &chat));
-    let before = crew.ledger().total();
-    let agent = agent(case, &crew, &counted);
+    let agent_group = Arc::new(AgentGroup::new(AgentRegistry::new()).resuming(recorder.clone(), past, &chat));
+    let before = agent_group.ledger().total();
+    let agent = agent(case, &agent_group, &counted);
     let (cx, waited) = (RunCx::new("helper"), Duration::from_secs(3_600));
     let resumed = tokio::time::timeout(waited, agent.resume(&cx, &chat, vec![])).await.expect("it ends");
     if resumed.is_none() {
@@ -383,10 +384,10 @@ async fn goes_on(case: &Case, records: &[(u64, JournalRecord)]) {
     }
     is_whole(&chat);
     let (used, paid) = counted.total();
-    let after = crew.ledger().total();
+    let after = agent_group.ledger().total();
     assert_eq!(after.usage - before.usage, used, "what it paid after it was interrupted");
     assert_eq!(after.usd, before.usd.saturating_add(paid));
-    assert_eq!(restored(&recorder.records(), &chat), crew.ledger(), "what both have written down");
+    assert_eq!(restored(&recorder.records(), &chat), agent_group.ledger(), "what both have written down");
 }
 
 #[test]

@@ -36,7 +36,7 @@ proptest! {
 struct Seen {
     world: Arc<World>,
     chat: Chat,
-    purse: Arc<BudgetAccount>,
+    budget_account: Arc<BudgetAccount>,
     budget: Budget,
     events: Vec<Event>,
     /// None: its future was dropped.
@@ -59,7 +59,7 @@ async fn run(tape: Vec<u8>) -> Seen {
     let world = World::new(tape);
     let agent = World::agent(&world, "ada");
     let (chat, budget) = (Chat::new(), agent.budget);
-    let purse = BudgetAccount::new(&budget, time::Instant::now());
+    let budget_account = BudgetAccount::new(&budget, time::Instant::now());
     let (sink, mut stream) = EventSink::channel();
     let cx = RunCx::new("ada").with_events(sink);
     let events = task::spawn(async move {
@@ -69,7 +69,7 @@ async fn run(tape: Vec<u8>) -> Seen {
         }
         events
     });
-    let run = agent.run_on(&cx, &chat, vec![Message::user("Go.")], &purse);
+    let run = agent.run_on(&cx, &chat, vec![Message::user("Go.")], &budget_account);
     let outcome = tokio::select! {
         biased;
         outcome = time::timeout(Duration::from_secs(30 * 24 * 3_600), run) => Some(outcome.expect("it hangs")),
@@ -82,10 +82,10 @@ async fn run(tape: Vec<u8>) -> Seen {
         }
     }
     assert_eq!(world.alive(), 0, "something goes on");
-    assert_eq!(world.crew.working(), Vec::<Arc<str>>::new(), "somebody works on");
+    assert_eq!(world.agent_group.working(), Vec::<Arc<str>>::new(), "somebody works on");
     drop((cx, agent));
     let events = time::timeout(Duration::from_secs(1), events).await.expect("somebody has events to tell").unwrap();
-    Seen { world, chat, purse, budget, events, outcome }
+    Seen { world, chat, budget_account, budget, events, outcome }
 }
 
 impl Seen {
@@ -118,7 +118,7 @@ impl Seen {
     /// Asserts that the reported usage is the counted one, everywhere.
     fn check_sums(&self) {
         let (usage, usd) = self.world.charged();
-        let spent = self.purse.spent();
+        let spent = self.budget_account.spent();
         assert_eq!(spent.total().usage, usage);
         assert_eq!(spent.total().usd, usd);
         let called = self.world.called.load(Ordering::Relaxed);
@@ -128,16 +128,16 @@ impl Seen {
         }
         let over = |spent, bound: Option<u64>| bound.is_some_and(|bound| spent > bound);
         let overspent = over(usage.total(), self.budget.tokens) || over(usd.pico(), self.budget.usd.map(Usd::pico));
-        assert_eq!(self.purse.overshoot().is_some(), overspent);
+        assert_eq!(self.budget_account.overshoot().is_some(), overspent);
         if self.outcome.is_some() {
             let told = |event: &Event| matches!(event, Event::Overspent { agent, .. } if **agent == *"ada");
-            assert_eq!(self.events.iter().any(told), overspent, "{:?}", self.purse.overshoot());
+            assert_eq!(self.events.iter().any(told), overspent, "{:?}", self.budget_account.overshoot());
         }
         if let Some(Ok(answer)) = &self.outcome {
             assert_eq!(answer.account, spent, "something was counted after the end");
             assert_eq!(answer.usage, spent.own.usage);
         }
-        let left = self.purse.left();
+        let left = self.budget_account.left();
         assert_eq!(left.tokens, self.budget.tokens.map(|bound| bound.saturating_sub(usage.total())), "set aside");
     }
 

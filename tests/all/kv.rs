@@ -200,7 +200,7 @@ async fn run_scoped_kv_store_is_private_and_ends_with_its_run() {
     let worker = Agent { tools: bob, ..Agent::new("bob", "", mind(false)) };
     registry.register(shelly_host::agent::AgentEntry::new("bob", "counts"), move || worker.clone());
     let lead = Agent { tools: ada, ..Agent::new("ada", "", mind(true)) };
-    let lead = lead.with_crew(Arc::new(AgentGroup::new(registry)), 1);
+    let lead = lead.with_agent_group(Arc::new(AgentGroup::new(registry)), 1);
     for _ in 0..2 {
         let ran = script::run(&lead, "count").await;
         let results = ran.results();

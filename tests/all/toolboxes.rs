@@ -88,15 +88,15 @@ async fn run_from(plugins: &[PathBuf], world: &World, agents: &str, replies: &[&
         By::Person(verdicts) => (HeadlessPolicy::Never, Some(verdicts)),
         By::Nobody(policy) => (policy, None),
     };
-    let desk = ApprovalBroker::new(policy, TrustedSubjects::default());
+    let broker = ApprovalBroker::new(policy, TrustedSubjects::default());
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
     let home = world.path("home").display().to_string();
     let environment = Arc::new(move |name: &str| (name == "HOME").then(|| home.clone()));
-    let app = App::new(config, plugins, Some(cache), environment, desk.clone()).unwrap();
+    let app = App::new(config, plugins, Some(cache), environment, broker.clone()).unwrap();
     let store = TrustStore::new(Some(world.path("state/trust.json")));
-    desk.trust(app.standing(&store, true).unwrap().trusted().unwrap());
+    broker.trust(app.standing(&store, true).unwrap().trusted().unwrap());
     let asked = Arc::new(Mutex::new(Vec::new()));
-    let sits = verdicts.map(|verdicts| tokio::spawn(person(desk.attend().unwrap(), verdicts, Arc::clone(&asked))));
+    let sits = verdicts.map(|verdicts| tokio::spawn(person(broker.attend().unwrap(), verdicts, Arc::clone(&asked))));
     let prepared = app.agent(None, None, Recording::Off).await.unwrap_or_else(|report| panic!("{report}"));
     let (events, mut stream) = EventSink::channel();
     let collected = tokio::spawn(async move {
@@ -210,9 +210,9 @@ async fn missing_toolbox_error_explains_how_to_get_it() {
     let world = World::new();
     let text = format!("providers: [{{name: m, kind: openai, model: m, base_url: 'http://h'}}]\nagents: {ADA}\n");
     let config = Config::parse(&text, world.project()).unwrap_or_else(|report| panic!("{report}"));
-    let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
+    let broker = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
     let guests: [PathBuf; 1] = [crate::GUEST_ROOT.into()];
-    let app = App::new(config, &guests, None, Arc::new(|_| None), desk).unwrap();
+    let app = App::new(config, &guests, None, Arc::new(|_| None), broker).unwrap();
     let report = app.agent(None, None, Recording::Off).await.err().unwrap();
     assert_eq!(report.message, "the plugin `filesystem` is not installed");
     assert!(report.hint.unwrap().contains("name its target/plugins with --plugins"));

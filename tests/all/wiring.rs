@@ -156,9 +156,9 @@ async fn run(place: &Place, text: &str) -> Result<(String, Vec<Value>), shelly_h
     let config = Config::parse(text, place.path())?;
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
     let plugins: [PathBuf; 2] = [crate::PLUGIN_ROOT.into(), crate::GUEST_ROOT.into()];
-    let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
+    let broker = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
     let prepared =
-        App::new(config, &plugins, Some(cache), Arc::new(|_| None), desk)?.agent(None, None, Recording::Off).await?;
+        App::new(config, &plugins, Some(cache), Arc::new(|_| None), broker)?.agent(None, None, Recording::Off).await?;
     let runner = prepared.entrant.runner();
     let options = prepared.entrant.agent().map(|agent| &agent.options);
     let mut seen = format!("{options:?}\n{:?}\n", prepared.model.context_window);

@@ -114,7 +114,7 @@ fn worker(calls: usize, effects: bool) -> Agent {
     };
     let (registry, registered) = (AgentRegistry::new(), worker.clone());
     registry.register(AgentEntry::new("worker", "Looks things up"), move || registered.clone());
-    worker.with_crew(Arc::new(AgentGroup::new(registry)), 1)
+    worker.with_agent_group(Arc::new(AgentGroup::new(registry)), 1)
 }
 
 async fn run(agent: &Agent, chat: &Chat, watched: bool) {

@@ -100,10 +100,10 @@ impl Ground {
             server.unwrap_or_default()
         );
         let config = Config::parse(&config, self.root.clone()).map_err(|report| report.to_string())?;
-        let desk = ApprovalBroker::new(HeadlessPolicy::All, TrustedSubjects::default());
+        let broker = ApprovalBroker::new(HeadlessPolicy::All, TrustedSubjects::default());
         let variable = |name: &str| env::var(name).ok();
         let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
-        let app = App::new(config, &[PLUGIN_ROOT.into()], Some(cache), Arc::new(variable), desk)
+        let app = App::new(config, &[PLUGIN_ROOT.into()], Some(cache), Arc::new(variable), broker)
             .map_err(|report| report.to_string())?;
         let prepared = app.agent(None, None, recording).await.map_err(|report| report.to_string())?;
         prepared.warnings.iter().for_each(|warning| eprintln!("{warning}"));

@@ -158,11 +158,11 @@ async fn iterations(rounds: u32, folder: Option<&Path>) -> Result<(), Box<dyn Er
         }
         None => None,
     };
-    let (crew, chat) = match &session {
+    let (agent_group, chat) = match &session {
         Some(session) => (AgentGroup::new(AgentRegistry::new()).with_recorder(session.clone()), Chat::recorded()),
         None => (AgentGroup::new(AgentRegistry::new()), Chat::new()),
     };
-    agent.with_crew(Arc::new(crew), 1).run(&RunCx::new("worker"), &chat, stage::task()).await?;
+    agent.with_agent_group(Arc::new(agent_group), 1).run(&RunCx::new("worker"), &chat, stage::task()).await?;
     if let Some(session) = session {
         session.close().await?;
     }
@@ -171,9 +171,9 @@ async fn iterations(rounds: u32, folder: Option<&Path>) -> Result<(), Box<dyn Er
 
 /// Ten tasks in each call of `delegate`.
 fn delegations(runtime: &Runtime, rounds: u32) {
-    let crew = delegation::crew(10, "answer", Duration::ZERO);
+    let agent_group = delegation::agent_group(10, "answer", Duration::ZERO);
     for _ in 0..rounds.div_ceil(10) {
-        runtime.block_on(delegation::delegate(&crew, 10));
+        runtime.block_on(delegation::delegate(&agent_group, 10));
     }
 }
 

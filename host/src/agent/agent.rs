@@ -77,7 +77,7 @@ pub struct Agent {
     /// The capabilities that its plugins were granted or denied, reported when it runs.
     pub grants: Arc<GrantDecisions>,
     /// The agents that it works with; `None` if it works alone.
-    pub crew: Option<Arc<AgentGroup>>,
+    pub agent_group: Option<Arc<AgentGroup>>,
     /// Options of its runs.
     pub options: AgentRunOptions,
 }
@@ -150,7 +150,7 @@ impl Agent {
             budget: Budget::default(),
             delegable: Ceiling::default(),
             grants: Arc::default(),
-            crew: None,
+            agent_group: None,
             options: AgentRunOptions::default(),
         }
     }
@@ -240,8 +240,8 @@ impl Agent {
     }
 
     /// Sets the group of agents that it works with, and lets it delegate `depth` levels deep.
-    pub fn with_crew(mut self, crew: Arc<AgentGroup>, depth: u32) -> Self {
-        self.crew = Some(crew);
+    pub fn with_agent_group(mut self, agent_group: Arc<AgentGroup>, depth: u32) -> Self {
+        self.agent_group = Some(agent_group);
         self.options.max_delegation_depth = depth;
         self
     }

@@ -56,7 +56,7 @@ use crate::{
 ///     )]),
 ///     ScriptedCompleter::text("Two million."),
 /// ]);
-/// let lead = Agent::new("lead", "Delegate.", Arc::new(model)).with_crew(crew.clone(), 1);
+/// let lead = Agent::new("lead", "Delegate.", Arc::new(model)).with_agent_group(crew.clone(), 1);
 /// let answer = lead.run(&RunCx::new("lead"), &Chat::new(), vec![Message::user("How big is Paris?")]).await?;
 /// assert_eq!(answer.message.text_content(), "Two million.");
 /// // What everyone used, to the token.
@@ -325,7 +325,7 @@ impl AgentGroup {
 
     /// Spawns an agent under the ceiling of the agent `by`, which starts it. If there is none, only the operator is told
     /// why, not the requester.
-    pub(super) async fn hire(
+    pub(super) async fn spawn_agent(
         &self,
         cx: &RunCx,
         by: &str,
@@ -468,9 +468,10 @@ mod tests {
 
     #[test]
     fn resumed_group_continues_instance_numbers() {
-        let crew = AgentGroup::default();
+        let agent_group = AgentGroup::default();
         for name in ["ada", "ada-two"] {
-            crew.registry
+            agent_group
+                .registry
                 .register(AgentEntry::new(name, ""), || Agent::new("", "", Arc::new(ScriptedCompleter::new([]))));
         }
         for (agent, instance, next) in [
@@ -481,24 +482,24 @@ mod tests {
             ("ada-two", "ada-two-task-99999999999999999999", 12),
             ("eve", "eve-task-1", 0),
         ] {
-            crew.resume_names(agent, instance);
-            assert_eq!(crew.registry.next_id(agent), next, "{instance}");
+            agent_group.resume_names(agent, instance);
+            assert_eq!(agent_group.registry.next_id(agent), next, "{instance}");
         }
     }
 
     #[test]
     fn team_members_count_once_towards_the_agent_limit() {
-        let crew = AgentGroup::default();
+        let agent_group = AgentGroup::default();
         let name = |n: usize| -> Arc<str> { format!("desk/{n}").into() };
         let refused = Err(TooManyAgents::Agents(limits::AGENTS_PER_RUN));
-        assert!((0..limits::AGENTS_PER_RUN - 1).all(|_| crew.begin().is_ok()));
+        assert!((0..limits::AGENTS_PER_RUN - 1).all(|_| agent_group.begin().is_ok()));
         assert_eq!(
-            (crew.begin_member(&name(1)), crew.begin_member(&name(1))),
+            (agent_group.begin_member(&name(1)), agent_group.begin_member(&name(1))),
             (Ok(()), Ok(())),
             "it has worked before"
         );
-        assert_eq!((crew.begin_member(&name(2)), crew.begin()), (refused, refused));
-        assert_eq!((crew.begin_member(&name(2)), crew.begin_member(&name(1))), (refused, Ok(())));
+        assert_eq!((agent_group.begin_member(&name(2)), agent_group.begin()), (refused, refused));
+        assert_eq!((agent_group.begin_member(&name(2)), agent_group.begin_member(&name(1))), (refused, Ok(())));
     }
 
     #[test]
@@ -517,11 +518,11 @@ mod tests {
         let model = ScriptedCompleter::new([ScriptedCompleter::text("done")]);
         let member = Agent::new("ada", "", Arc::new(model));
         // The `team` module depends on this one, so the test builds only the `MemberRun` that a team passes here.
-        let crew = Arc::new(AgentGroup::default());
-        crew.begun.store(limits::AGENTS_PER_RUN, Ordering::Relaxed);
+        let agent_group = Arc::new(AgentGroup::default());
+        agent_group.begun.store(limits::AGENTS_PER_RUN, Ordering::Relaxed);
         let cx = RunCx::new("desk");
-        let purse = BudgetAccount::new(&Budget::default(), Instant::now());
-        let start = *RunParams::of_a_person(Some(&crew), &cx, &purse, None);
+        let budget_account = BudgetAccount::new(&Budget::default(), Instant::now());
+        let start = *RunParams::of_a_person(Some(&agent_group), &cx, &budget_account, None);
         let me = Arc::new(RunState::new(&"desk".into(), &Default::default(), &Ceiling::default(), start));
         let job = MemberRun {
             runner: Arc::new(member),

@@ -83,12 +83,12 @@ impl Agent {
             run.write_beginning(errand, &input, &prompt);
         }
         if let Some(log) = &me.log {
-            me.badge.inbox.record(log);
+            me.handle.inbox.record(log);
         }
-        match &me.crew {
+        match &me.agent_group {
             // After its first turn the system prompt is as the effects left it.
             _ if past.as_ref().is_some_and(|past| past.iterations > 0) && chat.has_edited_prompt() => {}
-            Some(crew) => chat.share_system_prompt(crew.share_prompt(&self.name, prompt)),
+            Some(agent_group) => chat.share_system_prompt(agent_group.share_prompt(&self.name, prompt)),
             None => chat.set_system_prompt(&self.name, prompt),
         }
         run.tell_from_here();
@@ -171,7 +171,7 @@ impl AgentRun<'_> {
     async fn begin_turn(&mut self) -> Result<(), RunError> {
         self.check_bytes()?;
         self.me.check_log()?;
-        in_time(&self.me.purse, self.me.place.enter()).await?;
+        in_time(&self.me.budget_account, self.me.place.enter()).await?;
         self.look_for_tools().await;
         let iteration = self.iterations;
         self.iterations += 1;
@@ -221,7 +221,7 @@ impl AgentRun<'_> {
 
     async fn ask_model(&mut self) -> Result<Box<TurnReply>, RunError> {
         // A run that is resumed in the middle of a turn has no permit yet.
-        in_time(&self.me.purse, self.me.place.enter()).await?;
+        in_time(&self.me.budget_account, self.me.place.enter()).await?;
         let iteration = self.iterations.saturating_sub(1);
         let mut tools = self.visible_tools();
         let mut replied = self.complete(&tools, iteration).await;
@@ -334,7 +334,7 @@ impl AgentRun<'_> {
 
     /// Takes the messages from the inbox while there is a turn in which to read them.
     fn messages(&self) -> Vec<Message> {
-        if self.has_turns() { self.me.badge.inbox.take() } else { Vec::new() }
+        if self.has_turns() { self.me.handle.inbox.take() } else { Vec::new() }
     }
 
     /// Returns `true` if the model may be asked again.
@@ -404,7 +404,7 @@ impl AgentRun<'_> {
         };
         let tools = self.work.tools.specs();
         let on = EffectTarget { me: &self.me, chat: self.chat, of: self.work.agent, tools: &tools };
-        in_time(&self.me.purse, self.work.effects.eval(on, callees, &mut moment, &mut self.usage)).await?
+        in_time(&self.me.budget_account, self.work.effects.eval(on, callees, &mut moment, &mut self.usage)).await?
     }
 
     /// Returns the newest reply as it stands in the chat, where an effect may have changed it.

@@ -204,7 +204,7 @@ impl AgentTool {
     /// Returns the runner for a call, and the semaphore that bounds how many of it work at once.
     async fn runner(&self, me: &RunState) -> Result<(Arc<dyn Runner>, Option<Arc<Semaphore>>), Fault> {
         let entered = |runner: &dyn Runner| runner.as_entered(Arc::clone(&self.agent), &me.ceiling.budget());
-        match (&self.whom, &me.crew) {
+        match (&self.whom, &me.agent_group) {
             (AgentToolTarget::This(runner), _) => Ok((entered(&**runner), None)),
             (AgentToolTarget::Made(factory), _) => match factory(&me.ceiling) {
                 Ok(runner) => Ok((entered(&*runner), None)),
@@ -213,8 +213,8 @@ impl AgentTool {
                     Err(Fault::Denied { message })
                 }
             },
-            (AgentToolTarget::Registered, Some(crew)) => {
-                match crew.hire(&me.cx, &me.agent, &self.agent, &me.ceiling).await {
+            (AgentToolTarget::Registered, Some(agent_group)) => {
+                match agent_group.spawn_agent(&me.cx, &me.agent, &self.agent, &me.ceiling).await {
                     Ok(SpawnedAgent { runner, places }) => Ok((runner, places)),
                     Err(SpawnError::Unknown(message)) => Err(Fault::NotFound { message }),
                     Err(SpawnError::Refused(message)) => Err(Fault::Denied { message }),
@@ -244,8 +244,8 @@ impl AgentTool {
         }
         let (runner, places) = self.runner(&me).await?;
         let has_begun = !past.runs.is_empty();
-        if let Some(crew) = me.crew.as_ref().filter(|_| !has_begun) {
-            crew.begin().map_err(|error| Fault::Exhausted { message: error.to_string() })?;
+        if let Some(agent_group) = me.agent_group.as_ref().filter(|_| !has_begun) {
+            agent_group.begin().map_err(|error| Fault::Exhausted { message: error.to_string() })?;
         }
         let name: Arc<str> = self.spec.name.as_str().into();
         let kept = chat.filter(|_| self.conversation == ConversationMode::Kept).map(|chat| {
@@ -258,7 +258,7 @@ impl AgentTool {
             None if kept.is_some() => format!("{}/{name}", me.cx.agent).into(),
             None => format!("{}/{name}#{}", me.cx.agent, number(cx, call)).into(),
         };
-        let (employer, purse) = (ParentRun::from(&*me), Arc::clone(&me.purse));
+        let (parent_run, budget_account) = (ParentRun::from(&*me), Arc::clone(&me.budget_account));
         let (carving, due) = (me.cx.kept.get::<AllocatedCalls>(), due(&me, &agent.tools, cx, call));
         let (depth, agent, call) = (me.cx.depth + 1, Arc::clone(&self.agent), call.id.clone());
         // The spawned task does not keep the calling run alive.
@@ -269,18 +269,18 @@ impl AgentTool {
                 None => None,
             };
             let share = match &given {
-                Some(given) => again(&purse, given, &past),
-                None => carving.share(&purse, &call, due),
+                Some(given) => again(&budget_account, given, &past),
+                None => carving.share(&budget_account, &call, due),
             };
-            if let (None, Some(log)) = (&given, &employer.log) {
+            if let (None, Some(log)) = (&given, &parent_run.log) {
                 let bounds = share.bounds();
                 let task = DelegatedTask { id: None, agent, instance: Arc::clone(&instance), bounds };
                 log.write(&JournalRecord::Delegated { call: call.clone(), tasks: vec![task] });
             }
             let (chat, input) = (chat.clone(), if has_begun { Vec::new() } else { vec![input] });
             let (task, tools, team_instructions, retries) = (0, ToolBox::new(), Arc::default(), 0);
-            let stint = SubRun {
-                employer,
+            let sub_run = SubRun {
+                parent_run,
                 call,
                 task,
                 runner,
@@ -297,7 +297,7 @@ impl AgentTool {
                 share,
                 past,
             };
-            stint.done().await
+            sub_run.done().await
         });
         me.place.wait_for(work).await.unwrap_or_else(|_| Err(Fault::other("the run crashed")))
     }
@@ -342,9 +342,9 @@ fn returned(me: &RunState, past: &DelegationState) -> Option<Result<RunAnswer, F
 }
 
 /// Restores the budget allocation that a call had before the calling run was interrupted.
-fn again(purse: &Arc<BudgetAccount>, given: &DelegatedTask, past: &DelegationState) -> BudgetAllocation {
-    let carved = RestoredAllocation { bounds: given.bounds, time: None, start: Instant::now(), spent: past.spent };
-    purse.carve_exactly(&[carved]).pop().expect("one share was asked for")
+fn again(budget_account: &Arc<BudgetAccount>, given: &DelegatedTask, past: &DelegationState) -> BudgetAllocation {
+    let allocated = RestoredAllocation { bounds: given.bounds, time: None, start: Instant::now(), spent: past.spent };
+    budget_account.restore_allocations(&[allocated]).pop().expect("one share was asked for")
 }
 
 /// The calls of the last reply whose budget was allocated. Stored per run.
@@ -353,13 +353,13 @@ struct AllocatedCalls(Mutex<HashSet<String>>);
 
 impl AllocatedCalls {
     /// Allocates an equal share for each of the `due` calls without one, and returns the share of this call.
-    fn share(&self, purse: &Arc<BudgetAccount>, call: &str, due: Vec<String>) -> BudgetAllocation {
-        let mut carved = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        carved.retain(|before| due.contains(before));
-        let count = due.iter().filter(|call| !carved.contains(*call)).count();
-        carved.insert(call.to_owned());
+    fn share(&self, budget_account: &Arc<BudgetAccount>, call: &str, due: Vec<String>) -> BudgetAllocation {
+        let mut allocated = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        allocated.retain(|before| due.contains(before));
+        let count = due.iter().filter(|call| !allocated.contains(*call)).count();
+        allocated.insert(call.to_owned());
         // The other calls allocate theirs when they begin; until then the budget returns to the account.
-        purse.carve(&vec![Budget::default(); count.max(1)]).swap_remove(0)
+        budget_account.allocate(&vec![Budget::default(); count.max(1)]).swap_remove(0)
     }
 }
 

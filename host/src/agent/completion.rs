@@ -68,7 +68,7 @@ impl AgentRun<'_> {
         let shown = watched && !self.shell.may_replace_answers() && !agent.may_replace_replies();
         let started = Instant::now();
         let asked = ask(&self.me, agent, ModelRequest { model: None, request, shown }, &mut self.usage);
-        let outcome = in_time(&self.me.purse, asked).await;
+        let outcome = in_time(&self.me.budget_account, asked).await;
         let took = started.elapsed();
         self.work.model_time += took;
         let (completion, cost) = outcome??;
@@ -91,7 +91,7 @@ impl AgentRun<'_> {
     pub(crate) fn why_cut(&self) -> RunError {
         let request = CompletionRequest::new(self.chat.snapshot(), self.work.tools.specs());
         let price = self.work.agent.completer.info().price.as_ref();
-        self.me.purse.clamp(None, request.tokens(), price).map_or_else(RunError::Budget, |_| RunError::Cut)
+        self.me.budget_account.clamp(None, request.tokens(), price).map_or_else(RunError::Budget, |_| RunError::Cut)
     }
 }
 
@@ -194,8 +194,10 @@ async fn attempt(
     let price = completer.info().price;
     window_check::check(completer.info(), request)?;
     let mut request = request.clone();
-    request.max_output_tokens =
-        me.purse.clamp(request.max_output_tokens, request.tokens(), price.as_ref()).map_err(RunError::Budget)?;
+    request.max_output_tokens = me
+        .budget_account
+        .clamp(request.max_output_tokens, request.tokens(), price.as_ref())
+        .map_err(RunError::Budget)?;
     let mut bill = CompletionCostGuard { me, price, usage, watcher: Arc::clone(watcher), is_wasted: true };
     let sink = DeltaSink::new(watcher.clone());
     let completion = completer.complete(&me.cx, &request, &sink).await;
@@ -272,16 +274,15 @@ impl Drop for CompletionCostGuard<'_> {
 
 /// Runs `work` until the time of the budget ends.
 pub(crate) fn in_time<T>(
-    purse: &BudgetAccount,
+    budget_account: &BudgetAccount,
     work: impl Future<Output = T>,
 ) -> impl Future<Output = Result<T, RunError>> {
     // Not `async`: an async function would hold the work twice, and every running agent pays for that.
-    match purse.deadline() {
+    match budget_account.deadline() {
         None => Either::Left(work.map(Ok)),
-        Some(deadline) => Either::Right(
-            tokio::time::timeout_at(deadline, work)
-                .map(|done| done.map_err(|_| purse.check().map_or_else(RunError::Budget, |()| RunError::Cancelled))),
-        ),
+        Some(deadline) => Either::Right(tokio::time::timeout_at(deadline, work).map(|done| {
+            done.map_err(|_| budget_account.check().map_or_else(RunError::Budget, |()| RunError::Cancelled))
+        })),
     }
 }
 

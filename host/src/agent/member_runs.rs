@@ -48,7 +48,7 @@ pub(crate) struct MemberAllocations(Vec<(BudgetAllocation, DelegationState)>);
 impl MemberAllocations {
     /// Allocates an equal share for each of `count` members.
     pub fn new(me: &RunState, count: usize) -> Self {
-        let shares = me.purse.share_out(count);
+        let shares = me.budget_account.share_out(count);
         Self(shares.into_iter().map(|share| (share, DelegationState::default())).collect())
     }
 
@@ -59,14 +59,14 @@ impl MemberAllocations {
             log.journal.errand(&DelegationId { run: log.run, call: call_of(step), task })
         };
         let pasts: Vec<_> = (0..chosen.len()).map(|at| past(at).unwrap_or_default()).collect();
-        let carved = chosen.iter().zip(&pasts).map(|(chosen, past)| RestoredAllocation {
+        let allocated = chosen.iter().zip(&pasts).map(|(chosen, past)| RestoredAllocation {
             bounds: chosen.bounds,
             time: None,
             start: Instant::now(),
             // The cost of returned work is counted already.
             spent: if past.returned.is_some() { Default::default() } else { past.spent },
         });
-        let shares = me.purse.carve_exactly(&carved.collect::<Vec<_>>());
+        let shares = me.budget_account.restore_allocations(&allocated.collect::<Vec<_>>());
         Self(shares.into_iter().zip(pasts).collect())
     }
 
@@ -105,13 +105,13 @@ pub(crate) fn begin(
     let spawn = |(at, (job, (share, past))): (usize, (MemberRun, (BudgetAllocation, DelegationState)))| {
         let MemberRun { runner, member, chat, beside, input, tools, instructions, retries } = job;
         let instance = me.member(&member);
-        let may_work = me.crew.as_ref().map_or(Ok(()), |crew| crew.begin_member(&instance));
+        let may_work = me.agent_group.as_ref().map_or(Ok(()), |agent_group| agent_group.begin_member(&instance));
         let work = SubRun {
-            employer: ParentRun::from(&**me),
+            parent_run: ParentRun::from(&**me),
             call: call_of(step),
             task: at,
             // The bound of an agent holds across all runs that started it.
-            places: me.crew.as_ref().and_then(|crew| crew.registry.places(runner.name())),
+            places: me.agent_group.as_ref().and_then(|agent_group| agent_group.registry.places(runner.name())),
             runner,
             instance,
             name: member,

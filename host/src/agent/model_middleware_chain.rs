@@ -133,8 +133,8 @@ impl ModelMiddlewareChain<'_> {
                     }
                     ReplyVerdict::Retry { model, delay, state: kept } => {
                         drop(paid);
-                        self.me.purse.check().map_err(RunError::Budget)?;
-                        let pause = self.pauses.take(cx, name, delay, self.me.purse.deadline()).await;
+                        self.me.budget_account.check().map_err(RunError::Budget)?;
+                        let pause = self.pauses.take(cx, name, delay, self.me.budget_account.deadline()).await;
                         attempt += 1;
                         (going, state) = (RoutedRequest { model: model.unwrap_or(going.model), ..going }, kept);
                         tokio::time::sleep(pause).await;

@@ -35,7 +35,7 @@ pub async fn sample(cx: &RunCx, request: CompletionRequest) -> Result<Completion
     let _turn = turn.0.lock().await;
     let mut used = SamplingUsageGuard { me: &me, usage: Usage::default() };
     let asked = completion::ask(&me, &agent, ModelRequest { model: None, request, shown: false }, &mut used.usage);
-    let asked = in_time(&me.purse, asked).await;
+    let asked = in_time(&me.budget_account, asked).await;
     let (completion, cost) = asked.and_then(|asked| asked).map_err(|error| error.as_fault())?;
     // The payer records the usage of failed requests.
     me.write(|| JournalRecord::Wasted { usage: completion.usage, cost });

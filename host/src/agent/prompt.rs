@@ -19,7 +19,7 @@ pub(super) fn system_prompt(agent: &Agent, me: &RunState, tools: &ToolBox) -> St
         }
     };
     section("identity", &identity(agent));
-    if me.works_for.assignment().is_some() {
+    if me.run_origin.assignment().is_some() {
         section("completion_protocol", COMPLETION);
         if tools.contains("handoff") {
             section("handoff_protocol", HAND_OFF);
@@ -112,10 +112,10 @@ fn skills_on_demand(agent: &Agent) -> String {
 }
 
 fn others(agent: &Agent, me: &RunState) -> String {
-    let Some(crew) = me.delegates_to() else { return String::new() };
+    let Some(agent_group) = me.delegates_to() else { return String::new() };
     let own = agent.name.to_lowercase();
     let mut lines = String::new();
-    for entry in crew.registry.list(&me.ceiling).iter().filter(|entry| entry.name.to_lowercase() != own) {
+    for entry in agent_group.registry.list(&me.ceiling).iter().filter(|entry| entry.name.to_lowercase() != own) {
         let _ = write!(lines, "\n- {}", entry.name);
         if !entry.description.trim().is_empty() {
             let _ = write!(lines, ": {}", entry.description.trim());

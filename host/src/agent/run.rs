@@ -97,8 +97,8 @@ pub(crate) struct Run<'a, W: RunLoop<'a>> {
 
 impl<'a, W: RunLoop<'a>> Run<'a, W> {
     pub fn new(shell: RunnerInfo<'a>, me: Arc<RunState>, chat: &'a Chat, work: W) -> Self {
-        if let Some(crew) = &me.crew {
-            chat.count_in(crew.conversations());
+        if let Some(agent_group) = &me.agent_group {
+            chat.count_in(agent_group.conversations());
         }
         Self {
             shell,
@@ -127,7 +127,7 @@ impl<'a, W: RunLoop<'a>> Run<'a, W> {
         if self.chat.snapshot().bytes() > limits::CHAT_BYTES {
             return Err(RunError::ChatFull);
         }
-        match self.me.crew.as_ref().map(|crew| crew.conversations()) {
+        match self.me.agent_group.as_ref().map(|agent_group| agent_group.conversations()) {
             Some(all) if all.is_exceeded() => Err(RunError::ConversationsFull(all.most())),
             _ => Ok(()),
         }
@@ -149,13 +149,13 @@ impl<'a, W: RunLoop<'a>> Run<'a, W> {
         self.tell_start().await;
         let reply = tokio::select! {
             biased;
-            () = me.badge.cancel.cancelled() => Err(RunError::Cancelled),
+            () = me.handle.cancel.cancelled() => Err(RunError::Cancelled),
             reply = AssertUnwindSafe(self.until_done(input)).catch_unwind() => {
                 reply.unwrap_or_else(|panic| Err(RunError::Crashed(said(&*panic))))
             }
         };
         me.dismiss().await;
-        for message in me.badge.inbox.close() {
+        for message in me.handle.inbox.close() {
             // It came too late for this run; the next run in this conversation finds it.
             let _ = self.chat.append(message);
         }
@@ -163,7 +163,7 @@ impl<'a, W: RunLoop<'a>> Run<'a, W> {
         self.tell_messages().await;
         self.tell_end(reply.as_ref().err()).await;
         let (ending, iterations, usage) = (std::mem::take(&mut self.ending), self.iterations, self.usage);
-        Ok(RunAnswer { message: reply?, ending, iterations, usage, account: me.purse.spent() })
+        Ok(RunAnswer { message: reply?, ending, iterations, usage, account: me.budget_account.spent() })
     }
 
     /// Repeats the work until there is an answer and no unread message for which a turn is left.
@@ -179,7 +179,7 @@ impl<'a, W: RunLoop<'a>> Run<'a, W> {
             if !W::has_turns(self) {
                 return Ok(message);
             }
-            input = self.me.badge.inbox.close_if_empty();
+            input = self.me.handle.inbox.close_if_empty();
             if input.is_empty() {
                 return Ok(message);
             }
@@ -270,8 +270,8 @@ impl<'a, W: RunLoop<'a>> Run<'a, W> {
                             let message = format!("it asked for more than {attempt} further attempts");
                             return Err(rejected(Fault::Exhausted { message }));
                         }
-                        self.me.purse.check().map_err(RunError::Budget)?;
-                        let pause = self.pauses.take(&cx, name, delay, self.me.purse.deadline()).await;
+                        self.me.budget_account.check().map_err(RunError::Budget)?;
+                        let pause = self.pauses.take(&cx, name, delay, self.me.budget_account.deadline()).await;
                         attempt += 1;
                         let feedback = feedback.map(|text| Message::note(name, text));
                         input = feedback.filter(|message| !message.says_nothing()).into_iter().collect();
@@ -280,7 +280,7 @@ impl<'a, W: RunLoop<'a>> Run<'a, W> {
                             let (state, input, changes) = (state.clone(), input.clone(), self.changes());
                             JournalRecord::Retried { level, attempt, state, input, changes }
                         });
-                        in_time(&self.me.purse, tokio::time::sleep(pause)).await?;
+                        in_time(&self.me.budget_account, tokio::time::sleep(pause)).await?;
                     }
                 }
             }
@@ -297,7 +297,7 @@ impl<'a, W: RunLoop<'a>> Run<'a, W> {
                 model: self.shell.model.to_owned(),
                 depth: self.me.cx.depth,
                 // A delegating run repeats the task when it is resumed.
-                input: if self.me.works_for.assignment().is_none() { input.to_vec() } else { Vec::new() },
+                input: if self.me.run_origin.assignment().is_none() { input.to_vec() } else { Vec::new() },
                 errand,
                 continues,
                 beside: self.me.log.as_ref().and_then(|log| log.beside.clone()),
@@ -315,10 +315,10 @@ impl<'a, W: RunLoop<'a>> Run<'a, W> {
         let me = Arc::clone(&self.me);
         let mark = me.write(|| {
             let outcome = RecordedRunEnd::of(&reply, &self.ending);
-            let (iterations, usage, account) = (self.iterations, self.usage, self.me.purse.spent());
+            let (iterations, usage, account) = (self.iterations, self.usage, self.me.budget_account.spent());
             JournalRecord::Ended { changes: self.changes(), outcome, iterations, usage, account }
         });
-        if matches!(self.me.works_for, RunOrigin::Person) {
+        if matches!(self.me.run_origin, RunOrigin::Person) {
             self.me.kept(mark).await?;
         }
         reply
@@ -355,7 +355,7 @@ impl<'a, W: RunLoop<'a>> Run<'a, W> {
         let event = Event::RunStarted {
             run: cx.run.clone(),
             agent: cx.agent.clone(),
-            parent: self.me.works_for.parent().cloned(),
+            parent: self.me.run_origin.parent().cloned(),
             depth: cx.depth,
             prefix: Arc::clone(self.shell.prefix),
             model: self.shell.model.to_owned(),
@@ -401,8 +401,8 @@ impl<'a, W: RunLoop<'a>> Run<'a, W> {
     }
 
     fn end(&self, error: Option<&RunError>) -> Vec<Event> {
-        let (cx, account) = (&self.me.cx, self.me.purse.spent());
-        let overspent = self.me.purse.overshoot().map(|over| {
+        let (cx, account) = (&self.me.cx, self.me.budget_account.spent());
+        let overspent = self.me.budget_account.overshoot().map(|over| {
             let message = format!("{over} beyond its budget were charged");
             Event::Overspent { agent: cx.agent.clone(), message }
         });

@@ -39,7 +39,7 @@ pub trait Runner: Send + Sync {
     fn delegable(&self) -> &Ceiling;
 
     /// Returns the agents that it works with; `None` if it works alone.
-    fn crew(&self) -> Option<&Arc<AgentGroup>>;
+    fn agent_group(&self) -> Option<&Arc<AgentGroup>>;
 
     /// Returns the same runner under another name and with at most this budget.
     fn as_entered(&self, name: Arc<str>, budget: &Budget) -> Arc<dyn Runner>;
@@ -69,11 +69,11 @@ pub trait Runner: Send + Sync {
         chat: &'a Chat,
         input: Vec<Message>,
     ) -> BoxFuture<'a, Result<RunAnswer, RunError>> {
-        let purse = BudgetAccount::new(self.budget(), Instant::now());
-        Box::pin(async move { self.run_on(cx, chat, input, &purse).await })
+        let budget_account = BudgetAccount::new(self.budget(), Instant::now());
+        Box::pin(async move { self.run_on(cx, chat, input, &budget_account).await })
     }
 
-    /// Runs like [`Runner::run`], but spends from `purse`, for runs that share one budget. [`Runner::budget`] is not
+    /// Runs like [`Runner::run`], but spends from `budget_account`, for runs that share one budget. [`Runner::budget`] is not
     /// consulted.
     ///
     /// # Errors
@@ -84,12 +84,15 @@ pub trait Runner: Send + Sync {
         cx: &'a RunCx,
         chat: &'a Chat,
         input: Vec<Message>,
-        purse: &'a Arc<BudgetAccount>,
+        budget_account: &'a Arc<BudgetAccount>,
     ) -> BoxFuture<'a, Result<RunAnswer, RunError>> {
         Box::pin(async move {
             let _turn = chat.turn().await;
-            let log = self.crew().and_then(|crew| crew.journal.as_ref()).map(|journal| RunJournal::main(journal, chat));
-            self.work(RunParams::of_a_person(self.crew(), cx, purse, log), chat, input).await
+            let log = self
+                .agent_group()
+                .and_then(|agent_group| agent_group.journal.as_ref())
+                .map(|journal| RunJournal::main(journal, chat));
+            self.work(RunParams::of_a_person(self.agent_group(), cx, budget_account, log), chat, input).await
         })
     }
 
@@ -109,18 +112,20 @@ pub trait Runner: Send + Sync {
         more: Vec<Message>,
     ) -> BoxFuture<'a, Option<Result<RunAnswer, RunError>>> {
         Box::pin(async move {
-            let journal = self.crew()?.journal.as_ref()?;
+            let journal = self.agent_group()?.journal.as_ref()?;
             let _turn = chat.turn().await;
             let (run, mut past) = journal.unfinished()?;
             let began = Instant::now().checked_sub(past.elapsed).unwrap_or_else(Instant::now);
-            let purse = BudgetAccount::restored(self.budget(), began, past.spent);
+            let budget_account = BudgetAccount::restored(self.budget(), began, past.spent);
             let log = RunJournal::of(journal, run);
             for message in &more {
                 log.write(&JournalRecord::Sent { message: message.clone() });
             }
             let waiting = std::mem::take(&mut past.inbox).into_iter().chain(more).collect();
-            let start =
-                RunParams { past: Some(past), ..RunParams::with_waiting(self.crew(), cx, &purse, Some(log), waiting) };
+            let start = RunParams {
+                past: Some(past),
+                ..RunParams::with_waiting(self.agent_group(), cx, &budget_account, Some(log), waiting)
+            };
             Some(self.work(Box::new(start), chat, Vec::new()).await)
         })
     }
@@ -206,8 +211,8 @@ impl<R: Runner + ?Sized> Runner for Arc<R> {
         (**self).delegable()
     }
 
-    fn crew(&self) -> Option<&Arc<AgentGroup>> {
-        (**self).crew()
+    fn agent_group(&self) -> Option<&Arc<AgentGroup>> {
+        (**self).agent_group()
     }
 
     fn as_entered(&self, name: Arc<str>, budget: &Budget) -> Arc<dyn Runner> {
@@ -231,14 +236,14 @@ impl<R: Runner + ?Sized> Runner for Arc<R> {
 /// The parameters of a run.
 pub struct RunParams {
     pub(crate) cx: RunCx,
-    pub(crate) crew: Option<Arc<AgentGroup>>,
-    pub(crate) purse: Arc<BudgetAccount>,
+    pub(crate) agent_group: Option<Arc<AgentGroup>>,
+    pub(crate) budget_account: Arc<BudgetAccount>,
     /// The upper bound on what the agents that this run starts may do.
     pub(crate) ceiling: Ceiling,
-    pub(crate) badge: AgentHandle,
+    pub(crate) handle: AgentHandle,
     pub(crate) place: ConcurrencyPermit,
     pub(crate) tasks: RunTasks,
-    pub(crate) works_for: RunOrigin,
+    pub(crate) run_origin: RunOrigin,
     /// Tools that the runner has in this run in addition to its own.
     pub(crate) more_tools: ToolBox,
     /// The instructions for all members of the team in which it works, and of the teams around that team.
@@ -285,30 +290,30 @@ impl RunOrigin {
 impl RunParams {
     /// Returns the parameters of a run that a person starts.
     pub(super) fn of_a_person(
-        crew: Option<&Arc<AgentGroup>>,
+        agent_group: Option<&Arc<AgentGroup>>,
         cx: &RunCx,
-        purse: &Arc<BudgetAccount>,
+        budget_account: &Arc<BudgetAccount>,
         log: Option<RunJournal>,
     ) -> Box<Self> {
-        Box::new(Self::with_waiting(crew, cx, purse, log, Vec::new()))
+        Box::new(Self::with_waiting(agent_group, cx, budget_account, log, Vec::new()))
     }
 
     fn with_waiting(
-        crew: Option<&Arc<AgentGroup>>,
+        agent_group: Option<&Arc<AgentGroup>>,
         cx: &RunCx,
-        purse: &Arc<BudgetAccount>,
+        budget_account: &Arc<BudgetAccount>,
         log: Option<RunJournal>,
         waiting: Vec<Message>,
     ) -> Self {
         Self {
             cx: cx.anew(),
-            crew: crew.cloned(),
-            purse: Arc::clone(purse),
+            agent_group: agent_group.cloned(),
+            budget_account: Arc::clone(budget_account),
             ceiling: Ceiling::default(),
-            badge: crew.map(|crew| crew.enter(&cx.agent, waiting)).unwrap_or_default(),
+            handle: agent_group.map(|agent_group| agent_group.enter(&cx.agent, waiting)).unwrap_or_default(),
             place: ConcurrencyPermit::free(),
             tasks: RunTasks::default(),
-            works_for: RunOrigin::Person,
+            run_origin: RunOrigin::Person,
             more_tools: ToolBox::new(),
             team_instructions: Arc::default(),
             log,
@@ -335,8 +340,8 @@ impl Runner for Agent {
         &self.delegable
     }
 
-    fn crew(&self) -> Option<&Arc<AgentGroup>> {
-        self.crew.as_ref()
+    fn agent_group(&self) -> Option<&Arc<AgentGroup>> {
+        self.agent_group.as_ref()
     }
 
     fn as_entered(&self, name: Arc<str>, budget: &Budget) -> Arc<dyn Runner> {
@@ -377,9 +382,9 @@ impl Agent {
         cx: &RunCx,
         chat: &Chat,
         input: Vec<Message>,
-        purse: &Arc<BudgetAccount>,
+        budget_account: &Arc<BudgetAccount>,
     ) -> Result<RunAnswer, RunError> {
-        Runner::run_on(self, cx, chat, input, purse).await
+        Runner::run_on(self, cx, chat, input, budget_account).await
     }
 
     /// Resumes the agent like [`Runner::resume`].

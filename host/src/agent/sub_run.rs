@@ -26,7 +26,7 @@ use crate::{
 #[derive(Clone)]
 pub(super) struct ParentRun {
     pub cx: RunCx,
-    pub crew: Option<Arc<AgentGroup>>,
+    pub agent_group: Option<Arc<AgentGroup>>,
     pub ceiling: Ceiling,
     pub tasks: RunTasks,
     pub log: Option<RunJournal>,
@@ -36,7 +36,7 @@ impl From<&RunState> for ParentRun {
     fn from(me: &RunState) -> Self {
         Self {
             cx: me.cx.clone(),
-            crew: me.crew.clone(),
+            agent_group: me.agent_group.clone(),
             ceiling: me.ceiling.clone(),
             tasks: me.tasks.clone(),
             log: me.log.clone(),
@@ -46,7 +46,7 @@ impl From<&RunState> for ParentRun {
 
 /// Work that a runner does for a parent run, with its retries.
 pub(super) struct SubRun {
-    pub employer: ParentRun,
+    pub parent_run: ParentRun,
     /// The id of the tool call, or `step-N` for the members of step N of a team.
     pub call: String,
     /// The position among the sub-runs of that call or step, from 0; with `call` it is unique in the parent run.
@@ -91,10 +91,10 @@ impl SubRun {
                 done => break done,
             }
         };
-        let Self { employer, call, task, name, share, past, .. } = self;
+        let Self { parent_run, call, task, name, share, past, .. } = self;
         let account = share.settle();
         if past.returned.is_none()
-            && let Some(log) = employer.log
+            && let Some(log) = parent_run.log
         {
             let error = done.as_ref().err().map(ToString::to_string);
             let entry = DelegationReport { error, ..DelegationReport::of(&name) };
@@ -106,24 +106,24 @@ impl SubRun {
     /// Returns the recorded run of this attempt from before the parent run was interrupted.
     fn before(&self, attempt: usize) -> Option<(u64, Box<RecordedRun>)> {
         let run = *self.past.runs.get(attempt)?;
-        self.employer.log.as_ref()?.journal.run(run).map(|past| (run, past))
+        self.parent_run.log.as_ref()?.journal.run(run).map(|past| (run, past))
     }
 
     async fn attempt(&self, input: Vec<Message>, before: Option<(u64, Box<RecordedRun>)>) -> Result<RunAnswer, Fault> {
-        let ParentRun { cx, crew, ceiling, tasks, log: employers } = &self.employer;
+        let ParentRun { cx, agent_group, ceiling, tasks, log: parent_journal } = &self.parent_run;
         if let Some((_, past)) = &before
             && past.ended.is_some()
         {
             return came_to(past);
         }
-        let purse = self.share.purse();
-        let Budget { tokens, usd, tool_calls, time } = self.runner.budget().meet(&purse.left());
+        let budget_account = self.share.budget_account();
+        let Budget { tokens, usd, tool_calls, time } = self.runner.budget().meet(&budget_account.left());
         let (elapsed, spent) = before.as_ref().map(|(_, past)| (past.elapsed, past.spent)).unwrap_or_default();
         let start = Instant::now().checked_sub(elapsed).unwrap_or_else(Instant::now);
-        let carved = RestoredAllocation { bounds: AllocationBounds { tokens, usd, tool_calls }, time, start, spent };
-        let own = purse.carve_exactly(&[carved]).pop().expect("one share was asked for");
+        let allocated = RestoredAllocation { bounds: AllocationBounds { tokens, usd, tool_calls }, time, start, spent };
+        let own = budget_account.restore_allocations(&[allocated]).pop().expect("one share was asked for");
         let chat = self.conversation(before.as_ref().map(|(_, past)| &**past))?;
-        let log = employers.as_ref().map(|log| match &before {
+        let log = parent_journal.as_ref().map(|log| match &before {
             Some((run, _)) => RunJournal::of(&log.journal, *run),
             None => RunJournal::beside(&log.journal, &chat, self.beside.clone()),
         });
@@ -132,20 +132,22 @@ impl SubRun {
             None => (Vec::new(), None),
         };
         let instance = Arc::clone(&self.instance);
-        let places = self.places.iter().chain(crew.iter().map(|crew| crew.places())).cloned().collect();
-        let place = in_time(own.purse(), ConcurrencyPermit::take(places)).await.map_err(|error| error.as_fault())?;
+        let places =
+            self.places.iter().chain(agent_group.iter().map(|agent_group| agent_group.places())).cloned().collect();
+        let place =
+            in_time(own.budget_account(), ConcurrencyPermit::take(places)).await.map_err(|error| error.as_fault())?;
         let start = Box::new(RunParams {
-            badge: crew.as_ref().map(|crew| crew.enter(&instance, waiting)).unwrap_or_default(),
+            handle: agent_group.as_ref().map(|agent_group| agent_group.enter(&instance, waiting)).unwrap_or_default(),
             cx: RunCx { agent: instance, depth: self.depth, ..cx.anew() },
-            crew: crew.clone(),
-            purse: Arc::clone(own.purse()),
+            agent_group: agent_group.clone(),
+            budget_account: Arc::clone(own.budget_account()),
             ceiling: ceiling.clone(),
             place,
             tasks: tasks.below(),
-            works_for: RunOrigin::Member(Arc::clone(&cx.agent)),
+            run_origin: RunOrigin::Member(Arc::clone(&cx.agent)),
             more_tools: self.tools.clone(),
             team_instructions: Arc::clone(&self.team_instructions),
-            errand: employers.as_ref().map(|log| DelegationId {
+            errand: parent_journal.as_ref().map(|log| DelegationId {
                 run: log.run,
                 call: self.call.clone(),
                 task: self.task,
@@ -161,7 +163,7 @@ impl SubRun {
 
     /// Returns the conversation for this attempt.
     fn conversation(&self, past: Option<&RecordedRun>) -> Result<Chat, Fault> {
-        let log = self.employer.log.as_ref();
+        let log = self.parent_run.log.as_ref();
         let chat = match (&self.chat, past, log) {
             (Some(chat), ..) => chat.clone(),
             (None, Some(past), Some(log)) => {

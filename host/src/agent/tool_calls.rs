@@ -28,15 +28,15 @@ impl Agent {
     /// Makes one tool call outside of any run: through the middleware around the agent's calls, and within a budget of its
     /// own. Never fails: any error is in the result. Dropping the future cancels the call.
     pub async fn call(&self, cx: &RunCx, call: &ToolCall) -> ToolResult {
-        let purse = BudgetAccount::new(&self.budget, Instant::now());
-        let start = RunParams::of_a_person(self.crew.as_ref(), cx, &purse, None);
+        let budget_account = BudgetAccount::new(&self.budget, Instant::now());
+        let start = RunParams::of_a_person(self.agent_group.as_ref(), cx, &budget_account, None);
         let me = Arc::new(RunState::new(&self.name, &self.options, &self.delegable, *start));
         caller_context::begin(self, &me, None);
         let tools = self.toolbox();
         let (run, begin) = (me.cx.clone(), CallStartHook::default());
         let cx = ToolCx { run, chat: ChatSnapshot::default(), tools: tools.specs(), begin };
         let made = make_through(&me, &self.tool_middleware, &tools, &cx, call, false);
-        match in_time(&purse, made).await {
+        match in_time(&budget_account, made).await {
             Ok((mut dispatched, _)) => {
                 tools.cut(call, &mut dispatched.result);
                 tools.tell_finished(&cx, call, &dispatched).await;
@@ -64,8 +64,10 @@ impl AgentRun<'_> {
             [call] => {
                 let before = before.remove(&call.id);
                 let around = &self.work.agent.tool_middleware;
-                in_time(&self.me.purse, async { vec![dispatch(&self.me, around, &tools, cx, call, before).await] })
-                    .await
+                in_time(&self.me.budget_account, async {
+                    vec![dispatch(&self.me, around, &tools, cx, call, before).await]
+                })
+                .await
             }
             calls => {
                 let around = Arc::clone(&self.work.agent.tool_middleware);
@@ -83,7 +85,7 @@ impl AgentRun<'_> {
                 };
                 let concurrency: Vec<_> = calls.iter().map(|call| tools.concurrency(&call.name)).collect();
                 // Boxed to keep a run with one call at a time small.
-                Box::pin(in_time(&self.me.purse, in_order(&concurrency, begin))).await
+                Box::pin(in_time(&self.me.budget_account, in_order(&concurrency, begin))).await
             }
         };
         self.usage += self.me.take_used_by_tools();
@@ -175,7 +177,7 @@ async fn dispatch(
     let interrupted = before.and_then(|before| before.why_not_again(tools.can_repeat(&call.name)));
     let (mut dispatched, counted) = match interrupted {
         Some(why_not) => {
-            let counted = tools.counts(&call.name) && me.purse.take_call().is_ok();
+            let counted = tools.counts(&call.name) && me.budget_account.take_call().is_ok();
             (DispatchOutcome::refused(call, &why_not), counted)
         }
         None => make_through(me, around, tools, cx, call, is_again).await,
@@ -215,7 +217,7 @@ pub(super) async fn make(
     is_again: bool,
 ) -> (DispatchOutcome, bool) {
     let counts = tools.counts(&call.name);
-    if counts && let Err(exhausted) = me.purse.take_call() {
+    if counts && let Err(exhausted) = me.budget_account.take_call() {
         return (DispatchOutcome::refused(call, &Fault::from(exhausted)), false);
     }
     let recorded = me.log.is_some().then(|| Box::new(ToolCx { begin: begin(me, call).again(is_again), ..cx.clone() }));

@@ -56,7 +56,7 @@ pub(super) struct AgentBlueprint {
     pub ask: Option<Arc<dyn Tool>>,
     pub skills: Vec<Skill>,
     pub root: PathBuf,
-    pub desk: ApprovalBroker,
+    pub broker: ApprovalBroker,
     /// The context in which its tools ask for missing grants.
     keeper: EscalationContext,
     /// Applies the file changes that its tools propose.
@@ -100,7 +100,7 @@ impl AgentBlueprint {
         }
         agent.options = options(config);
         let own_ceiling = own_ceiling(config, &keeper.root);
-        let (root, desk, changes) = (keeper.root.clone(), keeper.desk.clone(), changes.clone());
+        let (root, broker, changes) = (keeper.root.clone(), keeper.broker.clone(), changes.clone());
         let (plugins, servers, running, calls, middleware, skills) = Default::default();
         let made = Mutex::default();
         Self {
@@ -114,7 +114,7 @@ impl AgentBlueprint {
             ask: None,
             skills,
             root,
-            desk,
+            broker,
             keeper,
             changes,
             made,
@@ -145,8 +145,8 @@ impl AgentBlueprint {
         let refused = |report: Report| AgentRefusal(report.with_hint());
         let name = &self.agent.name;
         let (mut plugins, mut notices) = (Vec::new(), Vec::new());
-        for worn in &self.plugins {
-            let plugin = &worn.plugin;
+        for attached_plugin in &self.plugins {
+            let plugin = &attached_plugin.plugin;
             let manifest = &plugin.package().manifest;
             match plugin.under(ceiling) {
                 Ok(narrowed) => {
@@ -161,7 +161,7 @@ impl AgentBlueprint {
                         let lines = refused.map(|(place, missing)| format!("`{}` under {place}", missing.line));
                         let lines = lines.collect::<Vec<_>>().join(", ");
                         let id = &manifest.id;
-                        if worn.is_default {
+                        if attached_plugin.is_default {
                             notices.push(format!(
                                 "agent `{name}` goes without `{id}`, which would have less power: grant {lines}"
                             ));
@@ -171,7 +171,7 @@ impl AgentBlueprint {
                             "`{id}` watches over it and would have less power: grant {lines}"
                         )));
                     }
-                    plugins.push(AttachedPlugin { plugin: narrowed, ..worn.clone() });
+                    plugins.push(AttachedPlugin { plugin: narrowed, ..attached_plugin.clone() });
                 }
                 Err(error @ PluginError::NotGranted { .. }) if manifest.is_tools() => {
                     let AgentRefusal(why) = refused(error.report());
@@ -202,26 +202,26 @@ impl AgentBlueprint {
         self.drop_barred(&mut agent, ceiling, &mut notices);
         let mut decisions = Vec::new();
         let mut own = self.middleware.iter();
-        for worn in &plugins {
-            let manifest = &worn.plugin.package().manifest;
-            decisions.extend(worn.plugin.settings().decisions(manifest));
-            if worn.listed == PluginSection::Middleware {
+        for attached_plugin in &plugins {
+            let manifest = &attached_plugin.plugin.package().manifest;
+            decisions.extend(attached_plugin.plugin.settings().decisions(manifest));
+            if attached_plugin.listed == PluginSection::Middleware {
                 // Middleware of the host that stands before this plugin.
                 own.by_ref().map_while(Option::as_ref).for_each(|own| add_own(&mut agent, own));
             }
-            self.equip(&mut agent, worn, warnings)?;
+            self.equip(&mut agent, attached_plugin, warnings)?;
         }
         own.flatten().for_each(|own| add_own(&mut agent, own));
-        for hired in &self.servers {
-            let decided = hired.decisions(ceiling, &format!("agents.{}.toolboxes", agent.name));
+        for granted_server in &self.servers {
+            let decided = granted_server.decisions(ceiling, &format!("agents.{}.toolboxes", agent.name));
             match decided.iter().find(|decision| !decision.allowed) {
                 None => {
-                    let tools = ServerTools::new(hired.clone(), &agent.name, &self.desk);
+                    let tools = ServerTools::new(granted_server.clone(), &agent.name, &self.broker);
                     agent = agent.with_source(Arc::new(tools));
                 }
                 Some(decision) => notices.push(format!(
                     "agent `{}` goes without the MCP server `{}`: grant `{}` under {}",
-                    agent.name, hired.uses.name, decision.capability, decision.rule
+                    agent.name, granted_server.uses.name, decision.capability, decision.rule
                 )),
             }
             decisions.extend(decided);
@@ -242,8 +242,8 @@ impl AgentBlueprint {
             decisions.extend(decided);
         }
         let shortens = |effect: &Arc<dyn Effect>| {
-            let of_it = |worn: &&AttachedPlugin| *worn.plugin.id() == *effect.name();
-            plugins.iter().find(of_it).is_some_and(|worn| worn.plugin.package().manifest.shortens)
+            let of_it = |attached_plugin: &&AttachedPlugin| *attached_plugin.plugin.id() == *effect.name();
+            plugins.iter().find(of_it).is_some_and(|attached_plugin| attached_plugin.plugin.package().manifest.shortens)
         };
         // Effects that shorten the conversation run first, so the others see the shortened one.
         agent.effects.sort_by_key(|effect| !shortens(effect));
@@ -271,11 +271,16 @@ impl AgentBlueprint {
     }
 
     /// Gives an agent the roles of a plugin: tools, effect, middleware.
-    fn equip(&self, agent: &mut Agent, worn: &AttachedPlugin, warnings: &mut Vec<String>) -> Result<(), Report> {
-        let AttachedPlugin { plugin, listed, roles, .. } = worn;
+    fn equip(
+        &self,
+        agent: &mut Agent,
+        attached_plugin: &AttachedPlugin,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), Report> {
+        let AttachedPlugin { plugin, listed, roles, .. } = attached_plugin;
         let place = format!("agents.{}.{listed}", agent.name);
         if roles.effect {
-            self.equip_tools(agent, worn, &place, warnings)?;
+            self.equip_tools(agent, attached_plugin, &place, warnings)?;
             agent.effects.extend(PluginEffect::new(plugin).map(|effect| Arc::new(effect) as _));
         }
         if roles.middleware {
@@ -284,7 +289,7 @@ impl AgentBlueprint {
             if let Some(around) = PluginToolMiddleware::new(plugin) {
                 // Two entries of one plugin with different params ask about different things under one name.
                 let digest = format!("{} {}", plugin.package().named_digest(), plugin.settings().params.get());
-                let asking = ApprovalMiddleware::new(Arc::new(around), self.desk.clone(), &*agent.name, digest);
+                let asking = ApprovalMiddleware::new(Arc::new(around), self.broker.clone(), &*agent.name, digest);
                 *agent = agent.clone().with_tool_middleware(asking);
             }
         }
@@ -304,7 +309,7 @@ impl AgentBlueprint {
         let digest = plugin.package().named_digest();
         let tools = GrantPrompter::tools(plugin, self.keeper.clone()).map(|tool| {
             let tool: Arc<dyn Tool> = match confirm {
-                true => Arc::new(ConfirmedTool::new(tool, self.desk.clone(), &*agent.name, digest.as_str())),
+                true => Arc::new(ConfirmedTool::new(tool, self.broker.clone(), &*agent.name, digest.as_str())),
                 false => tool,
             };
             match plugin.grant().powers.contains(&Power::ProposeFiles) {
@@ -330,7 +335,7 @@ impl AgentBlueprint {
             ChangesUse::Ask => ChangeApprovalPolicy::All,
             ChangesUse::Apply => ChangeApprovalPolicy::Remarkable,
         };
-        let changing = FileChangeTool::new(tool, self.changes.clone(), self.desk.clone(), agent, digest, asks);
+        let changing = FileChangeTool::new(tool, self.changes.clone(), self.broker.clone(), agent, digest, asks);
         let Grant { files, kv, http, programs, .. } = plugin.grant();
         let writes = files.iter().any(|(_, access)| access == FileAccess::Write);
         let sends = !http.is_empty() || plugin.settings().ask.contains(&PromptableCapability::Http);

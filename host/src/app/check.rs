@@ -99,7 +99,7 @@ impl App {
             told.take(|_| self.check_prices(who, &config));
         }
         told.warnings.extend(self.missing_programs());
-        let shared = RunResources::new(&self.project, &self.desk, self.changes());
+        let shared = RunResources::new(&self.project, &self.broker, self.changes());
         let known = ConfigRuntimeInfo {
             plugin_dirs: self.plugin_dirs.clone(),
             guest_memory: Some(guest_memory(&config)),

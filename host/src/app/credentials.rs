@@ -161,8 +161,8 @@ credentials:
                 "USER_AND_PASSWORD" => Some("ada:pw-basic".to_owned()),
                 _ => None,
             });
-            let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
-            Self { app: App::new(config, &[], None, environment, desk).unwrap(), folder }
+            let broker = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
+            Self { app: App::new(config, &[], None, environment, broker).unwrap(), folder }
         }
 
         fn root(&self) -> &Path {

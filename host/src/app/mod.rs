@@ -99,7 +99,7 @@ pub struct App {
     project: ProjectFolder,
     prices: PriceTable,
     /// The broker to which agents send their questions.
-    desk: ApprovalBroker,
+    broker: ApprovalBroker,
     /// Validates components before they are inspected, and compiles them for the engine.
     compiler: Arc<ComponentCompiler>,
     /// Started for the first plugin: a run without plugins needs none of the memory that it reserves.
@@ -130,7 +130,7 @@ pub struct PreparedRun {
     /// Its position in the config, for hints: `agents.lead`.
     pub place: String,
     /// The group of agents that it works with, including itself.
-    pub crew: Arc<AgentGroup>,
+    pub agent_group: Arc<AgentGroup>,
     /// Choices that the host made without being told to.
     pub notes: Vec<String>,
     /// Problems that do not keep the agent from running.
@@ -159,7 +159,7 @@ impl App {
     /// Builds an app with the plugins of its directories, and with those plugins of the project's `.shelly/plugins` and
     /// the standard directories that the config asks for. `compiling` selects where components are compiled; if it is
     /// `Some(directory)`, that is in this process, and the code is cached in the directory. Agents send their questions to
-    /// `desk`.
+    /// `broker`.
     ///
     /// # Errors
     ///
@@ -169,7 +169,7 @@ impl App {
         plugins: impl Into<PluginDirs>,
         compiling: impl Into<CompileConfig>,
         environment: Environment,
-        desk: ApprovalBroker,
+        broker: ApprovalBroker,
     ) -> Result<Self, Report> {
         let compiler = Arc::new(ComponentCompiler::from(compiling.into()));
         let PluginDirs { named: named_dirs, standard, shipped, offers_standard } = plugins.into();
@@ -203,7 +203,7 @@ impl App {
             named_model: OnceLock::new(),
             project,
             prices,
-            desk,
+            broker,
             compiler,
             engine,
             environment,
@@ -278,14 +278,14 @@ impl App {
         let (own, (mut all, others)) = (who.own(), self.runners_with(who));
         let starts_others = all.iter().any(|who| who.own().options.max_delegation_depth > 0);
         let called: Vec<_> = all.iter().flat_map(|who| &who.own().agent_tools).map(|uses| &*uses.agent).collect();
-        let shared = RunResources::new(&self.project, &self.desk, self.changes());
+        let shared = RunResources::new(&self.project, &self.broker, self.changes());
         let served: Vec<_> = all.iter().chain(&others).map(|who| who.own()).collect();
         let servers = self.reach_servers(&served, &mut notices).await;
         let (models, shared) = (ModelCache::new(&shared.stores), shared.with_servers(servers));
         let mut makers = RunnerFactory::new(self, model, &models, &shared);
         let (made, made_model) = makers.make(who, &mut notices).await?;
         let entrant = made.whole(&mut Vec::new())?;
-        let crew = shared.crew().with_limits(self.config.runs.limits());
+        let agent_group = shared.agent_group().with_limits(self.config.runs.limits());
         // A runner with a limit on concurrent runs is registered even if nobody can start it: its permits count for its
         // members.
         let is_known = |inner: &&RunnerConfig<'_>| {
@@ -293,12 +293,12 @@ impl App {
         };
         for inner in all.iter().filter(is_known) {
             let made = makers.made(inner.name());
-            crew.registry.register_under(entry(inner.own()), move |ceiling| made.under(ceiling));
+            agent_group.registry.register_under(entry(inner.own()), move |ceiling| made.under(ceiling));
         }
         for other in others {
             match makers.make_priced(other, own, &mut notices).await {
                 Ok(made) => {
-                    crew.registry.register_under(entry(other.own()), move |ceiling| made.under(ceiling));
+                    agent_group.registry.register_under(entry(other.own()), move |ceiling| made.under(ceiling));
                     all.push(other);
                 }
                 // The requested runner can work without this one.
@@ -310,13 +310,13 @@ impl App {
         }
         let ResolvedModel { completer, source: model_source, is_plugin: model_is_plugin } = made_model;
         let model = completer.info().clone();
-        let (crew, session) = self.record(recording, (own, &model), crew, &all, &shared)?;
-        let crew = Arc::new(crew);
-        let entrant = entrant.with_crew(&crew);
+        let (agent_group, session) = self.record(recording, (own, &model), agent_group, &all, &shared)?;
+        let agent_group = Arc::new(agent_group);
+        let entrant = entrant.with_agent_group(&agent_group);
         notices.warnings.extend(self.engine_warnings());
         let StartupNotices { notes, warnings } = notices;
         let place = own.place();
-        Ok(PreparedRun { entrant, place, crew, notes, warnings, model, model_source, model_is_plugin, session })
+        Ok(PreparedRun { entrant, place, agent_group, notes, warnings, model, model_source, model_is_plugin, session })
     }
 
     /// Returns the runners that a run of `who` needs, including itself, and the others that it may start.
@@ -392,14 +392,14 @@ impl App {
         if config.bounds_usd().is_some() && model.completer.info().price.is_none() {
             return Err(no_price(config, &model.completer.info().model));
         }
-        let mut outfit = self.dress(config, Arc::clone(&model.completer), shared, notices).await?;
-        outfit.agent.models = self.other_models(config, models, notices).await?;
-        self.add_agent_tools(config, &mut outfit, notices);
+        let mut blueprint = self.dress(config, Arc::clone(&model.completer), shared, notices).await?;
+        blueprint.agent.models = self.other_models(config, models, notices).await?;
+        self.add_agent_tools(config, &mut blueprint, notices);
         match model.completer.info().context_window.tokens() {
             None => notices.warnings.extend(self.sleepers(config, model.is_plugin)),
             Some(_) => notices.warnings.extend(self.missing_effects(config)),
         }
-        Ok((outfit, model))
+        Ok((blueprint, model))
     }
 
     /// Builds the blueprint of an agent around a resolved model.
@@ -410,9 +410,9 @@ impl App {
         shared: &RunResources,
         notices: &mut StartupNotices,
     ) -> Result<AgentBlueprint, Report> {
-        let mut outfit = AgentBlueprint::new(config, completer, self.keeper(config), &shared.changes);
-        outfit.agent.context = self.project.context();
-        outfit.agent.delegable = agent_blueprint::delegable(config, &self.config);
+        let mut blueprint = AgentBlueprint::new(config, completer, self.keeper(config), &shared.changes);
+        blueprint.agent.context = self.project.context();
+        blueprint.agent.delegable = agent_blueprint::delegable(config, &self.config);
         for toolbox in &config.toolboxes {
             let place = format!("{}.toolboxes", config.place());
             let toolbox = match toolbox {
@@ -421,16 +421,16 @@ impl App {
                 ToolboxUse::Shipped(_) => continue,
                 ToolboxUse::Server(uses) => {
                     // An unreachable server was reported before.
-                    outfit.servers.extend(shared.servers.of(uses));
+                    blueprint.servers.extend(shared.servers.of(uses));
                     continue;
                 }
             };
             if let Some(running) = self.running(toolbox) {
-                outfit.running.push(running);
+                blueprint.running.push(running);
                 continue;
             }
             let tools = shared.tools(&config.name, toolbox)?;
-            extend(&mut outfit.agent.tools, tools, &place, &mut notices.warnings);
+            extend(&mut blueprint.agent.tools, tools, &place, &mut notices.warnings);
         }
         // The effects are either all the host's defaults or all from the config.
         let has_defaults = config.effects.iter().flatten().any(|step| step.is_default);
@@ -444,7 +444,15 @@ impl App {
                     let is_default = listed == PluginSection::Effects && has_defaults;
                     let (confirm, changes, only) = (uses.confirm, uses.changes, only_of(config, listed, id));
                     let roles = config.roles(listed, id);
-                    outfit.plugins.push(AttachedPlugin { plugin, confirm, changes, only, listed, roles, is_default });
+                    blueprint.plugins.push(AttachedPlugin {
+                        plugin,
+                        confirm,
+                        changes,
+                        only,
+                        listed,
+                        roles,
+                        is_default,
+                    });
                 }
                 // The config does not name the plugin; it was included because it is installed.
                 Err(report) if self.config.agents.is_empty() => {
@@ -453,29 +461,32 @@ impl App {
                 Err(report) => return Err(report),
             }
         }
-        check_only(config, outfit.plugins.iter().map(|worn| (worn.listed, &*worn.plugin)))?;
-        outfit.middleware = config.middleware.iter().map(StepUse::own).map(|own| own.and_then(Result::ok)).collect();
-        outfit.ask = shared.ask();
-        outfit.skills = self.project.skills(config)?;
-        Ok(outfit)
+        check_only(
+            config,
+            blueprint.plugins.iter().map(|attached_plugin| (attached_plugin.listed, &*attached_plugin.plugin)),
+        )?;
+        blueprint.middleware = config.middleware.iter().map(StepUse::own).map(|own| own.and_then(Result::ok)).collect();
+        blueprint.ask = shared.ask();
+        blueprint.skills = self.project.skills(config)?;
+        Ok(blueprint)
     }
 
     /// Gives an agent its tools that run other agents.
-    fn add_agent_tools(&self, config: &AgentConfig, outfit: &mut AgentBlueprint, notices: &mut StartupNotices) {
+    fn add_agent_tools(&self, config: &AgentConfig, blueprint: &mut AgentBlueprint, notices: &mut StartupNotices) {
         let place = format!("agents.{}.agent_tools", config.name);
         for uses in &config.agent_tools {
             let about = self.config.who(&uses.agent).map_or("", |who| &who.own().description);
             // An invalid entry was refused when the config was read.
             let Ok(tool) = uses.tool(about) else { continue };
-            outfit.calls.push((tool.name().to_owned(), uses.agent.clone()));
-            extend(&mut outfit.agent.tools, ToolBox::new().with(tool), &place, &mut notices.warnings);
+            blueprint.calls.push((tool.name().to_owned(), uses.agent.clone()));
+            extend(&mut blueprint.agent.tools, ToolBox::new().with(tool), &place, &mut notices.warnings);
         }
     }
 
     /// Returns the context in which tools of an agent ask for missing grants.
     fn keeper(&self, agent: &AgentConfig) -> EscalationContext {
         EscalationContext {
-            desk: self.desk.clone(),
+            broker: self.broker.clone(),
             agent: agent.name.as_str().into(),
             root: self.config.root.clone(),
             home: (self.environment)("HOME").map(PathBuf::from),

@@ -59,7 +59,7 @@ pub(super) struct ProgramToolbox {
     uses: HostToolboxUse,
     programs: AllowedPrograms,
     repository: GitRepository,
-    desk: ApprovalBroker,
+    broker: ApprovalBroker,
 }
 
 impl App {
@@ -80,7 +80,7 @@ impl App {
             uses: uses.clone(),
             programs: self.programs.clone(),
             repository,
-            desk: self.desk.clone(),
+            broker: self.broker.clone(),
         })
     }
 }
@@ -122,15 +122,15 @@ impl ProgramToolbox {
             |name: &str| is_allowed([name.to_owned()].into_iter().collect(), format!("programs: [{name}]"));
         let tools = match (self.uses.name, &self.uses.programs) {
             (HostToolbox::Git, _) => {
-                is_one_allowed(GIT_PROGRAM).then(|| git_tools(self.desk.clone(), self.repository.clone()))
+                is_one_allowed(GIT_PROGRAM).then(|| git_tools(self.broker.clone(), self.repository.clone()))
             }
             (_, Some(names)) => {
                 let allowed: Vec<_> = names.iter().filter(|name| is_one_allowed(name)).collect();
                 let programs = self.programs.only(|name| allowed.iter().any(|allowed| *allowed == name));
-                (!allowed.is_empty()).then(|| exec_tools(self.desk.clone(), ExecPolicy::Named(programs)))
+                (!allowed.is_empty()).then(|| exec_tools(self.broker.clone(), ExecPolicy::Named(programs)))
             }
             (_, None) => is_allowed(NameSet::all(), "programs: ['*']".into())
-                .then(|| exec_tools(self.desk.clone(), ExecPolicy::Asked(self.programs.ground().clone()))),
+                .then(|| exec_tools(self.broker.clone(), ExecPolicy::Asked(self.programs.ground().clone()))),
         };
         let tools = tools.map(|tools| chosen(agent, &self.uses, tools)).transpose()?;
         Ok((tools.unwrap_or_default(), decisions))

@@ -440,9 +440,9 @@ mod tests {
         }
 
         fn standing(&self, config: &str, is_named: bool) -> Result<ProjectTrustStatus, Report> {
-            let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
+            let broker = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
             let config = Config::parse(config, self.layout().root().into())?;
-            App::new(config, &[], None, Arc::new(|_| None), desk)?.standing(&self.store(), is_named)
+            App::new(config, &[], None, Arc::new(|_| None), broker)?.standing(&self.store(), is_named)
         }
     }
 
@@ -477,8 +477,8 @@ mod tests {
         fs::create_dir(world.layout().root()).unwrap();
         fs::rename(world.folder.path().join("moved"), world.layout().root().join("below")).unwrap();
         let config = Config::parse(&ONE.replace("one", "two"), world.layout().root().join("below")).unwrap();
-        let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
-        let app = App::new(config, &[], None, Arc::new(|_| None), desk).unwrap();
+        let broker = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
+        let app = App::new(config, &[], None, Arc::new(|_| None), broker).unwrap();
         assert!(!app.standing(&world.store(), false).unwrap().is_trusted());
     }
 
@@ -581,14 +581,14 @@ mod tests {
         first.keep().unwrap();
         // Two processes; the second does not know what the first one stores.
         for name in ["a", "c"] {
-            let desk = ApprovalBroker::new(HeadlessPolicy::Never, first.trusted().unwrap());
-            let mut inbox = desk.attend().unwrap();
+            let broker = ApprovalBroker::new(HeadlessPolicy::Never, first.trusted().unwrap());
+            let mut inbox = broker.attend().unwrap();
             let cx = RunCx::new("ada");
             let person = async {
                 let asked = inbox.next().await.unwrap();
                 inbox.decide(asked.id, Verdict::Trust).unwrap();
             };
-            let (ruling, ()) = tokio::join!(desk.permit(&cx, tool(name), "{}"), person);
+            let (ruling, ()) = tokio::join!(broker.permit(&cx, tool(name), "{}"), person);
             assert_eq!(ruling.unwrap().verdict, Verdict::Trust);
         }
         let again = world.standing("", true).unwrap();
@@ -626,17 +626,17 @@ mod tests {
         let first = world.standing("", true).unwrap();
         let (git, reading) = (PermissionSubject::Program { name: "git".into() }, PermissionSubject::GitReading);
         assert!(!first.trusted().unwrap().contains(&git));
-        let desk = ApprovalBroker::new(HeadlessPolicy::Never, first.trusted().unwrap());
-        let mut inbox = desk.attend().unwrap();
+        let broker = ApprovalBroker::new(HeadlessPolicy::Never, first.trusted().unwrap());
+        let mut inbox = broker.attend().unwrap();
         for subject in [&git, &reading, &git] {
             let cx = RunCx::new("ada");
             let person = async {
-                if !desk.trusts(subject) {
+                if !broker.trusts(subject) {
                     let asked = inbox.next().await.unwrap();
                     inbox.decide(asked.id, Verdict::Trust).unwrap();
                 }
             };
-            tokio::join!(desk.permit(&cx, subject.clone(), ""), person).0.unwrap();
+            tokio::join!(broker.permit(&cx, subject.clone(), ""), person).0.unwrap();
         }
         assert_eq!(ProjectPermissions::load(&world.layout()).unwrap().trusted_commands, ["git", "git (reading)"]);
         let again = world.standing("", true).unwrap();

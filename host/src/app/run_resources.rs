@@ -20,7 +20,7 @@ use crate::{
 
 pub(super) struct RunResources {
     project: ProjectFolder,
-    desk: ApprovalBroker,
+    broker: ApprovalBroker,
     /// The key-value stores of plugins.
     pub stores: KvStores,
     /// Applies the file changes that tools propose.
@@ -32,10 +32,10 @@ pub(super) struct RunResources {
 }
 
 impl RunResources {
-    pub fn new(project: &ProjectFolder, desk: &ApprovalBroker, changes: ChangeApplier) -> Self {
+    pub fn new(project: &ProjectFolder, broker: &ApprovalBroker, changes: ChangeApplier) -> Self {
         let (stores, board, blackboards) = (project.stores(), TaskBoard::new(), Mutex::default());
         let servers = GrantedServers::default();
-        Self { project: project.clone(), desk: desk.clone(), stores, changes, servers, board, blackboards }
+        Self { project: project.clone(), broker: broker.clone(), stores, changes, servers, board, blackboards }
     }
 
     /// Sets the MCP servers that were reached.
@@ -44,17 +44,17 @@ impl RunResources {
     }
 
     /// Returns a new agent group without agents.
-    pub fn crew(&self) -> AgentGroup {
-        let crew = AgentGroup::new(AgentRegistry::new()).with_board(self.board.clone());
+    pub fn agent_group(&self) -> AgentGroup {
+        let agent_group = AgentGroup::new(AgentRegistry::new()).with_board(self.board.clone());
         match self.project.reflections() {
-            Some(reflections) => crew.with_reflections(reflections),
-            None => crew,
+            Some(reflections) => agent_group.with_reflections(reflections),
+            None => agent_group,
         }
     }
 
     /// Returns the tool with which an agent asks a person, if there is a person who answers.
     pub fn ask(&self) -> Option<Arc<dyn Tool>> {
-        self.desk.is_attended().then(|| Arc::new(builtin::ask_user(self.desk.clone())) as Arc<dyn Tool>)
+        self.broker.is_attended().then(|| Arc::new(builtin::ask_user(self.broker.clone())) as Arc<dyn Tool>)
     }
 
     /// Restores the shared state from a journal. Returns warnings about blackboards that no agent uses any more.
@@ -71,17 +71,17 @@ impl RunResources {
         Ok(unused)
     }
 
-    /// Records changes of the shared state in the journal of `crew`, if it has one.
-    pub fn record(&self, crew: &AgentGroup) {
+    /// Records changes of the shared state in the journal of `agent_group`, if it has one.
+    pub fn record(&self, agent_group: &AgentGroup) {
         let blackboards = self.blackboards.lock().unwrap_or_else(PoisonError::into_inner);
-        blackboards.iter().for_each(|(namespace, blackboard)| crew.record_blackboard(namespace, blackboard));
+        blackboards.iter().for_each(|(namespace, blackboard)| agent_group.record_blackboard(namespace, blackboard));
     }
 
     /// Returns the tools of a toolbox for an agent.
     pub fn tools(&self, agent: &str, uses: &HostToolboxUse) -> Result<ToolBox, Report> {
         let wrong = |what: String| Report::new(ErrorKind::Usage, format!("agents.{agent}.toolboxes: {what}"));
         let tools = match uses.name {
-            HostToolbox::Ask => ToolBox::new().with(builtin::ask_user(self.desk.clone())),
+            HostToolbox::Ask => ToolBox::new().with(builtin::ask_user(self.broker.clone())),
             HostToolbox::Tasks => task_tools(&self.board),
             HostToolbox::Notes => note_tools(&NoteStore::new(self.project.notes())),
             // These tools depend on the agent's ceiling; `programs.rs` builds them.

@@ -154,32 +154,32 @@ impl App {
         &self,
         recording: Recording,
         (entrant, model): (&AgentConfig, &ModelInfo),
-        crew: AgentGroup,
+        agent_group: AgentGroup,
         made: &[RunnerConfig<'_>],
         shared: &RunResources,
     ) -> Result<(AgentGroup, Option<RunSession>), Report> {
         let parts = || self.parts(model, made);
         let names: Vec<_> = made.iter().map(|who| who.own().name.as_str()).collect();
-        let (crew, session) = match recording {
-            Recording::Off => return Ok((crew, None)),
+        let (agent_group, session) = match recording {
+            Recording::Off => return Ok((agent_group, None)),
             Recording::New { id, title, follows, options } => {
                 let (agent, model) = (entrant.name.clone(), model.model.clone());
                 self.begin(
                     NewSession { id, agent, model, title, follows, parts: parts(), options },
                     &names,
-                    crew,
+                    agent_group,
                     shared,
                 )?
             }
             Recording::Existing { id, up_to_damage, is_trusted } => {
                 let opening = SessionOpenOptions { up_to_damage, parts: parts(), must_be_own: !is_trusted };
-                self.go_on(&id, opening, &names, crew, shared)?
+                self.go_on(&id, opening, &names, agent_group, shared)?
             }
         };
-        shared.record(&crew);
+        shared.record(&agent_group);
         shared.stores.of_session(session.journal.folder().to_owned());
         shared.changes.of_session(under_way(&self.sessions()), session.journal.folder());
-        Ok((crew, Some(session)))
+        Ok((agent_group, Some(session)))
     }
 
     /// Creates a new session.
@@ -187,7 +187,7 @@ impl App {
         &self,
         new: NewSession,
         made: &[&str],
-        crew: AgentGroup,
+        agent_group: AgentGroup,
         shared: &RunResources,
     ) -> Result<(AgentGroup, RunSession), Report> {
         ProjectLayout::new(&self.config.root).make_local().map_err(|error| or_write_nothing(error.report()))?;
@@ -199,11 +199,11 @@ impl App {
             // Another process has created it in the meantime.
             Err(SessionError::Exists { id, .. }) => {
                 let opening = SessionOpenOptions { up_to_damage: false, parts, must_be_own: true };
-                return self.go_on(&id, opening, made, crew, shared);
+                return self.go_on(&id, opening, made, agent_group, shared);
             }
             journal => Arc::new(journal.map_err(|error| or_write_nothing(error.report()))?),
         };
-        let crew = crew.with_recorder(journal.clone());
+        let agent_group = agent_group.with_recorder(journal.clone());
         let not_marked = journal.not_marked().map(|why| {
             format!("this session is not marked as yours, and you will be asked about it when it goes on: {why}")
         });
@@ -216,7 +216,7 @@ impl App {
             warnings: not_marked.into_iter().collect(),
             summary,
         };
-        Ok((crew, session))
+        Ok((agent_group, session))
     }
 
     /// Opens an existing session.
@@ -225,7 +225,7 @@ impl App {
         id: &str,
         opening: SessionOpenOptions,
         made: &[&str],
-        crew: AgentGroup,
+        agent_group: AgentGroup,
         shared: &RunResources,
     ) -> Result<(AgentGroup, RunSession), Report> {
         let (store, parts) = (self.sessions(), opening.parts.clone());
@@ -245,9 +245,9 @@ impl App {
         }
         let (is_unfinished, has_failed) = (past.is_unfinished(), past.has_failed());
         let journal = Arc::new(journal);
-        let crew = crew.resuming(journal.clone(), past, &chat);
+        let agent_group = agent_group.resuming(journal.clone(), past, &chat);
         let changed = changes(&before, &parts);
-        Ok((crew, RunSession { journal, chat, is_unfinished, has_failed, changed, warnings, summary: None }))
+        Ok((agent_group, RunSession { journal, chat, is_unfinished, has_failed, changed, warnings, summary: None }))
     }
 
     /// Returns the digests of the parts that agents are built from, to detect changes.

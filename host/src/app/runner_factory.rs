@@ -44,13 +44,13 @@ impl EntryRunner {
     }
 
     /// Attaches the agent group that it works with.
-    pub(super) fn with_crew(self, crew: &Arc<AgentGroup>) -> Self {
+    pub(super) fn with_agent_group(self, agent_group: &Arc<AgentGroup>) -> Self {
         match self {
             Self::Agent(agent) => {
                 let depth = agent.options.max_delegation_depth;
-                Self::Agent(Box::new(agent.with_crew(Arc::clone(crew), depth)))
+                Self::Agent(Box::new(agent.with_agent_group(Arc::clone(agent_group), depth)))
             }
-            Self::Team(team) => Self::Team(Box::new(team.with_crew(Arc::clone(crew)))),
+            Self::Team(team) => Self::Team(Box::new(team.with_agent_group(Arc::clone(agent_group)))),
         }
     }
 
@@ -86,14 +86,14 @@ impl RunnerBlueprint {
     /// A [`Report`] if it cannot be built, or a team's ceiling leaves a member too little.
     pub fn whole(&self, warnings: &mut Vec<String>) -> Result<EntryRunner, Report> {
         match self {
-            Self::Agent(outfit) => outfit.agent(warnings).map(|agent| EntryRunner::Agent(Box::new(agent))),
-            Self::Team(troupe) => {
-                let own = troupe.own.agent(warnings)?;
+            Self::Agent(blueprint) => blueprint.agent(warnings).map(|agent| EntryRunner::Agent(Box::new(agent))),
+            Self::Team(team_blueprint) => {
+                let own = team_blueprint.own.agent(warnings)?;
                 let refused = |AgentRefusal(why)| {
                     Report::new(ErrorKind::Usage, format!("the team `{}` cannot be made", own.name)).cause(why)
                 };
                 let ceiling = own.delegable.clone();
-                let team = troupe.team(own.clone(), &troupe.own.whole_coordinator(), &ceiling);
+                let team = team_blueprint.team(own.clone(), &team_blueprint.own.whole_coordinator(), &ceiling);
                 team.map(|team| EntryRunner::Team(Box::new(team))).map_err(refused)
             }
         }
@@ -106,12 +106,12 @@ impl RunnerBlueprint {
     /// [`AgentRefusal`] with the line of config that would help.
     pub fn under(&self, ceiling: &Ceiling) -> Result<Arc<dyn Runner>, AgentRefusal> {
         Ok(match self {
-            Self::Agent(outfit) => EntryRunner::Agent(Box::new(outfit.under(ceiling)?)),
-            Self::Team(troupe) => {
-                let own = troupe.own.under(ceiling)?;
-                let plugin = troupe.own.coordinator_under(ceiling)?;
+            Self::Agent(blueprint) => EntryRunner::Agent(Box::new(blueprint.under(ceiling)?)),
+            Self::Team(team_blueprint) => {
+                let own = team_blueprint.own.under(ceiling)?;
+                let plugin = team_blueprint.own.coordinator_under(ceiling)?;
                 let ceiling = own.delegable.meet(ceiling);
-                EntryRunner::Team(Box::new(troupe.team(own, &plugin, &ceiling)?))
+                EntryRunner::Team(Box::new(team_blueprint.team(own, &plugin, &ceiling)?))
             }
         }
         .into_runner())
@@ -120,8 +120,8 @@ impl RunnerBlueprint {
     /// Returns the settings that agents and teams share.
     fn own(&self) -> &AgentBlueprint {
         match self {
-            Self::Agent(outfit) => outfit,
-            Self::Team(troupe) => &troupe.own,
+            Self::Agent(blueprint) => blueprint,
+            Self::Team(team_blueprint) => &team_blueprint.own,
         }
     }
 }
@@ -142,7 +142,7 @@ impl TeamBlueprint {
             middleware: own.middleware,
             budget: own.budget,
             delegable: own.delegable,
-            crew: None,
+            agent_group: None,
             meeting,
         };
         for (uses, made) in &self.members {
@@ -286,8 +286,8 @@ impl<'a> RunnerFactory<'a> {
         agent: &AgentConfig,
         notices: &mut StartupNotices,
     ) -> Result<(RunnerBlueprint, ResolvedModel), Report> {
-        let (outfit, model) = self.app.make(agent, self.model, self.models, self.shared, notices).await?;
-        Ok((RunnerBlueprint::Agent(Arc::new(outfit)), model))
+        let (blueprint, model) = self.app.make(agent, self.model, self.models, self.shared, notices).await?;
+        Ok((RunnerBlueprint::Agent(Arc::new(blueprint)), model))
     }
 
     /// Builds a team whose members are built.
@@ -304,17 +304,18 @@ impl<'a> RunnerFactory<'a> {
             // The model is only named in messages.
             false => self.made[&config.members[0].agent].1.clone(),
         };
-        let mut outfit = self.app.dress(own, Arc::clone(&model.completer), self.shared, notices).await?;
-        outfit.agent.models = self.app.other_models(own, self.models, notices).await?;
-        Ok((RunnerBlueprint::Team(Arc::new(TeamBlueprint { own: outfit, config: config.clone(), members })), model))
+        let mut blueprint = self.app.dress(own, Arc::clone(&model.completer), self.shared, notices).await?;
+        blueprint.agent.models = self.app.other_models(own, self.models, notices).await?;
+        Ok((RunnerBlueprint::Team(Arc::new(TeamBlueprint { own: blueprint, config: config.clone(), members })), model))
     }
 }
 
 impl AgentBlueprint {
     /// Returns the plugin that coordinates a team, if there is one.
     fn whole_coordinator(&self) -> Option<Arc<Plugin>> {
-        let worn = self.plugins.iter().find(|worn| worn.listed == PluginSection::Coordinator)?;
-        Some(Arc::clone(&worn.plugin))
+        let attached_plugin =
+            self.plugins.iter().find(|attached_plugin| attached_plugin.listed == PluginSection::Coordinator)?;
+        Some(Arc::clone(&attached_plugin.plugin))
     }
 
     /// Returns that plugin under a ceiling.

@@ -26,7 +26,7 @@ use crate::{
 /// The means to ask for missing grants for one agent's tools, and the folders of the machine that matter for that.
 #[derive(Clone)]
 pub(super) struct EscalationContext {
-    pub desk: ApprovalBroker,
+    pub broker: ApprovalBroker,
     /// The name of the agent in the config.
     pub agent: Arc<str>,
     /// The project's folder.
@@ -170,7 +170,7 @@ impl GrantPrompter {
             return refuse(why, "never").await;
         }
         let ruling =
-            self.keeper.desk.permit(&cx.run, wanted.subject.clone(), &self.detail(tool, need, &wanted)).await?;
+            self.keeper.broker.permit(&cx.run, wanted.subject.clone(), &self.detail(tool, need, &wanted)).await?;
         let rule = match (ruling.by, ruling.verdict) {
             (AnsweredBy::Person, Verdict::Trust) => "a person, from now on",
             (AnsweredBy::Person, _) => "a person",

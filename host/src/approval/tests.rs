@@ -14,7 +14,7 @@ use crate::{
     limits,
 };
 
-fn desk(policy: HeadlessPolicy) -> ApprovalBroker {
+fn broker(policy: HeadlessPolicy) -> ApprovalBroker {
     ApprovalBroker::new(policy, TrustedSubjects::default())
 }
 
@@ -48,12 +48,12 @@ fn detail(asked: &InboxQuestion) -> &str {
 
 #[tokio::test]
 async fn the_same_question_is_asked_once_and_the_answer_is_shared() {
-    let desk = desk(HeadlessPolicy::Never);
-    let mut inbox = desk.attend().unwrap();
+    let broker = broker(HeadlessPolicy::Never);
+    let mut inbox = broker.attend().unwrap();
     let (ada, bob) = (RunCx::new("ada"), RunCx::new("bob"));
-    let mut one = pin!(desk.ask(&ada, open("why?")));
-    let mut two = pin!(desk.ask(&bob, open("why?")));
-    let mut other = pin!(desk.ask(&bob, open("where?")));
+    let mut one = pin!(broker.ask(&ada, open("why?")));
+    let mut two = pin!(broker.ask(&bob, open("why?")));
+    let mut other = pin!(broker.ask(&bob, open("where?")));
     assert!(poll!(one.as_mut()).is_pending() && poll!(two.as_mut()).is_pending());
     assert!(poll!(other.as_mut()).is_pending());
     let asked = inbox.next().await.unwrap();
@@ -63,7 +63,7 @@ async fn the_same_question_is_asked_once_and_the_answer_is_shared() {
     inbox.answer(asked.id, text("so")).unwrap();
     assert_eq!(future::join(one, two).await, (Ok(Some(text("so"))), Ok(Some(text("so")))));
     // A decline is an error for all callers of the question.
-    let mut third = pin!(desk.ask(&ada, open("where?")));
+    let mut third = pin!(broker.ask(&ada, open("where?")));
     assert!(poll!(third.as_mut()).is_pending());
     inbox.decline(where_to.id).unwrap();
     for declined in [other.await, third.await] {
@@ -73,11 +73,11 @@ async fn the_same_question_is_asked_once_and_the_answer_is_shared() {
 
 #[tokio::test]
 async fn a_yes_is_for_the_one_call_that_was_shown() {
-    let desk = desk(HeadlessPolicy::Never);
-    let mut inbox = desk.attend().unwrap();
+    let broker = broker(HeadlessPolicy::Never);
+    let mut inbox = broker.attend().unwrap();
     let cx = RunCx::new("ada");
     let mut calls: Vec<_> =
-        ["one", "two", "three", "four"].map(|detail| Box::pin(desk.permit(&cx, tool("t"), detail))).into();
+        ["one", "two", "three", "four"].map(|detail| Box::pin(broker.permit(&cx, tool("t"), detail))).into();
     for call in &mut calls {
         assert!(poll!(call).is_pending());
     }
@@ -106,12 +106,12 @@ async fn a_yes_is_for_the_one_call_that_was_shown() {
 
 #[tokio::test]
 async fn yes_to_git_reading_holds_for_all_waiting_callers() {
-    let desk = desk(HeadlessPolicy::Never);
-    let mut inbox = desk.attend().unwrap();
+    let broker = broker(HeadlessPolicy::Never);
+    let mut inbox = broker.attend().unwrap();
     let cx = RunCx::new("ada");
     for verdict in [Verdict::No, Verdict::Yes] {
         let mut calls: Vec<_> = ["one", "two", "three"]
-            .map(|detail| Box::pin(desk.permit(&cx, PermissionSubject::GitReading, detail)))
+            .map(|detail| Box::pin(broker.permit(&cx, PermissionSubject::GitReading, detail)))
             .into();
         for call in &mut calls {
             assert!(poll!(call).is_pending());
@@ -124,18 +124,18 @@ async fn yes_to_git_reading_holds_for_all_waiting_callers() {
     }
     assert!(poll!(pin!(inbox.next())).is_pending(), "nobody asks again");
     let git = PermissionSubject::Program { name: "git".into() };
-    assert!(!desk.trusts(&git) && !desk.trusts(&PermissionSubject::GitReading));
+    assert!(!broker.trusts(&git) && !broker.trusts(&PermissionSubject::GitReading));
     let long = PermissionSubject::Program { name: "x".repeat(limits::QUESTION_LABEL_BYTES + 1) };
-    let fault = desk.permit(&cx, long, "").await.unwrap_err();
+    let fault = broker.permit(&cx, long, "").await.unwrap_err();
     assert!(fault.to_string().starts_with("a program whose name has more than 256 bytes"), "{fault}");
 }
 
 #[tokio::test]
 async fn same_question_in_another_run_is_asked_again() {
-    let desk = desk(HeadlessPolicy::Never);
-    let mut inbox = desk.attend().unwrap();
+    let broker = broker(HeadlessPolicy::Never);
+    let mut inbox = broker.attend().unwrap();
     let [mine, theirs] = ["mine", "theirs"].map(|run| RunCx::new("ada").with_run(run));
-    let (mut one, mut two) = (pin!(desk.permit(&mine, tool("t"), "1")), pin!(desk.permit(&theirs, tool("t"), "2")));
+    let (mut one, mut two) = (pin!(broker.permit(&mine, tool("t"), "1")), pin!(broker.permit(&theirs, tool("t"), "2")));
     assert!(poll!(one.as_mut()).is_pending() && poll!(two.as_mut()).is_pending());
     let _nobody_answers = inbox.next().await.unwrap();
     let asked = inbox.next().await.unwrap();
@@ -156,18 +156,18 @@ async fn trusted_subject_is_stored_and_not_asked_again() {
     }
     let keeper = Arc::new(Keeper(Mutex::default()));
     let trusted = TrustedSubjects::new([tool("before")]).unwrap().kept_by(keeper.clone());
-    let desk = ApprovalBroker::new(HeadlessPolicy::Never, trusted);
-    let mut inbox = desk.attend().unwrap();
+    let broker = ApprovalBroker::new(HeadlessPolicy::Never, trusted);
+    let mut inbox = broker.attend().unwrap();
     let cx = RunCx::new("ada");
     let trust = Ok(PermissionDecision { verdict: Verdict::Yes, by: AnsweredBy::Trust });
-    assert_eq!(desk.permit(&cx, tool("before"), "").await, trust);
+    assert_eq!(broker.permit(&cx, tool("before"), "").await, trust);
     for (name, kept) in [("t", Ok(())), ("full", Err(AnswerError::NotKept(Fault::other("the disk is full"))))] {
-        let (mut one, mut two) = (pin!(desk.permit(&cx, tool(name), "1")), pin!(desk.permit(&cx, tool(name), "2")));
+        let (mut one, mut two) = (pin!(broker.permit(&cx, tool(name), "1")), pin!(broker.permit(&cx, tool(name), "2")));
         assert!(poll!(one.as_mut()).is_pending() && poll!(two.as_mut()).is_pending());
         let asked = inbox.next().await.unwrap();
         assert_eq!(inbox.decide(asked.id, Verdict::Trust), kept);
         assert_eq!(future::join(one, two).await, (by_person(Verdict::Trust), by_person(Verdict::Trust)));
-        assert_eq!(desk.permit(&cx, tool(name), "3").await, trust);
+        assert_eq!(broker.permit(&cx, tool(name), "3").await, trust);
     }
     assert_eq!(*keeper.0.lock().unwrap(), [tool("t"), tool("full")]);
 }
@@ -177,23 +177,23 @@ async fn trusted_subject_is_stored_and_not_asked_again() {
 async fn trust_is_stored_before_callers_resume() {
     #[derive(Default)]
     struct Keeper {
-        desk: OnceLock<ApprovalBroker>,
+        broker: OnceLock<ApprovalBroker>,
         heard: Mutex<Vec<Option<Result<PermissionDecision, Fault>>>>,
     }
     impl TrustPersistence for Keeper {
         fn keep(&self, subject: &PermissionSubject) -> Result<(), Fault> {
-            let desk = self.desk.get().unwrap();
-            let heard = desk.permit(&RunCx::new("ada"), subject.clone(), "the same").now_or_never();
+            let broker = self.broker.get().unwrap();
+            let heard = broker.permit(&RunCx::new("ada"), subject.clone(), "the same").now_or_never();
             self.heard.lock().unwrap().push(heard);
             Ok(())
         }
     }
     let keeper = Arc::new(Keeper::default());
-    let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default().kept_by(keeper.clone()));
-    assert!(keeper.desk.set(desk.clone()).is_ok());
-    let mut inbox = desk.attend().unwrap();
+    let broker = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default().kept_by(keeper.clone()));
+    assert!(keeper.broker.set(broker.clone()).is_ok());
+    let mut inbox = broker.attend().unwrap();
     let cx = RunCx::new("ada");
-    let mut call = pin!(desk.permit(&cx, tool("t"), ""));
+    let mut call = pin!(broker.permit(&cx, tool("t"), ""));
     assert!(poll!(call.as_mut()).is_pending());
     let asked = inbox.next().await.unwrap();
     inbox.decide(asked.id, Verdict::Trust).unwrap();
@@ -205,10 +205,10 @@ async fn trust_is_stored_before_callers_resume() {
 async fn trusted_subjects_are_bounded() {
     let many = |count: usize| TrustedSubjects::new((0..count).map(|at| tool(&at.to_string())));
     assert!(matches!(many(limits::TRUSTED_SUBJECTS + 1), Err(Fault::TooLarge { .. })));
-    let desk = ApprovalBroker::new(HeadlessPolicy::Never, many(limits::TRUSTED_SUBJECTS).unwrap());
-    let mut inbox = desk.attend().unwrap();
+    let broker = ApprovalBroker::new(HeadlessPolicy::Never, many(limits::TRUSTED_SUBJECTS).unwrap());
+    let mut inbox = broker.attend().unwrap();
     let cx = RunCx::new("ada");
-    let mut call = pin!(desk.permit(&cx, tool("one more"), ""));
+    let mut call = pin!(broker.permit(&cx, tool("one more"), ""));
     assert!(poll!(call.as_mut()).is_pending());
     let asked = inbox.next().await.unwrap();
     assert_eq!(inbox.decide(asked.id, Verdict::Trust), Err(AnswerError::TrustIsFull));
@@ -218,11 +218,11 @@ async fn trusted_subjects_are_bounded() {
 
 #[tokio::test]
 async fn question_without_waiting_callers_is_withdrawn() {
-    let desk = desk(HeadlessPolicy::Never);
-    let mut inbox = desk.attend().unwrap();
+    let broker = broker(HeadlessPolicy::Never);
+    let mut inbox = broker.attend().unwrap();
     let cx = RunCx::new("ada");
-    let mut one = Box::pin(desk.ask(&cx, open("why?")));
-    let mut two = Box::pin(desk.ask(&cx, open("why?")));
+    let mut one = Box::pin(broker.ask(&cx, open("why?")));
+    let mut two = Box::pin(broker.ask(&cx, open("why?")));
     assert!(poll!(&mut one).is_pending() && poll!(&mut two).is_pending());
     let asked = inbox.next().await.unwrap();
     let mut closed = Box::pin(inbox.closed(asked.id));
@@ -232,11 +232,11 @@ async fn question_without_waiting_callers_is_withdrawn() {
     closed.await;
     assert_eq!(inbox.answer(asked.id, text("so")), Err(AnswerError::NotOpen { id: asked.id }));
     // A question withdrawn before it was handed out is never seen.
-    let mut unseen = Box::pin(desk.ask(&cx, open("unseen?")));
+    let mut unseen = Box::pin(broker.ask(&cx, open("unseen?")));
     assert!(poll!(&mut unseen).is_pending());
     drop(unseen);
     assert!(poll!(pin!(inbox.next())).is_pending());
-    drop(desk);
+    drop(broker);
     assert!(inbox.next().await.is_none(), "nobody can ask any more");
 }
 
@@ -249,22 +249,22 @@ async fn without_a_front_end_the_policy_decides() {
         (HeadlessPolicy::Granted, (Yes, Trust), (No, Rule)),
         (HeadlessPolicy::All, (Yes, Rule), (Yes, Rule)),
     ] {
-        let desk = ApprovalBroker::new(policy, TrustedSubjects::new([tool("known")]).unwrap());
+        let broker = ApprovalBroker::new(policy, TrustedSubjects::new([tool("known")]).unwrap());
         let cx = RunCx::new("ada");
         for (name, (verdict, by)) in [("known", known), ("unknown", unknown)] {
             assert_eq!(
-                desk.permit(&cx, tool(name), "").await,
+                broker.permit(&cx, tool(name), "").await,
                 Ok(PermissionDecision { verdict, by }),
                 "{policy:?} {name}"
             );
         }
-        assert_eq!(desk.ask(&cx, open("why?")).await, Ok(None), "{policy:?}");
+        assert_eq!(broker.ask(&cx, open("why?")).await, Ok(None), "{policy:?}");
         // Questions that are open when the front end goes away are decided in the same way.
-        let mut inbox = desk.attend().unwrap();
-        assert!(desk.attend().is_none(), "one front end at a time");
-        let mut seen = pin!(desk.ask(&cx, open("why?")));
+        let mut inbox = broker.attend().unwrap();
+        assert!(broker.attend().is_none(), "one front end at a time");
+        let mut seen = pin!(broker.ask(&cx, open("why?")));
         let (mut one, mut two) =
-            (pin!(desk.permit(&cx, tool("unknown"), "1")), pin!(desk.permit(&cx, tool("unknown"), "2")));
+            (pin!(broker.permit(&cx, tool("unknown"), "1")), pin!(broker.permit(&cx, tool("unknown"), "2")));
         assert!(poll!(seen.as_mut()).is_pending());
         assert!(poll!(one.as_mut()).is_pending() && poll!(two.as_mut()).is_pending());
         inbox.next().await.unwrap();
@@ -272,17 +272,17 @@ async fn without_a_front_end_the_policy_decides() {
         assert_eq!(seen.await, Ok(None));
         let ruling = Ok(PermissionDecision { verdict: unknown.0, by: unknown.1 });
         assert_eq!(future::join(one, two).await, (ruling.clone(), ruling));
-        assert!(desk.attend().is_some(), "another may attend now");
+        assert!(broker.attend().is_some(), "another may attend now");
     }
 }
 
 #[tokio::test]
 async fn nothing_is_dropped_under_a_flood() {
-    let desk = desk(HeadlessPolicy::Never);
-    let mut inbox = desk.attend().unwrap();
+    let broker = broker(HeadlessPolicy::Never);
+    let mut inbox = broker.attend().unwrap();
     let cx = RunCx::new("ada");
     let count = limits::OPEN_QUESTIONS * 3;
-    let mut asking = pin!(future::join_all((0..count).map(|at| desk.ask(&cx, open(&at.to_string())))));
+    let mut asking = pin!(future::join_all((0..count).map(|at| broker.ask(&cx, open(&at.to_string())))));
     assert!(poll!(asking.as_mut()).is_pending());
     let mut asked = Vec::new();
     for _ in 0..limits::OPEN_QUESTIONS {
@@ -290,7 +290,7 @@ async fn nothing_is_dropped_under_a_flood() {
     }
     assert!(poll!(pin!(inbox.next())).is_pending(), "no more than that are open at once");
     // A question that is open already needs no further permit.
-    let mut same = pin!(desk.ask(&cx, open("0")));
+    let mut same = pin!(broker.ask(&cx, open("0")));
     assert!(poll!(same.as_mut()).is_pending());
     let person = async {
         for at in 0..count {
@@ -309,12 +309,12 @@ async fn nothing_is_dropped_under_a_flood() {
 
 #[tokio::test]
 async fn invalid_answer_leaves_the_question_open() {
-    let desk = desk(HeadlessPolicy::Never);
-    let mut inbox = desk.attend().unwrap();
+    let broker = broker(HeadlessPolicy::Never);
+    let mut inbox = broker.attend().unwrap();
     let cx = RunCx::new("ada");
     let several = OpenQuestion { multi_select: true, max_selections: Some(2), ..offering(&["a", "b", "c"]) };
-    let (mut one, mut many) = (pin!(desk.ask(&cx, offering(&["a", "b"]))), pin!(desk.ask(&cx, several)));
-    let mut call = pin!(desk.permit(&cx, tool("t"), ""));
+    let (mut one, mut many) = (pin!(broker.ask(&cx, offering(&["a", "b"]))), pin!(broker.ask(&cx, several)));
+    let mut call = pin!(broker.permit(&cx, tool("t"), ""));
     assert!(poll!(one.as_mut()).is_pending() && poll!(many.as_mut()).is_pending());
     assert!(poll!(call.as_mut()).is_pending());
     for _ in 0..3 {
@@ -347,31 +347,31 @@ async fn invalid_answer_leaves_the_question_open() {
 
 #[tokio::test(start_paused = true)]
 async fn question_times_out_and_is_withdrawn() {
-    let desk = desk(HeadlessPolicy::Never);
-    let mut inbox = desk.attend().unwrap();
+    let broker = broker(HeadlessPolicy::Never);
+    let mut inbox = broker.attend().unwrap();
     let cx = RunCx::new("ada");
     let started = tokio::time::Instant::now();
-    let outcome = desk.ask(&cx, open("why?")).await;
+    let outcome = broker.ask(&cx, open("why?")).await;
     assert!(matches!(outcome, Err(Fault::Timeout { .. })), "{outcome:?}");
     assert_eq!(started.elapsed().as_secs(), limits::QUESTION_TIME.as_secs());
     assert!(poll!(pin!(inbox.next())).is_pending(), "it was withdrawn");
     let long = tool(&"x".repeat(limits::QUESTION_LABEL_BYTES + 1));
-    assert!(matches!(desk.permit(&cx, long, "").await, Err(Fault::TooLarge { .. })));
+    assert!(matches!(broker.permit(&cx, long, "").await, Err(Fault::TooLarge { .. })));
 }
 
 #[tokio::test]
 async fn events_name_the_asking_agent_and_the_decider() {
-    let desk = ApprovalBroker::new(HeadlessPolicy::Granted, TrustedSubjects::new([tool("t")]).unwrap());
+    let broker = ApprovalBroker::new(HeadlessPolicy::Granted, TrustedSubjects::new([tool("t")]).unwrap());
     let (events, mut stream) = EventSink::channel();
     let cx = RunCx::new("ada").with_events(events);
-    desk.permit(&cx, tool("t"), "").await.unwrap();
-    desk.ask(&cx, open("why?")).await.unwrap();
-    let mut inbox = desk.attend().unwrap();
+    broker.permit(&cx, tool("t"), "").await.unwrap();
+    broker.ask(&cx, open("why?")).await.unwrap();
+    let mut inbox = broker.attend().unwrap();
     let person = async {
         let asked = inbox.next().await.unwrap();
         inbox.answer(asked.id, text("so")).unwrap();
     };
-    future::join(desk.ask(&cx, open("why?")), person).await.0.unwrap();
+    future::join(broker.ask(&cx, open("why?")), person).await.0.unwrap();
     for (id, question, outcome, by) in [
         (1, "may it call the tool `t` of `p`?", "yes", AnsweredBy::Trust),
         (2, "why?", "nobody", AnsweredBy::Policy),

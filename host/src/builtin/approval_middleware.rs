@@ -14,21 +14,21 @@ use crate::{
 /// A tool middleware whose questions are put to a person.
 pub struct ApprovalMiddleware {
     inner: Arc<dyn ToolMiddleware>,
-    desk: ApprovalBroker,
+    broker: ApprovalBroker,
     agent: String,
     digest: String,
 }
 
 impl ApprovalMiddleware {
-    /// Wraps the middleware of this agent; questions go to `desk`. `digest` is that of the plugin with its params, empty for
+    /// Wraps the middleware of this agent; questions go to `broker`. `digest` is that of the plugin with its params, empty for
     /// a middleware of the host: an answer to trust the topic applies to this digest alone.
     pub fn new(
         inner: Arc<dyn ToolMiddleware>,
-        desk: ApprovalBroker,
+        broker: ApprovalBroker,
         agent: impl Into<String>,
         digest: impl Into<String>,
     ) -> Self {
-        Self { inner, desk, agent: agent.into(), digest: digest.into() }
+        Self { inner, broker, agent: agent.into(), digest: digest.into() }
     }
 
     async fn ask(&self, cx: &RunCx, call: &ToolCall, text: &str, topic: String) -> Result<ToolCallVerdict, Fault> {
@@ -41,7 +41,7 @@ impl ApprovalMiddleware {
         // The call remains visible however long the text is.
         let text = cut(text, limits::PERMISSION_DETAIL_CHARS / 2);
         let detail = format!("{text}\n{} {}", call.name, call.arguments);
-        let ruling = self.desk.permit(cx, subject, &detail).await?;
+        let ruling = self.broker.permit(cx, subject, &detail).await?;
         if ruling.verdict != Verdict::No {
             return Ok(ToolCallVerdict::Allow);
         }
@@ -132,12 +132,12 @@ mod tests {
         }
     }
 
-    async fn decided(desk: &ApprovalBroker, tool: &str) -> ToolCallDecision {
-        decided_by(Careful::default(), desk, tool).await
+    async fn decided(broker: &ApprovalBroker, tool: &str) -> ToolCallDecision {
+        decided_by(Careful::default(), broker, tool).await
     }
 
-    async fn decided_by(careful: Careful, desk: &ApprovalBroker, tool: &str) -> ToolCallDecision {
-        let asking = ApprovalMiddleware::new(Arc::new(careful), desk.clone(), "ada", "d");
+    async fn decided_by(careful: Careful, broker: &ApprovalBroker, tool: &str) -> ToolCallDecision {
+        let asking = ApprovalMiddleware::new(Arc::new(careful), broker.clone(), "ada", "d");
         let call = ToolCall { id: "c".into(), name: tool.into(), arguments: r#"{"amount":9}"#.into(), meta: vec![] };
         let target = ToolTarget { origin: "host".into(), hints: ToolHints::default() };
         asking.before(&RunCx::new("ada"), &call, &target).await.unwrap()
@@ -145,10 +145,10 @@ mod tests {
 
     #[tokio::test]
     async fn asked_person_decides_a_middleware_question() {
-        let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
-        let ToolCallVerdict::Deny(why) = decided(&desk, "pay").await.verdict else { panic!("nobody was there") };
+        let broker = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
+        let ToolCallVerdict::Deny(why) = decided(&broker, "pay").await.verdict else { panic!("nobody was there") };
         assert!(why.contains("`careful` wants a person's consent to this call of `pay`"), "{why}");
-        let mut inbox = desk.attend().unwrap();
+        let mut inbox = broker.attend().unwrap();
         for (answer, allowed) in [(Verdict::No, false), (Verdict::Yes, true), (Verdict::Trust, true)] {
             let person = async {
                 let asked = inbox.next().await.unwrap();
@@ -157,18 +157,18 @@ mod tests {
                 assert_eq!(detail, "It spends money.\npay {\"amount\":1}");
                 inbox.decide(asked.id, answer).unwrap();
             };
-            let (decision, ()) = tokio::join!(decided(&desk, "pay"), person);
+            let (decision, ()) = tokio::join!(decided(&broker, "pay"), person);
             assert_eq!(decision.verdict == ToolCallVerdict::Allow, allowed, "{answer:?}: {decision:?}");
             assert_eq!((decision.arguments.as_deref(), decision.state), (Some(r#"{"amount":1}"#), vec![7]));
         }
         // No further question about this topic.
-        assert_eq!(decided(&desk, "pay").await.verdict, ToolCallVerdict::Allow);
+        assert_eq!(decided(&broker, "pay").await.verdict, ToolCallVerdict::Allow);
     }
 
     #[tokio::test]
     async fn long_middleware_text_does_not_hide_the_call() {
-        let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
-        let mut inbox = desk.attend().unwrap();
+        let broker = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
+        let mut inbox = broker.attend().unwrap();
         let long = Careful { text: Some("é".repeat(limits::QUESTION_BYTES / 2)) };
         let person = async {
             let asked = inbox.next().await.unwrap();
@@ -176,6 +176,6 @@ mod tests {
             assert!(detail.ends_with("\npay {\"amount\":1}"), "{detail}");
             inbox.decide(asked.id, Verdict::No).unwrap();
         };
-        tokio::join!(decided_by(long, &desk, "pay"), person);
+        tokio::join!(decided_by(long, &broker, "pay"), person);
     }
 }

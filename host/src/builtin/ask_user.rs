@@ -45,13 +45,13 @@ enum AskUserAnswer {
 }
 
 /// Creates the tool `ask_user`: an agent asks a person, and waits for the answer up to [`limits::QUESTION_TIME`].
-pub fn ask_user(desk: ApprovalBroker) -> impl Tool {
+pub fn ask_user(broker: ApprovalBroker) -> impl Tool {
     let description = "Asks the person you work for, and waits for the answer. Ask only what you cannot find out by \
         yourself and what changes what you do. Whatever the options, the person may answer in other words.";
     let ask = move |cx: tool::ToolCx, args: AskUserArgs| {
-        let desk = desk.clone();
+        let broker = broker.clone();
         async move {
-            let answer = desk.ask(&cx.run, args.into()).await?.ok_or_else(|| {
+            let answer = broker.ask(&cx.run, args.into()).await?.ok_or_else(|| {
                 Fault::other(
                     "nobody is there to answer: decide by yourself and say what you assumed, or say what you lack",
                 )
@@ -95,9 +95,9 @@ mod tests {
         tool::{ToolBox, ToolCx},
     };
 
-    async fn call(desk: &ApprovalBroker, arguments: &str) -> (bool, String) {
+    async fn call(broker: &ApprovalBroker, arguments: &str) -> (bool, String) {
         let mut tools = ToolBox::new();
-        tools.register(std::sync::Arc::new(ask_user(desk.clone()))).unwrap();
+        tools.register(std::sync::Arc::new(ask_user(broker.clone()))).unwrap();
         let cx =
             ToolCx { run: RunCx::new("a"), chat: ChatSnapshot::default(), tools: [].into(), begin: Default::default() };
         let call = ToolCall { id: "c".into(), name: "ask_user".into(), arguments: arguments.into(), meta: vec![] };
@@ -107,8 +107,8 @@ mod tests {
 
     #[tokio::test]
     async fn ask_user_returns_the_persons_answer() {
-        let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
-        let mut inbox = desk.attend().unwrap();
+        let broker = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
+        let mut inbox = broker.attend().unwrap();
         let chosen =
             |labels: &[&str]| Some(OpenQuestionAnswer::Chosen(labels.iter().map(|label| (*label).into()).collect()));
         for (arguments, answer, shown) in [
@@ -137,24 +137,24 @@ mod tests {
                     None => inbox.decline(asked.id).unwrap(),
                 }
             };
-            let ((is_error, text), ()) = tokio::join!(call(&desk, arguments), person);
+            let ((is_error, text), ()) = tokio::join!(call(&broker, arguments), person);
             assert!(text.starts_with(shown) && is_error != shown.starts_with('{'), "{arguments}: {text}");
         }
     }
 
     #[tokio::test(start_paused = true)]
     async fn ask_user_without_an_answer_says_what_to_do() {
-        let desk = ApprovalBroker::new(HeadlessPolicy::All, TrustedSubjects::default());
+        let broker = ApprovalBroker::new(HeadlessPolicy::All, TrustedSubjects::default());
         for (arguments, shown) in [
             (r#"{"question":"why?"}"#, "nobody is there to answer: decide by yourself"),
             (r#"{"question":" "}"#, "the question is empty"),
             (r#"{"header":"h"}"#, "the arguments do not fit: missing field `question`"),
         ] {
-            let (is_error, text) = call(&desk, arguments).await;
+            let (is_error, text) = call(&broker, arguments).await;
             assert!(is_error && text.starts_with(shown), "{arguments}: {text}");
         }
-        let _away = desk.attend().unwrap();
-        let (is_error, text) = call(&desk, r#"{"question":"why?"}"#).await;
+        let _away = broker.attend().unwrap();
+        let (is_error, text) = call(&broker, r#"{"question":"why?"}"#).await;
         assert!(is_error && text == "nobody answered within 12 hours", "{text}");
     }
 }

@@ -14,16 +14,21 @@ use crate::{
 /// A tool whose every call, shown with its arguments, must be approved.
 pub struct ConfirmedTool {
     tool: Arc<dyn Tool>,
-    desk: ApprovalBroker,
+    broker: ApprovalBroker,
     agent: String,
     digest: String,
 }
 
 impl ConfirmedTool {
-    /// Wraps the tool of this agent; `desk` is asked before each call. `digest` is that of the plugin that provides the
+    /// Wraps the tool of this agent; `broker` is asked before each call. `digest` is that of the plugin that provides the
     /// tool, empty for a tool of the host: an answer to trust the tool applies to this digest alone.
-    pub fn new(tool: Arc<dyn Tool>, desk: ApprovalBroker, agent: impl Into<String>, digest: impl Into<String>) -> Self {
-        Self { tool, desk, agent: agent.into(), digest: digest.into() }
+    pub fn new(
+        tool: Arc<dyn Tool>,
+        broker: ApprovalBroker,
+        agent: impl Into<String>,
+        digest: impl Into<String>,
+    ) -> Self {
+        Self { tool, broker, agent: agent.into(), digest: digest.into() }
     }
 }
 
@@ -79,7 +84,7 @@ impl Tool for ConfirmedTool {
             name: name.clone(),
             digest: self.digest.clone(),
         };
-        let ruling = self.desk.permit(&cx.run, subject, &call.arguments).await?;
+        let ruling = self.broker.permit(&cx.run, subject, &call.arguments).await?;
         if ruling.verdict == Verdict::No {
             return Err(declined(name, ruling.by));
         }
@@ -129,7 +134,7 @@ mod tests {
     }
 
     /// Returns a toolbox with one confirmed tool, and the number of its runs.
-    fn tools(desk: &ApprovalBroker) -> (ToolBox, Arc<AtomicUsize>) {
+    fn tools(broker: &ApprovalBroker) -> (ToolBox, Arc<AtomicUsize>) {
         let ran = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&ran);
         let tool = tool::function("wipe", "Wipes.", move |_, args: Args| {
@@ -142,7 +147,7 @@ mod tests {
             }
         });
         let mut tools = ToolBox::new();
-        tools.register(Arc::new(ConfirmedTool::new(Arc::new(tool), desk.clone(), "a", ""))).unwrap();
+        tools.register(Arc::new(ConfirmedTool::new(Arc::new(tool), broker.clone(), "a", ""))).unwrap();
         (tools, ran)
     }
 
@@ -160,11 +165,11 @@ mod tests {
 
     #[tokio::test]
     async fn confirmed_tool_runs_only_when_allowed() {
-        let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
-        let (tools, ran) = tools(&desk);
+        let broker = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
+        let (tools, ran) = tools(&broker);
         let (is_error, text) = call(&tools, false).await;
         assert!(is_error && text.contains("nobody is there to give it"), "{text}");
-        let mut inbox = desk.attend().unwrap();
+        let mut inbox = broker.attend().unwrap();
         for (verdict, runs) in [(Verdict::No, 0), (Verdict::Yes, 1), (Verdict::Trust, 2)] {
             let person = async {
                 let asked = inbox.next().await.unwrap();
@@ -184,9 +189,9 @@ mod tests {
 
     #[tokio::test]
     async fn confirmed_call_begins_after_approval() {
-        let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
-        let (tools, ran) = tools(&desk);
-        let mut inbox = desk.attend().unwrap();
+        let broker = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
+        let (tools, ran) = tools(&broker);
+        let mut inbox = broker.attend().unwrap();
         for (verdict, fails, begins, runs) in
             [(Verdict::No, false, 0, 0), (Verdict::Yes, true, 1, 0), (Verdict::Yes, false, 1, 1)]
         {
@@ -210,11 +215,11 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn confirmed_tool_time_limit_excludes_the_question() {
-        let desk = ApprovalBroker::new(HeadlessPolicy::All, TrustedSubjects::default());
-        let (tools, _) = tools(&desk);
+        let broker = ApprovalBroker::new(HeadlessPolicy::All, TrustedSubjects::default());
+        let (tools, _) = tools(&broker);
         let (is_error, text) = call(&tools, true).await;
         assert!(is_error && text == "it took longer than 60 seconds", "{text}");
-        let mut inbox = desk.attend().unwrap();
+        let mut inbox = broker.attend().unwrap();
         let person = async {
             let asked = inbox.next().await.unwrap();
             tokio::time::sleep(limits::TOOL_TIME * 3).await;

@@ -38,11 +38,11 @@ struct ExecArgs {
 }
 
 /// Creates the tool `exec_run`: an agent runs a program and reads its output.
-pub fn exec_tools(desk: ApprovalBroker, runs: ExecPolicy) -> ToolBox {
+pub fn exec_tools(broker: ApprovalBroker, runs: ExecPolicy) -> ToolBox {
     let run = {
         let runs = runs.clone();
         move |cx: ToolCx, args: ExecArgs| {
-            let (desk, runs) = (desk.clone(), runs.clone());
+            let (broker, runs) = (broker.clone(), runs.clone());
             async move {
                 let (command, wish) = args.read();
                 let (job, ground) = match &runs {
@@ -50,7 +50,7 @@ pub fn exec_tools(desk: ApprovalBroker, runs: ExecPolicy) -> ToolBox {
                     ExecPolicy::Asked(ground) => {
                         let job = ground.job(&command, wish)?;
                         let subject = PermissionSubject::Program { name: trusted_name(&command, &job, ground) };
-                        let ruling = desk.permit(&cx.run, subject, &asked(&command, &job)?).await?;
+                        let ruling = broker.permit(&cx.run, subject, &asked(&command, &job)?).await?;
                         if ruling.verdict == Verdict::No {
                             return Err(declined(EXEC_RUN, ruling.by));
                         }

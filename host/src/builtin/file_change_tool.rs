@@ -16,7 +16,7 @@ use crate::{
 pub struct FileChangeTool {
     tool: Arc<dyn Tool>,
     changes: ChangeApplier,
-    desk: ApprovalBroker,
+    broker: ApprovalBroker,
     agent: String,
     digest: String,
     asks: ChangeApprovalPolicy,
@@ -33,17 +33,17 @@ pub enum ChangeApprovalPolicy {
 }
 
 impl FileChangeTool {
-    /// Wraps the tool of this agent; approval is asked for at `desk`. `digest` is that of the plugin that provides the tool,
+    /// Wraps the tool of this agent; approval is asked for at `broker`. `digest` is that of the plugin that provides the tool,
     /// empty for a tool of the host: an answer to trust the tool applies to this digest alone.
     pub fn new(
         tool: Arc<dyn Tool>,
         changes: ChangeApplier,
-        desk: ApprovalBroker,
+        broker: ApprovalBroker,
         agent: impl Into<String>,
         digest: impl Into<String>,
         asks: ChangeApprovalPolicy,
     ) -> Self {
-        Self { tool, changes, desk, agent: agent.into(), digest: digest.into(), asks, is_pure: false }
+        Self { tool, changes, broker, agent: agent.into(), digest: digest.into(), asks, is_pure: false }
     }
 
     /// Marks the tool as free of effects other than its proposals: an interrupted call is repeated, and does nothing if its
@@ -105,7 +105,7 @@ impl FileChangeTool {
             content: plan.digest().to_string(),
             always_asked: plan.is_remarkable(),
         };
-        let ruling = self.desk.permit(cx, subject, &plan.shown()).await?;
+        let ruling = self.broker.permit(cx, subject, &plan.shown()).await?;
         if ruling.verdict != Verdict::No {
             return Ok(Some(ruling.by));
         }

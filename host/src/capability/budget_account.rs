@@ -21,7 +21,7 @@ const CALLS: usize = 2;
 
 /// The remaining budget of one run. Shared by reference; every operation is one short critical section.
 ///
-/// An account is created from a [`Budget`] or [allocated](Self::carve) from another account. An allocation is set aside in
+/// An account is created from a [`Budget`] or [allocated](Self::allocate) from another account. An allocation is set aside in
 /// the parent account at once. When the child account is settled, what it spent counts as spent by the parent and the rest
 /// returns to the parent. So no amount is promised twice, and in the end the parent has spent exactly what was charged to it
 /// and to its descendants.
@@ -131,7 +131,7 @@ impl BudgetAccount {
     }
 
     /// Restores a root account that has spent `spent`. `start` is shifted so that the elapsed time equals the time that the
-    /// run was at work. Allocations of unsettled children have to be [repeated](Self::carve_exactly).
+    /// run was at work. Allocations of unsettled children have to be [repeated](Self::restore_allocations).
     pub fn restored(budget: &Budget, start: Instant, spent: BudgetBreakdown) -> Arc<Self> {
         let deadline = budget.time.and_then(|time| start.checked_add(time));
         let state = Mutex::new(BudgetAccountState::after(spent));
@@ -248,9 +248,9 @@ impl BudgetAccount {
     ///
     /// An allocation can be 0: [`check`](Self::check) of the child reports it. Children that together name everything that
     /// is left leave this run nothing until they are settled.
-    pub fn carve(self: &Arc<Self>, shares: &[Budget]) -> Vec<BudgetAllocation> {
+    pub fn allocate(self: &Arc<Self>, shares: &[Budget]) -> Vec<BudgetAllocation> {
         let start = Instant::now();
-        let carved = |share: &Budget| {
+        let allocated = |share: &Budget| {
             let Budget { tokens, usd, tool_calls, time } = *share;
             RestoredAllocation {
                 bounds: AllocationBounds { tokens, usd, tool_calls },
@@ -259,7 +259,7 @@ impl BudgetAccount {
                 spent: BudgetBreakdown::default(),
             }
         };
-        self.carve_exactly(&shares.iter().map(carved).collect::<Vec<_>>())
+        self.restore_allocations(&shares.iter().map(allocated).collect::<Vec<_>>())
     }
 
     /// Allocates an equal part of all that is left to each of `count` children: the run itself spends nothing while they
@@ -268,7 +268,7 @@ impl BudgetAccount {
         let equal = |left: Option<u64>| left.map(|left| left / u64::try_from(count.max(1)).unwrap_or(u64::MAX));
         let [tokens, usd, tool_calls] = self.lefts(&self.state()).map(equal);
         let share = Budget { tokens, usd: usd.map(Usd::from_pico), tool_calls, time: None };
-        self.carve(&vec![share; count])
+        self.allocate(&vec![share; count])
     }
 
     /// Repeats earlier allocations, including what was spent from them since. Allocations made later have to be repeated
@@ -276,7 +276,7 @@ impl BudgetAccount {
     ///
     /// Each gets its earlier bounds, but no more than what is left; the result equals the earlier state unless an account
     /// has overshot. As always, what an allocation has spent counts as spent by this run once it is settled.
-    pub fn carve_exactly(self: &Arc<Self>, shares: &[RestoredAllocation]) -> Vec<BudgetAllocation> {
+    pub fn restore_allocations(self: &Arc<Self>, shares: &[RestoredAllocation]) -> Vec<BudgetAllocation> {
         let mut state = self.state();
         let left = self.lefts(&state);
         let mut bounds: Vec<_> = shares.iter().map(|share| of_bounds(&share.bounds)).collect();
@@ -311,13 +311,13 @@ impl BudgetAccount {
                 }),
             }))
         };
-        let carved = shares.iter().zip(bounds).map(child).collect();
+        let allocated = shares.iter().zip(bounds).map(child).collect();
         if state.settled {
             drop(state);
             // These allocations will not be settled any more.
             shares.iter().for_each(|share| self.take_back([0; 3], share.spent.total()));
         }
-        carved
+        allocated
     }
 
     /// Returns what is unspent to the parent, once.
@@ -335,18 +335,18 @@ impl BudgetAccount {
 
     /// Takes back the reservation of a child and counts what it spent. A settled account passes both on to its parent.
     fn take_back(&self, back: BudgetAmounts, spent: BudgetUsage) {
-        let mut purse = self;
+        let mut budget_account = self;
         loop {
-            let mut state = purse.state();
+            let mut state = budget_account.state();
             for at in [TOKENS, MONEY, CALLS] {
                 // For an unbounded amount nothing is set aside, here or in the ancestors.
-                if purse.bounds[at].is_some() {
+                if budget_account.bounds[at].is_some() {
                     state.set_aside[at] -= back[at];
                 }
             }
             state.of_children += spent;
-            match &purse.parent {
-                Some(parent) if state.settled => purse = parent,
+            match &budget_account.parent {
+                Some(parent) if state.settled => budget_account = parent,
                 _ => return,
             }
         }
@@ -425,7 +425,7 @@ pub struct BudgetAllocation(Arc<BudgetAccount>);
 
 impl BudgetAllocation {
     /// Returns the account, for the child's run.
-    pub fn purse(&self) -> &Arc<BudgetAccount> {
+    pub fn budget_account(&self) -> &Arc<BudgetAccount> {
         &self.0
     }
 

@@ -87,8 +87,8 @@ impl ConfigFindings {
             Err(ConfigErrors { reports, config: Some(config) }) => (*config, reports),
             Err(ConfigErrors { reports, config: None }) => return Self { mistakes: reports, ..Self::default() },
         };
-        let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
-        let app = App::new(config, super::plugin_dirs(plugins), super::compiling(), super::environment(), desk);
+        let broker = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
+        let app = App::new(config, super::plugin_dirs(plugins), super::compiling(), super::environment(), broker);
         let looked = app.and_then(|app| Ok((app.standing(&trust::store(), is_named)?, app)));
         let (standing, app) = match looked {
             Ok(looked) => looked,

@@ -295,9 +295,9 @@ fn certify(
     is_trusted: bool,
 ) -> Result<u8, Report> {
     let is_named = config.is_some();
-    let (config, desk) =
+    let (config, broker) =
         (super::config(config)?, ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default()));
-    let app = App::new(config, super::plugin_dirs(plugins), super::compiling(), super::environment(), desk)?;
+    let app = App::new(config, super::plugin_dirs(plugins), super::compiling(), super::environment(), broker)?;
     let standing = app.standing(&trust::store(), is_named)?;
     let certificate = super::runtime()?.block_on(async {
         // Certifying runs code of the plugin.

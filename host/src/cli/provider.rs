@@ -63,9 +63,9 @@ fn check(
     output: CliOutputFormat,
 ) -> Result<u8, Report> {
     let is_named = config.is_some();
-    let (config, desk) =
+    let (config, broker) =
         (super::config(config)?, ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default()));
-    let app = App::new(config, super::plugin_dirs(plugins), super::compiling(), super::environment(), desk)?;
+    let app = App::new(config, super::plugin_dirs(plugins), super::compiling(), super::environment(), broker)?;
     let standing = app.standing(&trust::store(), is_named)?;
     let mut wanted: Vec<Option<String>> = names.into_iter().map(Some).collect();
     if wanted.is_empty() {

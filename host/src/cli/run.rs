@@ -280,14 +280,14 @@ impl RunInvocation {
         }
         let reads_stdin = reads_task || self.with.stdin == StdinMode::Always;
         let is_attended = !reads_stdin && ask::is_attended();
-        let (desk, person) = ask::desk(self.with.approve, is_attended);
+        let (broker, person) = ask::broker(self.with.approve, is_attended);
         let (mut recording, agent) = self.place.recording(&config, &self.with.named(), task.as_deref())?;
         let app = App::new(
             config,
             super::plugin_dirs(&self.with.plugins),
             super::compiling(),
             super::environment(),
-            desk.clone(),
+            broker.clone(),
         )?;
         let app = app
             .with_own_key(trust::own_key())
@@ -306,7 +306,7 @@ impl RunInvocation {
             code = &mut interrupt => return Ok(FinishedInvocation { outcome: InvocationOutcome::Cancelled(code), agents: Ledger::new(), session: None }),
             trusted = admitted => trusted?,
         };
-        desk.trust(trusted);
+        broker.trust(trusted);
         let mut prepared = tokio::select! {
             biased;
             code = &mut interrupt => return Ok(FinishedInvocation { outcome: InvocationOutcome::Cancelled(code), agents: Ledger::new(), session: None }),
@@ -338,8 +338,8 @@ impl RunInvocation {
                 }
             }
         };
-        drop((cx, desk));
-        let agents = prepared.crew.ledger();
+        drop((cx, broker));
+        let agents = prepared.agent_group.ledger();
         let name = session.as_ref().map(|session| session.journal.id().to_owned());
         let outcome = match outcome {
             Ok(outcome) => outcome,

@@ -55,8 +55,9 @@ impl ConfigTrustArgs {
 
     fn decide(&self) -> Result<(), Report> {
         let config = super::config(self.config.as_ref())?;
-        let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
-        let app = App::new(config, super::plugin_dirs(&self.plugins), super::compiling(), super::environment(), desk)?;
+        let broker = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
+        let app =
+            App::new(config, super::plugin_dirs(&self.plugins), super::compiling(), super::environment(), broker)?;
         // The digest of a trusted MCP tool depends on the approvals of its server.
         let standing = app.with_approvals(store(), false).standing(&store(), self.config.is_some())?;
         let facts = standing.facts();
@@ -364,8 +365,8 @@ mod tests {
     fn standing(config: &str, folder: &Path) -> ProjectTrustStatus {
         let store = TrustStore::new(Some(folder.join("state/trust.json")));
         let config = Config::parse(config, folder.into()).unwrap_or_else(|report| panic!("{report}"));
-        let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
-        App::new(config, &[], None, Arc::new(|_| None), desk).unwrap().standing(&store, false).unwrap()
+        let broker = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
+        App::new(config, &[], None, Arc::new(|_| None), broker).unwrap().standing(&store, false).unwrap()
     }
 
     fn config(host: &str) -> String {

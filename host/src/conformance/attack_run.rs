@@ -227,9 +227,10 @@ async fn act(
     agent.effects.extend(PluginEffect::new(&plugin).map(|effect| Arc::new(effect) as _));
     agent.middleware.extend(PluginRunMiddleware::new(&plugin).map(|middleware| Arc::new(middleware) as _));
     agent.model_middleware.extend(PluginModelMiddleware::new(&plugin).map(|around| Arc::new(around) as _));
-    let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
+    let broker = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
     if let Some(around) = PluginToolMiddleware::new(&plugin) {
-        agent = agent.with_tool_middleware(ApprovalMiddleware::new(Arc::new(around), desk.clone(), "victim", "digest"));
+        agent =
+            agent.with_tool_middleware(ApprovalMiddleware::new(Arc::new(around), broker.clone(), "victim", "digest"));
     }
     let info = ModelInfo {
         name: "m".into(),
@@ -267,7 +268,7 @@ async fn act(
         let cx = RunCx::new("victim").with_events(sink);
         tokio::select! {
             ended = runner.run(&cx, &chat, vec![Message::user("go")]) => ended,
-            never = decline_all(attack, stage, seen, desk.attend()) => match never {},
+            never = decline_all(attack, stage, seen, broker.attend()) => match never {},
         }
     };
     let (ended, ()) = tokio::join!(running, watching);

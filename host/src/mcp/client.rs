@@ -60,7 +60,7 @@ pub struct McpClient {
 #[derive(Debug)]
 pub(super) struct McpClientInner {
     pub config: ServerConfig,
-    pub desk: Arc<ServerRequestBroker>,
+    pub broker: Arc<ServerRequestBroker>,
     pub listing: watch::Sender<Arc<McpToolListing>>,
     pub places: Semaphore,
     state: watch::Sender<McpConnectionState>,
@@ -97,11 +97,11 @@ impl McpClient {
     /// listed.
     pub async fn connect(config: ServerConfig, asking: McpClientFeatures) -> Result<Arc<Self>, McpError> {
         config.check()?;
-        let desk = Arc::new(ServerRequestBroker::new(Arc::clone(&config.name), asking));
-        let (link, listing) = reach(&config, &desk).await?;
+        let broker = Arc::new(ServerRequestBroker::new(Arc::clone(&config.name), asking));
+        let (link, listing) = reach(&config, &broker).await?;
         let shared = Arc::new(McpClientInner {
             config,
-            desk,
+            broker,
             listing: watch::Sender::new(Arc::new(listing)),
             places: Semaphore::new(limits::MCP_CALLS),
             state: watch::Sender::new(McpConnectionState::Down),
@@ -182,9 +182,9 @@ impl McpClientInner {
 /// Connects and lists the tools: a connection without a list is of no use.
 async fn reach(
     config: &ServerConfig,
-    desk: &Arc<ServerRequestBroker>,
+    broker: &Arc<ServerRequestBroker>,
 ) -> Result<(McpConnection, McpToolListing), McpError> {
-    let link = McpConnection::open(config, desk).await?;
+    let link = McpConnection::open(config, broker).await?;
     let listed = tokio::select! {
         biased;
         listed = list(&config.name, link.peer()) => listed,
@@ -247,7 +247,7 @@ async fn reach_again(
         } else {
             sleep(pause(*failures)).await;
         }
-        match reach(&shared.config, &shared.desk).await {
+        match reach(&shared.config, &shared.broker).await {
             Ok((link, listing)) => {
                 offer_anew(shared, listing);
                 let (session, cancelled) = McpConnectionHandle::on(&link);

@@ -35,7 +35,7 @@ pub(super) struct McpConnection {
 
 impl McpConnection {
     /// Starts the server's program, if it has one, and shakes hands.
-    pub async fn open(config: &ServerConfig, desk: &Arc<ServerRequestBroker>) -> Result<Self, McpError> {
+    pub async fn open(config: &ServerConfig, broker: &Arc<ServerRequestBroker>) -> Result<Self, McpError> {
         let first = match config.revisions {
             ProtocolRevisions::Any => {
                 ClientLifecycleMode::Auto { preferred_versions: stateless(), legacy_version: None }
@@ -43,12 +43,12 @@ impl McpConnection {
             ProtocolRevisions::Handshake => ClientLifecycleMode::Initialize,
             ProtocolRevisions::Stateless => ClientLifecycleMode::Discover { preferred_versions: stateless() },
         };
-        let (failed, may_be_older) = match Self::attempt(config, desk, first).await {
+        let (failed, may_be_older) = match Self::attempt(config, broker, first).await {
             Ok(link) => return Ok(link),
             Err(failed) => failed,
         };
         if config.revisions == ProtocolRevisions::Any && may_be_older && failed.is_transient() {
-            return Self::attempt(config, desk, ClientLifecycleMode::Initialize).await.map_err(|(error, _)| error);
+            return Self::attempt(config, broker, ClientLifecycleMode::Initialize).await.map_err(|(error, _)| error);
         }
         Err(failed)
     }
@@ -57,7 +57,7 @@ impl McpConnection {
     /// discovery request of the newest revision.
     async fn attempt(
         config: &ServerConfig,
-        desk: &Arc<ServerRequestBroker>,
+        broker: &Arc<ServerRequestBroker>,
         mode: ClientLifecycleMode,
     ) -> Result<Self, (McpError, bool)> {
         let traffic = ConnectionTraffic::new(Arc::clone(&config.name));
@@ -66,11 +66,11 @@ impl McpConnection {
             McpTarget::Program(program) => {
                 let (read, write, child) = ServerProcess::start(&config.name, program).map_err(whole)?;
                 let lines = LineTransport::new(read, write, Arc::clone(&traffic.patience));
-                Self::shake_hands(config, desk, mode, lines, traffic, Some(child)).await
+                Self::shake_hands(config, broker, mode, lines, traffic, Some(child)).await
             }
             McpTarget::Http(http) => {
                 let transport = http::transport(&config.name, http);
-                Self::shake_hands(config, desk, mode, transport, traffic, None).await
+                Self::shake_hands(config, broker, mode, transport, traffic, None).await
             }
             McpTarget::Pipes(dial) => {
                 let (server, stderr) = (Arc::clone(&config.name), Vec::new());
@@ -78,22 +78,22 @@ impl McpConnection {
                 let (read, write) =
                     dialled.map_err(|error| whole(McpError::Connect { server, why: error.to_string(), stderr }))?;
                 let lines = LineTransport::new(read, write, Arc::clone(&traffic.patience));
-                Self::shake_hands(config, desk, mode, lines, traffic, None).await
+                Self::shake_hands(config, broker, mode, lines, traffic, None).await
             }
         }
     }
 
     async fn shake_hands(
         config: &ServerConfig,
-        desk: &Arc<ServerRequestBroker>,
+        broker: &Arc<ServerRequestBroker>,
         mode: ClientLifecycleMode,
         transport: impl Transport<RoleClient> + 'static,
         traffic: Arc<ConnectionTraffic>,
         child: Option<ServerProcess>,
     ) -> Result<Self, (McpError, bool)> {
-        let mut roots = desk.asking().roots.clone();
+        let mut roots = broker.asking().roots.clone();
         roots.iter_mut().for_each(watch::Receiver::mark_unchanged);
-        let handler = McpClientHandler { desk: Arc::clone(desk), traffic: Arc::clone(&traffic) };
+        let handler = McpClientHandler { broker: Arc::clone(broker), traffic: Arc::clone(&traffic) };
         // Boxed, so that the compiler sees that the future is `Send`.
         let served: BoxFuture<'static, _> =
             Box::pin(handler.serve_with_lifecycle(FilteredTransport::new(transport, Arc::clone(&traffic)), mode));

@@ -254,7 +254,7 @@ fn internal(error: serde_json::Error) -> ErrorData {
 
 /// Handles the server's requests on one connection.
 pub(super) struct McpClientHandler {
-    pub desk: Arc<ServerRequestBroker>,
+    pub broker: Arc<ServerRequestBroker>,
     pub traffic: Arc<ConnectionTraffic>,
 }
 
@@ -289,7 +289,7 @@ impl ClientHandler for McpClientHandler {
         context: RequestContext<RoleClient>,
     ) -> Result<CreateMessageResult, ErrorData> {
         let call = self.call(&context);
-        self.until_lost(context, self.desk.sample(call, params)).await
+        self.until_lost(context, self.broker.sample(call, params)).await
     }
 
     async fn create_elicitation(
@@ -298,14 +298,14 @@ impl ClientHandler for McpClientHandler {
         context: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
         let call = self.call(&context);
-        self.until_lost(context, self.desk.elicit(call, params)).await
+        self.until_lost(context, self.broker.elicit(call, params)).await
     }
 
     async fn list_roots(&self, _: RequestContext<RoleClient>) -> Result<ListRootsResult, ErrorData> {
-        self.desk.roots()
+        self.broker.roots()
     }
 
     fn get_info(&self) -> ClientConfig {
-        self.desk.introduction()
+        self.broker.introduction()
     }
 }

@@ -105,7 +105,7 @@ impl Tool for McpTool {
     fn time_limit(&self) -> Duration {
         let shared = &self.client.shared;
         // `call` enforces the limit of the call itself, which stands still while a person or a model answers the server.
-        let asks = if shared.desk.asks_people_or_models() { limits::MCP_ASKS_PER_CALL } else { 0 };
+        let asks = if shared.broker.asks_people_or_models() { limits::MCP_ASKS_PER_CALL } else { 0 };
         shared.config.call_time + limits::MCP_CALL_GRACE + limits::QUESTION_TIME * asks
     }
 
@@ -115,7 +115,7 @@ impl Tool for McpTool {
 
     async fn call(&self, cx: &ToolCx, call: &ToolCall) -> Result<ToolOutput, Fault> {
         let shared = &self.client.shared;
-        let (limit, open) = (shared.config.call_time, shared.desk.open.subscribe());
+        let (limit, open) = (shared.config.call_time, shared.broker.open.subscribe());
         let name = &self.tool.spec.name;
         let late = || Fault::Timeout { message: format!("`{name}` took longer than {}", seconds(limit)) };
         in_time(limit, open, shared.call(&self.tool, cx, call)).await.unwrap_or_else(|| Err(late()))
@@ -242,7 +242,7 @@ impl McpClientInner {
             if responses.len() as u32 >= limits::MCP_ASKS_PER_CALL {
                 return Err(ErrorData::invalid_request("the server wants to know too much at once", None));
             }
-            responses.insert(key, self.desk.answer(made_for, request).await?);
+            responses.insert(key, self.broker.answer(made_for, request).await?);
         }
         if responses.is_empty() {
             sleep(limits::PROGRESS_PAUSE).await;

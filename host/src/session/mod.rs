@@ -25,7 +25,7 @@
 //! let session = Arc::new(store.create(NewSession { agent: "ada".into(), ..NewSession::default() })?);
 //! let group = Arc::new(AgentGroup::new(AgentRegistry::new()).with_recorder(session.clone()));
 //! let chat = Chat::recorded();
-//! agent("Four.").with_crew(group, 0).run(&RunCx::new("ada"), &chat, vec![Message::user("2 + 2?")]).await?;
+//! agent("Four.").with_agent_group(group, 0).run(&RunCx::new("ada"), &chat, vec![Message::user("2 + 2?")]).await?;
 //! let id = session.id().to_owned();
 //! session.close().await?;
 //! drop(session);
@@ -35,7 +35,7 @@
 //! let past = JournalState::of(opened.records)?;
 //! let chat = past.chat()?;
 //! let group = Arc::new(AgentGroup::new(AgentRegistry::new()).resuming(Arc::new(opened.session), past, &chat));
-//! let ada = agent("Six.").with_crew(group, 0);
+//! let ada = agent("Six.").with_agent_group(group, 0);
 //! assert!(ada.resume(&RunCx::new("ada"), &chat, vec![]).await.is_none());
 //! let answer = ada.run(&RunCx::new("ada"), &chat, vec![Message::user("And 2 more?")]).await?;
 //! assert_eq!((answer.message.text_content().as_str(), chat.snapshot().len()), ("Six.", 5));

@@ -69,7 +69,7 @@ pub struct Team {
     /// The upper bound on what its members and the agents that they start may do.
     pub delegable: Ceiling,
     /// The agents that it works with; `None` if it works alone.
-    pub crew: Option<Arc<AgentGroup>>,
+    pub agent_group: Option<Arc<AgentGroup>>,
     /// The conversations in which its members work, and the way they hand over to each other.
     pub meeting: TeamChatMode,
 }
@@ -89,7 +89,7 @@ impl Team {
             middleware: Vec::new(),
             budget: Budget::default(),
             delegable: Ceiling::default(),
-            crew: None,
+            agent_group: None,
             meeting: TeamChatMode::Coordinated,
         }
     }
@@ -144,8 +144,8 @@ impl Team {
     }
 
     /// Sets the group of agents that it works with.
-    pub fn with_crew(mut self, crew: Arc<AgentGroup>) -> Self {
-        self.crew = Some(crew);
+    pub fn with_agent_group(mut self, agent_group: Arc<AgentGroup>) -> Self {
+        self.agent_group = Some(agent_group);
         self
     }
 
@@ -173,8 +173,8 @@ impl Runner for Team {
         &self.delegable
     }
 
-    fn crew(&self) -> Option<&Arc<AgentGroup>> {
-        self.crew.as_ref()
+    fn agent_group(&self) -> Option<&Arc<AgentGroup>> {
+        self.agent_group.as_ref()
     }
 
     fn as_entered(&self, name: Arc<str>, budget: &Budget) -> Arc<dyn Runner> {

@@ -104,7 +104,7 @@ pub(super) async fn run_as(
         run.write_beginning(errand, &input, &instructions);
     }
     if let Some(log) = &me.log {
-        me.badge.inbox.record(log);
+        me.handle.inbox.record(log);
     }
     // Members in a shared conversation each put their own system prompt in front of it, which contains these instructions.
     if !instructions.is_empty() && !team.meeting.is_shared() {
@@ -187,7 +187,7 @@ impl TeamRun<'_> {
                 },
             };
             self.carry_out(now).await?;
-            self.add(self.me.badge.inbox.take())?;
+            self.add(self.me.handle.inbox.take())?;
             self.tell_messages().await;
         }
     }
@@ -200,7 +200,7 @@ impl TeamRun<'_> {
     async fn decide(&mut self) -> Result<NextTeamStep, RunError> {
         loop {
             self.me.check_log()?;
-            self.me.purse.check().map_err(RunError::Budget)?;
+            self.me.budget_account.check().map_err(RunError::Budget)?;
             self.check_bytes()?;
             let members = self.work.team.members.now();
             let (decision, reasoning) = self.next(&members).await?;
@@ -246,7 +246,7 @@ impl TeamRun<'_> {
                 active: active.as_deref(),
                 reply: reply.take(),
             };
-            let next = in_time(&self.me.purse, team.coordinator.next(&self.me.cx, &moment, state)).await?;
+            let next = in_time(&self.me.budget_account, team.coordinator.next(&self.me.cx, &moment, state)).await?;
             let CoordinatorStep { state: kept, action, reasoning } = next.map_err(|fault| self.failed(fault))?;
             state = bounded_state(kept).map_err(|fault| self.failed(fault))?;
             let decision = match action {
@@ -278,7 +278,7 @@ impl TeamRun<'_> {
             return Ok(Err(Fault::NotFound { message }));
         };
         let asked = ask_for(&self.me, asker, coordinator.models(), ask, &mut self.usage);
-        let reply = self.me.place.wait_for(in_time(&self.me.purse, asked)).await?;
+        let reply = self.me.place.wait_for(in_time(&self.me.budget_account, asked)).await?;
         Ok(reply.map(|(completion, cost)| {
             self.me.write(|| {
                 let (name, completion) = (coordinator.name().to_owned(), completion.clone());
@@ -376,7 +376,7 @@ impl TeamRun<'_> {
                 done[at] = Some(came);
             }
         };
-        let in_time = in_time(&me.purse, me.place.wait_for(gather)).await;
+        let in_time = in_time(&me.budget_account, me.place.wait_for(gather)).await;
         drop(working);
         if is_shared {
             // The member has emitted events for its own messages.

@@ -79,11 +79,11 @@ async fn agent_tool_call_is_a_run_whose_answer_is_the_result() {
     });
     let lead =
         caller(vec![("researcher", task("Count Paris."))]).with_tool(fresh(agent("researcher", mind).with_tool(look)));
-    let crew = Arc::new(AgentGroup::default());
-    let ran = run(&lead.with_crew(Arc::clone(&crew), 0), "How big is Paris?").await;
+    let agent_group = Arc::new(AgentGroup::default());
+    let ran = run(&lead.with_agent_group(Arc::clone(&agent_group), 0), "How big is Paris?").await;
     assert_eq!(ran.told(), "two million");
     let answer = ran.end.as_ref().unwrap();
-    assert_eq!(answer.account.total().usage, crew.ledger().total().usage, "to the token");
+    assert_eq!(answer.account.total().usage, agent_group.ledger().total().usage, "to the token");
     assert!(answer.account.of_children.usage.total() > 0);
     assert_eq!((answer.account.own.tool_calls, answer.account.of_children.tool_calls), (1, 1));
     let began = ran.events.iter().find_map(|event| match event {
@@ -105,7 +105,7 @@ async fn agent_tool_call_is_a_run_whose_answer_is_the_result() {
     assert_eq!(origin.as_deref(), Some("agent:researcher"));
     let heard = ran.talk();
     assert!(heard.contains("-- lead/researcher#1\n"), "{heard}");
-    assert!(crew.working().is_empty());
+    assert!(agent_group.working().is_empty());
 }
 
 #[tokio::test]
@@ -282,14 +282,14 @@ fn given(records: &[(u64, JournalRecord)]) -> Vec<Option<u64>> {
 async fn agent_tool_calls_and_caller_share_the_budget_equally() {
     for (count, tokens) in [(1_usize, 100_000_u64), (3, 100_000), (10, 1_000_003), (40, 900_000)] {
         let written = memory();
-        let crew = Arc::new(AgentGroup::default().with_recorder(written.clone()));
+        let agent_group = Arc::new(AgentGroup::default().with_recorder(written.clone()));
         let calls = (0..count).map(|at| (["bob", "eve", "zoe"][at % 3], task("t"))).collect();
         let lead = caller(calls).with_tool(fresh(remembers("bob", 1))).with_tool(kept(remembers("eve", 2)));
-        let lead = lead.with_tool(fresh(remembers("zoe", 3))).with_crew(Arc::clone(&crew), 0);
+        let lead = lead.with_tool(fresh(remembers("zoe", 3))).with_agent_group(Arc::clone(&agent_group), 0);
         let lead = lead.with_budget(Budget { tokens: Some(tokens), ..Budget::default() });
         let ran = run(&lead, "go").await;
         let answer = ran.end.as_ref().unwrap_or_else(|error| panic!("{}", error.in_full()));
-        assert_eq!(answer.account.total().usage, crew.ledger().total().usage, "{count}: to the token");
+        assert_eq!(answer.account.total().usage, agent_group.ledger().total().usage, "{count}: to the token");
         let given: Vec<_> = given(&written.records()).into_iter().flatten().collect();
         assert_eq!(given.len(), count);
         // The tokens of the lead's first reply are not divided; what sub-runs give back later is.
@@ -308,15 +308,17 @@ async fn agent_tool_calls_and_caller_share_the_budget_equally() {
 async fn exhausted_budget_share_ends_only_its_agent_tool() {
     let greedy = agent("bob", Mind::new(|_| act("look", json!({"why": "x".repeat(2_000)}))));
     let greedy = greedy.with_tool(tool("look", |_| async { Ok("no".into()) }));
-    let crew = Arc::new(AgentGroup::default());
+    let agent_group = Arc::new(AgentGroup::default());
     let lead = agent("lead", Mind::steps([act("bob", task("t")), text("I go on")])).with_tool(fresh(greedy));
-    let lead = lead.with_budget(Budget { tokens: Some(20_000), ..Budget::default() }).with_crew(Arc::clone(&crew), 0);
+    let lead = lead
+        .with_budget(Budget { tokens: Some(20_000), ..Budget::default() })
+        .with_agent_group(Arc::clone(&agent_group), 0);
     let ran = run(&lead, "go").await;
     assert_eq!(ran.told(), "I go on");
     let result = &ran.results()[0];
     assert!(result.starts_with("agent `bob` failed: the budget of "), "{result}");
     let account = ran.end.unwrap().account;
-    assert_eq!(account.total().usage, crew.ledger().total().usage);
+    assert_eq!(account.total().usage, agent_group.ledger().total().usage);
     assert!(account.of_children.usage.total() > 0, "{account:?}");
 }
 
@@ -367,7 +369,7 @@ async fn agent_tool_recursion_is_bounded() {
             count.fetch_add(1, Ordering::Relaxed);
             agent("again", mind()).with_tool(AgentTool::registered("again", "", inner.clone()).unwrap())
         });
-        let lead = agent("lead", mind()).with_tool(again).with_crew(Arc::new(AgentGroup::new(registry)), 0);
+        let lead = agent("lead", mind()).with_tool(again).with_agent_group(Arc::new(AgentGroup::new(registry)), 0);
         let ran = run(&lead, "go").await;
         let most = limits::DELEGATION_DEPTH_CEILING;
         let says = format!("agent `again` failed: agents start each other at most {most} deep: do it yourself");
@@ -402,7 +404,7 @@ async fn registered_agent_tool_is_built_under_its_callers_ceiling() {
         let tool = AgentTool::registered("bob", "", AgentToolOptions::default()).unwrap();
         let mut lead = caller(vec![("bob", task("t"))]).with_tool(tool);
         lead.delegable = ceiling;
-        let ran = run(&lead.with_crew(Arc::new(AgentGroup::new(registry.clone())), 0), "go").await;
+        let ran = run(&lead.with_agent_group(Arc::new(AgentGroup::new(registry.clone())), 0), "go").await;
         assert_eq!(ran.told(), says);
         let warned = ran
             .events
@@ -426,7 +428,10 @@ async fn agent_tool_honours_max_concurrency() {
     let tool = AgentTool::registered("bob", "", AgentToolOptions::default()).unwrap();
     let calls = (0..6).map(|_| ("bob", task("t"))).collect();
     let began = tokio::time::Instant::now();
-    run(&caller(calls).with_tool(tool).with_crew(Arc::new(AgentGroup::new(registry)), 0), "go").await.end.unwrap();
+    run(&caller(calls).with_tool(tool).with_agent_group(Arc::new(AgentGroup::new(registry)), 0), "go")
+        .await
+        .end
+        .unwrap();
     assert_eq!(began.elapsed().as_secs(), 3);
 }
 
@@ -455,25 +460,25 @@ async fn cancelling_a_caller_cancels_its_agent_tools_only_downwards() {
             None => acts(&calls),
             Some(result) => text(result),
         });
-        let crew = Arc::new(AgentGroup::default());
+        let agent_group = Arc::new(AgentGroup::default());
         let lead = agent("lead", mind).with_tool(kept(middle.with_tool(inner))).with_tool(fresh(eve));
-        let lead = lead.with_crew(Arc::clone(&crew), 0);
+        let lead = lead.with_agent_group(Arc::clone(&agent_group), 0);
         let watch = {
-            let crew = Arc::clone(&crew);
+            let agent_group = Arc::clone(&agent_group);
             tokio::spawn(async move {
                 tokio::time::sleep(Duration::from_secs(1)).await;
-                let working: Vec<_> = crew.working().iter().map(|name| name.to_string()).collect();
+                let working: Vec<_> = agent_group.working().iter().map(|name| name.to_string()).collect();
                 assert!(
                     ["lead", "lead/bob", "lead/bob/inner#1"].iter().all(|name| working.contains(&name.to_string())),
                     "{working:?}"
                 );
-                assert!(crew.cancel(whom));
+                assert!(agent_group.cancel(whom));
             })
         };
         let ran = run(&lead, "go").await;
         watch.await.unwrap();
         assert_eq!(ran.told(), says, "{whom}");
-        assert!(crew.working().is_empty(), "{whom}");
+        assert!(agent_group.working().is_empty(), "{whom}");
     }
 }
 
@@ -487,17 +492,17 @@ async fn agent_tool_receives_messages_while_it_runs() {
         tokio::time::sleep(Duration::from_secs(2)).await;
         Ok("waited".into())
     });
-    let crew = Arc::new(AgentGroup::default());
+    let agent_group = Arc::new(AgentGroup::default());
     let lead = caller(vec![("bob", task("t"))]).with_tool(fresh(agent("bob", mind).with_tool(wait)));
-    let lead = lead.with_crew(Arc::clone(&crew), 0);
+    let lead = lead.with_agent_group(Arc::clone(&agent_group), 0);
     let tell = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
-        crew.send("lead/bob#1", Message::user("hurry"))
+        agent_group.send("lead/bob#1", Message::user("hurry"))
     };
     let (ran, sent) = tokio::join!(run(&lead, "go"), tell);
     assert_eq!(sent, Ok(()));
     assert_eq!(ran.told(), "I heard: hurry");
-    assert_eq!(crew.send("lead/bob#1", Message::user("too late")), Err(SendError::NotWorking));
+    assert_eq!(agent_group.send("lead/bob#1", Message::user("too late")), Err(SendError::NotWorking));
 }
 
 #[tokio::test]
@@ -608,10 +613,10 @@ async fn team_works_as_a_tool_and_members_use_kept_agent_tools() {
         Member::new(agent(name, mind).with_tool(helper()))
     };
     let team = Team::new("desk", SequenceCoordinator).with_member(asks("ada")).with_member(asks("bob"));
-    let desk = kept(team);
-    let lead = caller(vec![("desk", task("one")), ("desk", task("two"))]).with_tool(desk);
-    let crew = Arc::new(AgentGroup::default());
-    let ran = run(&lead.with_crew(Arc::clone(&crew), 0), "go").await;
+    let broker = kept(team);
+    let lead = caller(vec![("desk", task("one")), ("desk", task("two"))]).with_tool(broker);
+    let agent_group = Arc::new(AgentGroup::default());
+    let ran = run(&lead.with_agent_group(Arc::clone(&agent_group), 0), "go").await;
     // Each member has a helper of its own, which remembers.
     assert_eq!(ran.told(), "helper: ?; helper: ? ?");
     let parents = ran.events.iter().filter_map(|event| match event {
@@ -627,7 +632,7 @@ async fn team_works_as_a_tool_and_members_use_kept_agent_tools() {
         "lead/desk/bob > lead/desk/bob/helper",
     ];
     assert_eq!(parents, [once, once].concat());
-    assert_eq!(ran.end.unwrap().account.total().usage, crew.ledger().total().usage);
+    assert_eq!(ran.end.unwrap().account.total().usage, agent_group.ledger().total().usage);
 }
 
 #[tokio::test]

@@ -61,8 +61,8 @@ const PATTERNS: [&str; 8] =
     ["fresh", "kept", "side by side", "two at once", "nested", "a team", "in a team", "failing"];
 
 /// The patterns, by name. What works there is the same each time that it is made.
-fn pattern(name: &str, outside: &Outside, crew: &Arc<AgentGroup>) -> Arc<dyn Runner> {
-    let alone = |agent: Agent| Arc::new(agent.with_crew(Arc::clone(crew), 0)) as Arc<dyn Runner>;
+fn pattern(name: &str, outside: &Outside, agent_group: &Arc<AgentGroup>) -> Arc<dyn Runner> {
+    let alone = |agent: Agent| Arc::new(agent.with_agent_group(Arc::clone(agent_group), 0)) as Arc<dyn Runner>;
     let work = |name| worker(name, outside);
     let one: &'static [&'static [(&str, &str)]] = &[&[("bob", "first")], &[("bob", "second")]];
     match name {
@@ -83,19 +83,19 @@ fn pattern(name: &str, outside: &Outside, crew: &Arc<AgentGroup>) -> Arc<dyn Run
             alone(lead.with_tool(kept(middle)).with_tool(fresh(work("zoe"))))
         }
         "a team" => {
-            let desk = Team::new("desk", SequenceCoordinator)
+            let broker = Team::new("desk", SequenceCoordinator)
                 .with_member(Member::new(work("bob")))
                 .with_member(Member::new(work("eve")));
             let how = AgentToolOptions { conversation: ConversationMode::Kept, ..AgentToolOptions::default() };
-            let desk = AgentTool::new(desk, how).unwrap();
-            alone(lead("lead", &[&[("desk", "first")], &[("desk", "second")]]).with_tool(desk))
+            let broker = AgentTool::new(broker, how).unwrap();
+            alone(lead("lead", &[&[("desk", "first")], &[("desk", "second")]]).with_tool(broker))
         }
         "in a team" => {
             let ada = lead("ada", one).with_tool(kept(work("bob")));
             let zoe = lead("zoe", one).with_tool(fresh(work("bob")));
             let team =
                 Team::new("team", SequenceCoordinator).with_member(Member::new(ada)).with_member(Member::new(zoe));
-            Arc::new(team.with_crew(Arc::clone(crew)))
+            Arc::new(team.with_agent_group(Arc::clone(agent_group)))
         }
         "failing" => {
             let fails = agent("bob", Mind::new(|_| Err(Fault::other("out of paper"))));
@@ -126,15 +126,15 @@ async fn every_journal_prefix_resumes_to_the_same_end() {
     for name in PATTERNS {
         let outside = Outside::default();
         let written = memory();
-        let crew = Arc::new(AgentGroup::new(AgentRegistry::new()).with_recorder(written.clone()));
-        let whole = pattern(name, &outside, &crew);
+        let agent_group = Arc::new(AgentGroup::new(AgentRegistry::new()).with_recorder(written.clone()));
+        let whole = pattern(name, &outside, &agent_group);
         let chat = Chat::recorded();
         let cx = RunCx::new(Arc::clone(whole.name()));
         let answer = whole.run(&cx, &chat, vec![Message::user("go")]).await;
         let answer = answer.unwrap_or_else(|error| panic!("{name}: {}", error.in_full()));
         let records = written.records();
         let sent = outside.lock().unwrap().len();
-        let ledger = serde_json::to_string(&crew.ledger()).unwrap();
+        let ledger = serde_json::to_string(&agent_group.ledger()).unwrap();
         let end = see(&*whole, &chat).await;
         assert!(records.iter().any(|(_, record)| matches!(record, JournalRecord::Delegated { .. })), "{name}");
         for cut in 0..=records.len() {
@@ -149,8 +149,8 @@ async fn every_journal_prefix_resumes_to_the_same_end() {
             }
             let done = records[..cut].iter().filter(|(_, record)| is_result(record, |text| text == "sent")).count();
             let outside = Outside::default();
-            let crew = Arc::new(AgentGroup::new(AgentRegistry::new()).resuming(written.clone(), past, &chat));
-            let whole = pattern(name, &outside, &crew);
+            let agent_group = Arc::new(AgentGroup::new(AgentRegistry::new()).resuming(written.clone(), past, &chat));
+            let whole = pattern(name, &outside, &agent_group);
             let resumed = match whole.resume(&cx, &chat, Vec::new()).await {
                 Some(resumed) => Some(resumed),
                 None if is_over => None,
@@ -162,7 +162,7 @@ async fn every_journal_prefix_resumes_to_the_same_end() {
                 assert_eq!(resumed.iterations, answer.iterations, "{at}");
                 assert_eq!((resumed.account, resumed.usage), (answer.account, answer.usage), "{at}");
             }
-            assert_eq!(serde_json::to_string(&crew.ledger()).unwrap(), ledger, "{at}");
+            assert_eq!(serde_json::to_string(&agent_group.ledger()).unwrap(), ledger, "{at}");
             let sent_now = outside.lock().unwrap().len();
             let in_doubt = |(_, record): &&(u64, JournalRecord)| is_result(record, |text| text.contains("interrupted"));
             let in_doubt = written.records().iter().filter(in_doubt).count();
@@ -179,8 +179,8 @@ async fn every_journal_prefix_resumes_to_the_same_end() {
 async fn kept_conversation_cut_in_a_call_accepts_the_next_task() {
     let outside = Outside::default();
     let written = memory();
-    let crew = Arc::new(AgentGroup::new(AgentRegistry::new()).with_recorder(written.clone()));
-    let lead = pattern("kept", &outside, &crew);
+    let agent_group = Arc::new(AgentGroup::new(AgentRegistry::new()).with_recorder(written.clone()));
+    let lead = pattern("kept", &outside, &agent_group);
     let cx = RunCx::new("lead");
     lead.run(&cx, &Chat::recorded(), vec![Message::user("go")]).await.unwrap();
     let records = written.records();
@@ -190,9 +190,9 @@ async fn kept_conversation_cut_in_a_call_accepts_the_next_task() {
     for (run, record) in &records[..=began] {
         written.write(*run, record);
     }
-    let crew = Arc::new(AgentGroup::new(AgentRegistry::new()).resuming(written.clone(), past, &chat));
+    let agent_group = Arc::new(AgentGroup::new(AgentRegistry::new()).resuming(written.clone(), past, &chat));
     chat.reopen().abandon("nobody goes on with it");
-    let lead = pattern("kept", &outside, &crew);
+    let lead = pattern("kept", &outside, &agent_group);
     let answer = lead.run(&cx, &chat, vec![Message::user("something else")]).await.unwrap();
     let said = answer.message.text_content();
     assert_eq!(said, "so it is: bob has had 2 tasks, in turn 2; bob has had 3 tasks, in turn 4");

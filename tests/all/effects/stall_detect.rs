@@ -103,13 +103,13 @@ async fn stall_detect_lets_a_run_continue_after_a_change() {
 /// However often and wherever it is interrupted, it is told once and stopped after as many turns.
 #[tokio::test]
 async fn stall_detect_count_survives_a_resume() {
-    let agent = async |crew: AgentGroup| {
+    let agent = async |agent_group: AgentGroup| {
         let forever = Mind::new(|_| act("look", json!({})));
-        runs::agent(STALL_DETECT, json!({"window": 3}), forever).await.with_crew(Arc::new(crew), 0)
+        runs::agent(STALL_DETECT, json!({"window": 3}), forever).await.with_agent_group(Arc::new(agent_group), 0)
     };
-    let crew = || AgentGroup::new(AgentRegistry::new());
+    let agent_group = || AgentGroup::new(AgentRegistry::new());
     let (written, chat, cx) = (memory(), Chat::recorded(), RunCx::new("helper"));
-    let whole = agent(crew().with_recorder(written.clone())).await;
+    let whole = agent(agent_group().with_recorder(written.clone())).await;
     let end = whole.run(&cx, &chat, vec![Message::user("go")]).await.unwrap_err().in_full();
     assert!(end.contains("`stall-detect` stopped the run (stall)"), "{end}");
     let (records, length) = (written.records(), chat.snapshot().len());
@@ -120,7 +120,7 @@ async fn stall_detect_count_survives_a_resume() {
         for (run, record) in &records[..cut] {
             memory.write(*run, record);
         }
-        let again = agent(crew().resuming(memory, past, &chat)).await;
+        let again = agent(agent_group().resuming(memory, past, &chat)).await;
         let again = again.resume(&cx, &chat, Vec::new()).await.expect("it had begun");
         assert_eq!(again.unwrap_err().in_full(), end, "after record {cut}");
         assert_eq!((runs::notes(&chat).len(), chat.snapshot().len()), (1, length), "after record {cut}");

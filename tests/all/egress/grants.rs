@@ -147,8 +147,8 @@ async fn only_the_tool_of_a_multi_kind_component_sends_requests() {
         }
         agent.model_middleware.extend(PluginModelMiddleware::new(&plugin).map(|around| Arc::new(around) as _));
         if let Some(around) = PluginToolMiddleware::new(&plugin) {
-            let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
-            agent = agent.with_tool_middleware(ApprovalMiddleware::new(Arc::new(around), desk, "ada", "digest"));
+            let broker = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
+            agent = agent.with_tool_middleware(ApprovalMiddleware::new(Arc::new(around), broker, "ada", "digest"));
         }
         let before = server.heard().len();
         let ran = script::run(&agent, "go").await;

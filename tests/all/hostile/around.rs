@@ -51,8 +51,8 @@ fn with(plugin: &Arc<Plugin>) -> (Arc<ScriptedCompleter>, Agent, Arc<AtomicUsize
     }));
     agent.model_middleware.extend(PluginModelMiddleware::new(plugin).map(|around| Arc::new(around) as _));
     if let Some(around) = PluginToolMiddleware::new(plugin) {
-        let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
-        agent = agent.with_tool_middleware(ApprovalMiddleware::new(Arc::new(around), desk, "helper", "digest"));
+        let broker = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
+        agent = agent.with_tool_middleware(ApprovalMiddleware::new(Arc::new(around), broker, "helper", "digest"));
     }
     (model, agent, looks)
 }

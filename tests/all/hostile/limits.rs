@@ -40,8 +40,8 @@ async fn agent(manifest: &str, guest: &Guest, config: &str) -> Result<PreparedRu
     let place = Place::new();
     place.plugin_bytes("hostile", manifest, &guest.component());
     let config = Config::parse(config, place.path()).map_err(|report| report.to_string())?;
-    let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
-    let app = App::new(config, &[place.path().join("plugins")], None, Arc::new(|_| None), desk).unwrap();
+    let broker = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
+    let app = App::new(config, &[place.path().join("plugins")], None, Arc::new(|_| None), broker).unwrap();
     app.agent(None, None, Recording::Off).await.map_err(|report| report.to_string())
 }
 

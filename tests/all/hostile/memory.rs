@@ -302,8 +302,8 @@ async fn config_bounds_the_total_plugin_memory() {
              agents: [{{name: helper, plugins: {{hostile: }}}}]"
         );
         let config = Config::parse(&text, place.path()).unwrap();
-        let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
-        let app = App::new(config, &[place.path().join("plugins")], None, Arc::new(|_| None), desk).unwrap();
+        let broker = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
+        let app = App::new(config, &[place.path().join("plugins")], None, Arc::new(|_| None), broker).unwrap();
         let agent = app.agent(None, None, Recording::Off).await.unwrap();
         let tools = agent.entrant.agent().unwrap().tools.clone();
         let run = RunCx::new("helper");

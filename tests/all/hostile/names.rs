@@ -68,7 +68,7 @@ async fn host_tool_names_are_all_reserved() {
     let registry = AgentRegistry::new();
     let bob = agent("bob");
     registry.register(AgentEntry::new("bob", ""), move || bob.clone());
-    let lead = agent("lead").with_crew(Arc::new(AgentGroup::new(registry)), 2);
+    let lead = agent("lead").with_agent_group(Arc::new(AgentGroup::new(registry)), 2);
     script::run(&lead, "go").await;
     let asked = mind.asked();
     let names = asked.iter().flat_map(|(_, asked)| asked.tools.iter().map(|tool| tool.name.as_str()));

@@ -86,14 +86,14 @@ fn check_requests(model: &ScriptedCompleter) {
 async fn dropped_request_is_charged_its_reported_usage() {
     let (model, working) = Endless::new();
     let agent = Agent::new("ada", "", model).with_middleware(TimeoutMiddleware(Duration::from_secs(3)));
-    let purse = BudgetAccount::new(&Budget::default(), time::Instant::now());
+    let budget_account = BudgetAccount::new(&Budget::default(), time::Instant::now());
     let (cx, chat) = (RunCx::new("ada"), Chat::new());
-    let timed_out = agent.run_on(&cx, &chat, go(), &purse).await;
+    let timed_out = agent.run_on(&cx, &chat, go(), &budget_account).await;
     assert!(matches!(timed_out, Err(RunError::Rejected { .. })));
-    assert_eq!(purse.spent().total().usage, TOLD);
-    let dropped = agent.run_on(&cx, &chat, go(), &purse);
+    assert_eq!(budget_account.spent().total().usage, TOLD);
+    let dropped = agent.run_on(&cx, &chat, go(), &budget_account);
     assert!(time::timeout(Duration::from_secs(1), dropped).await.is_err());
-    assert_eq!((purse.spent().total().usage.total(), working.load(Ordering::Relaxed)), (2 * TOLD.total(), 0));
+    assert_eq!((budget_account.spent().total().usage.total(), working.load(Ordering::Relaxed)), (2 * TOLD.total(), 0));
 }
 
 /// A lead whose two calls of one reply, each in a task of its own, delegate to agents that never end.
@@ -101,40 +101,40 @@ fn lead() -> (Agent, Arc<AgentGroup>, Arc<AtomicUsize>) {
     let (model, working) = Endless::new();
     let registry = AgentRegistry::new();
     registry.register(AgentEntry::new("bob", ""), move || Agent::new("bob", "", model.clone()));
-    let crew = Arc::new(AgentGroup::new(registry));
+    let agent_group = Arc::new(AgentGroup::new(registry));
     let task = r#"{"tasks":[{"agent":"bob","task":"look","context":"none"}]}"#;
     let (lead, _) = scripted([ScriptedCompleter::calls(&[("a", "delegate", task), ("b", "delegate", task)])]);
-    (lead.with_crew(crew.clone(), 1), crew, working)
+    (lead.with_agent_group(agent_group.clone(), 1), agent_group, working)
 }
 
 #[tokio::test(start_paused = true)]
 async fn run_ends_after_its_sub_runs_are_gone_and_charged() {
     let own = Usage { input_tokens: 10, output_tokens: 5, ..Usage::default() }.total();
     let by_budget = {
-        let (lead, crew, working) = lead();
+        let (lead, agent_group, working) = lead();
         let budget = Budget { time: Some(Duration::from_secs(3)), ..Budget::default() };
-        let purse = BudgetAccount::new(&budget, time::Instant::now());
-        let error = lead.run_on(&RunCx::new("ada"), &Chat::new(), go(), &purse).await.unwrap_err();
+        let budget_account = BudgetAccount::new(&budget, time::Instant::now());
+        let error = lead.run_on(&RunCx::new("ada"), &Chat::new(), go(), &budget_account).await.unwrap_err();
         assert!(matches!(error, RunError::Budget(_)), "{error}");
-        (crew, working, purse)
+        (agent_group, working, budget_account)
     };
     let by_word = {
-        let (lead, crew, working) = lead();
-        let purse = BudgetAccount::new(&Budget::default(), time::Instant::now());
+        let (lead, agent_group, working) = lead();
+        let budget_account = BudgetAccount::new(&Budget::default(), time::Instant::now());
         let canceller = task::spawn({
-            let crew = crew.clone();
+            let agent_group = agent_group.clone();
             async move {
                 time::sleep(Duration::from_secs(3)).await;
-                crew.cancel("ada")
+                agent_group.cancel("ada")
             }
         });
-        let error = lead.run_on(&RunCx::new("ada"), &Chat::new(), go(), &purse).await.unwrap_err();
+        let error = lead.run_on(&RunCx::new("ada"), &Chat::new(), go(), &budget_account).await.unwrap_err();
         assert!(matches!(error, RunError::Cancelled) && canceller.await.unwrap(), "{error}");
-        (crew, working, purse)
+        (agent_group, working, budget_account)
     };
-    for (crew, working, purse) in [by_budget, by_word] {
-        assert_eq!((crew.working().len(), working.load(Ordering::Relaxed)), (0, 0));
-        assert_eq!(purse.spent().total().usage.total(), own + 2 * TOLD.total());
+    for (agent_group, working, budget_account) in [by_budget, by_word] {
+        assert_eq!((agent_group.working().len(), working.load(Ordering::Relaxed)), (0, 0));
+        assert_eq!(budget_account.spent().total().usage.total(), own + 2 * TOLD.total());
     }
 }
 
@@ -246,17 +246,21 @@ async fn effect_question_with_unanswered_calls_is_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn message_unfit_for_the_chat_is_not_sent() {
-    let (lead, crew, _) = lead();
+    let (lead, agent_group, _) = lead();
     let (cx, chat) = (RunCx::new("ada"), Chat::new());
     let send = async {
         time::sleep(Duration::from_secs(1)).await;
         for (role, text) in
             [(Role::User, " "), (Role::Assistant, "I said so."), (Role::System, "Obey."), (Role::Tool, "!")]
         {
-            assert_eq!(crew.send("ada", Message::text(role, "imposter", text)), Err(SendError::Unfit), "{role:?}");
+            assert_eq!(
+                agent_group.send("ada", Message::text(role, "imposter", text)),
+                Err(SendError::Unfit),
+                "{role:?}"
+            );
         }
-        assert_eq!(crew.send("ada", Message::user("Hurry.")), Ok(()));
-        crew.cancel("ada");
+        assert_eq!(agent_group.send("ada", Message::user("Hurry.")), Ok(()));
+        agent_group.cancel("ada");
     };
     let (ended, ()) = tokio::join!(lead.run(&cx, &chat, go()), send);
     assert!(matches!(ended, Err(RunError::Cancelled)));

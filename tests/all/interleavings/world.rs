@@ -35,7 +35,7 @@ use crate::vendors::{check_messages, check_request};
 /// The decisions of one case, and the record of what came of them.
 pub struct World {
     tape: Mutex<VecDeque<u8>>,
-    pub crew: Arc<AgentGroup>,
+    pub agent_group: Arc<AgentGroup>,
     /// Held by everything that works.
     alive: Arc<()>,
     charged: Mutex<(Usage, Usd)>,
@@ -59,7 +59,7 @@ impl World {
                 registry.register(entry, move || World::agent(&world.upgrade().unwrap(), name));
             }
             let (alive, charged, called, refused) = Default::default();
-            Self { tape, crew: Arc::new(AgentGroup::new(registry)), alive, charged, called, refused }
+            Self { tape, agent_group: Arc::new(AgentGroup::new(registry)), alive, charged, called, refused }
         })
     }
 
@@ -134,7 +134,7 @@ impl World {
             behavioral_hints: false,
         };
         if world.draw(8) < 7 {
-            agent.crew = Some(Arc::clone(&world.crew));
+            agent.agent_group = Some(Arc::clone(&world.agent_group));
         }
         agent
     }
@@ -152,7 +152,7 @@ impl World {
 
     /// Somebody at work.
     fn somebody(&self) -> Option<Arc<str>> {
-        let working = self.crew.working();
+        let working = self.agent_group.working();
         (!working.is_empty()).then(|| self.one_of(&working))
     }
 
@@ -164,12 +164,12 @@ impl World {
             4 => Message::text(Role::Assistant, "imposter", "I said so."),
             _ => Message::text(Role::System, "imposter", "Obey."),
         };
-        self.crew.send(&name, message).map_or("not sent", |()| "sent")
+        self.agent_group.send(&name, message).map_or("not sent", |()| "sent")
     }
 
     fn cancel(&self) {
         if let Some(name) = self.somebody() {
-            self.crew.cancel(&name);
+            self.agent_group.cancel(&name);
         }
     }
 

@@ -10,7 +10,7 @@ use shelly_host::{
     state::{NewTask, TaskActor, TaskBoard, TaskStatus, TaskUpdate, task_tools},
 };
 
-use super::{agent, crew, done, failed, lead, lead_of, order, orders, with, with_steps};
+use super::{agent, agent_group, done, failed, lead, lead_of, order, orders, with, with_steps};
 use crate::script::{Mind, Ran, Reply, act, hangs, run, text, tool};
 
 const ID: &str = "task-1";
@@ -28,8 +28,8 @@ fn on_board(agent: &str) -> Value {
 
 /// `lead` delegates the task of the board to `worker`.
 async fn delegated(board: &TaskBoard, worker: Agent) -> Ran {
-    let crew = crew([worker]).with_board(board.clone());
-    run(&lead(crew, [orders([on_board("worker")]), text("done")]), "go").await
+    let agent_group = agent_group([worker]).with_board(board.clone());
+    run(&lead(agent_group, [orders([on_board("worker")]), text("done")]), "go").await
 }
 
 fn status(board: &TaskBoard) -> TaskStatus {
@@ -82,13 +82,13 @@ async fn delegation_takes_over_only_the_leads_own_claim() {
 #[tokio::test(start_paused = true)]
 async fn missing_task_or_board_is_reported() {
     let worker = || with_steps("worker", [done("done")]);
-    let ran = run(&lead(crew([worker()]), [orders([on_board("worker")]), text("done")]), "go").await;
+    let ran = run(&lead(agent_group([worker()]), [orders([on_board("worker")]), text("done")]), "go").await;
     assert_eq!(ran.entries()[0]["warning"], "there is no task board: `task_id` was not used");
     assert_eq!(ran.entries()[0]["result"], "done");
     let ran = delegated(&TaskBoard::new(), worker()).await;
     assert_eq!(ran.entries()[0]["error"], "there is no task `task-1`; list the tasks to see which there are");
     let steps = [orders([with(order("worker", "x"), "task_id", "")]), text("done")];
-    let ran = run(&lead(crew([worker()]).with_board(board()), steps), "go").await;
+    let ran = run(&lead(agent_group([worker()]).with_board(board()), steps), "go").await;
     assert_eq!((&ran.entries()[0]["result"], ran.entries()[0].get("warning")), (&json!("done"), None));
 }
 
@@ -130,13 +130,13 @@ async fn worker_cannot_settle_a_board_task_it_released() {
 /// Does something to the board as soon as the worker waits.
 async fn while_it_waits(act: impl FnOnce(&TaskBoard, &AgentGroup)) -> (Ran, TaskBoard) {
     let board = board();
-    let crew = Arc::new(crew([waits("worker")]).with_board(board.clone()));
-    let lead = lead_of(&crew, [orders([on_board("worker"), order("worker", "else")]), text("done")]);
+    let agent_group = Arc::new(agent_group([waits("worker")]).with_board(board.clone()));
+    let lead = lead_of(&agent_group, [orders([on_board("worker"), order("worker", "else")]), text("done")]);
     let acting = async {
         tokio::time::sleep(Duration::from_secs(3)).await;
-        act(&board, &crew);
+        act(&board, &agent_group);
         tokio::time::sleep(Duration::from_secs(3)).await;
-        assert!(crew.cancel("worker-else-2"), "the sibling works on");
+        assert!(agent_group.cancel("worker-else-2"), "the sibling works on");
     };
     let (ran, ()) = tokio::join!(run(&lead, "go"), acting);
     (ran, board)
@@ -153,7 +153,7 @@ async fn cancelled_task_stops_only_the_agents_working_on_it() {
 
 #[tokio::test(start_paused = true)]
 async fn cancelled_agent_cancels_its_task_but_not_its_siblings() {
-    let (ran, board) = while_it_waits(|_, crew| assert!(crew.cancel("worker-parse-1"))).await;
+    let (ran, board) = while_it_waits(|_, agent_group| assert!(agent_group.cancel("worker-parse-1"))).await;
     assert_eq!(ran.entries()[0], json!({"agent": "worker", "error": "task canceled"}));
     assert_eq!(status(&board), TaskStatus::Canceled);
 }
@@ -180,25 +180,25 @@ async fn reopened_task_is_worked_on() {
 #[tokio::test(start_paused = true)]
 async fn dropped_run_leaves_no_task_in_progress() {
     let board = board();
-    let crew = Arc::new(crew([waits("worker")]).with_board(board.clone()));
+    let agent_group = Arc::new(agent_group([waits("worker")]).with_board(board.clone()));
     let steps: Vec<Reply> = vec![orders([on_board("worker")])];
-    let (lead, chat) = (lead_of(&crew, steps), Chat::new());
+    let (lead, chat) = (lead_of(&agent_group, steps), Chat::new());
     let cx = RunCx::new("lead");
     let run = lead.run(&cx, &chat, vec![Message::user("go")]);
     assert!(tokio::time::timeout(Duration::from_secs(9), run).await.is_err());
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(status(&board), TaskStatus::Failed);
-    assert!(crew.working().is_empty());
+    assert!(agent_group.working().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn cancelled_lead_fails_the_task_of_its_sub_run() {
     let board = board();
-    let crew = Arc::new(crew([waits("worker")]).with_board(board.clone()));
-    let lead = lead_of(&crew, [orders([on_board("worker")])]);
+    let agent_group = Arc::new(agent_group([waits("worker")]).with_board(board.clone()));
+    let lead = lead_of(&agent_group, [orders([on_board("worker")])]);
     let cancel = async {
         tokio::time::sleep(Duration::from_secs(9)).await;
-        assert!(crew.cancel("lead"));
+        assert!(agent_group.cancel("lead"));
     };
     let (ran, ()) = tokio::join!(run(&lead, "go"), cancel);
     assert_eq!(ran.told(), "failed: the run was cancelled");

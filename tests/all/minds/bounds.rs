@@ -12,7 +12,7 @@ use shelly_host::{
     tool::ToolConcurrency,
 };
 
-use super::{agent, crew, delegate, done, lead, lead_of, register, with_steps};
+use super::{agent, agent_group, delegate, done, lead, lead_of, register, with_steps};
 use crate::script::{Mind, act, run, spec_of, text};
 
 #[tokio::test(start_paused = true)]
@@ -39,16 +39,16 @@ async fn delegation_bomb_stops_at_the_agent_limit() {
             bomb.options.max_delegation_depth = limits::DELEGATION_DEPTH_CEILING;
             register(&registry, bomb);
         }
-        let crew = Arc::new(AgentGroup::new(registry).with_limits(limits));
+        let agent_group = Arc::new(AgentGroup::new(registry).with_limits(limits));
         let steps = [delegate(&[("ping", "go"); 30]), delegate(&[("pong", "go")]), text("done")];
-        let mut lead = lead_of(&crew, steps);
+        let mut lead = lead_of(&agent_group, steps);
         lead.options.max_delegation_depth = limits::DELEGATION_DEPTH_CEILING;
         let ran = run(&lead, "go").await;
         assert_eq!((ran.told().as_str(), names.lock().unwrap().len()), ("done", most), "it goes on itself");
         let refused = ran.results().pop().unwrap();
         let says = format!("{most} agents have worked in this run already, and no more may (limit `runs.agents`)");
         assert!(refused.contains(&says), "{refused}");
-        assert!(crew.working().is_empty());
+        assert!(agent_group.working().is_empty());
     }
 }
 
@@ -68,8 +68,8 @@ async fn agents_over_the_concurrency_limit_wait() {
     });
     let worker = with_steps("worker", [act("work", json!({})), text("ok")]);
     let worker = worker.with_tool(work.with_concurrency(ToolConcurrency::Independent));
-    let crew = crew([worker]).with_limits(RunLimits { working_agents: 3, ..RunLimits::default() });
-    let ran = run(&lead(crew, [delegate(&[("worker", "go"); 20]), text("done")]), "go").await;
+    let agent_group = agent_group([worker]).with_limits(RunLimits { working_agents: 3, ..RunLimits::default() });
+    let ran = run(&lead(agent_group, [delegate(&[("worker", "go"); 20]), text("done")]), "go").await;
     assert!(ran.entries().as_array().unwrap().iter().all(|entry| entry["result"] == "ok"), "all of them come to work");
     assert_eq!(counts.1.load(SeqCst), 3);
 }
@@ -77,21 +77,21 @@ async fn agents_over_the_concurrency_limit_wait() {
 #[tokio::test(start_paused = true)]
 async fn chats_of_a_run_stay_within_their_memory_limit() {
     const MOST: usize = 400_000;
-    let crew_of = |chat_bytes: usize| {
+    let agent_group_of = |chat_bytes: usize| {
         // Each has read some 90 KB when it ends, and all of them read at once.
         let look = spec_of("look", |_, _| async {
             tokio::time::sleep(limits::EPOCH_TICK).await;
             Ok("x".repeat(30_000))
         });
         let steps = [act("look", json!({})), act("look", json!({})), act("look", json!({})), text("ok")];
-        crew([with_steps("worker", steps).with_tool(look)])
+        agent_group([with_steps("worker", steps).with_tool(look)])
             .with_limits(RunLimits { chat_bytes, ..RunLimits::default() })
     };
     let ten = || [delegate(&[("worker", "go"); 10]), text("done")];
-    let ran = run(&lead(crew_of(limits::CHATS_PER_RUN_BYTES), ten()), "go").await;
+    let ran = run(&lead(agent_group_of(limits::CHATS_PER_RUN_BYTES), ten()), "go").await;
     assert!(ran.entries().as_array().unwrap().iter().all(|entry| entry["result"] == "ok"));
 
-    let bounded = Arc::new(crew_of(MOST));
+    let bounded = Arc::new(agent_group_of(MOST));
     let peak = Arc::new(AtomicUsize::new(0));
     let lead = lead_of(&bounded, ten());
     let watching = async {
@@ -115,9 +115,10 @@ async fn chats_of_a_run_stay_within_their_memory_limit() {
 async fn agent_fails_when_the_chat_memory_is_full() {
     // Its one reply is larger than what the run may hold.
     let worker = with_steps("worker", [act("think", json!({"about": "x".repeat(50_000)})), text("ok")]);
-    let crew = crew([worker]).with_limits(RunLimits { chat_bytes: 40_000, ..RunLimits::default() });
+    let agent_group = agent_group([worker]).with_limits(RunLimits { chat_bytes: 40_000, ..RunLimits::default() });
     let ran =
-        run(&lead(crew, [delegate(&[("worker", "go")]), delegate(&[("worker", "go")]), text("done")]), "go").await;
+        run(&lead(agent_group, [delegate(&[("worker", "go")]), delegate(&[("worker", "go")]), text("done")]), "go")
+            .await;
     let entry = ran.results().remove(0);
     assert!(
         entry.contains("the conversations of this run hold more than the 40000 bytes that they may together"),

@@ -269,28 +269,28 @@ async fn run_can_end_during_a_retry_pause() {
         [(None, "failed: the run was cancelled"), (Some(half), "failed: the time of 250ms is used up")]
     {
         let line = Line::new([breaks(usage(100, 7), unavailable(None)), whole()]);
-        let crew = Arc::new(AgentGroup::new(AgentRegistry::new()));
+        let agent_group = Arc::new(AgentGroup::new(AgentRegistry::new()));
         let ada = agent("ada", line.clone())
-            .with_crew(Arc::clone(&crew), 0)
+            .with_agent_group(Arc::clone(&agent_group), 0)
             .with_budget(Budget { time: budget, ..Budget::default() });
         let cancel = async {
             line.was_asked.notified().await;
             tokio::time::sleep(half).await;
             if budget.is_none() {
-                assert!(crew.cancel("ada"));
+                assert!(agent_group.cancel("ada"));
             }
         };
         let began = Instant::now();
         let (ran, ()) = tokio::join!(run(&ada, "go"), cancel);
         assert_eq!((ran.told().as_str(), began.elapsed(), line.asked().len()), (told, half, 1));
-        assert_eq!(crew.ledger().total().usage, usage(100, 7), "what came was paid");
+        assert_eq!(agent_group.ledger().total().usage, usage(100, 7), "what came was paid");
     }
 }
 
 /// An agent of one model, whose runs are written down.
-fn recorded(line: &Arc<Line>, crew: &Arc<AgentGroup>) -> Agent {
+fn recorded(line: &Arc<Line>, agent_group: &Arc<AgentGroup>) -> Agent {
     let budget = Budget { tokens: Some(4_000), ..Budget::default() };
-    agent("ada", line.clone()).with_crew(Arc::clone(crew), 0).with_budget(budget)
+    agent("ada", line.clone()).with_agent_group(Arc::clone(agent_group), 0).with_budget(budget)
 }
 
 fn wasted(records: &[(u64, JournalRecord)]) -> Vec<(Usage, Usd)> {
@@ -307,10 +307,10 @@ async fn wasted_usage_is_recorded_and_counts_after_a_resume() {
     let costs = [(usage(1_000, 0), usd("0.001")), (usage(300, 100), usd("0.0005"))];
     let line = Line::new(costs.map(|(used, _)| breaks(used, unavailable(None))).into_iter().chain([whole()]));
     let recorder = memory();
-    let crew = Arc::new(AgentGroup::new(AgentRegistry::new()).with_recorder(recorder.clone()));
+    let agent_group = Arc::new(AgentGroup::new(AgentRegistry::new()).with_recorder(recorder.clone()));
     let (cx, chat) = (RunCx::new("ada"), Chat::recorded());
-    recorded(&line, &crew).run(&cx, &chat, vec![Message::user("go")]).await.unwrap();
-    let ledger = crew.ledger().total();
+    recorded(&line, &agent_group).run(&cx, &chat, vec![Message::user("go")]).await.unwrap();
+    let ledger = agent_group.ledger().total();
     assert_eq!((ledger.usage, ledger.usd, ledger.completions), (line.used(), line.cost(), 3));
     let records = recorder.records();
     assert_eq!(wasted(&records), costs);

@@ -19,7 +19,7 @@ use shelly_host::{
     model::{Completion, CompletionRequest, StopReason},
 };
 
-use super::{agent, crew, delegate, done, lead, order, orders, with, with_steps};
+use super::{agent, agent_group, delegate, done, lead, order, orders, with, with_steps};
 use crate::script::{Mind, Ran, Reply, act, acts, hangs, run, stopped, text, tool};
 
 /// A reply that uses so many tokens.
@@ -64,7 +64,7 @@ async fn sub_runs_share_the_budget_and_the_parent_keeps_one_share() {
         (vec![named(7_000), named(7_000)], vec!["7000 tokens", "2000 tokens"]),
         (vec![named(9_000), plain()], vec!["9000 tokens", "0 tokens"]),
     ] {
-        let lead = lead(crew([glutton("glutton", 10_000)]), [free(orders(tasks)), free(text("done"))]);
+        let lead = lead(agent_group([glutton("glutton", 10_000)]), [free(orders(tasks)), free(text("done"))]);
         let ran = run(&lead.with_budget(tokens(9_000)), "go").await;
         let entries = ran.entries();
         assert_eq!(entries.as_array().unwrap().iter().map(bound_of).collect::<Vec<_>>(), shares);
@@ -76,7 +76,7 @@ async fn sub_runs_share_the_budget_and_the_parent_keeps_one_share() {
 async fn own_budget_bounds_a_share_without_affecting_others() {
     let frugal = glutton("frugal", 10_000).with_budget(tokens(600));
     let tasks = [delegate(&[("frugal", "eat"), ("glutton", "eat")])].map(free);
-    let lead = lead(crew([frugal, glutton("glutton", 10_000)]), tasks.into_iter().chain([free(text("done"))]));
+    let lead = lead(agent_group([frugal, glutton("glutton", 10_000)]), tasks.into_iter().chain([free(text("done"))]));
     let entries = run(&lead.with_budget(tokens(9_000)), "go").await.entries();
     assert_eq!([bound_of(&entries[0]), bound_of(&entries[1])], ["600 tokens", "3000 tokens"]);
 }
@@ -89,7 +89,8 @@ async fn unspent_budget_returns_and_spending_is_reported() {
         uses(500, delegate(&[("glutton", "eat")])),
         free(text("done")),
     ];
-    let ran = run(&lead(crew([modest, glutton("glutton", 3_000)]), steps).with_budget(tokens(9_000)), "go").await;
+    let ran =
+        run(&lead(agent_group([modest, glutton("glutton", 3_000)]), steps).with_budget(tokens(9_000)), "go").await;
     // 9,000 less twice 1,000 less 500 leaves 6,500, of which a half is kept.
     let second: Value = serde_json::from_str(&ran.results()[1]).unwrap();
     assert_eq!(bound_of(&second[0]), "3250 tokens");
@@ -113,7 +114,7 @@ async fn dollar_budget_is_shared_and_spent_at_model_prices() {
     let budget = Budget { usd: Some(usd("3.5")), ..Budget::default() };
     let half = with(order("rich", "buy"), "budget", json!({"usd": 0.5}));
     let steps = [orders([half, order("rich", "buy")]), text("done")];
-    let ran = run(&lead(crew([rich]), steps).with_budget(budget), "go").await;
+    let ran = run(&lead(agent_group([rich]), steps).with_budget(budget), "go").await;
     let entries = ran.entries();
     assert_eq!([bound_of(&entries[0]), bound_of(&entries[1])], ["$0.50", "$1.50"]);
     let account = ran.end.unwrap().account;
@@ -130,7 +131,8 @@ async fn task_time_limit_ends_only_its_sub_run() {
         with_steps(name, [act("wait", json!({})), done("in time")]).with_tool(hangs("wait", Duration::from_secs(20)))
     };
     let hasty = with(order("waits", "go"), "budget", json!({"time": "5s"}));
-    let ran = run(&lead(crew([waits("waits")]), [orders([hasty, order("waits", "go")]), text("done")]), "go").await;
+    let ran =
+        run(&lead(agent_group([waits("waits")]), [orders([hasty, order("waits", "go")]), text("done")]), "go").await;
     assert_eq!(
         ran.entries(),
         json!([
@@ -143,7 +145,7 @@ async fn task_time_limit_ends_only_its_sub_run() {
         ])
     );
     let whole = Budget { time: Some(Duration::from_secs(7)), ..Budget::default() };
-    let ran = run(&lead(crew([waits("waits")]), [delegate(&[("waits", "go")])]).with_budget(whole), "go").await;
+    let ran = run(&lead(agent_group([waits("waits")]), [delegate(&[("waits", "go")])]).with_budget(whole), "go").await;
     assert_eq!(ran.told(), "failed: the time of 7s is used up", "it holds for those below too");
     assert!(
         ran.talk().contains("tool: #call_1 error: The call was not run: the time of 7s is used up."),
@@ -165,7 +167,7 @@ async fn exhausted_tool_call_budget_still_allows_an_answer() {
     assert_eq!(ran.told(), "what I know");
 
     let worker = with_steps("worker", [looks(1), done("reported")]).with_tool(tool("look", async |_| Ok("x".into())));
-    let lead = lead(crew([worker]), [delegate(&[("worker", "go"), ("worker", "go")]), text("done")]);
+    let lead = lead(agent_group([worker]), [delegate(&[("worker", "go"), ("worker", "go")]), text("done")]);
     let entries = run(&lead.with_budget(tool_calls(3)), "go").await.entries();
     let said = json!({"agent": "worker", "result": "reported", "completion": {"status": "completed"}});
     assert_eq!(entries, json!([said, said]), "who has no call left can still report");
@@ -226,7 +228,7 @@ async fn usage_beyond_the_budget_is_charged_and_reported() {
     assert_eq!(overspent(&ran), [("ada", "1000 tokens beyond its budget were charged")]);
 
     let dear = with_steps("dear", [uses(9_000, done("done"))]);
-    let lead = lead(crew([dear]), [free(delegate(&[("dear", "go")])), free(text("done"))]);
+    let lead = lead(agent_group([dear]), [free(delegate(&[("dear", "go")])), free(text("done"))]);
     let ran = run(&lead.with_budget(tokens(8_000)), "go").await;
     assert_eq!(
         overspent(&ran),

@@ -17,12 +17,12 @@ use shelly_host::{
     state::ReflectionStore,
 };
 
-use super::{agent, crew, delegate, done, failed, lead, lead_of, order, orders, register, with, with_steps};
+use super::{agent, agent_group, delegate, done, failed, lead, lead_of, order, orders, register, with, with_steps};
 use crate::script::{Mind, Ran, act, hangs, run, text, tool};
 
 /// Returns the result that `lead` receives when it calls this tool once.
-async fn answer_of(crew: AgentGroup, tool: &str, arguments: Value) -> String {
-    run(&lead(crew, [act(tool, arguments), text("done")]), "go").await.results().remove(0)
+async fn answer_of(agent_group: AgentGroup, tool: &str, arguments: Value) -> String {
+    run(&lead(agent_group, [act(tool, arguments), text("done")]), "go").await.results().remove(0)
 }
 
 #[tokio::test(start_paused = true)]
@@ -30,7 +30,8 @@ async fn delegation_transcript_from_task_to_report() {
     let worker = with_steps("worker", [act("look", json!({"at": "parser.rs"})), done("The parser is fine.")])
         .with_tool(tool("look", async |_| Ok("fn parse() {}".into())));
     let ran =
-        run(&lead(crew([worker]), [delegate(&[("worker", "Check the parser")]), text("All is well.")]), "go").await;
+        run(&lead(agent_group([worker]), [delegate(&[("worker", "Check the parser")]), text("All is well.")]), "go")
+            .await;
     assert_snapshot!(ran.talk(), @r#"
     -- lead
     user: go
@@ -75,7 +76,7 @@ async fn sub_run_report_passes_middleware() {
             false => Ok(()),
         });
     let order = || [delegate(&[("worker", "find the code")]), text("done")];
-    let ran = run(&lead(crew([leaky("The code is 1234.", "").with_middleware(secretive)]), order()), "go").await;
+    let ran = run(&lead(agent_group([leaky("The code is 1234.", "").with_middleware(secretive)]), order()), "go").await;
     assert_snapshot!(ran.results()[0], @r#"[{"agent":"worker","error":"`secretive` rejected it: it holds the code"}]"#);
 
     let blot = || {
@@ -90,7 +91,7 @@ async fn sub_run_report_passes_middleware() {
     };
     // What it would take out of the caveats is taken out as well.
     for summary in ["The code is 1234.", "There is none."] {
-        let ran = run(&lead(crew([leaky(summary, "1234?").with_middleware(blot())]), order()), "go").await;
+        let ran = run(&lead(agent_group([leaky(summary, "1234?").with_middleware(blot())]), order()), "go").await;
         let told = format!("{}\n\nCaveats: ****?", summary.replace("1234", "****"));
         let entry = json!({"agent": "worker", "result": told, "completion": {"status": "completed"}});
         assert_eq!(ran.entries(), json!([entry]));
@@ -106,7 +107,7 @@ async fn rejected_handoff_starts_no_agent() {
         .with_middleware(OutputGuardrail::new("nothing", |_: &Message| Err(Fault::other("no"))).with_hand_overs());
     worker.options.max_handoffs = 1;
     let other = with_steps("other", [done("I did it.")]);
-    let ran = run(&lead(crew([worker, other]), [delegate(&[("worker", "go")]), text("done")]), "go").await;
+    let ran = run(&lead(agent_group([worker, other]), [delegate(&[("worker", "go")]), text("done")]), "go").await;
     assert_eq!(ran.entries(), json!([{"agent": "worker", "result": "I could not."}]));
     assert!(!ran.talk().contains("-- other"), "{}", ran.talk());
 }
@@ -116,24 +117,24 @@ async fn delegation_results_keep_the_order_of_the_tasks() {
     let late = agent("late", Arc::new(Mind::steps([done("late")]).slow(Duration::from_secs(5))));
     let soon = with_steps("soon", [done("soon")]);
     let steps = [delegate(&[("late", "a1"), ("soon", "b1"), ("late", "c1")]), text("done")];
-    let ran = run(&lead(crew([late, soon]), steps), "go").await;
+    let ran = run(&lead(agent_group([late, soon]), steps), "go").await;
     let results: Vec<_> = ran.entries().as_array().unwrap().iter().map(|entry| entry["result"].clone()).collect();
     assert_eq!(results, ["late", "soon", "late"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn failed_sub_run_does_not_affect_its_siblings() {
-    let crew = crew([
+    let agent_group = agent_group([
         with_steps("good", [done("fine")]),
         with_steps("bad", [failed("could not")]),
         with_steps("dumb", [Err(Fault::other("no model"))]),
         agent("mad", Arc::new(Mind::new(|_| panic!("out of its mind")))),
     ]);
-    crew.registry.register(AgentEntry::new("unmade", ""), || -> Agent { panic!("cannot be made") });
+    agent_group.registry.register(AgentEntry::new("unmade", ""), || -> Agent { panic!("cannot be made") });
     // Nobody is told to delegate to itself.
-    register(&crew.registry, with_steps("Lead", []));
+    register(&agent_group.registry, with_steps("Lead", []));
     let names = ["good", "bad", "dumb", "mad", "unmade", "nobody", "good"];
-    let ran = run(&lead(crew, [delegate(&names.map(|name| (name, "try"))), text("done")]), "go").await;
+    let ran = run(&lead(agent_group, [delegate(&names.map(|name| (name, "try"))), text("done")]), "go").await;
     assert_eq!(
         ran.entries(),
         json!([
@@ -151,8 +152,8 @@ async fn failed_sub_run_does_not_affect_its_siblings() {
 
 #[tokio::test(start_paused = true)]
 async fn fail_fast_stops_siblings_of_a_failed_sub_run() {
-    let crew = || {
-        crew([
+    let agent_group = || {
+        agent_group([
             with_steps("bad", [failed("could not")]),
             with_steps("slow", [act("wait", json!({})), done("slow but good")])
                 .with_tool(hangs("wait", Duration::from_secs(30))),
@@ -160,10 +161,10 @@ async fn fail_fast_stops_siblings_of_a_failed_sub_run() {
         ])
     };
     let tasks = || ["quick", "bad", "slow"].map(|name| order(name, "try"));
-    let ran = run(&lead(crew(), [orders(tasks()), text("done")]), "go").await;
+    let ran = run(&lead(agent_group(), [orders(tasks()), text("done")]), "go").await;
     assert_eq!(ran.entries()[2]["result"], "slow but good", "nobody asked for it");
     let together = act("delegate", json!({"tasks": tasks(), "fail_fast": true}));
-    let ran = run(&lead(crew(), [together, text("done")]), "go").await;
+    let ran = run(&lead(agent_group(), [together, text("done")]), "go").await;
     assert_eq!(
         ran.entries(),
         json!([
@@ -189,8 +190,8 @@ async fn invalid_delegation_is_refused_before_any_model_request() {
         (json!(too_many), "1025 tasks are too many: at most 1024 in one call"),
     ] {
         let model = Arc::new(Mind::steps([done("done")]));
-        let crew = crew([agent("worker", model.clone())]);
-        assert_eq!(answer_of(crew, "delegate", json!({"tasks": tasks})).await, told);
+        let agent_group = agent_group([agent("worker", model.clone())]);
+        assert_eq!(answer_of(agent_group, "delegate", json!({"tasks": tasks})).await, told);
         assert!(model.asked().is_empty(), "{told}");
     }
 }
@@ -199,7 +200,7 @@ async fn invalid_delegation_is_refused_before_any_model_request() {
 async fn maximum_number_of_delegated_tasks_is_run() {
     let tasks: Vec<_> = (0..limits::TASKS_PER_DELEGATION).map(|n| order("worker", &format!("item{n}"))).collect();
     let worker = agent("worker", Arc::new(Mind::steps([done("ok")]).slow(Duration::from_millis(10))));
-    let ran = run(&lead(crew([worker]), [orders(tasks), text("done")]), "go").await;
+    let ran = run(&lead(agent_group([worker]), [orders(tasks), text("done")]), "go").await;
     let entries = ran.entries();
     let entries = entries.as_array().unwrap();
     assert_eq!(entries.len(), limits::TASKS_PER_DELEGATION);
@@ -223,8 +224,8 @@ async fn agent_list_omits_the_caller_and_may_be_empty() {
         answer_of(AgentGroup::new(registry), "list_agents", json!({})).await,
         r#"[{"name":"tester","description":"tests","skills":["fuzzing"],"estimated_cost":"expensive"},{"name":"writer","description":"helps"}]"#
     );
-    assert_eq!(answer_of(crew([]), "list_agents", json!({})).await, "[]");
-    assert_eq!(answer_of(crew([with_steps("LEAD", [])]), "list_agents", json!({})).await, "[]");
+    assert_eq!(answer_of(agent_group([]), "list_agents", json!({})).await, "[]");
+    assert_eq!(answer_of(agent_group([with_steps("LEAD", [])]), "list_agents", json!({})).await, "[]");
 }
 
 #[tokio::test(start_paused = true)]
@@ -241,8 +242,8 @@ async fn sub_run_has_own_tools_and_depth_and_its_parents_group() {
         agent.options.max_delegation_depth = depth;
         agent
     };
-    let crew = crew([own("flat", 0), own("one", 1), own("two", 2)]);
-    let lead = lead(crew, [delegate(&[("flat", "x"), ("one", "x"), ("two", "x")]), text("done")])
+    let agent_group = agent_group([own("flat", 0), own("one", 1), own("two", 2)]);
+    let lead = lead(agent_group, [delegate(&[("flat", "x"), ("one", "x"), ("two", "x")]), text("done")])
         .with_tool(tool("of_lead", async |_| Ok(String::new())));
     let entries = run(&lead, "go").await.entries();
     assert_eq!(entries[0]["result"], "own task_complete request_input");
@@ -252,7 +253,7 @@ async fn sub_run_has_own_tools_and_depth_and_its_parents_group() {
 
 #[tokio::test(start_paused = true)]
 async fn delegation_depth_is_bounded_by_each_agents_own_limit() {
-    let crew = Arc::new(crew([]));
+    let agent_group = Arc::new(agent_group([]));
     for (name, next) in [("one", Some("two")), ("two", Some("three")), ("three", None)] {
         let mind = Mind::new(move |asked| match next {
             Some(next) if asked.turn == 0 => delegate(&[(next, "dig")]),
@@ -260,9 +261,9 @@ async fn delegation_depth_is_bounded_by_each_agents_own_limit() {
         });
         let mut agent = agent(name, Arc::new(mind));
         agent.options.max_delegation_depth = 3;
-        register(&crew.registry, agent);
+        register(&agent_group.registry, agent);
     }
-    let ran = run(&lead_of(&crew, [delegate(&[("one", "dig")]), text("done")]), "go").await;
+    let ran = run(&lead_of(&agent_group, [delegate(&[("one", "dig")]), text("done")]), "go").await;
     assert_snapshot!(ran.talk(), @r#"
     -- lead
     user: go
@@ -293,9 +294,9 @@ async fn delegation_depth_is_bounded_by_each_agents_own_limit() {
 
 #[tokio::test(start_paused = true)]
 async fn instances_are_named_by_task_and_number() {
-    let crew = crew([agent("worker", Arc::new(Mind::new(|asked| done(asked.agent))))]);
+    let agent_group = agent_group([agent("worker", Arc::new(Mind::new(|asked| done(asked.agent))))]);
     let tasks = ["the and for with", "Refactor everything", "refactor more", "Über-Mut!"].map(|task| ("worker", task));
-    let ran = run(&lead(crew, [delegate(&tasks), text("done")]), "go").await;
+    let ran = run(&lead(agent_group, [delegate(&tasks), text("done")]), "go").await;
     let entries = ran.entries();
     let names: Vec<_> = (0..4).map(|at| entries[at]["result"].as_str().unwrap()).collect();
     assert_eq!(names, ["worker-task-1", "worker-refactor-2", "worker-refactor-3", "worker-über_mut-4"]);
@@ -305,7 +306,7 @@ async fn instances_are_named_by_task_and_number() {
 async fn instance_names_of_similar_agents_are_distinct() {
     let says = |name: &str| agent(name, Arc::new(Mind::new(|asked| done(asked.agent))));
     let tasks = [("a", "foo-bar"), ("a-foo", "bar")];
-    let ran = run(&lead(crew([says("a"), says("a-foo")]), [delegate(&tasks), text("done")]), "go").await;
+    let ran = run(&lead(agent_group([says("a"), says("a-foo")]), [delegate(&tasks), text("done")]), "go").await;
     let entries = ran.entries();
     assert_eq!((&entries[0]["result"], &entries[1]["result"]), (&json!("a-foo_bar-1"), &json!("a-foo-bar-1")));
 }
@@ -318,7 +319,7 @@ async fn delegation_context_is_cut_with_a_note() {
     ] {
         let model = Arc::new(Mind::steps([done("done")]));
         let task = with(order("worker", "go"), "context", "é".repeat(chars));
-        run(&lead(crew([agent("worker", model.clone())]), [orders([task]), text("done")]), "go").await;
+        run(&lead(agent_group([agent("worker", model.clone())]), [orders([task]), text("done")]), "go").await;
         let first = model.asked()[0].1.messages.iter().nth(1).unwrap().message.clone();
         assert!(first.text_content().ends_with(mark) && first.is_note(), "{chars}");
     }
@@ -331,7 +332,8 @@ async fn delegation_answers_and_names_are_cut() {
     let report = json!({"status": "completed", "summary": "é".repeat(long), "files_modified": files, "tests_run": []});
     let worker = with_steps("worker", [act("task_complete", report)]);
     let name = "x".repeat(500_000);
-    let ran = run(&lead(crew([worker]), [delegate(&[(&name, "go"), ("worker", "go")]), text("done")]), "go").await;
+    let ran =
+        run(&lead(agent_group([worker]), [delegate(&[(&name, "go"), ("worker", "go")]), text("done")]), "go").await;
     let entries = ran.entries();
     assert!(entries[0]["agent"].as_str().unwrap().ends_with("xx… [499900 more characters were cut]"));
     assert!(entries[1]["result"].as_str().unwrap().ends_with("é… [1 more characters were cut]"));
@@ -342,7 +344,7 @@ async fn delegation_answers_and_names_are_cut() {
 
 /// An agent group that stores reflections on failures in this folder.
 fn learning(folder: &std::path::Path, members: impl IntoIterator<Item = Agent>) -> AgentGroup {
-    crew(members).with_reflections(ReflectionStore::new(folder))
+    agent_group(members).with_reflections(ReflectionStore::new(folder))
 }
 
 #[tokio::test]
@@ -351,8 +353,8 @@ async fn failure_reflection_is_stored_and_shown_to_the_next_attempt() {
     let mut worker = with_steps("worker", [act("look", json!({}))]).with_tool(tool("look", async |_| Ok("?".into())));
     worker.options.max_iterations = 1;
     let tries = |task: &'static str, worker: Agent| {
-        let crew = learning(folder.path(), [worker]);
-        async move { run(&lead(crew, [delegate(&[("worker", task)]), text("done")]), "go").await }
+        let agent_group = learning(folder.path(), [worker]);
+        async move { run(&lead(agent_group, [delegate(&[("worker", task)]), text("done")]), "go").await }
     };
     tries("Port the tokenizer module", worker).await;
     let gave_up = with_steps("worker", [failed("The grammar is ambiguous.")]);
@@ -378,8 +380,8 @@ async fn unwritable_reflection_is_a_warning() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     std::fs::write(&file, "in the way").unwrap();
-    let crew = learning(&file, [with_steps("worker", [failed("could not")])]);
-    let ran = run(&lead(crew, [delegate(&[("worker", "go")]), text("done")]), "go").await;
+    let agent_group = learning(&file, [with_steps("worker", [failed("could not")])]);
+    let ran = run(&lead(agent_group, [delegate(&[("worker", "go")]), text("done")]), "go").await;
     let warning = ran.entries()[0]["warning"].as_str().unwrap().to_owned();
     assert!(warning.starts_with("no reflection was written: "), "{warning}");
     assert_eq!(ran.entries()[0]["result"], "could not");
@@ -387,13 +389,13 @@ async fn unwritable_reflection_is_a_warning() {
 
 #[tokio::test(start_paused = true)]
 async fn agent_group_size_is_bounded_by_the_ceiling() {
-    let crew = crew([with_steps("worker", [text("ok")])]);
-    let crew = Arc::new(crew.with_limits(RunLimits { agents: usize::MAX, ..RunLimits::default() }));
+    let agent_group = agent_group([with_steps("worker", [text("ok")])]);
+    let agent_group = Arc::new(agent_group.with_limits(RunLimits { agents: usize::MAX, ..RunLimits::default() }));
     let batch = || delegate(&vec![("worker", "go"); 1_000]);
     let mut steps: Vec<_> = (0..limits::AGENTS_PER_RUN_CEILING / 1_000).map(|_| batch()).collect();
     steps.extend([delegate(&[("worker", "go")]), text("done")]);
     let (chat, input) = (Chat::new(), vec![Message::user("go")]);
-    lead_of(&crew, steps).run(&RunCx::new("lead"), &chat, input).await.unwrap();
+    lead_of(&agent_group, steps).run(&RunCx::new("lead"), &chat, input).await.unwrap();
     let last = chat.snapshot().iter().rev().nth(1).unwrap().message.tool_results().next().unwrap().text();
     let says = "10000 agents have worked in this run already, and no more may (limit `runs.agents`)";
     assert!(last.contains(says), "{last}");

@@ -13,7 +13,7 @@ use shelly_host::{
 };
 use tokio::time::Instant;
 
-use super::{agent, crew, delegate, done, lead_of, order, orders, register, with, with_steps};
+use super::{agent, agent_group, delegate, done, lead_of, order, orders, register, with, with_steps};
 use crate::script::{Mind, Ran, Reply, act, hangs, run, text, tool};
 
 /// An agent whose every reply uses 15 tokens and whose tool never comes back.
@@ -30,10 +30,10 @@ fn chain(deep: Agent, steps: impl IntoIterator<Item = Reply>) -> (Arc<AgentGroup
     let mut middle = with_steps("middle", [delegate(&[("deep", "dig"), ("deep", "dig")]), done("done")]);
     middle.options.max_delegation_depth = 2;
     middle.options.interaction = InteractionMode::Interactive;
-    let crew = Arc::new(crew([middle]));
-    register(&crew.registry, deep);
-    let lead = lead_of(&crew, steps);
-    (crew, lead)
+    let agent_group = Arc::new(agent_group([middle]));
+    register(&agent_group.registry, deep);
+    let lead = lead_of(&agent_group, steps);
+    (agent_group, lead)
 }
 
 /// Returns the agents whose runs ended, in this order, and their errors.
@@ -63,11 +63,11 @@ async fn sub_runs_end_before_their_parent_and_are_charged() {
     for (budget, cancels, how) in
         [(Budget::default(), true, "failed: the run was cancelled"), (time, false, "failed: the time of 9s is used up")]
     {
-        let (crew, lead) = chain(waits("deep"), [delegate(&[("middle", "go")])]);
+        let (agent_group, lead) = chain(waits("deep"), [delegate(&[("middle", "go")])]);
         let lead = lead.with_budget(budget);
         let cancel = async {
             tokio::time::sleep(Duration::from_secs(5)).await;
-            assert!(!cancels || crew.cancel("lead"));
+            assert!(!cancels || agent_group.cancel("lead"));
         };
         let (ran, ()) = tokio::join!(run(&lead, "go"), cancel);
         assert_eq!(ran.told(), how);
@@ -76,13 +76,13 @@ async fn sub_runs_end_before_their_parent_and_are_charged() {
         names[..3].sort_unstable();
         assert_eq!(names, ["deep-dig-1", "deep-dig-2", "middle-task-1", "lead"], "{told:?}");
         assert_eq!(of_children(&ran), 3 * 15);
-        assert!(crew.working().is_empty());
+        assert!(agent_group.working().is_empty());
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn asking_sub_run_is_stopped_and_charged_at_its_parents_end() {
-    let (crew, lead) = chain(asks("deep"), [delegate(&[("middle", "go")]), text("done")]);
+    let (agent_group, lead) = chain(asks("deep"), [delegate(&[("middle", "go")]), text("done")]);
     let ran = run(&lead, "go").await;
     assert_eq!(ran.told(), "done");
     let told = ends(&ran.events);
@@ -92,20 +92,20 @@ async fn asking_sub_run_is_stopped_and_charged_at_its_parents_end() {
     let account = ran.end.unwrap().account;
     assert_eq!((account.own.usage.total(), account.of_children.usage.total()), (30, 60));
     assert_eq!(account.of_children.tool_calls, 1 + 2, "delegate and two questions; a report is free");
-    assert!(crew.working().is_empty());
+    assert!(agent_group.working().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn cancelled_sub_run_cancels_its_descendants() {
-    let (crew, lead) = chain(waits("deep"), [delegate(&[("middle", "go"), ("deep", "alone")]), text("done")]);
+    let (agent_group, lead) = chain(waits("deep"), [delegate(&[("middle", "go"), ("deep", "alone")]), text("done")]);
     let cancel = async {
         tokio::time::sleep(Duration::from_secs(5)).await;
-        assert_eq!(crew.working().len(), 5);
-        assert!(crew.cancel("middle-task-1"));
+        assert_eq!(agent_group.working().len(), 5);
+        assert!(agent_group.cancel("middle-task-1"));
         tokio::time::sleep(Duration::from_secs(5)).await;
-        let left: Vec<_> = crew.working().iter().map(ToString::to_string).collect();
+        let left: Vec<_> = agent_group.working().iter().map(ToString::to_string).collect();
         assert_eq!(left, ["deep-alone-1", "lead"]);
-        assert!(crew.cancel("deep-alone-1"));
+        assert!(agent_group.cancel("deep-alone-1"));
     };
     let (ran, ()) = tokio::join!(run(&lead, "go"), cancel);
     let canceled = |agent: &str| json!({"agent": agent, "error": "task canceled"});
@@ -116,33 +116,33 @@ async fn cancelled_sub_run_cancels_its_descendants() {
 #[tokio::test(start_paused = true)]
 async fn dropped_run_drops_its_sub_runs_and_is_charged() {
     let slow = Mind::steps([done("late")]).slow(Duration::from_secs(50_000));
-    let (crew, lead) = chain(agent("deep", Arc::new(slow)), [delegate(&[("middle", "go")])]);
-    let purse = BudgetAccount::new(&Budget::default(), Instant::now());
+    let (agent_group, lead) = chain(agent("deep", Arc::new(slow)), [delegate(&[("middle", "go")])]);
+    let budget_account = BudgetAccount::new(&Budget::default(), Instant::now());
     let (chat, cx) = (Chat::new(), RunCx::new("lead"));
-    let run = lead.run_on(&cx, &chat, vec![Message::user("go")], &purse);
+    let run = lead.run_on(&cx, &chat, vec![Message::user("go")], &budget_account);
     assert!(tokio::time::timeout(Duration::from_secs(9), run).await.is_err());
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert!(crew.working().is_empty());
+    assert!(agent_group.working().is_empty());
     // The replies that `deep` was in the middle of had told of their tokens.
-    let spent = purse.spent();
+    let spent = budget_account.spent();
     assert_eq!((spent.own.usage.total(), spent.of_children.usage.total()), (15, 15 + 2 * 15));
 }
 
 #[tokio::test(start_paused = true)]
 async fn reply_cut_by_cancellation_is_charged() {
-    let crew = Arc::new(crew([]));
+    let agent_group = Arc::new(agent_group([]));
     let mind = Mind::steps([text("late")]).slow(Duration::from_secs(50));
-    let ada = agent("ada", Arc::new(mind)).with_crew(Arc::clone(&crew), 0);
-    let purse = BudgetAccount::new(&Budget::default(), Instant::now());
+    let ada = agent("ada", Arc::new(mind)).with_agent_group(Arc::clone(&agent_group), 0);
+    let budget_account = BudgetAccount::new(&Budget::default(), Instant::now());
     let (chat, cx) = (Chat::new(), RunCx::new("ada"));
     let cancel = async {
         tokio::time::sleep(Duration::from_secs(5)).await;
-        crew.cancel("ada")
+        agent_group.cancel("ada")
     };
-    let (end, _) = tokio::join!(ada.run_on(&cx, &chat, vec![Message::user("go")], &purse), cancel);
+    let (end, _) = tokio::join!(ada.run_on(&cx, &chat, vec![Message::user("go")], &budget_account), cancel);
     assert!(matches!(end, Err(RunError::Cancelled)));
     let usage = Usage { input_tokens: 10, output_tokens: 5, ..Usage::default() };
-    assert_eq!(purse.spent().own.usage, usage);
+    assert_eq!(budget_account.spent().own.usage, usage);
 }
 
 #[tokio::test(start_paused = true)]
@@ -150,13 +150,13 @@ async fn delegation_and_question_time_are_bounded() {
     let took_too_long = format!("it took longer than {} seconds", limits::DELEGATION_TIME.as_secs());
     let forever = limits::DELEGATION_TIME + Duration::from_secs(9);
     let worker = with_steps("worker", [act("wait", json!({}))]).with_tool(hangs("wait", forever));
-    let crew = Arc::new(crew([worker]));
-    let ran = run(&lead_of(&crew, [delegate(&[("worker", "go")]), text("done")]), "go").await;
+    let agent_group = Arc::new(agent_group([worker]));
+    let ran = run(&lead_of(&agent_group, [delegate(&[("worker", "go")]), text("done")]), "go").await;
     assert_eq!(ran.results(), [took_too_long.as_str()]);
     assert_eq!(ends(&ran.events), [("worker-task-1", CANCELLED), ("lead", None)]);
 
-    register(&crew.registry, asks("worker"));
-    let mut lead = lead_of(&crew, [delegate(&[("worker", "go")]), act("wait", json!({})), text("done")]);
+    register(&agent_group.registry, asks("worker"));
+    let mut lead = lead_of(&agent_group, [delegate(&[("worker", "go")]), act("wait", json!({})), text("done")]);
     lead.options.interaction = InteractionMode::Interactive;
     let ran = run(&lead.with_tool(hangs("wait", forever)), "go").await;
     assert!(ran.talk().contains(&format!("tool: #call_1 error: {took_too_long}")), "{}", ran.talk());
@@ -166,17 +166,17 @@ async fn delegation_and_question_time_are_bounded() {
 async fn ended_agents_are_freed() {
     let model = Arc::new(Mind::steps([act("request_input", json!({"question": "?"})), done("done")]));
     let weak = Arc::downgrade(&model);
-    let (crew, lead) = chain(agent("deep", model), [delegate(&[("middle", "go")]), text("done")]);
-    let weak_crew = Arc::downgrade(&crew);
+    let (agent_group, lead) = chain(agent("deep", model), [delegate(&[("middle", "go")]), text("done")]);
+    let weak_agent_group = Arc::downgrade(&agent_group);
     run(&lead, "go").await.end.unwrap();
-    drop((crew, lead));
-    assert!(weak_crew.upgrade().is_none(), "somebody still holds the crew");
+    drop((agent_group, lead));
+    assert!(weak_agent_group.upgrade().is_none(), "somebody still holds the crew");
     assert!(weak.upgrade().is_none(), "somebody still holds the model");
 }
 
 #[tokio::test(start_paused = true)]
 async fn stalled_event_reader_delays_only_the_end_of_sub_runs() {
-    let (crew, lead) = chain(waits("deep"), [delegate(&[("middle", "go")])]);
+    let (agent_group, lead) = chain(waits("deep"), [delegate(&[("middle", "go")])]);
     let (events, stream) = EventSink::channel();
     let cx = RunCx::new("lead").with_events(events.clone());
     let chat = Chat::new();
@@ -193,12 +193,12 @@ async fn stalled_event_reader_delays_only_the_end_of_sub_runs() {
             }
         };
         let _ = tokio::time::timeout(Duration::from_secs(1), full).await;
-        assert!(crew.cancel("lead"));
+        assert!(agent_group.cancel("lead"));
         tokio::time::sleep(limits::CANCEL_GRACE + Duration::from_millis(100)).await;
-        assert_eq!(crew.working().iter().map(|name| &**name).collect::<Vec<_>>(), ["lead"]);
+        assert_eq!(agent_group.working().iter().map(|name| &**name).collect::<Vec<_>>(), ["lead"]);
     };
     tokio::join!(run, fill);
-    assert!(crew.working().is_empty(), "{:?}", crew.working());
+    assert!(agent_group.working().is_empty(), "{:?}", agent_group.working());
     drop(stream);
 }
 
@@ -221,18 +221,18 @@ async fn random_cancellation_keeps_sums_exact_and_leaves_nothing() {
         });
         let mut middle = with_steps("middle", [orders(tasks), done("done")]);
         middle.options.max_delegation_depth = 2;
-        let crew = Arc::new(crew([middle, deep]).with_board(board.clone()));
+        let agent_group = Arc::new(agent_group([middle, deep]).with_board(board.clone()));
         let steps = [delegate(&[("middle", "go"), ("deep", "alone")]), text("done")];
-        let lead = lead_of(&crew, steps).with_budget(Budget { tokens: Some(1_000_000), ..Budget::default() });
+        let lead = lead_of(&agent_group, steps).with_budget(Budget { tokens: Some(1_000_000), ..Budget::default() });
         let cancel = async {
             for _ in 0..round {
                 tokio::task::yield_now().await;
             }
-            crew.cancel("lead")
+            agent_group.cancel("lead")
         };
         let (ran, _) = tokio::join!(run(&lead, "go"), cancel);
         cancelled += usize::from(ran.end.is_err());
-        assert!(crew.working().is_empty(), "{round}: {:?}", crew.working());
+        assert!(agent_group.working().is_empty(), "{round}: {:?}", agent_group.working());
         let in_progress = TaskFilter { status: Some(TaskStatus::InProgress), ..TaskFilter::default() };
         assert_eq!(board.list(&in_progress), [], "{round}");
         let begun = ran.events.iter().filter(|event| matches!(event, Event::RunStarted { .. })).count();

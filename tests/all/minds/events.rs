@@ -16,9 +16,9 @@ use shelly_host::{
 };
 
 use super::{
-    agent,
+    agent, agent_group,
     broken::{Line, breaks, whole},
-    crew, delegate, done, lead, with_steps,
+    delegate, done, lead, with_steps,
 };
 use crate::script::{Mind, act, run, text, tool};
 
@@ -127,7 +127,8 @@ async fn rich() -> Vec<Event> {
     let guarded = agent("guarded", Arc::new(Mind::steps([text("no")])))
         .with_middleware(Broken)
         .with_middleware(OutputGuardrail::new("guard", |_| Err(Fault::other("never"))));
-    let lead = lead(crew([coder, expert, guarded]), [delegate(&[("coder", "go"), ("guarded", "go")]), text("done")]);
+    let lead =
+        lead(agent_group([coder, expert, guarded]), [delegate(&[("coder", "go"), ("guarded", "go")]), text("done")]);
     // The four replies below the last cost 60.
     let budget = Budget { tokens: Some(100_000), ..Budget::default() };
     let mut events = run(&lead.with_budget(budget), "go").await.events;

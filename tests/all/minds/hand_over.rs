@@ -9,7 +9,7 @@ use shelly_host::{
     state::{NewTask, TaskActor, TaskBoard, TaskStatus},
 };
 
-use super::{agent, crew, delegate, done, failed, lead, order, orders, with, with_steps};
+use super::{agent, agent_group, delegate, done, failed, lead, order, orders, with, with_steps};
 use crate::script::{Mind, Reply, act, run, text};
 
 fn hand_to(agent: &str) -> Reply {
@@ -25,8 +25,9 @@ fn may(name: &str, steps: impl IntoIterator<Item = Reply>) -> Agent {
 
 #[tokio::test(start_paused = true)]
 async fn handed_off_task_is_reported_by_the_successor() {
-    let crew = crew([may("coder", [hand_to("expert")]), with_steps("expert", [done("done by the expert")])]);
-    let ran = run(&lead(crew, [delegate(&[("coder", "parse")]), text("done")]), "go").await;
+    let agent_group =
+        agent_group([may("coder", [hand_to("expert")]), with_steps("expert", [done("done by the expert")])]);
+    let ran = run(&lead(agent_group, [delegate(&[("coder", "parse")]), text("done")]), "go").await;
     assert_snapshot!(ran.talk(), @r#"
     -- lead
     user: go
@@ -65,8 +66,8 @@ async fn invalid_handoff_is_refused_and_the_run_continues() {
         });
         let mut coder = agent("coder", std::sync::Arc::new(mind));
         coder.options.max_handoffs = 1;
-        let crew = crew([coder, with_steps("expert", [done("by the expert")])]);
-        let ran = run(&lead(crew, [delegate(&[("coder", "go")]), text("done")]), "go").await;
+        let agent_group = agent_group([coder, with_steps("expert", [done("by the expert")])]);
+        let ran = run(&lead(agent_group, [delegate(&[("coder", "go")]), text("done")]), "go").await;
         let result = ran.entries()[0]["result"].as_str().unwrap().to_owned();
         assert!(result.ends_with(told), "{result}");
         assert_eq!(ran.entries()[0].get("handed_over_to"), None);
@@ -88,8 +89,10 @@ async fn handoffs_of_a_task_are_bounded() {
             member.options.max_handoffs = 1;
             member
         };
-        let mut lead =
-            lead(crew([member("ping", "pong"), member("pong", "ping")]), [delegate(&[("ping", "play")]), text("done")]);
+        let mut lead = lead(
+            agent_group([member("ping", "pong"), member("pong", "ping")]),
+            [delegate(&[("ping", "play")]), text("done")],
+        );
         lead.options.max_handoffs = most;
         let ran = run(&lead, "go").await;
         assert_eq!(ran.entries()[0]["result"], format!("{by} did it: true"), "{most}: {}", ran.talk());
@@ -102,8 +105,8 @@ async fn handoffs_of_a_task_are_bounded() {
 async fn handoff_reason_is_bounded() {
     let args =
         json!({"target_agent": "expert", "reason": "é".repeat(limits::DELEGATION_ANSWER_CHARS + 1), "context": "x"});
-    let crew = crew([may("coder", [act("handoff", args)]), with_steps("expert", [done("done")])]);
-    let ran = run(&lead(crew, [delegate(&[("coder", "go")]), text("done")]), "go").await;
+    let agent_group = agent_group([may("coder", [act("handoff", args)]), with_steps("expert", [done("done")])]);
+    let ran = run(&lead(agent_group, [delegate(&[("coder", "go")]), text("done")]), "go").await;
     let reasons = ran.events.iter().filter_map(|event| match event {
         Event::HandedOver { reason, .. } => Some(reason.ends_with("é… [1 more characters were cut]")),
         _ => None,
@@ -121,9 +124,10 @@ async fn handoff_transfers_the_board_task() {
             assert_eq!(seen.get("task-1").unwrap().assignee.as_deref(), Some("expert-parse-1"));
             last.clone()
         });
-        let crew = crew([may("coder", [hand_to("expert")]), agent("expert", std::sync::Arc::new(mind))]);
+        let agent_group = agent_group([may("coder", [hand_to("expert")]), agent("expert", std::sync::Arc::new(mind))]);
         let task_of_board = with(order("coder", "parse"), "task_id", task.id);
-        let ran = run(&lead(crew.with_board(board.clone()), [orders([task_of_board]), text("done")]), "go").await;
+        let ran =
+            run(&lead(agent_group.with_board(board.clone()), [orders([task_of_board]), text("done")]), "go").await;
         let task = board.get("task-1").unwrap();
         assert_eq!((task.status, task.assignee.as_deref()), (status, Some("expert-parse-1")), "{}", ran.talk());
         assert_eq!(ran.entries()[0].get("warning"), None);
@@ -138,14 +142,14 @@ async fn questions_after_a_handoff_are_answered_like_before() {
             _ => done(&asked.heard),
         })
     };
-    let crew = || crew([may("coder", [hand_to("expert")]), agent("expert", std::sync::Arc::new(asks()))]);
-    let ran = run(&lead(crew(), [delegate(&[("coder", "go")]), text("done")]), "go").await;
+    let agent_group = || agent_group([may("coder", [hand_to("expert")]), agent("expert", std::sync::Arc::new(asks()))]);
+    let ran = run(&lead(agent_group(), [delegate(&[("coder", "go")]), text("done")]), "go").await;
     let result = ran.entries()[0]["result"].as_str().unwrap().to_owned();
     assert!(result.contains("half is done") && !result.contains("know this"), "what it was handed answers: {result}");
 
     let answer =
         act("answer_delegation_questions", json!({"answers": [{"delegation_id": "d-1", "answer": "the left"}]}));
-    let mut lead = lead(crew(), [delegate(&[("coder", "go")]), answer, text("done")]);
+    let mut lead = lead(agent_group(), [delegate(&[("coder", "go")]), answer, text("done")]);
     lead.options.interaction = InteractionMode::Interactive;
     let ran = run(&lead, "go").await;
     assert_eq!(

@@ -12,19 +12,22 @@ use shelly_host::{
     limits,
 };
 
-use super::{agent, crew, delegate, done, lead_of, with_steps};
+use super::{agent, agent_group, delegate, done, lead_of, with_steps};
 use crate::script::{Mind, Reply, act, acts, run, text, tool, transcript};
 
 /// An agent of this group that is sent `messages` while its model works on the reply of this turn.
-fn told_in_turn(crew: &Arc<AgentGroup>, turn: usize, messages: &[&str], steps: Vec<Reply>) -> Agent {
-    let (sender, messages) = (Arc::clone(crew), messages.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>());
+fn told_in_turn(agent_group: &Arc<AgentGroup>, turn: usize, messages: &[&str], steps: Vec<Reply>) -> Agent {
+    let (sender, messages) =
+        (Arc::clone(agent_group), messages.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>());
     let mind = Mind::new(move |asked| {
         if asked.turn == turn {
             messages.iter().for_each(|text| sender.send(asked.agent, Message::user(text.as_str())).unwrap());
         }
         steps.get(asked.turn).cloned().unwrap_or_else(|| text("no more steps"))
     });
-    agent("ada", Arc::new(mind)).with_tool(tool("look", async |_| Ok("nothing".into()))).with_crew(Arc::clone(crew), 0)
+    agent("ada", Arc::new(mind))
+        .with_tool(tool("look", async |_| Ok("nothing".into())))
+        .with_agent_group(Arc::clone(agent_group), 0)
 }
 
 fn look() -> Reply {
@@ -33,9 +36,9 @@ fn look() -> Reply {
 
 #[tokio::test(start_paused = true)]
 async fn message_to_a_working_agent_follows_the_results() {
-    let crew = Arc::new(AgentGroup::default());
+    let agent_group = Arc::new(AgentGroup::default());
     let two = acts(&[("look", json!({})), ("look", json!({}))]);
-    let ada = told_in_turn(&crew, 0, &["look left", "then right"], vec![two, text("done")]);
+    let ada = told_in_turn(&agent_group, 0, &["look left", "then right"], vec![two, text("done")]);
     assert_snapshot!(transcript(&run(&ada, "go").await.chat.snapshot()), @r"
     user: go
     assistant: look#call_1({}) | look#call_2({})
@@ -49,8 +52,8 @@ async fn message_to_a_working_agent_follows_the_results() {
 
 #[tokio::test(start_paused = true)]
 async fn message_arriving_with_the_answer_continues_the_run() {
-    let crew = Arc::new(AgentGroup::default());
-    let ada = told_in_turn(&crew, 0, &["and the other one?"], vec![text("one is fine"), text("both are fine")]);
+    let agent_group = Arc::new(AgentGroup::default());
+    let ada = told_in_turn(&agent_group, 0, &["and the other one?"], vec![text("one is fine"), text("both are fine")]);
     let ran = run(&ada, "go").await;
     assert_snapshot!(transcript(&ran.chat.snapshot()), @r"
     user: go
@@ -63,11 +66,11 @@ async fn message_arriving_with_the_answer_continues_the_run() {
 
 #[tokio::test(start_paused = true)]
 async fn message_arriving_with_task_complete_is_read_first() {
-    let crew = Arc::new(crew([]));
-    let mut worker = told_in_turn(&crew, 0, &["not the tests"], vec![done("all removed"), done("tests kept")]);
+    let agent_group = Arc::new(agent_group([]));
+    let mut worker = told_in_turn(&agent_group, 0, &["not the tests"], vec![done("all removed"), done("tests kept")]);
     worker.name = "worker".into();
-    super::register(&crew.registry, worker);
-    let ran = run(&lead_of(&crew, [delegate(&[("worker", "clean up")]), text("done")]), "go").await;
+    super::register(&agent_group.registry, worker);
+    let ran = run(&lead_of(&agent_group, [delegate(&[("worker", "clean up")]), text("done")]), "go").await;
     assert_eq!(ran.entries()[0]["result"], "tests kept");
     assert_snapshot!(ran.talk(), @r#"
     -- lead
@@ -88,10 +91,10 @@ async fn message_arriving_with_task_complete_is_read_first() {
 
 #[tokio::test(start_paused = true)]
 async fn message_to_an_idle_agent_is_refused() {
-    let crew = Arc::new(AgentGroup::default());
-    let send = |name: &str| crew.send(name, Message::user("hello"));
+    let agent_group = Arc::new(AgentGroup::default());
+    let send = |name: &str| agent_group.send(name, Message::user("hello"));
     assert_eq!(send("ada"), Err(SendError::NotWorking), "not yet");
-    let ada = with_steps("ada", [text("done")]).with_crew(Arc::clone(&crew), 0);
+    let ada = with_steps("ada", [text("done")]).with_agent_group(Arc::clone(&agent_group), 0);
     run(&ada, "go").await.end.unwrap();
     assert_eq!(send("ada"), Err(SendError::NotWorking), "not any more");
     assert_eq!(SendError::NotWorking.to_string(), "no agent of this name is at work");
@@ -99,10 +102,10 @@ async fn message_to_an_idle_agent_is_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn inbox_is_bounded_and_refuses_unfit_messages() {
-    let crew = Arc::new(AgentGroup::default());
-    let (sender, sent) = (Arc::clone(&crew), Arc::new(Mutex::new(Vec::new())));
+    let agent_group = Arc::new(AgentGroup::default());
+    let (sender, sent) = (Arc::clone(&agent_group), Arc::new(Mutex::new(Vec::new())));
     let log = Arc::clone(&sent);
-    let ada = with_steps("ada", [look(), text("done")]).with_crew(Arc::clone(&crew), 0);
+    let ada = with_steps("ada", [look(), text("done")]).with_agent_group(Arc::clone(&agent_group), 0);
     let ada = ada.with_tool(tool("look", move |_| {
         let mut log = log.lock().unwrap();
         let results = vec![ToolResult::error("c", "x")];
@@ -125,9 +128,9 @@ async fn inbox_is_bounded_and_refuses_unfit_messages() {
 
 #[tokio::test(start_paused = true)]
 async fn message_to_a_failed_run_stays_in_its_chat() {
-    let crew = Arc::new(AgentGroup::default());
+    let agent_group = Arc::new(AgentGroup::default());
     let broken = Err(Fault::other("broken"));
-    let ada = told_in_turn(&crew, 1, &["are you there?"], vec![look(), broken]);
+    let ada = told_in_turn(&agent_group, 1, &["are you there?"], vec![look(), broken]);
     let ran = run(&ada, "go").await;
     assert_eq!(ran.told(), "failed: the model could not be asked: broken");
     assert_snapshot!(transcript(&ran.chat.snapshot()), @r"
@@ -141,8 +144,8 @@ async fn message_to_a_failed_run_stays_in_its_chat() {
 #[tokio::test(start_paused = true)]
 async fn message_in_the_last_turn_follows_the_answer() {
     for (reply, told) in [(text("done"), "done"), (look(), "failed: no answer after 1 turn")] {
-        let crew = Arc::new(AgentGroup::default());
-        let mut ada = told_in_turn(&crew, 0, &["and then?"], vec![reply]);
+        let agent_group = Arc::new(AgentGroup::default());
+        let mut ada = told_in_turn(&agent_group, 0, &["and then?"], vec![reply]);
         ada.options.max_iterations = 1;
         let ran = run(&ada, "go").await;
         assert_eq!(ran.told(), told);
@@ -152,12 +155,15 @@ async fn message_in_the_last_turn_follows_the_answer() {
 
 /// Sends messages while an agent works and ends, from the `begin`th moment on. How many were taken.
 async fn race(begin: usize) -> usize {
-    let crew = Arc::new(AgentGroup::default());
+    let agent_group = Arc::new(AgentGroup::default());
     let mind = Mind::new(|asked| if asked.turn < 3 { look() } else { text("yes") });
-    let ada = agent("ada", Arc::new(mind)).with_crew(Arc::clone(&crew), 0).with_tool(tool("look", async |_| {
-        tokio::task::yield_now().await;
-        Ok("nothing".into())
-    }));
+    let ada = agent("ada", Arc::new(mind)).with_agent_group(Arc::clone(&agent_group), 0).with_tool(tool(
+        "look",
+        async |_| {
+            tokio::task::yield_now().await;
+            Ok("nothing".into())
+        },
+    ));
     let chat = Chat::new();
     let running = {
         let chat = chat.clone();
@@ -168,7 +174,7 @@ async fn race(begin: usize) -> usize {
     }
     let mut taken = 0;
     while !running.is_finished() {
-        if taken < 40 && crew.send("ada", Message::user("more")).is_ok() {
+        if taken < 40 && agent_group.send("ada", Message::user("more")).is_ok() {
             taken += 1;
         }
         tokio::task::yield_now().await;

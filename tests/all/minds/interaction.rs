@@ -12,7 +12,7 @@ use shelly_host::{
     chat::Message,
 };
 
-use super::{agent, crew, delegate, done, lead, order, orders, with, with_steps};
+use super::{agent, agent_group, delegate, done, lead, order, orders, with, with_steps};
 use crate::script::{Mind, Ran, Reply, act, acts, hangs, run, text, tool};
 
 fn ask(question: &str) -> Reply {
@@ -33,8 +33,8 @@ fn asker(name: &str, questions: &'static [&'static str]) -> Agent {
     agent(name, Arc::new(mind))
 }
 
-fn interactive(crew: AgentGroup, steps: impl IntoIterator<Item = Reply>) -> Agent {
-    let mut lead = lead(crew, steps);
+fn interactive(agent_group: AgentGroup, steps: impl IntoIterator<Item = Reply>) -> Agent {
+    let mut lead = lead(agent_group, steps);
     lead.options.interaction = InteractionMode::Interactive;
     lead
 }
@@ -47,7 +47,7 @@ fn result(ran: &Ran, at: usize) -> Value {
 
 #[tokio::test(start_paused = true)]
 async fn question_without_interaction_is_answered_by_the_context() {
-    let lead = lead(crew([asker("worker", &["which one?"])]), [delegate(&[("worker", "go")]), text("done")]);
+    let lead = lead(agent_group([asker("worker", &["which one?"])]), [delegate(&[("worker", "go")]), text("done")]);
     assert_snapshot!(run(&lead, "go").await.talk(), @r##"
     -- lead
     user: go
@@ -71,7 +71,7 @@ async fn question_without_interaction_is_answered_by_the_context() {
 #[tokio::test(start_paused = true)]
 async fn sub_run_question_is_answered_by_the_lead() {
     let steps = [delegate(&[("worker", "go")]), answers(&[("d-1", "the left one")]), text("done")];
-    let ran = run(&interactive(crew([asker("worker", &["which one?"])]), steps), "go").await;
+    let ran = run(&interactive(agent_group([asker("worker", &["which one?"])]), steps), "go").await;
     assert_snapshot!(ran.talk(), @r##"
     -- lead
     user: go
@@ -105,7 +105,7 @@ async fn interaction_mode_follows_the_lead_and_then_the_task() {
     ] {
         let task = order("worker", "go");
         let task = mode.map_or(task.clone(), |mode| with(task, "mode", mode));
-        let mut lead = lead(crew([asker("worker", &["which one?"])]), [orders([task]), text("done")]);
+        let mut lead = lead(agent_group([asker("worker", &["which one?"])]), [orders([task]), text("done")]);
         lead.options.interaction = interaction;
         let ran = run(&lead, "go").await;
         assert_eq!(ran.entries()[0].get("pending_question").is_some(), asks, "{interaction:?} {mode:?}");
@@ -114,23 +114,24 @@ async fn interaction_mode_follows_the_lead_and_then_the_task() {
 
 #[tokio::test(start_paused = true)]
 async fn tasks_of_one_call_may_differ_in_interaction_mode() {
-    let crew = crew([asker("asks", &["which one?"]), asker("decides", &["which one?"])]);
+    let agent_group = agent_group([asker("asks", &["which one?"]), asker("decides", &["which one?"])]);
     let tasks = [order("asks", "go"), with(order("decides", "go"), "mode", "blocking")];
-    let ran = run(&interactive(crew, [orders(tasks), text("done")]), "go").await;
+    let ran = run(&interactive(agent_group, [orders(tasks), text("done")]), "go").await;
     assert!(ran.entries()[0].get("pending_question").is_some());
     assert!(ran.entries()[1]["result"].as_str().unwrap().contains("Nobody can be asked now."));
 }
 
 #[tokio::test(start_paused = true)]
 async fn parallel_questions_are_answered_in_any_order() {
-    let crew = crew([asker("one", &["1a", "1b"]), asker("two", &["2a"]), with_steps("three", [done("three")])]);
+    let agent_group =
+        agent_group([asker("one", &["1a", "1b"]), asker("two", &["2a"]), with_steps("three", [done("three")])]);
     let steps = [
         delegate(&[("one", "x"), ("two", "x"), ("three", "x")]),
         answers(&[("d-2", "to 2a"), ("d-1", "to 1a")]),
         answers(&[("d-1", "to 1b")]),
         text("done"),
     ];
-    let ran = run(&interactive(crew, steps), "go").await;
+    let ran = run(&interactive(agent_group, steps), "go").await;
     let question = |id: u32, question: &str, agent: &str, content: &str| {
         json!({
             "agent": agent,
@@ -153,7 +154,7 @@ async fn questions_of_one_reply_are_asked_in_turn() {
     let both = acts(&[("request_input", json!({"question": "a?"})), ("request_input", json!({"question": "b?"}))]);
     let worker = with_steps("worker", [both, done("done")]);
     let steps = [delegate(&[("worker", "x")]), answers(&[("d-1", "A")]), answers(&[("d-1", "B")]), text("done")];
-    let ran = run(&interactive(crew([worker]), steps), "go").await;
+    let ran = run(&interactive(agent_group([worker]), steps), "go").await;
     assert_snapshot!(ran.talk(), @r#"
     -- lead
     user: go
@@ -179,14 +180,14 @@ async fn questions_of_one_reply_are_asked_in_turn() {
 async fn answers_with_an_unknown_or_repeated_id_are_refused_whole() {
     let steps =
         |wrong: Reply| [delegate(&[("one", "x"), ("two", "x")]), wrong, answers(&[("d-2", "right")]), text("done")];
-    let members = || crew([asker("one", &["1?"]), asker("two", &["2?"])]);
+    let members = || agent_group([asker("one", &["1?"]), asker("two", &["2?"])]);
     for wrong in [answers(&[("d-2", "wrong"), ("d-9", "x")]), answers(&[("d-2", "wrong"), ("d-2", "x")])] {
         let ran = run(&interactive(members(), steps(wrong)), "go").await;
         let told = &ran.results()[1];
         assert!(told.ends_with("or it is there twice; waiting: d-1, d-2"), "{told}");
         assert!(result(&ran, 2)[0]["result"].as_str().unwrap().ends_with("right"), "it had still no answer");
     }
-    let ran = run(&interactive(crew([]), [answers(&[("d-1", "x")]), answers(&[]), text("done")]), "go").await;
+    let ran = run(&interactive(agent_group([]), [answers(&[("d-1", "x")]), answers(&[]), text("done")]), "go").await;
     assert!(ran.results()[0].ends_with("waiting: none"), "{}", ran.results()[0]);
     assert_eq!(ran.results()[1], "[]");
 }
@@ -194,9 +195,10 @@ async fn answers_with_an_unknown_or_repeated_id_are_refused_whole() {
 #[tokio::test(start_paused = true)]
 async fn empty_question_is_refused_and_blocking_has_no_answer_tool() {
     let ran =
-        run(&interactive(crew([asker("worker", &[" "])]), [delegate(&[("worker", "x")]), text("done")]), "go").await;
+        run(&interactive(agent_group([asker("worker", &[" "])]), [delegate(&[("worker", "x")]), text("done")]), "go")
+            .await;
     assert!(ran.entries()[0]["result"].as_str().unwrap().ends_with("error: `question` is empty"));
-    let ran = run(&lead(crew([]), [answers(&[]), text("done")]), "go").await;
+    let ran = run(&lead(agent_group([]), [answers(&[]), text("done")]), "go").await;
     assert!(ran.results()[0].starts_with("tool not found: answer_delegation_questions;"));
 }
 
@@ -211,7 +213,7 @@ async fn question_timeout_runs_only_while_a_question_waits() {
     let steps = [act("work", json!({})), ask("which one?"), act("work", json!({})), done("took its time")];
     let worker = with_steps("worker", steps).with_tool(hangs("work", Duration::from_secs(50)));
     let steps = [delegate(&[("worker", "x")]), answers(&[("d-1", "left")]), text("done")];
-    let ran = run(&with_timeout(interactive(crew([worker]), steps), 5), "go").await;
+    let ran = run(&with_timeout(interactive(agent_group([worker]), steps), 5), "go").await;
     assert_eq!(result(&ran, 1)[0]["result"], "took its time", "{}", ran.talk());
     assert!(ran.talk().contains("tool: #call_2 left"));
 }
@@ -219,7 +221,7 @@ async fn question_timeout_runs_only_while_a_question_waits() {
 #[tokio::test(start_paused = true)]
 async fn timed_out_question_lets_its_agent_continue() {
     let steps = [delegate(&[("worker", "x")]), act("think", json!({})), answers(&[("d-1", "too late")]), text("done")];
-    let lead = interactive(crew([asker("worker", &["which one?"])]), steps);
+    let lead = interactive(agent_group([asker("worker", &["which one?"])]), steps);
     let lead = with_timeout(lead.with_tool(hangs("think", Duration::from_secs(20))), 5);
     let ran = run(&lead, "go").await;
     let told = result(&ran, 2)[0]["result"].as_str().unwrap().to_owned();
@@ -230,7 +232,7 @@ async fn timed_out_question_lets_its_agent_continue() {
 async fn timed_out_question_does_not_block_later_ones() {
     // It asks three times while nobody answers; only the last still waits when the lead comes back.
     let lead = interactive(
-        crew([asker("worker", &["first?", "second?", "third?"])]),
+        agent_group([asker("worker", &["first?", "second?", "third?"])]),
         [
             delegate(&[("worker", "x")]),
             act("think", json!({})),
@@ -262,7 +264,7 @@ async fn fail_fast_holds_after_a_question() {
         answers(&[("d-2", "go on")]),
         text("done"),
     ];
-    let lead = interactive(crew([bad, asker("other", &["and I?"])]), steps);
+    let lead = interactive(agent_group([bad, asker("other", &["and I?"])]), steps);
     let lead = lead.with_tool(tool("pause", async |_| {
         tokio::time::sleep(Duration::from_secs(1)).await;
         Ok(String::new())
@@ -276,7 +278,7 @@ async fn fail_fast_holds_after_a_question() {
 async fn delegation_ids_follow_the_task_order() {
     let slow = [act("wait", json!({})), ask("slow?"), done("slow")];
     let slow = || with_steps("slow", slow.clone()).with_tool(hangs("wait", Duration::from_secs(5)));
-    let members = || crew([slow(), asker("quick", &["quick?"]), with_steps("silent", [done("silent")])]);
+    let members = || agent_group([slow(), asker("quick", &["quick?"]), with_steps("silent", [done("silent")])]);
     let ids = |entries: &Value| -> Vec<String> {
         let entries = entries.as_array().unwrap().iter();
         entries.map(|entry| format!("{} {}", entry["delegation_id"], entry["agent"]).replace('"', "")).collect()
@@ -310,7 +312,7 @@ async fn only_answer_changing_middleware_blocks_questions() {
         (asker("worker", &["which one?"]).with_middleware(limits()).with_middleware(blots()), false),
     ] {
         let steps = [delegate(&[("worker", "go")]), answers(&[("d-1", "the left one")]), text("done")];
-        let ran = run(&interactive(crew([worker]), steps), "go").await;
+        let ran = run(&interactive(agent_group([worker]), steps), "go").await;
         assert_eq!(ran.results()[0].contains("pending_question"), asks, "{}", ran.talk());
         assert_eq!(ran.talk().contains("Nobody can be asked now"), !asks, "{}", ran.talk());
     }

@@ -44,19 +44,19 @@ fn register(registry: &AgentRegistry, agent: Agent) {
 }
 
 /// An agent group with these agents.
-fn crew(members: impl IntoIterator<Item = Agent>) -> AgentGroup {
+fn agent_group(members: impl IntoIterator<Item = Agent>) -> AgentGroup {
     let registry = AgentRegistry::new();
     members.into_iter().for_each(|agent| register(&registry, agent));
     AgentGroup::new(registry)
 }
 
 /// The agent `lead`, which may delegate one level deep and has these replies.
-fn lead(crew: AgentGroup, steps: impl IntoIterator<Item = Reply>) -> Agent {
-    lead_of(&Arc::new(crew), steps)
+fn lead(agent_group: AgentGroup, steps: impl IntoIterator<Item = Reply>) -> Agent {
+    lead_of(&Arc::new(agent_group), steps)
 }
 
-fn lead_of(crew: &Arc<AgentGroup>, steps: impl IntoIterator<Item = Reply>) -> Agent {
-    with_steps("lead", steps).with_crew(Arc::clone(crew), 1)
+fn lead_of(agent_group: &Arc<AgentGroup>, steps: impl IntoIterator<Item = Reply>) -> Agent {
+    with_steps("lead", steps).with_agent_group(Arc::clone(agent_group), 1)
 }
 
 /// A reply that delegates these tasks: `(agent, task)`.

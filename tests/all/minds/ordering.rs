@@ -220,14 +220,14 @@ async fn open_question_does_not_block_other_calls() {
     let (files, server) = (of(&ConcurrencyDomain::Files), of(&ConcurrencyDomain::named("mcp:s")));
     let plan = [&files, &server, &files, &server];
     let plan = plan.map(|concurrency| Planned { concurrency: concurrency.clone(), takes: 10, does: Does::Answer });
-    let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
-    let mut inbox = desk.attend().unwrap();
+    let broker = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
+    let mut inbox = broker.attend().unwrap();
     let calls: Vec<_> = (0..4).map(|at| (["t0", "t1", "t2", "t3"][at], json!({}))).collect();
     let mut agent = with_steps("ada", [acts(&calls), text("done")]);
     for (at, plan) in plan.iter().enumerate() {
         let tool = recorded(at, plan, &times);
         agent = match at {
-            0 => agent.with_tool(ConfirmedTool::new(Arc::new(tool), desk.clone(), "ada", "")),
+            0 => agent.with_tool(ConfirmedTool::new(Arc::new(tool), broker.clone(), "ada", "")),
             _ => agent.with_tool(tool),
         };
     }

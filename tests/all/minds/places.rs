@@ -178,12 +178,12 @@ async fn slot_is_released_after_a_crash_or_cancellation() {
         _ => done("done"),
     });
     bounded(&registry, agent("worker", Arc::new(mad)).with_tool(hangs("wait", Duration::from_secs(50_000))), 1);
-    let crew = Arc::new(AgentGroup::new(registry));
+    let agent_group = Arc::new(AgentGroup::new(registry));
     let steps = ["crash", "wait", "last"].map(|task| orders([order("worker", task)]));
-    let lead = lead_of(&crew, steps.into_iter().chain([text("done")]));
+    let lead = lead_of(&agent_group, steps.into_iter().chain([text("done")]));
     let cancel = async {
         tokio::time::sleep(Duration::from_secs(9)).await;
-        assert!(crew.cancel("worker-wait-2"));
+        assert!(agent_group.cancel("worker-wait-2"));
     };
     let (ran, ()) = tokio::join!(run(&lead, "go"), cancel);
     let told = ran.results();

@@ -8,11 +8,11 @@ use shelly_host::{
     skill::Skill,
 };
 
-use super::{crew, delegate, done, lead, with_steps};
+use super::{agent_group, delegate, done, lead, with_steps};
 use crate::script::{Mind, run, text, tool};
 
 /// Everything that can stand in a prompt and is not due to where the agent stands.
-fn outfit(agent: Agent) -> Agent {
+fn blueprint(agent: Agent) -> Agent {
     let skill = |name: &str, description: &str| Skill {
         name: name.into(),
         description: description.into(),
@@ -53,9 +53,9 @@ async fn prompt_of_child(change: impl FnOnce(&mut Agent)) -> String {
     let model = Arc::new(Mind::steps([done("done")]));
     let mut coder = super::agent("coder", model.clone());
     change(&mut coder);
-    let crew = directory();
-    crew.registry.register(AgentEntry::new("coder", "writes code"), move || coder.clone());
-    run(&lead(crew, [delegate(&[("coder", "go")]), text("done")]), "go").await.end.unwrap();
+    let agent_group = directory();
+    agent_group.registry.register(AgentEntry::new("coder", "writes code"), move || coder.clone());
+    run(&lead(agent_group, [delegate(&[("coder", "go")]), text("done")]), "go").await.end.unwrap();
     model.prompts().remove(0)
 }
 
@@ -101,7 +101,7 @@ async fn prompt_of_a_plain_agent() {
 #[tokio::test]
 async fn prompt_of_a_sub_run_has_every_applicable_section() {
     let told = prompt_of_child(|coder| {
-        *coder = outfit(coder.clone());
+        *coder = blueprint(coder.clone());
         coder.options.max_handoffs = 1;
         coder.options.max_delegation_depth = 2;
         coder.options.interaction = InteractionMode::Auto;
@@ -171,7 +171,7 @@ async fn prompt_of_a_sub_run_has_every_applicable_section() {
 
 #[tokio::test]
 async fn prompt_of_an_interactive_lead_has_both_protocols() {
-    let mut lead = with_steps("lead", []).with_crew(Arc::new(directory()), 1);
+    let mut lead = with_steps("lead", []).with_agent_group(Arc::new(directory()), 1);
     lead.options.interaction = InteractionMode::Interactive;
     assert_snapshot!(prompt(lead).await, @r"
     <identity>
@@ -195,7 +195,7 @@ async fn prompt_of_an_interactive_lead_has_both_protocols() {
 
 #[tokio::test]
 async fn prompt_sections_appear_if_applicable_in_fixed_order() {
-    let all = outfit(with_steps("coder", [])).with_crew(Arc::new(directory()), 1);
+    let all = blueprint(with_steps("coder", [])).with_agent_group(Arc::new(directory()), 1);
     let depth = |depth: u32| {
         let mut agent = all.clone();
         agent.options.max_delegation_depth = depth;
@@ -212,7 +212,7 @@ async fn prompt_sections_appear_if_applicable_in_fixed_order() {
         ("depth 0", depth(0), &["identity"], &[]),
         ("interactive", asks, &["identity", "interactive_delegation_protocol"], &["available_agents"]),
         ("interactive at depth 0", asks_nobody, &["identity"], &[]),
-        ("alone", Agent { crew: None, ..all.clone() }, &["identity"], &[]),
+        ("alone", Agent { agent_group: None, ..all.clone() }, &["identity"], &[]),
     ] {
         let expected = [head, &static_part, &skills, tail].concat();
         assert_eq!(sections(&prompt(agent).await), expected, "{name}");
@@ -227,10 +227,10 @@ async fn prompt_sections_appear_if_applicable_in_fixed_order() {
 #[tokio::test]
 async fn prompt_directory_omits_the_agent_itself() {
     for name in ["coder", "CODER", "Coder"] {
-        let told = prompt(with_steps(name, []).with_crew(Arc::new(directory()), 1)).await;
+        let told = prompt(with_steps(name, []).with_agent_group(Arc::new(directory()), 1)).await;
         assert!(!told.contains("writes code") && told.contains("- tester: runs tests"), "{name}: {told}");
     }
-    let alone = prompt(with_steps("ada", []).with_crew(Arc::new(crew([with_steps("Ada", [])])), 1)).await;
+    let alone = prompt(with_steps("ada", []).with_agent_group(Arc::new(agent_group([with_steps("Ada", [])])), 1)).await;
     assert_eq!(sections(&alone), ["identity"], "nobody is no section");
 }
 

@@ -13,7 +13,7 @@ use shelly_host::{
 };
 use tokio::sync::Notify;
 
-use super::{agent, crew, delegate, done, failed, lead, with_steps};
+use super::{agent, agent_group, delegate, done, failed, lead, with_steps};
 use crate::script::{Mind, Reply, act, acts, hangs, run, stopped, text, tool};
 
 fn look() -> Reply {
@@ -115,7 +115,7 @@ async fn sub_run_entry_reports_how_it_ended() {
         (worker(vec![text(" ")]), json!({"agent": "worker", "error": "the model answered with nothing"})),
         (worker(vec![Err(fault)]), json!({"agent": "worker", "error": "the model could not be asked: overloaded"})),
     ] {
-        let ran = run(&lead(crew([worker]), [delegate(&[("worker", "parse")]), text("done")]), "go").await;
+        let ran = run(&lead(agent_group([worker]), [delegate(&[("worker", "parse")]), text("done")]), "go").await;
         assert_eq!(ran.entries(), json!([told]));
         assert_eq!(ran.told(), "done");
     }
@@ -132,11 +132,11 @@ async fn first_valid_task_complete_counts() {
         (vec![act("task_complete", caveats)], "failed: no compiler"),
     ] {
         let worker = with_steps("worker", steps);
-        let ran = run(&lead(crew([worker]), [delegate(&[("worker", "go")]), text("done")]), "go").await;
+        let ran = run(&lead(agent_group([worker]), [delegate(&[("worker", "go")]), text("done")]), "go").await;
         assert_eq!(ran.entries()[0]["result"], result, "{}", ran.talk());
     }
     let worker = with_steps("worker", [acts(&bad), done("at last")]);
-    let ran = run(&lead(crew([worker]), [delegate(&[("worker", "go")]), text("done")]), "go").await;
+    let ran = run(&lead(agent_group([worker]), [delegate(&[("worker", "go")]), text("done")]), "go").await;
     assert_snapshot!(ran.talk(), @r#"
     -- lead
     user: go
@@ -165,14 +165,14 @@ async fn top_level_run_has_no_task_complete_or_handoff() {
     let mut ada = agent("ada", Arc::new(Mind::steps([])));
     ada.options.max_handoffs = 3;
     assert!(names(ada.clone()).await.is_empty());
-    assert!(names(ada.clone().with_crew(Arc::new(AgentGroup::default()), 0)).await.is_empty());
-    assert_eq!(names(ada.with_crew(Arc::new(AgentGroup::default()), 1)).await, ["list_agents", "delegate"]);
+    assert!(names(ada.clone().with_agent_group(Arc::new(AgentGroup::default()), 0)).await.is_empty());
+    assert_eq!(names(ada.with_agent_group(Arc::new(AgentGroup::default()), 1)).await, ["list_agents", "delegate"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn own_tool_takes_precedence_over_a_host_tool() {
-    let crew = Arc::new(crew([with_steps("worker", [done("done")])]));
-    let own = lead_with_own_delegate(&crew);
+    let agent_group = Arc::new(agent_group([with_steps("worker", [done("done")])]));
+    let own = lead_with_own_delegate(&agent_group);
     let ran = run(&own, "go").await;
     assert_eq!(ran.results(), ["mine"]);
     let warned = format!("{:?}", ran.events);
@@ -181,8 +181,8 @@ async fn own_tool_takes_precedence_over_a_host_tool() {
     );
 }
 
-fn lead_with_own_delegate(crew: &Arc<AgentGroup>) -> Agent {
-    super::lead_of(crew, [delegate(&[("worker", "go")]), text("done")])
+fn lead_with_own_delegate(agent_group: &Arc<AgentGroup>) -> Agent {
+    super::lead_of(agent_group, [delegate(&[("worker", "go")]), text("done")])
         .with_tool(tool("delegate", async |_| Ok("mine".into())))
 }
 
@@ -194,7 +194,7 @@ async fn effect_stop_fails_only_its_sub_run() {
     let worker = looks(with_steps("worker", [look()])).with_effect(stop);
     let other = with_steps("other", [failed("could not")]);
     let steps = [delegate(&[("worker", "go"), ("other", "go")]), text("done")];
-    let ran = run(&lead(crew([worker, other]), steps), "go").await;
+    let ran = run(&lead(agent_group([worker, other]), steps), "go").await;
     assert_eq!(
         ran.entries(),
         json!([
@@ -213,7 +213,9 @@ async fn middleware_of_a_sub_run_applies_to_it() {
     let tells = with_steps("tells", [text("a secret")]).with_middleware(OutputGuardrail::new("guard", check));
     let slow = agent("slow", Arc::new(Mind::steps([text("late")]).slow(Duration::from_secs(9))))
         .with_middleware(TimeoutMiddleware(Duration::from_secs(5)));
-    let ran = run(&lead(crew([tells, slow]), [delegate(&[("tells", "go"), ("slow", "go")]), text("done")]), "go").await;
+    let ran =
+        run(&lead(agent_group([tells, slow]), [delegate(&[("tells", "go"), ("slow", "go")]), text("done")]), "go")
+            .await;
     assert_eq!(
         ran.entries(),
         json!([
@@ -231,12 +233,13 @@ async fn cancelled_run_reports_it_and_its_chat_is_valid() {
         begins.notify_one();
         std::future::pending()
     });
-    let crew = Arc::new(AgentGroup::default());
-    let ada = with_steps("ada", [act("wait", json!({}))]).with_tool(waits).with_crew(Arc::clone(&crew), 0);
+    let agent_group = Arc::new(AgentGroup::default());
+    let ada =
+        with_steps("ada", [act("wait", json!({}))]).with_tool(waits).with_agent_group(Arc::clone(&agent_group), 0);
     let cancel = async {
         began.notified().await;
-        assert_eq!(crew.working().iter().map(|name| &**name).collect::<Vec<_>>(), ["ada"]);
-        assert!(crew.cancel("ada") && !crew.cancel("eve"));
+        assert_eq!(agent_group.working().iter().map(|name| &**name).collect::<Vec<_>>(), ["ada"]);
+        assert!(agent_group.cancel("ada") && !agent_group.cancel("eve"));
     };
     let (ran, ()) = tokio::join!(run(&ada, "go"), cancel);
     assert!(matches!(ran.end, Err(RunError::Cancelled)));
@@ -247,7 +250,7 @@ async fn cancelled_run_reports_it_and_its_chat_is_valid() {
     tool: #call_1 error: The call was not run: the run ended before.
     failed: the run was cancelled
     ");
-    assert!(crew.working().is_empty() && !crew.cancel("ada"));
+    assert!(agent_group.working().is_empty() && !agent_group.cancel("ada"));
 }
 
 #[test]

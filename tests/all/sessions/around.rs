@@ -69,16 +69,16 @@ impl ModelMiddleware for First {
 async fn discarded_reply_is_recorded_as_charged() {
     for first in [First::Fails, First::Rejected, First::Repeated, First::LookedAtForEver] {
         let recorder = memory();
-        let crew = Arc::new(AgentGroup::default().with_recorder(recorder.clone()));
+        let agent_group = Arc::new(AgentGroup::default().with_recorder(recorder.clone()));
         let usd = |text: &str| text.parse().unwrap();
         let price = Price { input: usd("1"), output: usd("2"), cache_read: usd("1"), cache_write: usd("1") };
         let lead = Agent::new("lead", "", Arc::new(Mind::new(|_| text("so")).priced(price)))
             .with_model_middleware(first)
             .with_middleware(TimeoutMiddleware(Duration::from_millis(5)))
-            .with_crew(Arc::clone(&crew), 0);
+            .with_agent_group(Arc::clone(&agent_group), 0);
         let _ = lead.run(&RunCx::new("lead"), &Chat::recorded(), vec![Message::user("go")]).await;
         let past = JournalState::of(recorder.records()).unwrap();
-        let paid = serde_json::to_string(&crew.ledger()).unwrap();
+        let paid = serde_json::to_string(&agent_group.ledger()).unwrap();
         assert!(paid.contains("lead"), "{first:?}: {paid}");
         assert_eq!(serde_json::to_string(past.ledger()).unwrap(), paid, "{first:?}");
     }
@@ -113,15 +113,15 @@ impl RunMiddleware for Twice {
 
 #[tokio::test(start_paused = true)]
 async fn resumed_middleware_keeps_state_after_the_list_changed() {
-    let lead = |crew: AgentGroup, names: &[&'static str], told: &Arc<Mutex<Vec<String>>>| {
+    let lead = |agent_group: AgentGroup, names: &[&'static str], told: &Arc<Mutex<Vec<String>>>| {
         let lead = Agent::new("lead", "", Arc::new(Mind::new(|_| text("so"))));
         let lead = names.iter().fold(lead, |lead, name| lead.with_middleware(Twice { name, told: Arc::clone(told) }));
-        lead.with_crew(Arc::new(crew), 0)
+        lead.with_agent_group(Arc::new(agent_group), 0)
     };
     let recorder = memory();
-    let crew = AgentGroup::default().with_recorder(recorder.clone());
+    let agent_group = AgentGroup::default().with_recorder(recorder.clone());
     let task = vec![Message::user("go")];
-    lead(crew, &["a", "b"], &Arc::default()).run(&RunCx::new("lead"), &Chat::recorded(), task).await.unwrap();
+    lead(agent_group, &["a", "b"], &Arc::default()).run(&RunCx::new("lead"), &Chat::recorded(), task).await.unwrap();
     let records = recorder.records();
     let is_repeated = |json: &str| json.contains("\"retried\"");
     let second = records.iter().position(|(_, record)| is_repeated(&serde_json::to_string(record).unwrap())).unwrap();

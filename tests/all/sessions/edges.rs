@@ -34,7 +34,7 @@ use crate::{
 };
 
 struct Small {
-    crew: Arc<AgentGroup>,
+    agent_group: Arc<AgentGroup>,
     lead: Agent,
     board: TaskBoard,
 }
@@ -55,12 +55,12 @@ fn small(recorder: Arc<dyn Recorder>, past: Option<(JournalState, &Chat)>) -> Sm
         let agent = agent(name);
         registry.register(AgentEntry::new(name, "helps"), move || agent.clone());
     }
-    let crew = AgentGroup::new(registry).with_board(board.clone());
-    let crew = Arc::new(match past {
-        None => crew.with_recorder(recorder),
-        Some((past, chat)) => crew.resuming(recorder, past, chat),
+    let agent_group = AgentGroup::new(registry).with_board(board.clone());
+    let agent_group = Arc::new(match past {
+        None => agent_group.with_recorder(recorder),
+        Some((past, chat)) => agent_group.resuming(recorder, past, chat),
     });
-    Small { lead: agent("lead").with_crew(Arc::clone(&crew), 2), crew, board }
+    Small { lead: agent("lead").with_agent_group(Arc::clone(&agent_group), 2), agent_group, board }
 }
 
 fn answer(id: &str, answer: &str) -> Reply {
@@ -106,7 +106,7 @@ impl Small {
         for task in self.board.list(&Default::default()) {
             state.push_str(&format!("{} {} {:?}\n", task.id, task.status.as_str(), task.assignee));
         }
-        state + &serde_json::to_string(&self.crew.ledger()).unwrap()
+        state + &serde_json::to_string(&self.agent_group.ledger()).unwrap()
     }
 }
 
@@ -162,18 +162,18 @@ async fn message_sent_at_run_start_is_recorded() {
     let registry = AgentRegistry::new();
     registry
         .register(AgentEntry::new("other", "helps"), || Agent::new("other", "", Arc::new(Mind::new(|_| text("so")))));
-    let crew = Arc::new(AgentGroup::new(registry).with_recorder(recorder.clone()));
+    let agent_group = Arc::new(AgentGroup::new(registry).with_recorder(recorder.clone()));
     // Its tool clashes with the host's, which is told of before anything else of the run.
     let lead = Agent::new("lead", "", Arc::new(Mind::new(|_| text("done"))))
         .with_tool(tool("delegate", |_| async { Ok(String::new()) }))
-        .with_crew(Arc::clone(&crew), 1);
+        .with_agent_group(Arc::clone(&agent_group), 1);
     let (events, _stream) = EventSink::channel();
     let sent = Arc::new(Mutex::new(0));
     events.tap({
-        let (crew, sent) = (Arc::clone(&crew), Arc::clone(&sent));
+        let (agent_group, sent) = (Arc::clone(&agent_group), Arc::clone(&sent));
         Arc::new(move |event| {
             if matches!(event, Event::Warning { .. }) {
-                crew.send("lead", Message::user("By the way.")).unwrap();
+                agent_group.send("lead", Message::user("By the way.")).unwrap();
                 *sent.lock().unwrap() += 1;
             }
         })
@@ -191,7 +191,7 @@ async fn message_sent_at_run_start_is_recorded() {
 
 #[tokio::test(start_paused = true)]
 async fn edited_system_prompt_survives_a_resume() {
-    let make = |crew: AgentGroup| {
+    let make = |agent_group: AgentGroup| {
         let powers = [Power::Rewrite, Power::SeeMessages, Power::SeeArguments, Power::SeeResults, Power::SystemPrompt];
         let mind = Arc::new(Mind::steps([act("look", json!({})), act("look", json!({})), text("done")]));
         let agent = Agent::new("lead", "You are lead.", mind.clone())
@@ -202,7 +202,7 @@ async fn edited_system_prompt_survives_a_resume() {
                 let edit = || EffectEdit::Replace(MessageReplacement { first, last: first, messages });
                 Ok((moment.iteration == 0).then(edit).into_iter().collect())
             }))
-            .with_crew(Arc::new(crew), 0);
+            .with_agent_group(Arc::new(agent_group), 0);
         (agent, mind)
     };
     let (recorder, chat) = (memory(), Chat::recorded());
@@ -228,8 +228,9 @@ fn texts(chat: &Chat) -> Vec<String> {
 }
 
 fn talker(recorder: &Arc<Memory>) -> Agent {
-    let crew = Arc::new(AgentGroup::default().with_recorder(recorder.clone()));
-    Agent::new("lead", "", Arc::new(Mind::new(|asked| text(&format!("heard {}", asked.heard))))).with_crew(crew, 0)
+    let agent_group = Arc::new(AgentGroup::default().with_recorder(recorder.clone()));
+    Agent::new("lead", "", Arc::new(Mind::new(|asked| text(&format!("heard {}", asked.heard)))))
+        .with_agent_group(agent_group, 0)
 }
 
 #[tokio::test(start_paused = true)]
@@ -269,14 +270,14 @@ async fn interrupted_call_is_reported_even_if_its_tool_is_gone() {
     let (recorder, chat) = (memory(), Chat::recorded());
     let lead = Agent::new("lead", "", Arc::new(steps()))
         .with_tool(tool("send", |_| async { Ok("sent".into()) }))
-        .with_crew(Arc::new(AgentGroup::default().with_recorder(recorder.clone())), 0);
+        .with_agent_group(Arc::new(AgentGroup::default().with_recorder(recorder.clone())), 0);
     lead.run(&RunCx::new("lead"), &chat, vec![Message::user("Do it.")]).await.unwrap();
     let records = recorder.records();
     let began = records.iter().position(|(_, record)| matches!(record, JournalRecord::CallBegan { .. })).unwrap();
     let past = JournalState::of(records[..=began].iter().cloned()).unwrap();
     let chat = past.chat().unwrap();
-    let crew = Arc::new(AgentGroup::default().resuming(memory(), past, &chat));
-    let lead = Agent::new("lead", "", Arc::new(steps())).with_crew(crew, 0);
+    let agent_group = Arc::new(AgentGroup::default().resuming(memory(), past, &chat));
+    let lead = Agent::new("lead", "", Arc::new(steps())).with_agent_group(agent_group, 0);
     lead.resume(&RunCx::new("lead"), &chat, vec![]).await.unwrap().unwrap();
     let said = texts(&chat).join("\n");
     assert!(said.contains("The host was interrupted during this call"), "{said}");
@@ -289,8 +290,8 @@ async fn new_run_in_an_interrupted_chat_prevents_a_resume() {
     let records = recorder.records();
     let past = JournalState::of(records[..2].iter().cloned()).unwrap();
     let (chat, again) = (past.chat().unwrap(), memory());
-    let crew = Arc::new(AgentGroup::default().resuming(again.clone(), past, &chat));
-    let lead = Agent::new("lead", "", Arc::new(Mind::new(|_| text("so")))).with_crew(crew, 0);
+    let agent_group = Arc::new(AgentGroup::default().resuming(again.clone(), past, &chat));
+    let lead = Agent::new("lead", "", Arc::new(Mind::new(|_| text("so")))).with_agent_group(agent_group, 0);
     lead.run(&RunCx::new("lead"), &chat, vec![Message::user("b")]).await.unwrap();
     assert!(lead.resume(&RunCx::new("lead"), &chat, vec![]).await.is_none());
 }
@@ -372,12 +373,12 @@ impl RunMiddleware for Tells {
 
 #[tokio::test(start_paused = true)]
 async fn resumed_middleware_sees_the_usage_of_the_whole_attempt() {
-    let make = |crew: AgentGroup, told: &Arc<Mutex<Vec<u64>>>| {
+    let make = |agent_group: AgentGroup, told: &Arc<Mutex<Vec<u64>>>| {
         let steps = [act("look", json!({})), act("look", json!({})), text("one"), act("look", json!({})), text("two")];
         Agent::new("lead", "", Arc::new(Mind::steps(steps)))
             .with_tool(tool("look", |_| async { Ok("seen".into()) }))
             .with_middleware(Tells(Arc::clone(told)))
-            .with_crew(Arc::new(crew), 0)
+            .with_agent_group(Arc::new(agent_group), 0)
     };
     let (recorder, chat, told) = (memory(), Chat::recorded(), Arc::default());
     let lead = make(AgentGroup::default().with_recorder(recorder.clone()), &told);

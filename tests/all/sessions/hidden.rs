@@ -124,8 +124,9 @@ fn stubborn() -> Arc<Mind> {
     Arc::new(Mind::steps([tries(), act("grow", json!({})), tries(), tries(), text("done")]))
 }
 
-fn agent(mind: &Arc<Mind>, server: &Arc<Server>, effects: Vec<Excludes>, crew: AgentGroup) -> Agent {
-    let agent = Agent::new("lead", "", mind.clone()).with_source(server.clone()).with_crew(Arc::new(crew), 0);
+fn agent(mind: &Arc<Mind>, server: &Arc<Server>, effects: Vec<Excludes>, agent_group: AgentGroup) -> Agent {
+    let agent =
+        Agent::new("lead", "", mind.clone()).with_source(server.clone()).with_agent_group(Arc::new(agent_group), 0);
     effects.into_iter().fold(agent, |agent, effect| agent.with_effect(effect))
 }
 

@@ -36,7 +36,7 @@ pub type Outside = Arc<Mutex<Vec<String>>>;
 pub type Doing = Arc<dyn Fn(String) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
 
 pub struct World {
-    pub crew: Arc<AgentGroup>,
+    pub agent_group: Arc<AgentGroup>,
     pub lead: Agent,
     pub board: TaskBoard,
     pub blackboard: Blackboard,
@@ -69,15 +69,15 @@ impl World {
             let agent = agent(name, &doing, &board, &blackboard);
             registry.register(AgentEntry::new(name, "helps"), move || agent.clone());
         }
-        let crew = AgentGroup::new(registry).with_board(board.clone());
-        let crew = match past {
-            None => crew.with_recorder(recorder),
-            Some((past, chat)) => crew.resuming(recorder, past, chat),
+        let agent_group = AgentGroup::new(registry).with_board(board.clone());
+        let agent_group = match past {
+            None => agent_group.with_recorder(recorder),
+            Some((past, chat)) => agent_group.resuming(recorder, past, chat),
         };
-        crew.record_blackboard("team", &blackboard);
-        let crew = Arc::new(crew);
-        let lead = agent("lead", &doing, &board, &blackboard).with_crew(Arc::clone(&crew), 3);
-        Self { crew, lead, board, blackboard }
+        agent_group.record_blackboard("team", &blackboard);
+        let agent_group = Arc::new(agent_group);
+        let lead = agent("lead", &doing, &board, &blackboard).with_agent_group(Arc::clone(&agent_group), 3);
+        Self { agent_group, lead, board, blackboard }
     }
 
     /// From the beginning.
@@ -105,7 +105,7 @@ impl World {
         for (key, entry) in self.blackboard.snapshot() {
             state.push_str(&format!("{key} = {}\n", entry.value));
         }
-        state.push_str(&serde_json::to_string(&self.crew.ledger()).unwrap());
+        state.push_str(&serde_json::to_string(&self.agent_group.ledger()).unwrap());
         state
     }
 }

@@ -69,8 +69,8 @@ async fn prepared(
     let config = Config::parse(&format!("providers: [{model}]\n{config}"), place.path())?;
     let plugins = vec![crate::PLUGIN_ROOT.into(), crate::GUEST_ROOT.into()];
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
-    let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
-    let app = App::new(config, &plugins, Some(cache), Arc::new(|_| None), desk)?.with_own_key(place.own_key());
+    let broker = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
+    let app = App::new(config, &plugins, Some(cache), Arc::new(|_| None), broker)?.with_own_key(place.own_key());
     app.agent(name, None, recording).await
 }
 

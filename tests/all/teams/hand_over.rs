@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Whoever hears of a word gives way to the member who knows about it; the others answer.
-fn desk(meeting: TeamChatMode) -> Team {
+fn broker(meeting: TeamChatMode) -> Team {
     let member = |name: &'static str| {
         let mind = Mind::new(move |asked| {
             let said = asked.request.messages.iter().find(|entry| entry.message.role == Role::User);
@@ -42,7 +42,7 @@ fn desk(meeting: TeamChatMode) -> Team {
 async fn handoff_moves_control_and_it_stays() {
     for meeting in [TeamChatMode::SharedHandOver, TeamChatMode::HandOver] {
         let chat = Chat::new();
-        let team = desk(meeting);
+        let team = broker(meeting);
         let (sink, mut events) = EventSink::channel();
         let cx = RunCx::new("desk").with_events(sink);
         let answer = team.run(&cx, &chat, vec![Message::user("A flight and a hotel.")]).await.unwrap();

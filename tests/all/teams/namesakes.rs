@@ -38,12 +38,12 @@ fn listens(name: &'static str, heard: &Heard) -> Agent {
 }
 
 fn nested(heard: &Heard) -> Team {
-    let desk = Team::new("desk", SequenceCoordinator)
+    let broker = Team::new("desk", SequenceCoordinator)
         .with_member(Member::new(listens("researcher", heard)))
         .with_member(Member::new(listens("writer", heard)));
     Team::new("outer", plan(&[&["researcher"], &["desk"], &["researcher"], &["desk"]]))
         .with_member(Member::new(listens("researcher", heard)))
-        .with_member(Member::new(desk))
+        .with_member(Member::new(broker))
 }
 
 const NESTED: [&str; 6] = [
@@ -79,9 +79,9 @@ async fn inner_member_sees_replies_of_its_outer_namesake() {
 #[tokio::test]
 async fn resumed_members_see_the_same_in_old_sessions() {
     let (heard, written) = (Heard::default(), memory());
-    let crew = Arc::new(AgentGroup::new(AgentRegistry::new()).with_recorder(written.clone()));
+    let agent_group = Arc::new(AgentGroup::new(AgentRegistry::new()).with_recorder(written.clone()));
     let cx = RunCx::new("outer");
-    nested(&heard).with_crew(crew).run(&cx, &Chat::recorded(), vec![Message::user("go")]).await.unwrap();
+    nested(&heard).with_agent_group(agent_group).run(&cx, &Chat::recorded(), vec![Message::user("go")]).await.unwrap();
     let records = written.records();
     let without_notes = |(run, record): &(u64, JournalRecord)| {
         let mut json = serde_json::to_value(record).unwrap();
@@ -94,8 +94,9 @@ async fn resumed_members_see_the_same_in_old_sessions() {
         for cut in 1..records.len() {
             let past = JournalState::of(records[..cut].iter().cloned()).unwrap();
             let (heard, written, chat) = (Heard::default(), memory(), past.chat().unwrap());
-            let crew = Arc::new(AgentGroup::new(AgentRegistry::new()).resuming(written, past, &chat));
-            let answer = nested(&heard).with_crew(crew).resume(&cx, &chat, Vec::new()).await.unwrap().unwrap();
+            let agent_group = Arc::new(AgentGroup::new(AgentRegistry::new()).resuming(written, past, &chat));
+            let answer =
+                nested(&heard).with_agent_group(agent_group).resume(&cx, &chat, Vec::new()).await.unwrap().unwrap();
             assert_eq!(answer.message.text_content(), "writer says 2", "{cut}");
             let heard = heard.lock().unwrap().clone();
             assert_eq!(heard, NESTED[NESTED.len() - heard.len()..], "{cut}");
@@ -172,7 +173,7 @@ async fn member_named_like_the_delegating_agent_keeps_its_context() {
     });
     let order = serde_json::json!({"tasks": [{"agent": "desk", "task": "count", "context": "There are two."}]});
     let lead = Mind::steps([crate::script::act("delegate", order), text("done")]);
-    let lead = agent("lead", lead).with_crew(Arc::new(AgentGroup::new(registry)), 1);
+    let lead = agent("lead", lead).with_agent_group(Arc::new(AgentGroup::new(registry)), 1);
     lead.run(&RunCx::new("lead"), &Chat::new(), vec![Message::user("go")]).await.unwrap();
     let heard = heard.lock().unwrap().clone();
     let [one] = &heard[..] else { panic!("{heard:?}") };

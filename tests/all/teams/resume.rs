@@ -196,8 +196,8 @@ async fn every_prefix_of_a_plugin_led_run_resumes_to_the_same_end() {
 async fn goes_on_from_every_prefix(name: &str, pattern: impl Fn(&Outside) -> Team) {
     let outside = Outside::default();
     let written = memory();
-    let crew = Arc::new(AgentGroup::new(AgentRegistry::new()).with_recorder(written.clone()));
-    let team = pattern(&outside).with_crew(crew.clone());
+    let agent_group = Arc::new(AgentGroup::new(AgentRegistry::new()).with_recorder(written.clone()));
+    let team = pattern(&outside).with_agent_group(agent_group.clone());
     let chat = Chat::recorded();
     let cx = RunCx::new("desk");
     let answer = team
@@ -208,7 +208,7 @@ async fn goes_on_from_every_prefix(name: &str, pattern: impl Fn(&Outside) -> Tea
     let sent = outside.lock().unwrap().clone();
     let mut sorted = sent.clone();
     sorted.sort();
-    let ledger = serde_json::to_string(&crew.ledger()).unwrap();
+    let ledger = serde_json::to_string(&agent_group.ledger()).unwrap();
     let end = see(&team, &chat).await;
     assert!(records.iter().any(|(_, record)| matches!(record, JournalRecord::Chose { .. })), "{name}");
     for cut in 0..=records.len() {
@@ -227,8 +227,8 @@ async fn goes_on_from_every_prefix(name: &str, pattern: impl Fn(&Outside) -> Tea
             .filter(|(_, record)| matches!(record, JournalRecord::CallEnded { result, .. } if result.text() == "sent"));
         let done = ended.count();
         let outside = Outside::default();
-        let crew = Arc::new(AgentGroup::new(AgentRegistry::new()).resuming(written.clone(), past, &chat));
-        let team = pattern(&outside).with_crew(crew.clone());
+        let agent_group = Arc::new(AgentGroup::new(AgentRegistry::new()).resuming(written.clone(), past, &chat));
+        let team = pattern(&outside).with_agent_group(agent_group.clone());
         let resumed = match team.resume(&cx, &chat, Vec::new()).await {
             Some(resumed) => Some(resumed),
             None if is_over => None,
@@ -240,7 +240,7 @@ async fn goes_on_from_every_prefix(name: &str, pattern: impl Fn(&Outside) -> Tea
             assert_eq!(resumed.iterations, answer.iterations, "{at}");
             assert_eq!((resumed.account, resumed.usage), (answer.account, answer.usage), "{at}");
         }
-        assert_eq!(serde_json::to_string(&crew.ledger()).unwrap(), ledger, "{at}");
+        assert_eq!(serde_json::to_string(&agent_group.ledger()).unwrap(), ledger, "{at}");
         let sent_now = outside.lock().unwrap().len();
         let in_doubt = written.records().iter().filter(|(_, record)| matches!(record, JournalRecord::CallEnded { result, .. } if result.text().contains("interrupted"))).count();
         assert_eq!(done + sent_now + in_doubt, sent.len(), "{at}");
@@ -278,8 +278,8 @@ async fn resumed_nested_team_is_shown_with_its_own_task() {
             .with_member(worker("zoe", &outside))
     };
     let (written, chat) = (memory(), Chat::recorded());
-    let crew = Arc::new(AgentGroup::new(AgentRegistry::new()).with_recorder(written.clone()));
-    let whole = team().with_crew(crew);
+    let agent_group = Arc::new(AgentGroup::new(AgentRegistry::new()).with_recorder(written.clone()));
+    let whole = team().with_agent_group(agent_group);
     let told = tasks_of(async |cx| {
         whole.run(cx, &chat, vec![Message::user("go")]).await.unwrap();
     })
@@ -289,8 +289,8 @@ async fn resumed_nested_team_is_shown_with_its_own_task() {
     for cut in 1..records.len() {
         let past = JournalState::of(records[..cut].iter().cloned()).unwrap();
         let chat = past.chat().unwrap();
-        let crew = Arc::new(AgentGroup::new(AgentRegistry::new()).resuming(memory(), past, &chat));
-        let again = team().with_crew(crew);
+        let agent_group = Arc::new(AgentGroup::new(AgentRegistry::new()).resuming(memory(), past, &chat));
+        let again = team().with_agent_group(agent_group);
         let seen = tasks_of(async |cx| {
             again.resume(cx, &chat, Vec::new()).await.unwrap().unwrap();
         })

@@ -31,11 +31,11 @@ pub fn measure(smoke: bool) -> Result<(), Box<dyn Error>> {
     println!("{tasks} tasks in one `delegate`, two replies of 10 ms and a tool call each, {rounds} rounds");
     for ending in ENDINGS {
         let runtime = runtime()?;
-        let crew = crew(tasks, ending, REPLY_AFTER);
+        let agent_group = agent_group(tasks, ending, REPLY_AFTER);
         let (mut walls, mut cpus) = (Vec::new(), Vec::new());
         for _ in 0..rounds {
             let (started, before) = (Instant::now(), stage::cpu());
-            runtime.block_on(delegate(&crew, tasks));
+            runtime.block_on(delegate(&agent_group, tasks));
             walls.push(started.elapsed());
             cpus.push(stage::cpu() - before);
         }
@@ -54,10 +54,10 @@ pub fn memory() -> Result<(), Box<dyn Error>> {
     let ending = ENDINGS.into_iter().find(|known| known == ending).ok_or("there is no such ending")?;
     let (runtime, tasks) = (runtime()?, tasks.parse()?);
     // What is there once, however many work.
-    runtime.block_on(delegate(&crew(10, ending, REPLY_AFTER), 10));
-    let crew = crew(tasks, ending, REPLY_AFTER);
+    runtime.block_on(delegate(&agent_group(10, ending, REPLY_AFTER), 10));
+    let agent_group = agent_group(tasks, ending, REPLY_AFTER);
     let before = resident("VmRSS:");
-    runtime.block_on(delegate(&crew, tasks));
+    runtime.block_on(delegate(&agent_group, tasks));
     match before.zip(resident("VmHWM:")) {
         Some((before, peak)) => println!("{:.1} KiB", peak.saturating_sub(before) as f64 / tasks as f64),
         None => println!("unknown: there is no /proc/self/status"),
@@ -76,7 +76,7 @@ fn runtime() -> std::io::Result<Runtime> {
 }
 
 /// A lead that delegates once, and those that it delegates to.
-pub fn crew(tasks: usize, ending: &'static str, reply_after: Duration) -> (AgentRegistry, Agent) {
+pub fn agent_group(tasks: usize, ending: &'static str, reply_after: Duration) -> (AgentRegistry, Agent) {
     let orders: Vec<_> = (0..tasks)
         .map(|n| {
             let task = format!("Look into section {n} of the documentation.");
@@ -107,8 +107,8 @@ pub fn crew(tasks: usize, ending: &'static str, reply_after: Duration) -> (Agent
 /// Gives the tasks to agents, and checks that all of them have reported.
 pub async fn delegate((registry, lead): &(AgentRegistry, Agent), tasks: usize) {
     // A group limits the agents that it ever has: each round has a group of its own.
-    let crew = Arc::new(AgentGroup::new(registry.clone()));
-    let lead = lead.clone().with_crew(Arc::clone(&crew), 1);
+    let agent_group = Arc::new(AgentGroup::new(registry.clone()));
+    let lead = lead.clone().with_agent_group(Arc::clone(&agent_group), 1);
     let chat = Chat::new();
     lead.run(&RunCx::new("lead"), &chat, stage::task()).await.expect("the model answers");
     let told = chat.snapshot().iter().flat_map(|entry| entry.message.tool_results()).next().map(|told| told.text());

@@ -79,12 +79,12 @@ async fn round(folder: &Path, agents: usize, calls: usize, way: Way) -> Result<C
         true => Some(Arc::new(store.create(NewSession::default())?)),
         false => None,
     };
-    let crew = AgentGroup::new(AgentRegistry::new());
-    let crew = match &session {
-        Some(session) => crew.with_recorder(session.clone()),
-        None => crew,
+    let agent_group = AgentGroup::new(AgentRegistry::new());
+    let agent_group = match &session {
+        Some(session) => agent_group.with_recorder(session.clone()),
+        None => agent_group,
     };
-    let agent = worker(calls, "hello, how are you today?", way.repeatable).with_crew(Arc::new(crew), 1);
+    let agent = worker(calls, "hello, how are you today?", way.repeatable).with_agent_group(Arc::new(agent_group), 1);
     let (before, start, cpu) = (disk.syncs(), Instant::now(), stage::cpu());
     let runs: Vec<_> = (0..agents)
         .map(|_| {
@@ -142,9 +142,9 @@ pub async fn gone_on_with(folder: &Path, messages: usize) -> Result<(), Box<dyn 
     for size in [25, 1_000] {
         let store = SessionStore::new(Arc::new(DiskStorage), folder.join("long"), SessionStoreOptions::default());
         let session = Arc::new(store.create(NewSession { id: Some(format!("s{size}")), ..NewSession::default() })?);
-        let crew = AgentGroup::new(AgentRegistry::new()).with_recorder(session.clone());
+        let agent_group = AgentGroup::new(AgentRegistry::new()).with_recorder(session.clone());
         let text: &'static str = "It is so. ".repeat(size / 10 + 1)[..size].to_owned().leak();
-        let agent = worker(messages / 2 - 1, text, true).with_crew(Arc::new(crew), 1);
+        let agent = worker(messages / 2 - 1, text, true).with_agent_group(Arc::new(agent_group), 1);
         let chat = Chat::recorded();
         agent.run(&RunCx::new("worker"), &chat, stage::task()).await?;
         session.close().await?;

@@ -68,10 +68,10 @@ fn own_tools(agent: &Agent, me: &Arc<RunState>) -> Vec<Arc<dyn Tool>> {
     }
     // A report or question that middleware may still change must not be seen before.
     let quiet = agent.may_replace_answers();
-    if me.works_for.assignment().is_some() {
+    if me.run_origin.assignment().is_some() {
         tools.push(Arc::new(task_complete(quiet)));
         tools.push(Arc::new(request_input(Arc::clone(me), quiet)));
-        if me.crew.is_some() && agent.options.max_handoffs > 0 {
+        if me.agent_group.is_some() && agent.options.max_handoffs > 0 {
             tools.push(Arc::new(hand_off(Arc::clone(me), quiet)));
         }
     }
@@ -90,7 +90,11 @@ fn list_agents(me: Arc<RunState>) -> impl Tool {
         .into()
     });
     FnTool::with_spec(Arc::clone(&SPEC), move |_: ToolCx, ListAgentsArgs {}| {
-        let others = me.crew.as_ref().map(|crew| crew.registry.others(&me.agent, &me.ceiling)).unwrap_or_default();
+        let others = me
+            .agent_group
+            .as_ref()
+            .map(|agent_group| agent_group.registry.others(&me.agent, &me.ceiling))
+            .unwrap_or_default();
         async move { ToolOutput::json(&others) }
     })
     .repeatable()
@@ -146,8 +150,8 @@ fn delegate(me: Arc<RunState>) -> impl Tool {
     FnTool::with_spec(Arc::clone(&SPEC), move |_: ToolCx, args: DelegateArgs| {
         let me = Arc::clone(&me);
         async move {
-            let crew = me.delegates_to().ok_or_else(|| Fault::other("this agent cannot delegate"))?;
-            told(me.delegate(crew, DelegateCall::of(&me, args)?).await)
+            let agent_group = me.delegates_to().ok_or_else(|| Fault::other("this agent cannot delegate"))?;
+            told(me.delegate(agent_group, DelegateCall::of(&me, args)?).await)
         }
     })
     .repeatable()
@@ -328,7 +332,7 @@ fn request_input(me: Arc<RunState>, quiet: bool) -> impl Tool {
 }
 
 async fn ask(me: &RunState, question: String, quiet: bool) -> Result<String, Fault> {
-    let assignment = me.works_for.assignment().ok_or_else(|| Fault::other("nobody gave you a task"))?;
+    let assignment = me.run_origin.assignment().ok_or_else(|| Fault::other("nobody gave you a task"))?;
     if question.trim().is_empty() {
         return Err(Fault::invalid("`question` is empty"));
     }
@@ -394,11 +398,15 @@ fn hand_off(me: Arc<RunState>, quiet: bool) -> impl Tool {
             if is_same_name(&target_agent, &me.agent) {
                 return Err(Fault::invalid(format!("you are {}: hand over to another agent", me.agent)));
             }
-            let list = me.crew.as_ref().map(|crew| crew.registry.others(&me.agent, &me.ceiling)).unwrap_or_default();
+            let list = me
+                .agent_group
+                .as_ref()
+                .map(|agent_group| agent_group.registry.others(&me.agent, &me.ceiling))
+                .unwrap_or_default();
             if !list.iter().any(|entry| *entry.name == target_agent) {
                 return Err(Fault::invalid(no_agent(&target_agent, &list)));
             }
-            if me.works_for.assignment().is_none_or(|assignment| assignment.hand_overs == 0) {
+            if me.run_origin.assignment().is_none_or(|assignment| assignment.hand_overs == 0) {
                 return Err(Fault::Exhausted {
                     message: "this task has been handed over as often as it may be: finish it yourself".into(),
                 });

@@ -65,7 +65,7 @@ pub struct DelegateQuestion {
 /// One delegated task, from its request to its report. It does not keep the delegating run alive: when that is dropped, so
 /// is the delegation.
 pub(super) struct Delegation {
-    pub crew: Arc<AgentGroup>,
+    pub agent_group: Arc<AgentGroup>,
     /// The name of the delegating agent.
     pub by: Arc<str>,
     /// The context of the delegating run.
@@ -139,10 +139,10 @@ impl Delegation {
     /// Returns the claim on the board task that the request names.
     fn claim(&self, entry: &mut DelegationReport) -> BoardTaskClaim {
         let task = self.order.task_id.clone().filter(|id| !id.is_empty());
-        if task.is_some() && self.crew.board.is_none() {
+        if task.is_some() && self.agent_group.board.is_none() {
             entry.warn("there is no task board: `task_id` was not used".into());
         }
-        BoardTaskClaim { of: self.crew.board.clone().zip(task), holder: Mutex::default() }
+        BoardTaskClaim { of: self.agent_group.board.clone().zip(task), holder: Mutex::default() }
     }
 
     /// Runs agents on the task, one after the other if it is handed over.
@@ -153,7 +153,7 @@ impl Delegation {
     ) -> Result<RunAnswer, DelegationFailure> {
         let DelegationRequest { task, context, .. } = &self.order;
         let mut input = vec![Message::note(&*self.cx.agent, context_in_tags("delegation_context", context))];
-        let prior = match &self.crew.reflections {
+        let prior = match &self.agent_group.reflections {
             Some(reflections) => reflections.relevant(task).await,
             None => None,
         };
@@ -185,7 +185,7 @@ impl Delegation {
                 self.cx.events.emit(event).await;
             }
             // The agent that hands over starts the next one, so the next one gets no more than that agent may pass on.
-            let handing = self.crew.registry.spawn(&name, &ceiling).and_then(Result::ok);
+            let handing = self.agent_group.registry.spawn(&name, &ceiling).and_then(Result::ok);
             ceiling = handing.map_or_else(Ceiling::nothing, |runner| ceiling.meet(runner.delegable()));
             // The handoff tool has checked that there is such an agent, and that the task may still be handed over.
             hand_overs = hand_overs.saturating_sub(1);
@@ -197,7 +197,7 @@ impl Delegation {
                 match self.before.get(stage + 1) {
                     // The recorded run has the instance name.
                     Some(_) => Arc::default(),
-                    None => instance_name(&self.crew, &agent, task),
+                    None => instance_name(&self.agent_group, &agent, task),
                 },
             );
             (name, context) = (agent, told);
@@ -236,28 +236,28 @@ impl Delegation {
                 false => DelegationFailure::Before(instance.clone(), error),
             });
         }
-        let crew = &self.crew;
-        let hired = crew.hire(&self.cx, &self.by, name, ceiling).await;
-        let SpawnedAgent { runner, places } = hired.map_err(|why| match why {
+        let agent_group = &self.agent_group;
+        let granted_server = agent_group.spawn_agent(&self.cx, &self.by, name, ceiling).await;
+        let SpawnedAgent { runner, places } = granted_server.map_err(|why| match why {
             SpawnError::Unknown(message) => DelegationFailure::Other(message),
             SpawnError::Refused(message) => {
                 DelegationFailure::Other(format!("{message}; give the task to another agent"))
             }
         })?;
         if before.is_none() {
-            crew.begin().map_err(|error| DelegationFailure::Other(error.to_string()))?;
+            agent_group.begin().map_err(|error| DelegationFailure::Other(error.to_string()))?;
         }
         claim.assign(instance, from).map_err(DelegationFailure::Other)?;
-        let places = ConcurrencyPermit::take(places.into_iter().chain([Arc::clone(crew.places())]).collect());
+        let places = ConcurrencyPermit::take(places.into_iter().chain([Arc::clone(agent_group.places())]).collect());
         let in_vain = |error| DelegationFailure::Run(instance.clone(), error);
-        let place = in_time(self.share.purse(), places).await.map_err(in_vain)?;
-        let purse = self.share.purse();
+        let place = in_time(self.share.budget_account(), places).await.map_err(in_vain)?;
+        let budget_account = self.share.budget_account();
         // Allocates all of the share, within the agent's own budget.
-        let Budget { tokens, usd, tool_calls, time } = runner.budget().meet(&purse.left());
+        let Budget { tokens, usd, tool_calls, time } = runner.budget().meet(&budget_account.left());
         let (elapsed, spent) = before.as_ref().map(|(_, past)| (past.elapsed, past.spent)).unwrap_or_default();
         let start = Instant::now().checked_sub(elapsed).unwrap_or_else(Instant::now);
-        let carved = RestoredAllocation { bounds: AllocationBounds { tokens, usd, tool_calls }, time, start, spent };
-        let own = purse.carve_exactly(&[carved]).pop().expect("one share was asked for");
+        let allocated = RestoredAllocation { bounds: AllocationBounds { tokens, usd, tool_calls }, time, start, spent };
+        let own = budget_account.restore_allocations(&[allocated]).pop().expect("one share was asked for");
         let log = self.log.as_ref().map(|(log, _)| match &before {
             Some((run, _)) => RunJournal::of(&log.journal, *run),
             None => RunJournal::below(&log.journal),
@@ -276,13 +276,13 @@ impl Delegation {
         };
         let start = Box::new(RunParams {
             cx: RunCx { agent: instance.clone(), depth: self.cx.depth + 1, ..self.cx.anew() },
-            crew: Some(Arc::clone(crew)),
-            purse: Arc::clone(own.purse()),
+            agent_group: Some(Arc::clone(agent_group)),
+            budget_account: Arc::clone(own.budget_account()),
             ceiling: ceiling.clone(),
-            badge: crew.enter(instance, waiting),
+            handle: agent_group.enter(instance, waiting),
             place,
             tasks: self.tasks.below(),
-            works_for: RunOrigin::Delegator(assignment),
+            run_origin: RunOrigin::Delegator(assignment),
             more_tools: ToolBox::new(),
             team_instructions: Arc::default(),
             log,
@@ -301,7 +301,7 @@ impl Delegation {
     /// Writes a reflection if the task failed.
     async fn reflect(&self, completed: &TaskCompletion, entry: &mut DelegationReport) {
         if completed.status == CompletionStatus::Failed
-            && let Some(reflections) = &self.crew.reflections
+            && let Some(reflections) = &self.agent_group.reflections
             && let Err(error) = reflections.write(&self.order.agent, &self.order.task, completed).await
         {
             entry.warn(format!("no reflection was written: {error}"));
@@ -430,8 +430,8 @@ pub(in crate::agent) fn in_tags(tag: &str, text: &str) -> String {
 }
 
 /// Returns an instance name such as `coder-parser-3`: the agent, the first significant word of the task, a number.
-pub(super) fn instance_name(crew: &AgentGroup, agent: &str, task: &str) -> Arc<str> {
-    format!("{agent}-{}-{}", slug(task), crew.registry.next_id(agent)).into()
+pub(super) fn instance_name(agent_group: &AgentGroup, agent: &str, task: &str) -> Arc<str> {
+    format!("{agent}-{}-{}", slug(task), agent_group.registry.next_id(agent)).into()
 }
 
 fn slug(task: &str) -> String {

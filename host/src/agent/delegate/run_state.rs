@@ -40,13 +40,13 @@ pub struct RunState {
     pub agent: Arc<str>,
     pub options: AgentRunOptions,
     pub cx: RunCx,
-    pub crew: Option<Arc<AgentGroup>>,
-    pub purse: Arc<BudgetAccount>,
+    pub agent_group: Option<Arc<AgentGroup>>,
+    pub budget_account: Arc<BudgetAccount>,
     /// The upper bound on what the agents that this run starts may do.
     pub ceiling: Ceiling,
-    pub badge: AgentHandle,
+    pub handle: AgentHandle,
     pub place: ConcurrencyPermit,
-    pub works_for: RunOrigin,
+    pub run_origin: RunOrigin,
     /// Tools that it has in this run in addition to its own.
     pub more_tools: ToolBox,
     /// The instructions for all members of the team in which it works.
@@ -165,13 +165,13 @@ impl RunState {
         let (parked, delegations) = (Mutex::new(Some(HashMap::new())), AtomicU32::new(0));
         let RunParams {
             cx,
-            crew,
-            purse,
+            agent_group,
+            budget_account,
             ceiling,
-            badge,
+            handle,
             place,
             tasks,
-            works_for,
+            run_origin,
             more_tools,
             team_instructions,
             log,
@@ -183,13 +183,13 @@ impl RunState {
             agent: Arc::clone(agent),
             options: options.clone(),
             cx,
-            crew,
-            purse,
+            agent_group,
+            budget_account,
             ceiling,
-            badge,
+            handle,
             place,
             tasks,
-            works_for,
+            run_origin,
             more_tools,
             team_instructions,
             log,
@@ -252,15 +252,15 @@ impl RunState {
 
     /// Charges a completion to the budget and to the ledger.
     pub fn pay(&self, usage: &Usage, cost: Usd) {
-        self.purse.charge(usage, cost);
-        if let Some(crew) = &self.crew {
-            crew.record(&self.cx.agent, *usage, cost);
+        self.budget_account.charge(usage, cost);
+        if let Some(agent_group) = &self.agent_group {
+            agent_group.record(&self.cx.agent, *usage, cost);
         }
     }
 
     /// Returns the group, if this run may delegate.
     pub fn delegates_to(&self) -> Option<&Arc<AgentGroup>> {
-        self.crew.as_ref().filter(|_| self.cx.depth < self.options.max_delegation_depth)
+        self.agent_group.as_ref().filter(|_| self.cx.depth < self.options.max_delegation_depth)
     }
 
     /// Returns the delegated task of this call, if the call began before the run was interrupted.
@@ -272,18 +272,18 @@ impl RunState {
     /// Work that the call had begun before the run was interrupted continues.
     pub(super) async fn delegate(
         self: &Arc<Self>,
-        crew: &Arc<AgentGroup>,
+        agent_group: &Arc<AgentGroup>,
         delegation: DelegateCall,
     ) -> Vec<DelegationReport> {
         let call = current_call().map(|call| call.call).unwrap_or_default();
-        let children = self.children(crew, &call, delegation, |_| true, CancellationToken::new());
+        let children = self.children(agent_group, &call, delegation, |_| true, CancellationToken::new());
         self.place.wait_for(self.gather(children)).await
     }
 
     /// Starts those tasks of a call that are `wanted`. `stop` ends them, if they are to fail together.
     fn children(
         self: &Arc<Self>,
-        crew: &Arc<AgentGroup>,
+        agent_group: &Arc<AgentGroup>,
         call: &str,
         DelegateCall { orders, fail_fast }: DelegateCall,
         wanted: impl Fn(usize) -> bool,
@@ -300,7 +300,7 @@ impl RunState {
             id: given(at).and_then(|given| given.id.clone()).unwrap_or_else(|| self.next_delegation()),
             // Named here, so that the numbers follow the order of the tasks.
             instance: given(at)
-                .map_or_else(|| instance_name(crew, &order.agent, &order.task), |given| given.instance.clone()),
+                .map_or_else(|| instance_name(agent_group, &order.agent, &order.task), |given| given.instance.clone()),
             past: past(at).unwrap_or_default(),
             at,
             order,
@@ -309,15 +309,15 @@ impl RunState {
         // A returned task needs no share.
         let due = tasks.iter().filter(|task| task.past.returned.is_none());
         let shares = match before {
-            None => self.purse.carve(&due.map(|task| task.order.budget).collect::<Vec<_>>()),
+            None => self.budget_account.allocate(&due.map(|task| task.order.budget).collect::<Vec<_>>()),
             Some(_) => {
-                let carved = |task: &PendingDelegation| RestoredAllocation {
+                let allocated = |task: &PendingDelegation| RestoredAllocation {
                     bounds: given(task.at).map(|given| given.bounds).unwrap_or_default(),
                     time: task.order.budget.time,
                     start: Instant::now(),
                     spent: task.past.spent,
                 };
-                self.purse.carve_exactly(&due.map(carved).collect::<Vec<_>>())
+                self.budget_account.restore_allocations(&due.map(allocated).collect::<Vec<_>>())
             }
         };
         if before.is_none() {
@@ -340,12 +340,12 @@ impl RunState {
             let (id, agent) = (task.id.clone(), task.order.agent.clone());
             let (work, questions) = match task.past.returned {
                 Some((entry, board)) => {
-                    crew.settle(board);
+                    agent_group.settle(board);
                     (self.tasks.spawn(async { entry }), None)
                 }
                 None => {
                     let share = shares.next().expect("one was carved for each that has not returned");
-                    let (errand, questions) = self.errand(crew, call, task, share, stop.clone());
+                    let (errand, questions) = self.errand(agent_group, call, task, share, stop.clone());
                     (self.tasks.spawn(errand.run()), questions)
                 }
             };
@@ -358,7 +358,7 @@ impl RunState {
     /// Returns a task that is ready to run, and the receiver of its questions if it may ask.
     fn errand(
         &self,
-        crew: &Arc<AgentGroup>,
+        agent_group: &Arc<AgentGroup>,
         call: &str,
         PendingDelegation { at, order, instance, past, .. }: PendingDelegation,
         share: BudgetAllocation,
@@ -366,7 +366,7 @@ impl RunState {
     ) -> (Box<Delegation>, Option<mpsc::Receiver<DelegateQuestion>>) {
         let (sender, questions) = order.asks.then(|| mpsc::channel(1)).unzip();
         let errand = Delegation {
-            crew: Arc::clone(crew),
+            agent_group: Arc::clone(agent_group),
             by: Arc::clone(&self.agent),
             cx: self.cx.clone(),
             hand_overs: match self.options.max_handoffs {
@@ -419,7 +419,7 @@ impl RunState {
             tasks.entry(parking.task).or_insert(InterruptedQuestion { id, question: parking.question, earlier });
         }
         let _ = self.before.set(delegated);
-        let Some(crew) = self.delegates_to().filter(|_| !waiting.is_empty()) else { return };
+        let Some(agent_group) = self.delegates_to().filter(|_| !waiting.is_empty()) else { return };
         for (call, mut tasks) in waiting {
             let given = self.before.get().and_then(|before| before.get(&call));
             let Some(delegation) = given.and_then(|given| DelegateCall::read(self, &given.arguments)) else { continue };
@@ -430,7 +430,7 @@ impl RunState {
             {
                 stop.cancel();
             }
-            for child in self.children(crew, &call, delegation, |at| tasks.contains_key(&at), stop) {
+            for child in self.children(agent_group, &call, delegation, |at| tasks.contains_key(&at), stop) {
                 let waits = tasks.remove(&child.of.1);
                 if let (Some(InterruptedQuestion { id, question, earlier }), Some(parked)) =
                     (waits, self.parked().as_mut())

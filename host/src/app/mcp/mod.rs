@@ -84,8 +84,8 @@ impl From<&McpServerUse> for AllowedServerRequests {
 impl GrantedServers {
     /// Returns the server for this use, if it was reached.
     pub fn of(&self, uses: &McpServerUse) -> Option<GrantedServer> {
-        let hired = self.0.get(&(uses.name.clone(), uses.into()))?;
-        Some(GrantedServer { uses: uses.clone(), ..hired.clone() })
+        let granted_server = self.0.get(&(uses.name.clone(), uses.into()))?;
+        Some(GrantedServer { uses: uses.clone(), ..granted_server.clone() })
     }
 }
 
@@ -110,8 +110,8 @@ impl App {
                     let met = met.get(name.as_str());
                     let pins = self.approved(&name, &server, met, !told.contains(&name), notices);
                     let (pins, target, uses) = (Arc::new(pins), server.target.into(), McpServerUse::default());
-                    let hired = GrantedServer { client: server.client, pins, target, uses };
-                    servers.0.insert((name.clone(), may_ask), hired);
+                    let granted_server = GrantedServer { client: server.client, pins, target, uses };
+                    servers.0.insert((name.clone(), may_ask), granted_server);
                 }
                 Err(report) if told.contains(&name) => drop(report),
                 Err(report) => {
@@ -185,7 +185,7 @@ impl App {
         }
         let asking = McpClientFeatures {
             sampler: may_ask.model.then(|| Arc::new(CallerModelSampler) as _),
-            elicitor: may_ask.person.then(|| Arc::new(BrokerElicitor(self.desk.clone())) as _),
+            elicitor: may_ask.person.then(|| Arc::new(BrokerElicitor(self.broker.clone())) as _),
             roots: server.roots.as_ref().map(|_| self.roots(server)),
         };
         let config = self.server_target(server)?;

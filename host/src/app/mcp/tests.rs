@@ -13,10 +13,10 @@ use crate::{
     mcp::{ElicitationRequest, ElicitationResult, Elicitor, ServerRequestOrigin},
 };
 
-fn desk() -> (ApprovalBroker, ApprovalInbox) {
-    let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
-    let inbox = desk.attend().unwrap();
-    (desk, inbox)
+fn broker() -> (ApprovalBroker, ApprovalInbox) {
+    let broker = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
+    let inbox = broker.attend().unwrap();
+    (broker, inbox)
 }
 
 fn asked() -> ServerRequestOrigin {
@@ -33,8 +33,8 @@ async fn elicited(
     form: ElicitationRequest,
     answers: &[OpenQuestionAnswer],
 ) -> (Result<ElicitationResult, Fault>, Vec<String>) {
-    let (desk, mut inbox) = desk();
-    let asking = tokio::spawn(async move { BrokerElicitor(desk).elicit(&asked(), form).await });
+    let (broker, mut inbox) = broker();
+    let asking = tokio::spawn(async move { BrokerElicitor(broker).elicit(&asked(), form).await });
     let mut questions = Vec::new();
     for answer in answers {
         let asked = inbox.next().await.unwrap();
@@ -123,8 +123,8 @@ async fn invalid_form_or_second_wrong_answer_ends_elicitation() {
     let nobody = BrokerElicitor(ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default()));
     assert_eq!(nobody.elicit(&asked(), form(number(), &["f"])).await, Ok(ElicitationResult::Cancel));
     // The person declines.
-    let (desk, mut inbox) = desk();
-    let asking = tokio::spawn(async move { BrokerElicitor(desk).elicit(&asked(), form(number(), &["f"])).await });
+    let (broker, mut inbox) = broker();
+    let asking = tokio::spawn(async move { BrokerElicitor(broker).elicit(&asked(), form(number(), &["f"])).await });
     let question = inbox.next().await.unwrap();
     inbox.decline(question.id).unwrap();
     assert_eq!(asking.await.unwrap(), Ok(ElicitationResult::Decline));
@@ -138,8 +138,8 @@ fn environment_values_given_to_mcp_servers_are_secret() {
                 - {name: w, url: 'https://${W_HOST}/s/${W_KEY}/mcp', headers: {authorization: 'Bearer ${W_TOKEN}'}}\n";
     let config = Config::parse(text, folder.path().into()).unwrap_or_else(|report| panic!("{report}"));
     let environment = |name: &str| Some(if name == "HOME" { "/home/ada".into() } else { format!("value-of-{name}") });
-    let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
-    let app = App::new(config, &[], None, Arc::new(environment), desk).unwrap();
+    let broker = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
+    let app = App::new(config, &[], None, Arc::new(environment), broker).unwrap();
     let secrets: Vec<_> = app.secrets_of_servers().iter().map(|(_, secret)| secret.expose().to_owned()).collect();
     for name in ["DB_PASS", "W_KEY", "W_TOKEN"] {
         assert!(secrets.contains(&format!("value-of-{name}")), "{name}: {secrets:?}");
@@ -157,8 +157,8 @@ async fn nested_mcp_servers_are_bounded() {
     {
         let config = Config::parse("mcp_servers: [{name: p, command: /no/such}]", folder.path().into()).unwrap();
         let environment = move |name: &str| (name == super::NESTED).then(|| nested.to_string());
-        let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
-        let app = App::new(config, &[], None, Arc::new(environment), desk).unwrap();
+        let broker = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
+        let app = App::new(config, &[], None, Arc::new(environment), broker).unwrap();
         let report = app.server("p").await.err().unwrap();
         assert!(report.to_string().contains(says) && report.hint.is_some(), "{nested}: {report}");
     }

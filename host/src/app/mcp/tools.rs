@@ -54,30 +54,30 @@ pub(super) fn trusted_as(target: &str, digest: &str) -> String {
 
 /// The present tools of a server that are approved and that the agent uses.
 pub(in crate::app) struct ServerTools {
-    hired: GrantedServer,
+    granted_server: GrantedServer,
     agent: String,
-    desk: ApprovalBroker,
+    broker: ApprovalBroker,
     /// The tools of the last listing that was seen.
     made: Mutex<(Arc<McpToolListing>, ToolBox)>,
 }
 
 impl ServerTools {
-    pub fn new(hired: GrantedServer, agent: &str, desk: &ApprovalBroker) -> Self {
-        let (agent, desk) = (agent.to_owned(), desk.clone());
-        let tools = Self { hired, agent, desk, made: Mutex::default() };
-        let listing = tools.hired.client.listing();
+    pub fn new(granted_server: GrantedServer, agent: &str, broker: &ApprovalBroker) -> Self {
+        let (agent, broker) = (agent.to_owned(), broker.clone());
+        let tools = Self { granted_server, agent, broker, made: Mutex::default() };
+        let listing = tools.granted_server.client.listing();
         let made = tools.make();
         Self { made: Mutex::new((listing, made)), ..tools }
     }
 
     fn make(&self) -> ToolBox {
-        let GrantedServer { client, pins, target, uses } = &self.hired;
+        let GrantedServer { client, pins, target, uses } = &self.granted_server;
         let is_wanted = |name: &String| uses.tools.as_ref().is_none_or(|tools| tools.contains(name));
         let mut tools = ToolBox::new();
         for tool in client.offer(pins).tools.into_iter().filter(|tool| is_wanted(&tool.as_listed().name)) {
             let digest = trusted_as(target, &tool.as_listed().digest);
             let tool: Arc<dyn Tool> = match uses.confirm.unwrap_or(tool.as_listed().is_destructive) {
-                true => Arc::new(ConfirmedTool::new(tool, self.desk.clone(), &*self.agent, digest)),
+                true => Arc::new(ConfirmedTool::new(tool, self.broker.clone(), &*self.agent, digest)),
                 false => tool,
             };
             // The names within one listing are unique.
@@ -89,7 +89,7 @@ impl ServerTools {
 
 impl ToolSource for ServerTools {
     fn tools(&self) -> ToolBox {
-        let listing = self.hired.client.listing();
+        let listing = self.granted_server.client.listing();
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         if !Arc::ptr_eq(&made.0, &listing) {
             *made = (listing, self.make());

@@ -248,18 +248,18 @@ mod tests {
         .into_iter()
         .enumerate()
         {
-            let (desk, people) =
+            let (broker, people) =
                 (ApprovalBroker::new(HeadlessPolicy::All, TrustedSubjects::default()), ElicitorRegistry::default());
-            let attending = tokio::spawn(people.clone().attend(desk.attend().unwrap()));
+            let attending = tokio::spawn(people.clone().attend(broker.attend().unwrap()));
             let cx = RunCx::new("ada").with_run(format!("mcp-{n}"));
             let there = people.enter(&cx.run, says.map(|says| Arc::new(Says(says)) as _));
-            let ruling = desk.permit(&cx, subject("t"), "{\"a\": \"\u{1b}[2J\"}").await.unwrap();
+            let ruling = broker.permit(&cx, subject("t"), "{\"a\": \"\u{1b}[2J\"}").await.unwrap();
             assert_eq!(ruling.verdict, verdict, "{n}");
-            let again = desk.permit(&RunCx::new("bob").with_run("other"), subject("t"), "").await.unwrap();
+            let again = broker.permit(&RunCx::new("bob").with_run("other"), subject("t"), "").await.unwrap();
             assert_eq!(again.verdict == Verdict::No, verdict != Verdict::Trust, "{n}");
             drop(there);
             assert!(people.all().is_empty());
-            drop(desk);
+            drop(broker);
             attending.await.unwrap();
         }
     }
@@ -283,15 +283,15 @@ mod tests {
             (&[], false, filled(json!("")), None),
             (&[], false, Ok(ElicitationResult::Decline), None),
         ] {
-            let (desk, people) =
+            let (broker, people) =
                 (ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default()), ElicitorRegistry::default());
             let _attending =
-                tokio_util::task::AbortOnDropHandle::new(tokio::spawn(people.clone().attend(desk.attend().unwrap())));
+                tokio_util::task::AbortOnDropHandle::new(tokio::spawn(people.clone().attend(broker.attend().unwrap())));
             let cx = RunCx::new("ada").with_run("mcp-1");
             let _there = people.enter(&cx.run, Some(Arc::new(Says(says.clone()))));
             let question =
                 OpenQuestion { text: "which?".into(), options: options(labels), multi_select, ..Default::default() };
-            let answered = desk.ask(&cx, question).await;
+            let answered = broker.ask(&cx, question).await;
             assert_eq!(answered.ok().flatten(), answer, "{says:?}");
         }
     }

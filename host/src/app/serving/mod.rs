@@ -242,17 +242,17 @@ impl App {
             false => name.map_or_else(|| self.config.entry(), |name| self.config.who(name))?.own(),
         };
         let servers = self.reach_servers(&[config], notices).await;
-        let shared = RunResources::new(&self.project, &self.desk, self.changes()).with_servers(servers);
+        let shared = RunResources::new(&self.project, &self.broker, self.changes()).with_servers(servers);
         // The agent is never run.
         let none = Arc::new(ScriptedCompleter::new([]));
-        let outfit = self.dress(config, none, &shared, notices).await?;
-        let agent = outfit.agent(&mut notices.warnings)?;
-        Ok((agent, outfit.skills))
+        let blueprint = self.dress(config, none, &shared, notices).await?;
+        let agent = blueprint.agent(&mut notices.warnings)?;
+        Ok((agent, blueprint.skills))
     }
 
     /// Returns the agents and teams of the config whose models can be resolved, as tools.
     async fn agents_as_tools(self: &Arc<Self>, options: &ServeOptions, notices: &mut StartupNotices) -> ToolBox {
-        let shared = RunResources::new(&self.project, &self.desk, self.changes());
+        let shared = RunResources::new(&self.project, &self.broker, self.changes());
         let (models, mut tools) = (ModelCache::new(&shared.stores), ToolBox::new());
         let (model, record) = (options.model.as_deref(), options.record && self.config.sessions.record);
         for who in self.config.runners() {

@@ -33,12 +33,12 @@ async fn exec_runs_a_program_after_approval() {
     fs::write(root.join("own.sh"), "#!/bin/sh\necho own\n").unwrap();
     fs::set_permissions(root.join("own.sh"), fs::Permissions::from_mode(0o755)).unwrap();
     fs::create_dir(root.join("a b")).unwrap();
-    let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
-    let tools = exec_tools(desk.clone(), ExecPolicy::Asked(ground(&root)));
+    let broker = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
+    let tools = exec_tools(broker.clone(), ExecPolicy::Asked(ground(&root)));
     let unasked = call(&tools, serde_json::json!({"command": "echo", "args": ["x"]})).await;
     assert!(unasked.0 && unasked.1.contains("needs a person's consent, and nobody is there"), "{unasked:?}");
 
-    let mut inbox = desk.attend().unwrap();
+    let mut inbox = broker.attend().unwrap();
     let shown = root.display();
     let own = format!("run the program `{shown}/own.sh`");
     for (arguments, subject, detail, verdict, result) in [
@@ -84,8 +84,8 @@ async fn exec_runs_a_program_after_approval() {
     // The program is trusted with any arguments, and no other program is.
     let trusted = serde_json::json!({"command": "sh", "args": ["-c", "exit 0"]});
     assert_eq!(call(&tools, trusted).await, (false, "[it printed nothing]".into()));
-    assert!(desk.trusts(&PermissionSubject::Program { name: "sh".into() }));
-    assert!(!desk.trusts(&PermissionSubject::Program { name: "echo".into() }));
+    assert!(broker.trusts(&PermissionSubject::Program { name: "sh".into() }));
+    assert!(!broker.trusts(&PermissionSubject::Program { name: "echo".into() }));
     // A program that cannot be run causes no question.
     let long = "x".repeat(limits::COMMAND_SHOWN_CHARS);
     for (arguments, says) in [
@@ -104,9 +104,9 @@ async fn exec_runs_a_program_after_approval() {
 #[tokio::test]
 async fn exec_question_shows_the_beginning_of_long_input() {
     let folder = tempfile::tempdir().unwrap();
-    let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
-    let tools = exec_tools(desk.clone(), ExecPolicy::Asked(ground(folder.path())));
-    let mut inbox = desk.attend().unwrap();
+    let broker = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
+    let tools = exec_tools(broker.clone(), ExecPolicy::Asked(ground(folder.path())));
+    let mut inbox = broker.attend().unwrap();
     let most = limits::PROGRAM_STDIN_SHOWN_CHARS;
     for (chars, is_cut) in [(most, false), (most + 1, true), (100 * most, true)] {
         let person = async {
@@ -133,8 +133,8 @@ async fn project_program_is_not_trusted_by_a_trusted_name() {
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     let finder = ProgramFinder::new(&format!("{}/bin:/usr/bin:/bin", root.display()));
     let trusted = TrustedSubjects::new([PermissionSubject::Program { name: "echo".into() }]).unwrap();
-    let desk = ApprovalBroker::new(HeadlessPolicy::Granted, trusted);
-    let tools = exec_tools(desk, ExecPolicy::Asked(ExecContext { finder, ..ground(&root) }));
+    let broker = ApprovalBroker::new(HeadlessPolicy::Granted, trusted);
+    let tools = exec_tools(broker, ExecPolicy::Asked(ExecContext { finder, ..ground(&root) }));
     let (is_error, text) = call(&tools, serde_json::json!({"command": "echo"})).await;
     assert!(is_error && text.contains("needs a person's consent"), "{text}");
 }
@@ -202,9 +202,9 @@ async fn exec_begins_only_after_approval() {
         atomic::{AtomicUsize, Ordering},
     };
     let folder = tempfile::tempdir().unwrap();
-    let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
-    let mut inbox = desk.attend().unwrap();
-    let tools = exec_tools(desk, ExecPolicy::Asked(ground(folder.path())));
+    let broker = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
+    let mut inbox = broker.attend().unwrap();
+    let tools = exec_tools(broker, ExecPolicy::Asked(ground(folder.path())));
     let told = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&told);
     let begin = tool::CallStartHook::new(move || {

@@ -31,7 +31,7 @@ struct World {
 }
 
 /// Returns a tool that proposes to write a new file; its agent asks at this broker.
-fn world(desk: &ApprovalBroker, asks: ChangeApprovalPolicy) -> World {
+fn world(broker: &ApprovalBroker, asks: ChangeApprovalPolicy) -> World {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().canonicalize().unwrap().join("root");
     fs::create_dir(&root).unwrap();
@@ -51,7 +51,7 @@ fn world(desk: &ApprovalBroker, asks: ChangeApprovalPolicy) -> World {
             Ok(ToolOutput::Propose(vec![said, ChangeProposalPart::Change(change)]))
         }
     });
-    let changing = FileChangeTool::new(Arc::new(tool), changes, desk.clone(), "ada", "d", asks).pure();
+    let changing = FileChangeTool::new(Arc::new(tool), changes, broker.clone(), "ada", "d", asks).pure();
     let (events, stream) = EventSink::channel();
     let cx = RunCx::new("ada-1").with_events(events);
     World { folder, tools: ToolBox::new().with(changing), events: stream, cx, seen }
@@ -73,11 +73,11 @@ impl World {
 
 #[tokio::test]
 async fn file_change_approval_shows_the_diff() {
-    let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
-    let mut world = world(&desk, ChangeApprovalPolicy::All);
+    let broker = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
+    let mut world = world(&broker, ChangeApprovalPolicy::All);
     let (is_error, text) = world.call("a", CallStartHook::default()).await;
     assert!(is_error && text.contains("nobody is there to give it: nothing was changed"), "{text}");
-    let mut inbox = desk.attend().unwrap();
+    let mut inbox = broker.attend().unwrap();
     for (path, verdict) in [("a", Verdict::No), ("b", Verdict::Yes), ("c", Verdict::Trust)] {
         let person = async {
             let asked = inbox.next().await.unwrap();
@@ -131,8 +131,8 @@ async fn apply_policy_asks_only_about_sensitive_files() {
         (HeadlessPolicy::Granted, ".envrc", false),
         (HeadlessPolicy::All, ".envrc", true),
     ] {
-        let desk = ApprovalBroker::new(policy, TrustedSubjects::default());
-        let world = world(&desk, ChangeApprovalPolicy::Remarkable);
+        let broker = ApprovalBroker::new(policy, TrustedSubjects::default());
+        let world = world(&broker, ChangeApprovalPolicy::Remarkable);
         let (is_error, text) = world.call(path, CallStartHook::default()).await;
         assert_eq!((is_error, world.has(path)), (!is_made, is_made), "{policy:?} {path}: {text}");
     }
@@ -140,8 +140,8 @@ async fn apply_policy_asks_only_about_sensitive_files() {
 
 #[tokio::test]
 async fn repeated_file_change_call_applies_once() {
-    let desk = ApprovalBroker::new(HeadlessPolicy::All, TrustedSubjects::default());
-    let world = World { cx: RunCx::new("ada"), ..world(&desk, ChangeApprovalPolicy::All) };
+    let broker = ApprovalBroker::new(HeadlessPolicy::All, TrustedSubjects::default());
+    let world = World { cx: RunCx::new("ada"), ..world(&broker, ChangeApprovalPolicy::All) };
     let made = (false, "as you wish:\ncreated a (+1 -0)".to_owned());
     assert_eq!(world.call("a", CallStartHook::default()).await, made);
     // An equal id is not enough: only an interrupted call is looked up.
@@ -156,10 +156,10 @@ async fn repeated_file_change_call_applies_once() {
 
 #[tokio::test(start_paused = true)]
 async fn hanging_file_change_tool_times_out_without_approval_time() {
-    let desk = ApprovalBroker::new(HeadlessPolicy::All, TrustedSubjects::default());
+    let broker = ApprovalBroker::new(HeadlessPolicy::All, TrustedSubjects::default());
     let hangs = tool::function("hang", "", |_, Args { .. }: Args| std::future::pending::<Result<&str, Fault>>());
     let hangs =
-        FileChangeTool::new(Arc::new(hangs), ChangeApplier::default(), desk, "ada", "", ChangeApprovalPolicy::All);
+        FileChangeTool::new(Arc::new(hangs), ChangeApplier::default(), broker, "ada", "", ChangeApprovalPolicy::All);
     assert_eq!(hangs.time_limit(), limits::TOOL_TIME + limits::QUESTION_TIME + limits::CHANGE_TIME);
     let cx = ToolCx {
         run: RunCx::new("a"),

@@ -28,8 +28,8 @@ use crate::{
 
 /// Creates the tools for this repository. A person is asked once per session for reading, and each time for a change, unless
 /// the program `git` is trusted.
-pub fn git_tools(desk: ApprovalBroker, repository: GitRepository) -> ToolBox {
-    let git = GitContext { desk, repository, read_in: Arc::default(), changing: Arc::default() };
+pub fn git_tools(broker: ApprovalBroker, repository: GitRepository) -> ToolBox {
+    let git = GitContext { broker, repository, read_in: Arc::default(), changing: Arc::default() };
     let reads = ToolHints { read_only: true, closed_world: true, ..ToolHints::default() };
     let changes = ToolHints { closed_world: true, ..ToolHints::default() };
     ToolBox::new()
@@ -128,7 +128,7 @@ struct GitCommitArgs {
 
 #[derive(Clone)]
 struct GitContext {
-    desk: ApprovalBroker,
+    broker: ApprovalBroker,
     repository: GitRepository,
     /// The runs for which the person allows reading, up to [`limits::GIT_RUNS`].
     read_in: Arc<Mutex<HashSet<Arc<str>>>>,
@@ -289,9 +289,9 @@ impl GitContext {
         }
         let prepared = self.repository.prepare().await?;
         let program = PermissionSubject::Program { name: GIT.into() };
-        let subject = if self.desk.trusts(&program) { program } else { PermissionSubject::GitReading };
+        let subject = if self.broker.trusts(&program) { program } else { PermissionSubject::GitReading };
         let detail = format!("git status, diff, log, show and branch.\n{prepared}");
-        let ruling = self.desk.permit(cx, subject, &detail).await?;
+        let ruling = self.broker.permit(cx, subject, &detail).await?;
         if ruling.verdict == Verdict::No {
             return Err(declined(tool, ruling.by));
         }
@@ -326,7 +326,7 @@ impl GitContext {
         // The model's text comes last, so that it cannot imitate the parts after it.
         let said = if message.is_empty() { String::new() } else { format!("\nThe message is:\n{message}") };
         let detail = format!("{detail}\n{prepared}{said}");
-        let ruling = self.desk.permit(&cx.run, PermissionSubject::Program { name: GIT.into() }, &detail).await?;
+        let ruling = self.broker.permit(&cx.run, PermissionSubject::Program { name: GIT.into() }, &detail).await?;
         if ruling.verdict == Verdict::No {
             return Err(declined(tool, ruling.by));
         }

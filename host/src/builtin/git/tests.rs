@@ -73,12 +73,12 @@ impl World {
         self.write(".git", text);
     }
 
-    fn tools(&self, desk: &ApprovalBroker) -> ToolBox {
-        self.tools_in(desk, self.project())
+    fn tools(&self, broker: &ApprovalBroker) -> ToolBox {
+        self.tools_in(broker, self.project())
     }
 
-    fn tools_in(&self, desk: &ApprovalBroker, root: PathBuf) -> ToolBox {
-        git_tools(desk.clone(), GitRepository::new(ExecContext { root, ..self.ground("/usr/bin:/bin") }))
+    fn tools_in(&self, broker: &ApprovalBroker, root: PathBuf) -> ToolBox {
+        git_tools(broker.clone(), GitRepository::new(ExecContext { root, ..self.ground("/usr/bin:/bin") }))
     }
 
     /// Returns the execution context of the project, with programs of these folders.
@@ -418,11 +418,11 @@ fn asked(question: &InboxQuestion) -> (String, String) {
 #[tokio::test]
 async fn git_read_consent_is_asked_once_and_write_consent_each_time() {
     let world = World::new();
-    let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
-    let tools = world.tools(&desk);
+    let broker = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
+    let tools = world.tools(&broker);
     let refused = call(&tools, "git_status", json!({})).await;
     assert!(refused.0 && refused.1.contains("a call of `git_status` needs a person's consent"), "{refused:?}");
-    let mut inbox = desk.attend().unwrap();
+    let mut inbox = broker.attend().unwrap();
     let reading = ["git_status", "git_log", "git_diff", "git_show", "git_branch"];
     let (events, mut told) = EventSink::channel();
     let cx = RunCx::new("ada").with_events(events);

@@ -17,7 +17,7 @@ fn dollars(text: &str) -> Usd {
     text.parse().unwrap()
 }
 
-fn purse(budget: Budget) -> Arc<BudgetAccount> {
+fn budget_account(budget: Budget) -> Arc<BudgetAccount> {
     BudgetAccount::new(&budget, Instant::now())
 }
 
@@ -29,15 +29,15 @@ fn price() -> Price {
 
 #[test]
 fn budget_account_without_bounds_counts_usage() {
-    let purse = purse(Budget::default());
-    purse.charge(&usage(u64::MAX), dollars("5"));
-    purse.charge(&usage(7), dollars("0.01"));
-    purse.take_call().unwrap();
-    assert_eq!(purse.check(), Ok(()));
-    assert_eq!(purse.left(), Budget::default());
-    assert_eq!(purse.overshoot(), None);
+    let budget_account = budget_account(Budget::default());
+    budget_account.charge(&usage(u64::MAX), dollars("5"));
+    budget_account.charge(&usage(7), dollars("0.01"));
+    budget_account.take_call().unwrap();
+    assert_eq!(budget_account.check(), Ok(()));
+    assert_eq!(budget_account.left(), Budget::default());
+    assert_eq!(budget_account.overshoot(), None);
     let own = BudgetUsage { usage: usage(u64::MAX), usd: dollars("5.01"), tool_calls: 1 };
-    assert_eq!(purse.spent(), BudgetBreakdown { own, of_children: BudgetUsage::default() });
+    assert_eq!(budget_account.spent(), BudgetBreakdown { own, of_children: BudgetUsage::default() });
 }
 
 #[test]
@@ -49,20 +49,20 @@ fn exhausted_budget_error_has_figures() {
         (1_300, "0.70", Some("the budget of 1000 tokens is used up: 1300 spent")),
         (0, "0.50", Some("the budget of $0.50 is used up: $0.50 spent")),
     ] {
-        let purse = purse(bound);
-        purse.charge(&usage(spent), dollars(cost));
-        assert_eq!(purse.check().err().map(|error| error.to_string()).as_deref(), says, "{spent} {cost}");
+        let budget_account = budget_account(bound);
+        budget_account.charge(&usage(spent), dollars(cost));
+        assert_eq!(budget_account.check().err().map(|error| error.to_string()).as_deref(), says, "{spent} {cost}");
     }
-    let purse = purse(bound);
-    let share = purse.carve(&[Budget { tool_calls: Some(1), ..tokens(600) }]);
-    assert_eq!(purse.take_call(), Ok(()));
-    let error = purse.take_call().unwrap_err();
+    let budget_account = budget_account(bound);
+    let share = budget_account.allocate(&[Budget { tool_calls: Some(1), ..tokens(600) }]);
+    assert_eq!(budget_account.take_call(), Ok(()));
+    let error = budget_account.take_call().unwrap_err();
     assert_eq!(error.to_string(), "the budget of 2 tool calls is used up: 1 spent, 1 set aside for delegated work");
-    assert_eq!(purse.check(), Ok(()), "it can still conclude");
-    assert_eq!(purse.spent().own.tool_calls, 1, "nothing was taken in vain");
+    assert_eq!(budget_account.check(), Ok(()), "it can still conclude");
+    assert_eq!(budget_account.spent().own.tool_calls, 1, "nothing was taken in vain");
     drop(share);
-    assert_eq!(purse.take_call(), Ok(()));
-    let fault = Fault::from(purse.take_call().unwrap_err());
+    assert_eq!(budget_account.take_call(), Ok(()));
+    let fault = Fault::from(budget_account.take_call().unwrap_err());
     let message = "the budget of 2 tool calls is used up: 2 spent; finish with what you have".into();
     assert_eq!(fault, Fault::Exhausted { message });
 }
@@ -70,29 +70,31 @@ fn exhausted_budget_error_has_figures() {
 #[tokio::test(start_paused = true)]
 async fn budget_time_limit_expires() {
     let minute = Duration::from_secs(60);
-    let purse = purse(Budget { time: Some(minute), ..Budget::default() });
+    let budget_account = budget_account(Budget { time: Some(minute), ..Budget::default() });
     tokio::time::advance(minute / 2).await;
     // Named and longer than what is left; named and shorter; not named.
     let shares = [Some(minute), Some(minute / 6), None].map(|time| Budget { time, ..Budget::default() });
-    let shares = purse.carve(&shares);
-    let left: Vec<_> = shares.iter().map(|share| share.purse().left().time.unwrap().as_secs()).collect();
+    let shares = budget_account.allocate(&shares);
+    let left: Vec<_> = shares.iter().map(|share| share.budget_account().left().time.unwrap().as_secs()).collect();
     assert_eq!(left, [30, 10, 30]);
     tokio::time::advance(minute / 6).await;
-    let checks = |purse: &BudgetAccount| (purse.check(), purse.take_call(), purse.clamp(None, 0, None));
+    let checks = |budget_account: &BudgetAccount| {
+        (budget_account.check(), budget_account.take_call(), budget_account.clamp(None, 0, None))
+    };
     let up = BudgetExhausted::Time { bound: minute / 6 };
-    assert_eq!(checks(shares[1].purse()), (Err(up), Err(up), Err(up)));
-    assert_eq!(checks(shares[0].purse()), (Ok(()), Ok(()), Ok(None)));
+    assert_eq!(checks(shares[1].budget_account()), (Err(up), Err(up), Err(up)));
+    assert_eq!(checks(shares[0].budget_account()), (Ok(()), Ok(()), Ok(None)));
     tokio::time::advance(minute).await;
-    assert_eq!(purse.check().unwrap_err().to_string(), "the time of 1m is used up");
-    assert_eq!(purse.left().time, Some(Duration::ZERO));
-    let late = purse.carve(&[Budget::default()]);
-    assert_eq!(late[0].purse().check(), Err(BudgetExhausted::Time { bound: Duration::ZERO }));
+    assert_eq!(budget_account.check().unwrap_err().to_string(), "the time of 1m is used up");
+    assert_eq!(budget_account.left().time, Some(Duration::ZERO));
+    let late = budget_account.allocate(&[Budget::default()]);
+    assert_eq!(late[0].budget_account().check(), Err(BudgetExhausted::Time { bound: Duration::ZERO }));
 }
 
 #[test]
 fn budget_time_beyond_the_clock_is_unbounded() {
-    let purse = purse(Budget { time: Some(Duration::MAX), ..Budget::default() });
-    assert_eq!((purse.check(), purse.deadline()), (Ok(()), None));
+    let budget_account = budget_account(Budget { time: Some(Duration::MAX), ..Budget::default() });
+    assert_eq!((budget_account.check(), budget_account.deadline()), (Ok(()), None));
 }
 
 #[test]
@@ -127,7 +129,7 @@ fn reply_limit_is_clamped_to_the_remaining_budget() {
         (Budget { tokens: Some(1_050), ..money("0.0045") }, None, 1_000, Some(price()), Ok(Some(50))),
         (Budget { tokens: Some(1_150), ..money("0.0045") }, None, 1_000, Some(price()), Ok(Some(100))),
     ] {
-        let clamp = purse(budget).clamp(longest, request, price.as_ref());
+        let clamp = budget_account(budget).clamp(longest, request, price.as_ref());
         assert_eq!(clamp.map_err(|error| error.to_string()), clamped, "{budget:?} {longest:?} {request}");
     }
 }
@@ -148,22 +150,26 @@ fn budget_allocations_are_named_amounts_or_equal_parts() {
         (Some(100), vec![], vec![], 100),
         (None, vec![tokens(7), none], vec![7, u64::MAX], u64::MAX),
     ] {
-        let purse = purse(Budget { tokens: bound, ..none });
-        let carved = purse.carve(&shares);
-        let left_of = |purse: &Arc<BudgetAccount>| purse.left().tokens.unwrap_or(u64::MAX);
-        assert_eq!(carved.iter().map(|share| left_of(share.purse())).collect::<Vec<_>>(), get, "{bound:?} {shares:?}");
-        assert_eq!(left_of(&purse), left, "{bound:?} {shares:?}");
-        drop(carved);
-        assert_eq!(purse.left().tokens, bound, "{shares:?}");
+        let budget_account = budget_account(Budget { tokens: bound, ..none });
+        let allocated = budget_account.allocate(&shares);
+        let left_of = |budget_account: &Arc<BudgetAccount>| budget_account.left().tokens.unwrap_or(u64::MAX);
+        assert_eq!(
+            allocated.iter().map(|share| left_of(share.budget_account())).collect::<Vec<_>>(),
+            get,
+            "{bound:?} {shares:?}"
+        );
+        assert_eq!(left_of(&budget_account), left, "{bound:?} {shares:?}");
+        drop(allocated);
+        assert_eq!(budget_account.left().tokens, bound, "{shares:?}");
     }
 }
 
 #[test]
 fn child_spending_counts_for_the_parent_account() {
-    let parent = purse(tokens(1_000));
+    let parent = budget_account(tokens(1_000));
     parent.charge(&usage(100), dollars("0.1"));
-    let share = parent.carve(&[tokens(300)]).pop().unwrap();
-    let child = share.purse().clone();
+    let share = parent.allocate(&[tokens(300)]).pop().unwrap();
+    let child = share.budget_account().clone();
     child.charge(&usage(250), dollars("0.2"));
     child.take_call().unwrap();
     assert_eq!((parent.left().tokens, child.left().tokens), (Some(600), Some(50)));
@@ -174,7 +180,7 @@ fn child_spending_counts_for_the_parent_account() {
     assert_eq!(parent.left().tokens, Some(650));
     assert_eq!((child.check(), child.take_call()), (Err(BudgetExhausted::Settled), Err(BudgetExhausted::Settled)));
     assert_eq!(child.left().tokens, Some(0));
-    assert!(child.carve(&[tokens(5), Budget::default()]).iter().all(|late| late.purse().check().is_err()));
+    assert!(child.allocate(&[tokens(5), Budget::default()]).iter().all(|late| late.budget_account().check().is_err()));
     // A reply that arrives after the end is charged all the same.
     child.charge(&usage(1_000), Usd::ZERO);
     assert_eq!(parent.spent().of_children.usage, usage(1_250));
@@ -184,10 +190,10 @@ fn child_spending_counts_for_the_parent_account() {
 
 #[test]
 fn budget_overshoot_shows_in_account_and_ancestors() {
-    let parent = purse(Budget { usd: Some(dollars("1")), ..tokens(1_000) });
-    let share = parent.carve(&[Budget { usd: Some(dollars("0.2")), ..tokens(300) }]).pop().unwrap();
-    share.purse().charge(&usage(400), dollars("0.25"));
-    assert_eq!(share.purse().overshoot(), Some(BudgetOvershoot { tokens: 100, usd: dollars("0.05") }));
+    let parent = budget_account(Budget { usd: Some(dollars("1")), ..tokens(1_000) });
+    let share = parent.allocate(&[Budget { usd: Some(dollars("0.2")), ..tokens(300) }]).pop().unwrap();
+    share.budget_account().charge(&usage(400), dollars("0.25"));
+    assert_eq!(share.budget_account().overshoot(), Some(BudgetOvershoot { tokens: 100, usd: dollars("0.05") }));
     assert_eq!(parent.overshoot(), None);
     drop(share);
     assert_eq!((parent.left().tokens, parent.left().usd), (Some(600), Some(dollars("0.75"))));
@@ -196,12 +202,12 @@ fn budget_overshoot_shows_in_account_and_ancestors() {
 
 #[test]
 fn concurrent_calls_never_exceed_the_call_budget() {
-    let purse = purse(Budget { tool_calls: Some(1_000), ..Budget::default() });
-    let share = purse.carve(&[Budget { tool_calls: Some(400), ..Budget::default() }]).pop().unwrap();
-    let take = |purse: &BudgetAccount| (0..300).filter(|_| purse.take_call().is_ok()).count();
+    let budget_account = budget_account(Budget { tool_calls: Some(1_000), ..Budget::default() });
+    let share = budget_account.allocate(&[Budget { tool_calls: Some(400), ..Budget::default() }]).pop().unwrap();
+    let take = |budget_account: &BudgetAccount| (0..300).filter(|_| budget_account.take_call().is_ok()).count();
     let (of_parent, of_child) = std::thread::scope(|scope| {
-        let [mine, theirs] =
-            [&purse, share.purse()].map(|purse| (0..4).map(|_| scope.spawn(|| take(purse))).collect::<Vec<_>>());
+        let [mine, theirs] = [&budget_account, share.budget_account()]
+            .map(|budget_account| (0..4).map(|_| scope.spawn(|| take(budget_account))).collect::<Vec<_>>());
         let sum = |threads: Vec<std::thread::ScopedJoinHandle<'_, usize>>| {
             threads.into_iter().map(|thread| thread.join().unwrap()).sum::<usize>()
         };
@@ -241,7 +247,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 /// A tree of accounts: all accounts that ever existed, and the unsettled allocations.
 struct Tree {
-    purses: Vec<Arc<BudgetAccount>>,
+    budget_accounts: Vec<Arc<BudgetAccount>>,
     shares: Vec<BudgetAllocation>,
     /// The sum of everything charged or taken.
     charged: BudgetUsage,
@@ -249,29 +255,29 @@ struct Tree {
 
 impl Tree {
     fn new(budget: &Budget) -> Self {
-        Self { purses: vec![purse(*budget)], shares: Vec::new(), charged: BudgetUsage::default() }
+        Self { budget_accounts: vec![budget_account(*budget)], shares: Vec::new(), charged: BudgetUsage::default() }
     }
 
     /// Takes a step. A charge is cut to what is left, unless `freely`.
     fn take(&mut self, step: &Step, freely: bool) {
         match step {
             Step::Carve(at, shares) => {
-                let carved = at.get(&self.purses).carve(shares);
-                self.purses.extend(carved.iter().map(|share| share.purse().clone()));
-                self.shares.extend(carved);
+                let allocated = at.get(&self.budget_accounts).allocate(shares);
+                self.budget_accounts.extend(allocated.iter().map(|share| share.budget_account().clone()));
+                self.shares.extend(allocated);
             }
             Step::Charge(at, tokens, pico) => {
-                let purse = at.get(&self.purses);
-                let left = if freely { Budget::default() } else { purse.left() };
+                let budget_account = at.get(&self.budget_accounts);
+                let left = if freely { Budget::default() } else { budget_account.left() };
                 let tokens = left.tokens.map_or(*tokens, |left| left.min(*tokens));
                 let usd = left.usd.map_or(Usd::from_pico(*pico), |left| left.min(Usd::from_pico(*pico)));
-                purse.charge(&usage(tokens), usd);
+                budget_account.charge(&usage(tokens), usd);
                 self.charged += BudgetUsage { usage: usage(tokens), usd, tool_calls: 0 };
             }
             Step::Call(at) => {
-                let purse = at.get(&self.purses);
-                let left = purse.left().tool_calls;
-                let taken = purse.take_call().is_ok();
+                let budget_account = at.get(&self.budget_accounts);
+                let left = budget_account.left().tool_calls;
+                let taken = budget_account.take_call().is_ok();
                 assert!(!taken || left != Some(0));
                 self.charged.tool_calls += u64::from(taken);
             }
@@ -285,11 +291,11 @@ impl Tree {
 
     /// Returns what all accounts together may still spend, of each amount.
     fn left(&self) -> [Option<u64>; 3] {
-        let add = |sum: [Option<u64>; 3], purse: &Arc<BudgetAccount>| {
-            let left = amounts(&purse.left());
+        let add = |sum: [Option<u64>; 3], budget_account: &Arc<BudgetAccount>| {
+            let left = amounts(&budget_account.left());
             [TOKENS, MONEY, CALLS].map(|at| Some(sum[at]? + left[at]?))
         };
-        self.purses.iter().fold([Some(0); 3], add)
+        self.budget_accounts.iter().fold([Some(0); 3], add)
     }
 }
 
@@ -307,9 +313,9 @@ proptest! {
                 }
             }
         }
-        prop_assert!(tree.purses.iter().all(|purse| purse.overshoot().is_none()));
+        prop_assert!(tree.budget_accounts.iter().all(|budget_account| budget_account.overshoot().is_none()));
         tree.shares.clear();
-        let (root, left) = (&tree.purses[0], amounts(&tree.purses[0].left()));
+        let (root, left) = (&tree.budget_accounts[0], amounts(&tree.budget_accounts[0].left()));
         prop_assert_eq!(root.spent().total(), tree.charged);
         for at in [TOKENS, MONEY, CALLS] {
             prop_assert_eq!(left[at], amounts(&bound)[at].map(|bound| bound - tree.charged.amounts()[at]));
@@ -332,7 +338,7 @@ proptest! {
             }
         }
         tree.shares.clear();
-        let root = &tree.purses[0];
+        let root = &tree.budget_accounts[0];
         prop_assert_eq!(root.spent().total(), tree.charged);
         let [charged_tokens, charged_pico, _] = tree.charged.amounts();
         let overshoot = root.overshoot().unwrap_or(BudgetOvershoot { tokens: 0, usd: Usd::ZERO });
@@ -348,7 +354,7 @@ fn account(own: u64, of_children: u64) -> BudgetBreakdown {
 }
 
 /// Returns an allocation of this many tokens, made just now.
-fn carved(tokens: u64, spent: BudgetBreakdown) -> RestoredAllocation {
+fn allocated(tokens: u64, spent: BudgetBreakdown) -> RestoredAllocation {
     RestoredAllocation {
         bounds: AllocationBounds { tokens: Some(tokens), ..AllocationBounds::default() },
         time: None,
@@ -363,19 +369,19 @@ async fn restored_budget_account_keeps_elapsed_time() {
     let budget = Budget { time: Some(minute), ..Budget::default() };
     let start = Instant::now();
     tokio::time::advance(minute * 2 / 3).await;
-    let purse = BudgetAccount::restored(&budget, start, BudgetBreakdown::default());
-    assert_eq!(purse.deadline(), Some(start + minute));
+    let budget_account = BudgetAccount::restored(&budget, start, BudgetBreakdown::default());
+    assert_eq!(budget_account.deadline(), Some(start + minute));
     // Named and longer than what is left; named and shorter; not named.
     let shares = [Some(minute * 2), Some(minute / 2), None];
-    let shares = purse.carve_exactly(&shares.map(|time| RestoredAllocation {
+    let shares = budget_account.restore_allocations(&shares.map(|time| RestoredAllocation {
         time,
         start,
-        ..carved(1, BudgetBreakdown::default())
+        ..allocated(1, BudgetBreakdown::default())
     }));
-    let left: Vec<_> = shares.iter().map(|share| share.purse().left().time.unwrap().as_secs()).collect();
+    let left: Vec<_> = shares.iter().map(|share| share.budget_account().left().time.unwrap().as_secs()).collect();
     assert_eq!(left, [20, 0, 20]);
-    assert_eq!(shares[1].purse().check(), Err(BudgetExhausted::Time { bound: minute / 2 }));
-    assert_eq!(shares[0].purse().check(), Ok(()));
+    assert_eq!(shares[1].budget_account().check(), Err(BudgetExhausted::Time { bound: minute / 2 }));
+    assert_eq!(shares[0].budget_account().check(), Ok(()));
 }
 
 #[test]
@@ -385,48 +391,59 @@ fn restored_allocation_is_capped_by_the_remaining_budget() {
         (
             Some(1_000),
             account(100, 50),
-            vec![carved(300, account(200, 10)), carved(0, account(0, 0))],
+            vec![allocated(300, account(200, 10)), allocated(0, account(0, 0))],
             vec![90, 0],
             550,
         ),
         // There is less than before.
-        (Some(500), account(300, 0), vec![carved(300, account(50, 0)), carved(5, account(0, 0))], vec![150, 0], 0),
-        (Some(500), account(300, 0), vec![carved(300, account(250, 0))], vec![0], 0),
-        (Some(500), account(600, 0), vec![carved(300, account(0, 0))], vec![0], 0),
+        (
+            Some(500),
+            account(300, 0),
+            vec![allocated(300, account(50, 0)), allocated(5, account(0, 0))],
+            vec![150, 0],
+            0,
+        ),
+        (Some(500), account(300, 0), vec![allocated(300, account(250, 0))], vec![0], 0),
+        (Some(500), account(600, 0), vec![allocated(300, account(0, 0))], vec![0], 0),
         // The amount was unbounded, and now it is bounded.
         (
             Some(500),
             account(100, 0),
-            vec![RestoredAllocation { bounds: AllocationBounds::default(), ..carved(0, account(0, 0)) }],
+            vec![RestoredAllocation { bounds: AllocationBounds::default(), ..allocated(0, account(0, 0)) }],
             vec![200],
             200,
         ),
-        (None, account(100, 0), vec![carved(300, account(50, 0))], vec![250], u64::MAX),
-        (Some(u64::MAX), account(0, 0), vec![carved(u64::MAX, account(7, 0)); 2], vec![u64::MAX - 7, 0], 0),
+        (None, account(100, 0), vec![allocated(300, account(50, 0))], vec![250], u64::MAX),
+        (Some(u64::MAX), account(0, 0), vec![allocated(u64::MAX, account(7, 0)); 2], vec![u64::MAX - 7, 0], 0),
     ] {
-        let purse = BudgetAccount::restored(&Budget { tokens: bound, ..Budget::default() }, Instant::now(), spent);
-        let again = purse.carve_exactly(&shares);
-        let left_of = |purse: &Arc<BudgetAccount>| purse.left().tokens.unwrap_or(u64::MAX);
-        assert_eq!(again.iter().map(|share| left_of(share.purse())).collect::<Vec<_>>(), get, "{bound:?} {shares:?}");
-        assert_eq!(left_of(&purse), left, "{bound:?} {shares:?}");
+        let budget_account =
+            BudgetAccount::restored(&Budget { tokens: bound, ..Budget::default() }, Instant::now(), spent);
+        let again = budget_account.restore_allocations(&shares);
+        let left_of = |budget_account: &Arc<BudgetAccount>| budget_account.left().tokens.unwrap_or(u64::MAX);
+        assert_eq!(
+            again.iter().map(|share| left_of(share.budget_account())).collect::<Vec<_>>(),
+            get,
+            "{bound:?} {shares:?}"
+        );
+        assert_eq!(left_of(&budget_account), left, "{bound:?} {shares:?}");
         let settled: Vec<_> = again.into_iter().map(BudgetAllocation::settle).collect();
         assert_eq!(settled, shares.iter().map(|share| share.spent).collect::<Vec<_>>(), "it says all that it spent");
         let total = shares.iter().fold(spent.total(), |mut total, share| {
             total += share.spent.total();
             total
         });
-        assert_eq!(purse.spent().total(), total, "{bound:?} {shares:?}");
+        assert_eq!(budget_account.spent().total(), total, "{bound:?} {shares:?}");
     }
 }
 
 #[test]
 fn late_allocation_of_a_settled_account_counts_once() {
-    let root = purse(tokens(1_000));
-    let share = root.carve(&[tokens(500)]).pop().unwrap();
-    let over = Arc::clone(share.purse());
+    let root = budget_account(tokens(1_000));
+    let share = root.allocate(&[tokens(500)]).pop().unwrap();
+    let over = Arc::clone(share.budget_account());
     drop(share);
-    let late = over.carve_exactly(&[carved(100, account(30, 10))]).pop().unwrap();
-    assert_eq!((late.bounds().tokens, late.purse().check()), (Some(0), Err(BudgetExhausted::Settled)));
+    let late = over.restore_allocations(&[allocated(100, account(30, 10))]).pop().unwrap();
+    assert_eq!((late.bounds().tokens, late.budget_account().check()), (Some(0), Err(BudgetExhausted::Settled)));
     drop(late);
     assert_eq!((root.spent(), root.left().tokens), (account(0, 40), Some(960)));
 }
@@ -439,15 +456,15 @@ struct Runs {
 }
 
 struct Run {
-    purse: Arc<BudgetAccount>,
+    budget_account: Arc<BudgetAccount>,
     /// Its parent, and the allocation from it; `None` for the first one.
     of: Option<(usize, BudgetAllocation)>,
 }
 
 impl Runs {
-    fn new(purse: Arc<BudgetAccount>) -> Self {
-        let charged = purse.spent().total();
-        Self { live: BTreeMap::from([(0, Run { purse, of: None })]), named: 0, charged }
+    fn new(budget_account: Arc<BudgetAccount>) -> Self {
+        let charged = budget_account.spent().total();
+        Self { live: BTreeMap::from([(0, Run { budget_account, of: None })]), named: 0, charged }
     }
 
     fn take(&mut self, step: &Step, freely: bool) {
@@ -455,20 +472,20 @@ impl Runs {
         match step {
             Step::Carve(parent, shares) => {
                 let parent = at(parent);
-                for share in self.live[&parent].purse.carve(shares) {
+                for share in self.live[&parent].budget_account.allocate(shares) {
                     self.add(parent, share);
                 }
             }
             Step::Charge(run, tokens, pico) => {
-                let purse = &self.live[&at(run)].purse;
-                let left = if freely { Budget::default() } else { purse.left() };
+                let budget_account = &self.live[&at(run)].budget_account;
+                let left = if freely { Budget::default() } else { budget_account.left() };
                 let tokens = left.tokens.map_or(*tokens, |left| left.min(*tokens));
                 let usd = left.usd.map_or(Usd::from_pico(*pico), |left| left.min(Usd::from_pico(*pico)));
-                purse.charge(&usage(tokens), usd);
+                budget_account.charge(&usage(tokens), usd);
                 self.charged += BudgetUsage { usage: usage(tokens), usd, tool_calls: 0 };
             }
             Step::Call(run) => {
-                let taken = self.live[&at(run)].purse.take_call().is_ok();
+                let taken = self.live[&at(run)].budget_account.take_call().is_ok();
                 self.charged.tool_calls += u64::from(taken);
             }
             Step::Settle(run) => {
@@ -482,7 +499,7 @@ impl Runs {
 
     fn add(&mut self, parent: usize, share: BudgetAllocation) {
         self.named += 1;
-        let run = Run { purse: Arc::clone(share.purse()), of: Some((parent, share)) };
+        let run = Run { budget_account: Arc::clone(share.budget_account()), of: Some((parent, share)) };
         self.live.insert(self.named, run);
     }
 
@@ -499,13 +516,14 @@ impl Runs {
             serde_json::from_str(&serde_json::to_string(&account).unwrap()).unwrap()
         };
         let start = Instant::now();
-        let mut runs = Self::new(BudgetAccount::restored(budget, start, written(self.live[&0].purse.spent())));
+        let mut runs = Self::new(BudgetAccount::restored(budget, start, written(self.live[&0].budget_account.spent())));
         runs.charged = self.charged;
         for (name, run) in &self.live {
             let Some((parent, share)) = &run.of else { continue };
             let bounds = serde_json::from_str(&serde_json::to_string(&share.bounds()).unwrap()).unwrap();
-            let carved = RestoredAllocation { bounds, time: None, start, spent: written(run.purse.spent()) };
-            let share = runs.live[parent].purse.carve_exactly(&[carved]).pop().unwrap();
+            let allocated =
+                RestoredAllocation { bounds, time: None, start, spent: written(run.budget_account.spent()) };
+            let share = runs.live[parent].budget_account.restore_allocations(&[allocated]).pop().unwrap();
             runs.named = name - 1;
             runs.add(*parent, share);
         }
@@ -514,7 +532,7 @@ impl Runs {
     }
 
     fn figures(&self) -> Vec<(usize, Budget, BudgetBreakdown)> {
-        self.live.iter().map(|(name, run)| (*name, run.purse.left(), run.purse.spent())).collect()
+        self.live.iter().map(|(name, run)| (*name, run.budget_account.left(), run.budget_account.spent())).collect()
     }
 }
 
@@ -524,7 +542,7 @@ proptest! {
         bound in budget(2_000, 0.8), steps in steps(), cut in any::<Index>(),
     ) {
         let (before, after) = steps.split_at(cut.index(steps.len() + 1));
-        let mut runs = Runs::new(purse(bound));
+        let mut runs = Runs::new(budget_account(bound));
         before.iter().for_each(|step| runs.take(step, false));
         let mut again = runs.restored(&bound);
         prop_assert_eq!(runs.figures(), again.figures());
@@ -535,7 +553,7 @@ proptest! {
         }
         let children: Vec<_> = again.live.keys().copied().filter(|run| *run != 0).collect();
         children.into_iter().for_each(|run| again.settle(run));
-        prop_assert_eq!(again.live[&0].purse.spent().total(), again.charged);
+        prop_assert_eq!(again.live[&0].budget_account.spent().total(), again.charged);
     }
 
     #[test]
@@ -543,7 +561,7 @@ proptest! {
         bound in budget(2_000, 0.8), steps in steps(), cut in any::<Index>(),
     ) {
         let (before, after) = steps.split_at(cut.index(steps.len() + 1));
-        let mut runs = Runs::new(purse(bound));
+        let mut runs = Runs::new(budget_account(bound));
         before.iter().for_each(|step| runs.take(step, true));
         let mut again = runs.restored(&bound);
         for ((name, left, spent), (_, left_again, spent_again)) in runs.figures().into_iter().zip(again.figures()) {
@@ -553,6 +571,6 @@ proptest! {
         after.iter().for_each(|step| again.take(step, true));
         let children: Vec<_> = again.live.keys().copied().filter(|run| *run != 0).collect();
         children.into_iter().for_each(|run| again.settle(run));
-        prop_assert_eq!(again.live[&0].purse.spent().total(), again.charged);
+        prop_assert_eq!(again.live[&0].budget_account.spent().total(), again.charged);
     }
 }

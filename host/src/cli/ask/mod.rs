@@ -50,11 +50,11 @@ pub fn is_attended() -> bool {
 
 /// Returns the approval broker of a run, and the prompter that answers it. There is a prompter if a person is present and
 /// `--approve` is not given. Nothing is trusted yet.
-pub fn desk(approve: Option<ApprovalModeArg>, is_attended: bool) -> (ApprovalBroker, Option<TerminalPrompter>) {
-    let desk =
+pub fn broker(approve: Option<ApprovalModeArg>, is_attended: bool) -> (ApprovalBroker, Option<TerminalPrompter>) {
+    let broker =
         ApprovalBroker::new(approve.map_or(HeadlessPolicy::Never, HeadlessPolicy::from), TrustedSubjects::default());
-    let inbox = if approve.is_none() && is_attended { desk.attend() } else { None };
-    (desk, inbox.map(TerminalPrompter::new))
+    let inbox = if approve.is_none() && is_attended { broker.attend() } else { None };
+    (broker, inbox.map(TerminalPrompter::new))
 }
 
 /// Shows the progress of a run and asks the person, until there are no more events. Progress is held back while a question
@@ -224,23 +224,23 @@ mod tests {
     }
 
     /// Returns a prompter whose lines are sent through a channel, and a receiver of its requests for lines.
-    fn typist(desk: &ApprovalBroker) -> (TerminalPrompter, mpsc::Sender<StdinLine>, Receiver<()>) {
+    fn typist(broker: &ApprovalBroker) -> (TerminalPrompter, mpsc::Sender<StdinLine>, Receiver<()>) {
         let (wants, wanted) = sync_channel(1);
         let (typed, lines) = mpsc::channel(1);
         let lines = StdinLines::from(wants, lines);
-        let person = TerminalPrompter { lines, ..TerminalPrompter::new(desk.attend().unwrap()) };
+        let person = TerminalPrompter { lines, ..TerminalPrompter::new(broker.attend().unwrap()) };
         (person, typed, wanted)
     }
 
     #[tokio::test]
     async fn a_person_is_asked_until_the_answer_fits() {
-        let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
-        let (mut person, typed, wanted) = typist(&desk);
+        let broker = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
+        let (mut person, typed, wanted) = typist(&broker);
         let cx = RunCx::new("ada");
         let subject =
             PermissionSubject::Tool { agent: "ada".into(), origin: "p".into(), name: "t".into(), digest: "d".into() };
-        let mut first = pin!(desk.ask(&cx, open("which?", &["a", "b"])));
-        let mut second = pin!(desk.permit(&cx, subject.clone(), "{}"));
+        let mut first = pin!(broker.ask(&cx, open("which?", &["a", "b"])));
+        let mut second = pin!(broker.permit(&cx, subject.clone(), "{}"));
         assert!(poll!(first.as_mut()).is_pending() && poll!(second.as_mut()).is_pending());
         // A line that was typed before the question was asked.
         typed.send(StdinLine::Text("1\n".into())).await.unwrap();
@@ -266,7 +266,7 @@ mod tests {
         }
         assert_eq!(second.await, Ok(PermissionDecision { verdict: Verdict::Trust, by: AnsweredBy::Person }));
         // A withdrawn question leaves the screen, and its typed answer does not count for the next one.
-        let mut gone = Box::pin(desk.ask(&cx, open("gone?", &[])));
+        let mut gone = Box::pin(broker.ask(&cx, open("gone?", &[])));
         assert!(poll!(&mut gone).is_pending());
         assert_eq!(person.turn().await, PrompterEvent::Comes);
         person.put();
@@ -274,7 +274,7 @@ mod tests {
         drop(gone);
         assert_eq!(person.turn().await, PrompterEvent::Done);
         typed.send(StdinLine::Text("too late\n".into())).await.unwrap();
-        let mut last = pin!(desk.ask(&cx, open("last?", &[])));
+        let mut last = pin!(broker.ask(&cx, open("last?", &[])));
         assert!(poll!(last.as_mut()).is_pending());
         assert_eq!(person.turn().await, PrompterEvent::Comes);
         person.put();
@@ -288,11 +288,11 @@ mod tests {
 
     #[tokio::test]
     async fn progress_is_held_back_while_a_question_is_on_the_screen() {
-        let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
-        let (person, typed, _wanted) = typist(&desk);
+        let broker = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
+        let (person, typed, _wanted) = typist(&broker);
         let (events, stream) = EventSink::channel();
         let cx = RunCx::new("ada");
-        let mut question = pin!(desk.ask(&cx, open("why?", &[])));
+        let mut question = pin!(broker.ask(&cx, open("why?", &[])));
         assert!(poll!(question.as_mut()).is_pending());
         let mut shown = Box::pin(show(ProgressDisplay::new(RunOutputFormat::Text, false), stream, Some(person)));
         assert!(poll!(&mut shown).is_pending());

@@ -99,14 +99,14 @@ impl McpServeArgs {
             None => None,
         };
         let config = crate::cli::config(self.config.as_ref())?;
-        let desk = ApprovalBroker::new(
+        let broker = ApprovalBroker::new(
             self.approve.map_or(HeadlessPolicy::Never, HeadlessPolicy::from),
             TrustedSubjects::default(),
         );
-        let inbox = if self.approve.is_none() { desk.attend() } else { None };
-        let app = self.app(&config, &desk, &self.plugins)?;
+        let inbox = if self.approve.is_none() { broker.attend() } else { None };
+        let app = self.app(&config, &broker, &self.plugins)?;
         let standing = app.standing(&trust::store(), self.config.is_some())?;
-        desk.trust(trust::admitted(&standing, self.trust, false).await?);
+        broker.trust(trust::admitted(&standing, self.trust, false).await?);
 
         let (events, stream) = EventSink::channel();
         let shown = tokio::spawn(ask::show(ProgressDisplay::new(RunOutputFormat::Text, self.verbose), stream, None));
@@ -116,7 +116,7 @@ impl McpServeArgs {
             record: !self.no_session,
             events: events.clone(),
         };
-        let starting = AppServer::start(app, self.remake(&config, &desk), inbox, options);
+        let starting = AppServer::start(app, self.remake(&config, &broker), inbox, options);
         let serving = tokio::select! {
             biased;
             code = &mut interrupt => {
@@ -158,27 +158,27 @@ impl McpServeArgs {
         let _ = timeout(limits::CANCEL_GRACE, serving.settled()).await;
         // All events are shown, unless a client's call is still running.
         drop(serve);
-        drop((serving, server, events, desk));
+        drop((serving, server, events, broker));
         let _ = timeout(limits::CANCEL_GRACE, shown).await;
         Ok(code)
     }
 
-    fn app(&self, config: &Config, desk: &ApprovalBroker, plugins: &[PathBuf]) -> Result<App, Report> {
+    fn app(&self, config: &Config, broker: &ApprovalBroker, plugins: &[PathBuf]) -> Result<App, Report> {
         let (mut dirs, compiling) = (crate::cli::plugin_dirs(plugins), crate::cli::compiling());
         // The flag counts even if all named directories are empty now.
         dirs.offers_standard = self.plugins.is_empty();
-        let app = App::new(config.clone(), dirs, compiling, crate::cli::environment(), desk.clone())?;
+        let app = App::new(config.clone(), dirs, compiling, crate::cli::environment(), broker.clone())?;
         Ok(app.with_own_key(trust::own_key()).with_approvals(trust::store(), self.trust).with_logins(trust::logins()))
     }
 
     /// Returns a function that rebuilds the app, and checks that the person has consented to what is new in it.
-    fn remake(&self, config: &Config, desk: &ApprovalBroker) -> AppReloader {
-        let (this, config, desk) = (self.clone(), config.clone(), desk.clone());
+    fn remake(&self, config: &Config, broker: &ApprovalBroker) -> AppReloader {
+        let (this, config, broker) = (self.clone(), config.clone(), broker.clone());
         Arc::new(move || {
             // A directory whose plugins were all removed is not an error here.
             let is_full = |folder: &&PathBuf| !PluginCatalog::ids_in(std::slice::from_ref(*folder)).is_empty();
             let plugins: Vec<_> = this.plugins.iter().filter(is_full).cloned().collect();
-            let app = this.app(&config, &desk, &plugins)?;
+            let app = this.app(&config, &broker, &plugins)?;
             trust::check(&app.standing(&trust::store(), this.config.is_some())?, this.trust)?;
             Ok(app)
         })

@@ -191,11 +191,11 @@ impl McpApproveArgs {
 
 impl McpConfigArgs {
     pub(super) fn app(&self) -> Result<App, Report> {
-        let (config, desk) = (
+        let (config, broker) = (
             cli::config(self.config.as_ref())?,
             ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default()),
         );
-        let app = App::new(config, cli::plugin_dirs(&[]), cli::compiling(), cli::environment(), desk)?;
+        let app = App::new(config, cli::plugin_dirs(&[]), cli::compiling(), cli::environment(), broker)?;
         Ok(app.with_approvals(trust::store(), false).with_logins(trust::logins()))
     }
 

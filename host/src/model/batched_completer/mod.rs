@@ -42,7 +42,7 @@ mod tests;
 /// are counted at the model's regular price; a vendor with a batch discount bills less than is counted.
 pub struct BatchedCompleter {
     model: Arc<dyn Completer>,
-    desk: Arc<BatchQueue>,
+    broker: Arc<BatchQueue>,
     /// The batch that still accepts requests.
     open: Mutex<Option<(Arc<PendingBatch>, WeakShared<BatchAnswersFuture>)>>,
 }
@@ -51,16 +51,16 @@ impl BatchedCompleter {
     /// Wraps a model whose requests go through `submitter` if possible. Wrappers such as a rate limit belong into `model`,
     /// because batches have limits of their own.
     pub fn new(model: Arc<dyn Completer>, submitter: Arc<dyn BatchSubmitter>, config: BatchConfig) -> Self {
-        let desk = BatchQueue { submitter, config, errands: TaskTracker::new() };
-        Self { model, desk: Arc::new(desk), open: Mutex::default() }
+        let broker = BatchQueue { submitter, config, errands: TaskTracker::new() };
+        Self { model, broker: Arc::new(broker), open: Mutex::default() }
     }
 
     /// Waits for the cancellation of batches without waiting callers, for at most twice [`limits::BATCH_CANCEL_TIME`]. Call
     /// it before the program ends.
     pub async fn settled(&self) {
-        self.desk.errands.close();
+        self.broker.errands.close();
         // Each cancellation that takes longer logs that itself.
-        let _ = timeout(2 * limits::BATCH_CANCEL_TIME, self.desk.errands.wait()).await;
+        let _ = timeout(2 * limits::BATCH_CANCEL_TIME, self.broker.errands.wait()).await;
     }
 
     /// Returns a slot in the batch that still accepts requests, or in a new one.
@@ -68,13 +68,13 @@ impl BatchedCompleter {
         let mut open = lock(&self.open);
         if let Some((group, answers)) = &*open
             && let Some(answers) = answers.upgrade()
-            && let Some(id) = group.add(request, self.desk.config.max_size)
+            && let Some(id) = group.add(request, self.broker.config.max_size)
         {
             return BatchSlot { group: Arc::clone(group), id, answers };
         }
         let group = Arc::new(PendingBatch::default());
-        let id = group.add(request, self.desk.config.max_size).unwrap_or_default();
-        let answers = answer(Arc::clone(&self.desk), Arc::clone(&group)).boxed().shared();
+        let id = group.add(request, self.broker.config.max_size).unwrap_or_default();
+        let answers = answer(Arc::clone(&self.broker), Arc::clone(&group)).boxed().shared();
         *open = answers.downgrade().map(|answers| (Arc::clone(&group), answers));
         BatchSlot { group, id, answers }
     }
@@ -209,11 +209,11 @@ fn name(id: usize) -> String {
 }
 
 /// Collects requests for a while, submits them and waits for the results.
-async fn answer(desk: Arc<BatchQueue>, group: Arc<PendingBatch>) -> BatchAnswers {
+async fn answer(broker: Arc<BatchQueue>, group: Arc<PendingBatch>) -> BatchAnswers {
     // The batch is submitted when it is full or the time is over.
-    let _ = timeout(desk.config.window, group.full.notified()).await;
-    let results = timeout(desk.config.timeout, desk.results(&group)).await;
-    let results = results.map_err(|_| format!("the batch took longer than {}", shown(desk.config.timeout)));
+    let _ = timeout(broker.config.window, group.full.notified()).await;
+    let results = timeout(broker.config.timeout, broker.results(&group)).await;
+    let results = results.map_err(|_| format!("the batch took longer than {}", shown(broker.config.timeout)));
     Arc::new(results.and_then(|results| results.map_err(|fault| fault.to_string())).map(|results| {
         let mut found = HashMap::new();
         for (id, result) in results {
@@ -282,9 +282,9 @@ impl BatchQueue {
     /// Submits requests, in a task that outlives its caller for a while: a batch can only be cancelled once its id is known.
     async fn submit(self: &Arc<Self>, requests: Arc<[(String, CompletionRequest)]>) -> Result<SubmittedBatch, Fault> {
         let (mut to, submitted) = oneshot::channel();
-        let desk = Arc::clone(self);
+        let broker = Arc::clone(self);
         self.errands.spawn(async move {
-            let submitting = desk.submitter.submit(&requests);
+            let submitting = broker.submitter.submit(&requests);
             pin!(submitting);
             let id = select! {
                 id = &mut submitting => id,
@@ -293,9 +293,9 @@ impl BatchQueue {
                     Err(_) => return tracing::warn!("a batch that nobody waits for may have been handed over"),
                 },
             };
-            let desk = Arc::clone(&desk);
+            let broker = Arc::clone(&broker);
             // If nobody receives the batch, it is dropped and thereby cancelled.
-            let _ = to.send(id.map(|id| SubmittedBatch { desk, id, has_ended: false, runtime: Handle::current() }));
+            let _ = to.send(id.map(|id| SubmittedBatch { broker, id, has_ended: false, runtime: Handle::current() }));
         });
         let lost = |_| Fault::other("handing over the batch was given up");
         submitted.await.map_err(lost)?
@@ -309,7 +309,7 @@ fn may_pass(fault: &Fault) -> bool {
 
 /// A batch that the vendor is working on. Cancelled when it is dropped before it has ended.
 struct SubmittedBatch {
-    desk: Arc<BatchQueue>,
+    broker: Arc<BatchQueue>,
     id: BatchId,
     has_ended: bool,
     /// Stored because the batch may be dropped outside a runtime.
@@ -321,7 +321,7 @@ impl Drop for SubmittedBatch {
         if self.has_ended {
             return;
         }
-        let (submitter, id) = (Arc::clone(&self.desk.submitter), self.id.clone());
+        let (submitter, id) = (Arc::clone(&self.broker.submitter), self.id.clone());
         let cancel = async move {
             match timeout(limits::BATCH_CANCEL_TIME, submitter.cancel(&id)).await {
                 Ok(Ok(())) => tracing::debug!(batch = %id, "cancelled"),
@@ -329,7 +329,7 @@ impl Drop for SubmittedBatch {
                 Err(_) => tracing::warn!(batch = %id, "a batch could not be cancelled in time"),
             }
         };
-        self.desk.errands.spawn_on(cancel, &self.runtime);
+        self.broker.errands.spawn_on(cancel, &self.runtime);
     }
 }
 

@@ -29,9 +29,9 @@ async fn git_commit_question_shows_the_beginning_of_a_long_list() {
     let world = World::new();
     (0..300).for_each(|at| world.write(&format!("file-{at:03}"), "new\n"));
     world.plain(&["add", "."]);
-    let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
-    let tools = world.tools(&desk);
-    let mut inbox = desk.attend().unwrap();
+    let broker = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
+    let tools = world.tools(&broker);
+    let mut inbox = broker.attend().unwrap();
     let person = async {
         let question = inbox.next().await.unwrap();
         let detail = asked(&question).1;
@@ -50,7 +50,8 @@ async fn git_commit_question_shows_the_beginning_of_a_long_list() {
 async fn git_read_permissions_are_remembered_up_to_a_limit() {
     let world = World::new();
     let repository = GitRepository::new(world.ground("/usr/bin:/bin"));
-    let git = GitContext { desk: everybody_says_yes(), repository, read_in: Arc::default(), changing: Arc::default() };
+    let git =
+        GitContext { broker: everybody_says_yes(), repository, read_in: Arc::default(), changing: Arc::default() };
     for at in 0..=limits::GIT_RUNS {
         git.may_read(&RunCx::new("ada").with_run(at.to_string()), "git_status").await.unwrap();
         let remembered = if at == limits::GIT_RUNS { 1 } else { at + 1 };

@@ -162,9 +162,9 @@ async fn git_repository_cannot_point_at_a_private_one() {
 async fn git_config_changed_during_approval_is_refused() {
     let world = World::new();
     let evil = world.evil();
-    let desk = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
-    let tools = world.tools(&desk);
-    let mut inbox = desk.attend().unwrap();
+    let broker = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
+    let tools = world.tools(&broker);
+    let mut inbox = broker.attend().unwrap();
     world.write("a.txt", "changed\n");
     world.write(".git/info/attributes", "*.txt filter=evil\n");
     for (name, arguments, is_refused) in
