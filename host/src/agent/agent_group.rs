@@ -46,7 +46,7 @@ use crate::{
 ///     )])]);
 ///     Agent::new("researcher", "Find facts.", Arc::new(model))
 /// });
-/// let crew = Arc::new(AgentGroup::new(registry));
+/// let group = Arc::new(AgentGroup::new(registry));
 ///
 /// let model = ScriptedCompleter::new([
 ///     ScriptedCompleter::calls(&[(
@@ -56,11 +56,11 @@ use crate::{
 ///     )]),
 ///     ScriptedCompleter::text("Two million."),
 /// ]);
-/// let lead = Agent::new("lead", "Delegate.", Arc::new(model)).with_agent_group(crew.clone(), 1);
+/// let lead = Agent::new("lead", "Delegate.", Arc::new(model)).with_agent_group(group.clone(), 1);
 /// let answer = lead.run(&RunCx::new("lead"), &Chat::new(), vec![Message::user("How big is Paris?")]).await?;
 /// assert_eq!(answer.message.text_content(), "Two million.");
 /// // What everyone used, to the token.
-/// assert_eq!(crew.ledger().total().usage, answer.account.total().usage);
+/// assert_eq!(group.ledger().total().usage, answer.account.total().usage);
 /// # Ok(()) }
 /// ```
 pub struct AgentGroup {

@@ -47,7 +47,7 @@ impl TransferTools {
     }
 }
 
-/// Returns a tool name such as `transfer_to_flight-broker` for `flight desk`: characters that no vendor accepts become `-`,
+/// Returns a tool name such as `transfer_to_flight-desk` for `flight desk`: characters that no vendor accepts become `-`,
 /// and a number makes a taken name unique.
 fn tool_name(member: &str, taken: &ToolBox) -> String {
     let mut name = ToolSpec::name_like(&format!("transfer_to_{member}"));
