@@ -129,7 +129,7 @@ impl AgentTool {
     ///
     /// # Errors
     ///
-    /// As [`AgentTool::new`].
+    /// The errors of [`AgentTool::new`].
     pub fn made<R: Runner + 'static>(
         agent: impl Into<Arc<str>>,
         about: &str,
@@ -145,7 +145,7 @@ impl AgentTool {
     ///
     /// # Errors
     ///
-    /// As [`AgentTool::new`].
+    /// The errors of [`AgentTool::new`].
     pub fn registered(agent: impl Into<Arc<str>>, about: &str, how: AgentToolOptions) -> Result<Self, AgentToolError> {
         Self::of(AgentToolTarget::Registered, agent.into(), about, how)
     }

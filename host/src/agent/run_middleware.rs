@@ -50,7 +50,7 @@ pub trait RunMiddleware: Send + Sync {
     ///
     /// # Errors
     ///
-    /// As [`RunMiddleware::before`].
+    /// The errors of [`RunMiddleware::before`].
     async fn after(&self, cx: &RunCx, outcome: &RunOutcome, state: Vec<u8>) -> Result<AfterRunDecision, Fault>;
 }
 

@@ -78,7 +78,7 @@ pub trait Runner: Send + Sync {
     ///
     /// # Errors
     ///
-    /// As [`Runner::run`].
+    /// The errors of [`Runner::run`].
     fn run_on<'a>(
         &'a self,
         cx: &'a RunCx,
@@ -104,7 +104,7 @@ pub trait Runner: Send + Sync {
     ///
     /// # Errors
     ///
-    /// As [`Runner::run`].
+    /// The errors of [`Runner::run`].
     fn resume<'a>(
         &'a self,
         cx: &'a RunCx,
@@ -367,7 +367,7 @@ impl Agent {
     ///
     /// # Errors
     ///
-    /// As [`Runner::run`].
+    /// The errors of [`Runner::run`].
     pub async fn run(&self, cx: &RunCx, chat: &Chat, input: Vec<Message>) -> Result<RunAnswer, RunError> {
         Runner::run(self, cx, chat, input).await
     }
@@ -376,7 +376,7 @@ impl Agent {
     ///
     /// # Errors
     ///
-    /// As [`Runner::run`].
+    /// The errors of [`Runner::run`].
     pub async fn run_on(
         &self,
         cx: &RunCx,
@@ -391,7 +391,7 @@ impl Agent {
     ///
     /// # Errors
     ///
-    /// As [`Runner::run`].
+    /// The errors of [`Runner::run`].
     pub async fn resume(&self, cx: &RunCx, chat: &Chat, more: Vec<Message>) -> Option<Result<RunAnswer, RunError>> {
         Runner::resume(self, cx, chat, more).await
     }

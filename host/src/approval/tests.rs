@@ -147,15 +147,15 @@ async fn same_question_in_another_run_is_asked_again() {
 
 #[tokio::test]
 async fn trusted_subject_is_stored_and_not_asked_again() {
-    struct Keeper(Mutex<Vec<PermissionSubject>>);
-    impl TrustPersistence for Keeper {
+    struct TrustRecorder(Mutex<Vec<PermissionSubject>>);
+    impl TrustPersistence for TrustRecorder {
         fn keep(&self, subject: &PermissionSubject) -> Result<(), Fault> {
             self.0.lock().unwrap().push(subject.clone());
             if *subject == tool("full") { Err(Fault::other("the disk is full")) } else { Ok(()) }
         }
     }
-    let keeper = Arc::new(Keeper(Mutex::default()));
-    let trusted = TrustedSubjects::new([tool("before")]).unwrap().kept_by(keeper.clone());
+    let recorder = Arc::new(TrustRecorder(Mutex::default()));
+    let trusted = TrustedSubjects::new([tool("before")]).unwrap().kept_by(recorder.clone());
     let broker = ApprovalBroker::new(HeadlessPolicy::Never, trusted);
     let mut inbox = broker.attend().unwrap();
     let cx = RunCx::new("ada");
@@ -169,18 +169,18 @@ async fn trusted_subject_is_stored_and_not_asked_again() {
         assert_eq!(future::join(one, two).await, (by_person(Verdict::Trust), by_person(Verdict::Trust)));
         assert_eq!(broker.permit(&cx, tool(name), "3").await, trust);
     }
-    assert_eq!(*keeper.0.lock().unwrap(), [tool("t"), tool("full")]);
+    assert_eq!(*recorder.0.lock().unwrap(), [tool("t"), tool("full")]);
 }
 
 /// Otherwise a program that ends right after the call could forget the trust.
 #[tokio::test]
 async fn trust_is_stored_before_callers_resume() {
     #[derive(Default)]
-    struct Keeper {
+    struct PermittingTrust {
         broker: OnceLock<ApprovalBroker>,
         heard: Mutex<Vec<Option<Result<PermissionDecision, Fault>>>>,
     }
-    impl TrustPersistence for Keeper {
+    impl TrustPersistence for PermittingTrust {
         fn keep(&self, subject: &PermissionSubject) -> Result<(), Fault> {
             let broker = self.broker.get().unwrap();
             let heard = broker.permit(&RunCx::new("ada"), subject.clone(), "the same").now_or_never();
@@ -188,9 +188,9 @@ async fn trust_is_stored_before_callers_resume() {
             Ok(())
         }
     }
-    let keeper = Arc::new(Keeper::default());
-    let broker = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default().kept_by(keeper.clone()));
-    assert!(keeper.broker.set(broker.clone()).is_ok());
+    let trust = Arc::new(PermittingTrust::default());
+    let broker = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default().kept_by(trust.clone()));
+    assert!(trust.broker.set(broker.clone()).is_ok());
     let mut inbox = broker.attend().unwrap();
     let cx = RunCx::new("ada");
     let mut call = pin!(broker.permit(&cx, tool("t"), ""));
@@ -198,7 +198,7 @@ async fn trust_is_stored_before_callers_resume() {
     let asked = inbox.next().await.unwrap();
     inbox.decide(asked.id, Verdict::Trust).unwrap();
     assert_eq!(call.await, by_person(Verdict::Trust));
-    assert_eq!(*keeper.heard.lock().unwrap(), [None], "the question was open while it was written");
+    assert_eq!(*trust.heard.lock().unwrap(), [None], "the question was open while it was written");
 }
 
 #[tokio::test]

@@ -198,7 +198,7 @@ impl AllowedPrograms {
     ///
     /// # Errors
     ///
-    /// As for [`AllowedPrograms::job`]; [`Fault::Timeout`] if the time limit expired.
+    /// The errors of [`AllowedPrograms::job`]; [`Fault::Timeout`] if the time limit expired.
     pub async fn run(&self, name: &str, wish: ProgramRequest) -> Result<ProcessOutput, Fault> {
         let job = self.job(name, wish)?;
         let time = job.time;

@@ -102,7 +102,7 @@ impl ProjectLayout {
     ///
     /// # Errors
     ///
-    /// As for [`ProjectLayout::bootstrap`].
+    /// The errors of [`ProjectLayout::bootstrap`].
     pub fn make_local(&self) -> Result<(), ProjectError> {
         self.check_root()?;
         for folder in [self.dir(), self.local()] {
@@ -117,7 +117,7 @@ impl ProjectLayout {
     ///
     /// # Errors
     ///
-    /// As for [`ProjectLayout::bootstrap`].
+    /// The errors of [`ProjectLayout::bootstrap`].
     pub fn make_kv(&self) -> Result<(), ProjectError> {
         if fs::symlink_metadata(self.kv()).is_ok_and(|there| there.is_dir()) {
             return Ok(());

@@ -27,7 +27,7 @@ impl SessionStore {
     ///
     /// # Errors
     ///
-    /// As for [`SessionStore::attachments`], and if the file is not what was written.
+    /// The errors of [`SessionStore::attachments`], and if the file is not what was written.
     pub fn attachment(&self, given: &str, digest: &Sha256Digest) -> Result<Option<Vec<u8>>, SessionError> {
         let folder = self.folder.join(self.resolve(given)?);
         let path = folder.join(ATTACHMENTS).join(digest.hex());

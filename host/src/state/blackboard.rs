@@ -155,7 +155,7 @@ impl Blackboard {
     ///
     /// # Errors
     ///
-    /// As for [`set`](Self::set), and [`BlackboardError::Conflict`].
+    /// The errors of [`set`](Self::set), and [`BlackboardError::Conflict`].
     pub fn compare_and_swap<T: Serialize + ?Sized>(
         &self,
         key: &str,

@@ -87,7 +87,7 @@ impl ToolCx {
     ///
     /// # Errors
     ///
-    /// As [`ToolCx::begin`].
+    /// The errors of [`ToolCx::begin`].
     pub async fn begin_now(&self) -> Result<(), Fault> {
         match &self.begin.told {
             Some(told) => told().await,

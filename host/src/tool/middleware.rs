@@ -31,7 +31,7 @@ pub trait ToolMiddleware: Send + Sync {
     ///
     /// # Errors
     ///
-    /// As [`ToolMiddleware::before`].
+    /// The errors of [`ToolMiddleware::before`].
     async fn after(
         &self,
         cx: &RunCx,

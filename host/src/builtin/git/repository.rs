@@ -1,9 +1,9 @@
 //! Runs git in a repository such that nothing in the repository runs a program: no hook, no monitor, no external diff, no
 //! text conversion, no filter, no pager, editor, signing or credential program, and nothing that reaches the network.
 //!
-//! Whatever can be disabled for one command is disabled. Filters have names that only the repository knows: they are queried
-//! first, which runs nothing, and are replaced by none for reading commands. With filters, changing commands are refused,
-//! since they would store wrong file contents. The person's own configuration stays in effect.
+//! Everything that can be disabled for one command is disabled. Filters have names that only the repository knows: they are
+//! queried first, which runs nothing, and are replaced by none for reading commands. With filters, changing commands are
+//! refused, since they would store wrong file contents. The person's own configuration stays in effect.
 
 use std::{
     collections::BTreeSet,

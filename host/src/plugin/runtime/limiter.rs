@@ -9,7 +9,7 @@ use crate::{event::Event, limits};
 /// Counts what one instance holds and stops it at its limits: one for all its memories, one for all its tables. Bytes
 /// are reserved from the process's guest memory first.
 ///
-/// As a [`ResourceLimiter`] it never waits, which costs no allocation. [`PluginState`] implements
+/// Used as a [`ResourceLimiter`] it never waits, which costs no allocation. [`PluginState`] implements
 /// [`ResourceLimiterAsync`] with the same limits, and waits if there is too little memory.
 #[derive(Debug)]
 pub struct InstanceLimiter {

@@ -108,7 +108,7 @@ impl TaskBoard {
     ///
     /// # Errors
     ///
-    /// As for [`claim`](Self::claim).
+    /// The errors of [`claim`](Self::claim).
     pub fn claim_for(&self, id: &str, agent: &str, from: &str) -> Result<ClaimedTask, TaskError> {
         self.board.change(|board| board.claim(id, agent, Some(from)))
     }
@@ -127,7 +127,7 @@ impl TaskBoard {
     ///
     /// # Errors
     ///
-    /// As for [`update`](Self::update).
+    /// The errors of [`update`](Self::update).
     pub fn set_status(&self, id: &str, status: TaskStatus, by: TaskActor<'_>) -> Result<TaskStatusReport, TaskError> {
         self.update(id, TaskUpdate { status: Some(status), ..TaskUpdate::default() }, by)
     }
