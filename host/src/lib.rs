@@ -68,38 +68,27 @@
 //! 14. No config and no permission found in a project is acted on before a person has approved it, and no session that this
 //!     person did not create resumes before that.
 
-mod encodings;
-pub mod error;
-mod files;
-mod json_schema;
-pub mod kv;
-pub mod limits;
-pub mod process;
+#[doc(inline)]
+pub use shelly_core::{
+    agent, approval, capability, change, chat, error, event, kv, limits, model, process, skill, state, team, tool,
+    trust,
+};
+#[doc(inline)]
+pub use shelly_mcp as mcp;
+#[doc(inline)]
+pub use shelly_net as net;
+#[doc(inline)]
+pub use shelly_plugin_host as plugin;
+#[doc(inline)]
+pub use shelly_provider as provider;
+#[doc(inline)]
+pub use shelly_session as session;
 
-pub mod chat;
-pub mod event;
-
-pub mod approval;
-pub mod capability;
-pub mod change;
-pub mod model;
-pub mod tool;
-pub mod trust;
+use shelly_core::files;
 
 pub mod builtin;
-pub mod project;
-pub mod skill;
-pub mod state;
-
-pub mod mcp;
-pub mod net;
-pub mod provider;
-
-pub mod agent;
 pub mod conformance;
-pub mod plugin;
-pub mod session;
-pub mod team;
+pub mod project;
 
 pub mod app;
 pub mod config;

@@ -10,10 +10,11 @@ use serde::Deserialize;
 use super::*;
 use crate::{
     approval::{HeadlessPolicy, QuestionKind, TrustedSubjects},
-    change::{ChangePath, FileChangeAction, UserKey},
+    change::{ChangePath, FileChangeAction},
     chat::ChatSnapshot,
     event::{EventSink, EventStream},
     tool::{self, CallStartHook, ToolBox},
+    trust::UserKey,
 };
 
 #[derive(Deserialize, JsonSchema)]

@@ -1,0 +1,333 @@
+//! Bounded and atomic access to text files in folders that a person has named: reads stay inside the folder, writes are all
+//! or nothing.
+
+use std::{
+    fs,
+    io::{self, Read, Write},
+    path::{Component, Path, PathBuf},
+    time::SystemTime,
+};
+
+use crate::{error::why_unreadable, limits};
+
+/// Opens a regular file for reading. Anything else is refused before it can block the host or act: opening a pipe waits for
+/// a writer, and opening a device may act on it.
+pub fn open(path: &Path) -> io::Result<fs::File> {
+    check_regular(&fs::metadata(path)?)?;
+    let mut options = fs::OpenOptions::new();
+    options.read(true);
+    // A pipe may have replaced the file in between.
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, rustix::fs::OFlags::NONBLOCK.bits() as i32);
+    let file = options.open(path)?;
+    check_regular(&file.metadata()?)?;
+    Ok(file)
+}
+
+fn check_regular(there: &fs::Metadata) -> io::Result<()> {
+    let kind = there.file_type();
+    if kind.is_file() {
+        return Ok(());
+    }
+    if kind.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::FileTypeExt;
+        for (is_it, what) in [
+            (kind.is_fifo(), "a pipe"),
+            (kind.is_socket(), "a socket"),
+            (kind.is_char_device() || kind.is_block_device(), "a device"),
+        ] {
+            if is_it {
+                return Err(io::Error::other(format!("it is not a file but {what}")));
+            }
+        }
+    }
+    Err(io::Error::other("it is not a file"))
+}
+
+/// The reason for which a file was not read.
+#[derive(Debug, thiserror::Error)]
+pub enum FileReadError {
+    /// An error of the operating system.
+    #[error("{}", why_unreadable(.0))]
+    Io(#[from] io::Error),
+    /// The path is a link that leads out of the folder.
+    #[error("it is a link that leads out of {}", .0.display())]
+    Outside(PathBuf),
+    /// The file exceeds the size limit.
+    #[error("it has more than {0} bytes")]
+    TooLarge(u64),
+    /// The file is not UTF-8 text.
+    #[error("it is not UTF-8 text, from line {line} on")]
+    NotText { line: usize },
+}
+
+/// Clamps a time to the range of writable dates: an unset clock may be before 1970, and formatting such a time panics.
+pub fn writable_date(time: SystemTime) -> SystemTime {
+    time.clamp(SystemTime::UNIX_EPOCH, SystemTime::UNIX_EPOCH + limits::LAST_DATE)
+}
+
+/// Returns a path without links and `..`; if the path does not exist, only `..` is resolved.
+pub fn resolved(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| {
+        path.components().fold(PathBuf::new(), |mut resolved, part| {
+            match part {
+                Component::ParentDir => drop(resolved.pop()),
+                Component::CurDir => {}
+                part => resolved.push(part),
+            }
+            resolved
+        })
+    })
+}
+
+/// The beginning of a file.
+#[derive(Debug, PartialEq, Eq)]
+pub struct FileHead {
+    /// The text, without a byte order mark.
+    pub text: String,
+    /// `true` if the text is the whole file.
+    pub is_whole: bool,
+}
+
+/// Reads the first `most` bytes of a text file, cut at a character boundary. A link may not lead out of the folder `inside`.
+pub fn read_start(path: &Path, inside: &Path, most: u64) -> Result<FileHead, FileReadError> {
+    let (path, inside) = (path.canonicalize()?, inside.canonicalize()?);
+    if !path.starts_with(&inside) {
+        return Err(FileReadError::Outside(inside));
+    }
+    let mut bytes = Vec::new();
+    open(&path)?.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+    let is_whole = bytes.len() as u64 <= most;
+    if !is_whole {
+        bytes.pop();
+    }
+    let text = match String::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => {
+            let (valid, cut_inside) = (error.utf8_error().valid_up_to(), error.utf8_error().error_len().is_none());
+            let mut bytes = error.into_bytes();
+            if is_whole || !cut_inside {
+                let line = bytes[..valid].iter().filter(|byte| **byte == b'\n').count() + 1;
+                return Err(FileReadError::NotText { line });
+            }
+            bytes.truncate(valid);
+            String::from_utf8(bytes).map_err(|_| FileReadError::NotText { line: 1 })?
+        }
+    };
+    let text = text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text);
+    Ok(FileHead { text, is_whole })
+}
+
+/// Reads a text file of at most `most` bytes. A link may not lead out of the folder `inside`.
+pub fn read(path: &Path, inside: &Path, most: u64) -> Result<String, FileReadError> {
+    let start = read_start(path, inside, most)?;
+    if start.is_whole { Ok(start.text) } else { Err(FileReadError::TooLarge(most)) }
+}
+
+/// Writes a file atomically in place of an existing one, durable across power loss. Only its owner may read it. A link is
+/// replaced, not followed.
+pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    written(path, bytes)?.persist(path)?;
+    sync_folder(path)
+}
+
+/// Creates a file atomically; returns `false` and leaves an existing file unchanged. Only its owner may read it.
+pub fn create(path: &Path, bytes: &[u8]) -> io::Result<bool> {
+    if fs::symlink_metadata(path).is_ok() {
+        return Ok(false);
+    }
+    match written(path, bytes)?.persist_noclobber(path) {
+        Ok(_) => sync_folder(path).map(|()| true),
+        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(error.error),
+    }
+}
+
+/// Writes a synced temporary file next to `path`, with mode 0600.
+fn written(path: &Path, bytes: &[u8]) -> io::Result<tempfile::NamedTempFile> {
+    let mut file = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    Ok(file)
+}
+
+/// Syncs the folder that contains `path`, so that its name survives power loss.
+pub fn sync_folder(path: &Path) -> io::Result<()> {
+    #[cfg(unix)]
+    fs::File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()?;
+    #[cfg(not(unix))]
+    let _ = path;
+    Ok(())
+}
+
+/// Creates a folder of mode 0750 in an existing one; returns `false` if the folder exists. A link is an error.
+pub fn create_folder(path: &Path) -> io::Result<bool> {
+    #[cfg_attr(not(unix), allow(unused_mut, reason = "only unix has modes"))]
+    let mut builder = fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o750);
+    match builder.create(path) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => match fs::symlink_metadata(path)?.file_type() {
+            kind if kind.is_dir() => Ok(false),
+            kind if kind.is_symlink() => Err(io::Error::other("a link stands in its place")),
+            _ => Err(io::Error::other("a file stands in its place")),
+        },
+        Err(error) => Err(error),
+    }
+}
+
+/// Creates a folder and its missing parents for their owner alone: mode 0700.
+pub fn create_private_folders(path: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(path)
+}
+
+/// Waits for an exclusive lock on this folder and holds it until the returned file is dropped. The lock is advisory: it only
+/// excludes callers of this function.
+pub fn lock_folder(path: &Path) -> io::Result<Option<fs::File>> {
+    #[cfg(unix)]
+    {
+        let folder = fs::File::open(path)?;
+        folder.lock()?;
+        Ok(Some(folder))
+    }
+    // Other systems cannot open a folder.
+    #[cfg(not(unix))]
+    {
+        let _ = path;
+        Ok(None)
+    }
+}
+
+/// Splits a text into the part between a first line `---` and the next such line, and the rest. Returns `None` if the text
+/// does not begin with such a line or the second one is missing.
+pub fn front_matter(text: &str) -> Option<(&str, &str)> {
+    let is_fence = |line: &&str| line.trim_end() == "---";
+    let mut lines = text.split_inclusive('\n');
+    let start = lines.next().filter(is_fence)?.len();
+    let mut end = start;
+    for line in lines {
+        if is_fence(&line) {
+            return Some((&text[start..end], &text[end + line.len()..]));
+        }
+        end += line.len();
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_that_cannot_be_written_are_the_nearest_that_can() {
+        let (epoch, second) = (SystemTime::UNIX_EPOCH, std::time::Duration::from_secs(1));
+        for (time, date) in [
+            (epoch - second, "1970-01-01T00:00:00Z"),
+            (epoch, "1970-01-01T00:00:00Z"),
+            (epoch + limits::LAST_DATE, "9999-12-31T23:59:59Z"),
+            (epoch + limits::LAST_DATE + second, "9999-12-31T23:59:59Z"),
+        ] {
+            assert_eq!(humantime::format_rfc3339_seconds(writable_date(time)).to_string(), date);
+        }
+    }
+
+    #[test]
+    fn front_matter_is_between_two_fences() {
+        for (text, parts) in [
+            ("---\na: b\n---\nbody\n", Some(("a: b\n", "body\n"))),
+            ("---\r\na: b\r\n---\r\nbody\r\n", Some(("a: b\r\n", "body\r\n"))),
+            ("---\n---", Some(("", ""))),
+            ("---\na: b\n", None),
+            ("---- \na\n---\n", None),
+            ("body\n---\na\n---\n", None),
+            ("", None),
+        ] {
+            assert_eq!(front_matter(text), parts, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_file_is_read_up_to_the_bound_and_cut_at_a_character() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.txt");
+        let start = |text: &str, is_whole| FileHead { text: text.into(), is_whole };
+        fs::write(&path, "\u{feff}aé").unwrap();
+        for (most, expected) in [(6, start("aé", true)), (5, start("a", false)), (4, start("a", false))] {
+            assert_eq!(read_start(&path, folder.path(), most).unwrap(), expected, "{most}");
+        }
+        assert_eq!(read(&path, folder.path(), 6).unwrap(), "aé");
+        assert!(matches!(read(&path, folder.path(), 5), Err(FileReadError::TooLarge(5))));
+        fs::write(&path, b"a\nb\xff\n").unwrap();
+        for most in [3, 4, 5] {
+            let read = read_start(&path, folder.path(), most);
+            assert_eq!(matches!(read, Err(FileReadError::NotText { line: 2 })), most > 3, "{most}: {read:?}");
+        }
+        let why = read(folder.path(), folder.path(), 5).unwrap_err().to_string();
+        assert_eq!(why, "it is a folder, not a file");
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_link_out_of_the_folder_is_not_followed() {
+        let outer = tempfile::tempdir().unwrap();
+        let folder = outer.path().join("in");
+        fs::create_dir(&folder).unwrap();
+        fs::write(outer.path().join("secret"), "s").unwrap();
+        fs::write(folder.join("own"), "o").unwrap();
+        std::os::unix::fs::symlink("../secret", folder.join("out")).unwrap();
+        std::os::unix::fs::symlink("own", folder.join("stays")).unwrap();
+        assert!(matches!(read(&folder.join("out"), &folder, 9), Err(FileReadError::Outside(_))));
+        assert_eq!(read(&folder.join("stays"), &folder, 9).unwrap(), "o");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn pipes_sockets_and_devices_are_not_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        let (pipe, socket) = (folder.path().join("pipe"), folder.path().join("socket"));
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, 0o600.into()).unwrap();
+        let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        std::os::unix::fs::symlink("pipe", folder.path().join("link")).unwrap();
+        let link = folder.path().join("link");
+        for (path, what) in [(&pipe, "pipe"), (&link, "pipe"), (&socket, "socket"), (&"/dev/zero".into(), "device")] {
+            let why = why_unreadable(&open(path).unwrap_err());
+            assert_eq!(why, format!("it is not a file but a {what}"), "{}", path.display());
+        }
+        assert!(matches!(read(&pipe, folder.path(), 5), Err(FileReadError::Io(_))));
+        fs::write(folder.path().join("file"), "a").unwrap();
+        assert!(open(&folder.path().join("file")).is_ok());
+    }
+
+    #[test]
+    fn files_are_created_once_and_replaced_atomically() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        assert!(create(&path, b"1").unwrap());
+        assert!(!create(&path, b"2").unwrap());
+        assert_eq!(fs::read(&path).unwrap(), b"1");
+        replace(&path, b"3").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"3");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left behind");
+        assert!(create_folder(&path).is_err(), "a file stands there");
+        assert!(create_folder(&folder.path().join("b")).unwrap());
+        assert!(!create_folder(&folder.path().join("b")).unwrap());
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+            // The umask may remove permissions; none are added.
+            assert_eq!((mode(&path), mode(&folder.path().join("b")) & !0o750), (0o600, 0));
+            std::os::unix::fs::symlink("nowhere", folder.path().join("c")).unwrap();
+            assert!(create_folder(&folder.path().join("c")).is_err());
+            assert!(!create(&folder.path().join("c"), b"").unwrap());
+        }
+    }
+}

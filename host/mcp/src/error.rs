@@ -1,0 +1,54 @@
+use std::sync::Arc;
+
+use shelly_core::error::Fault;
+
+/// A failure to use a server. `stderr` holds the last lines of its program's standard error.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the fields are the facts in the message above them")]
+pub enum McpError {
+    /// Its config is invalid.
+    #[error("the MCP server `{server}` cannot be used: {why}")]
+    Config { server: Arc<str>, why: String },
+    /// Its program did not start.
+    #[error("the MCP server `{server}` cannot be started: `{program}`: {why}")]
+    Start { server: Arc<str>, program: String, why: String },
+    /// The connection or the handshake failed.
+    #[error("the MCP server `{server}` cannot be reached: {why}{}", told(.stderr))]
+    Connect { server: Arc<str>, why: String, stderr: Vec<String> },
+    /// The server rejects the credential, or the lack of one.
+    #[error("the MCP server `{server}` wants a credential, or another one: {why}")]
+    Denied { server: Arc<str>, why: String },
+    /// Its tools cannot be listed.
+    #[error("the tools of the MCP server `{server}` cannot be listed: {why}{}", told(.stderr))]
+    List { server: Arc<str>, why: String, stderr: Vec<String> },
+}
+
+impl McpError {
+    /// Returns the name of the server.
+    pub fn server(&self) -> &str {
+        let (Self::Config { server, .. }
+        | Self::Start { server, .. }
+        | Self::Connect { server, .. }
+        | Self::Denied { server, .. }
+        | Self::List { server, .. }) = self;
+        server
+    }
+
+    /// Returns `true` if a retry may succeed without any change.
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Self::Connect { .. } | Self::List { .. })
+    }
+
+    /// Returns the error as the [`Fault`] that a tool's caller gets.
+    pub fn fault(&self) -> Fault {
+        match self {
+            Self::Denied { .. } => Fault::Denied { message: self.to_string() },
+            Self::Connect { .. } | Self::List { .. } => Fault::Unavailable { message: self.to_string(), after: None },
+            Self::Config { .. } | Self::Start { .. } => Fault::other(self.to_string()),
+        }
+    }
+}
+
+fn told(stderr: &[String]) -> String {
+    if stderr.is_empty() { String::new() } else { format!("; it said: {}", stderr.join(" / ")) }
+}

@@ -1,0 +1,440 @@
+//! JSON messages, one per line, over two pipes, from a peer that may send anything.
+
+use std::{io, marker::PhantomData, sync::Arc};
+
+use memchr::memmem;
+use rmcp::{
+    model::{ErrorData, RequestId, ServerJsonRpcMessage},
+    service::{RxJsonRpcMessage, TxJsonRpcMessage},
+    transport::Transport,
+};
+use serde_json::Value;
+use tokio::{
+    io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader},
+    sync::{Mutex, watch},
+    time::timeout,
+};
+
+use super::{
+    connection_monitor::{ConnectionMonitor, DisconnectReason},
+    depth,
+    transport_role::{InvalidLineAction, TransportRole},
+};
+use shelly_core::limits;
+
+/// A connection over two pipes, in the transport role `S`.
+pub(super) struct LineTransport<S, R, W> {
+    read: BufReader<R>,
+    /// The part of the current line that has been read. Kept here because `receive` may be cancelled at any await and goes
+    /// on later.
+    line: Vec<u8>,
+    /// Bytes of blank lines since the last line that was not blank.
+    blank: usize,
+    skipped: Option<SkippedLine>,
+    write: Arc<Mutex<Option<W>>>,
+    /// Messages that the peer has not read yet.
+    unread: watch::Sender<usize>,
+    patience: Arc<ConnectionMonitor>,
+    side: PhantomData<fn() -> S>,
+}
+
+/// A line that is too long to be kept. Its beginning is in `line`.
+#[derive(Default)]
+struct SkippedLine {
+    bytes: usize,
+    end: Vec<u8>,
+}
+
+enum LineReadOutcome {
+    Whole,
+    TooLong(Vec<u8>),
+    End,
+}
+
+impl<S, R: AsyncRead + Unpin, W> LineTransport<S, R, W> {
+    pub fn new(read: R, write: W, patience: Arc<ConnectionMonitor>) -> Self {
+        let (read, write, unread) = (BufReader::new(read), Arc::new(Mutex::new(Some(write))), watch::Sender::new(0));
+        Self { read, line: Vec::new(), blank: 0, skipped: None, write, unread, patience, side: PhantomData }
+    }
+
+    /// Reads until the end of a line.
+    async fn next_line(&mut self) -> LineReadOutcome {
+        loop {
+            // No await between this and `consume`: cancellation loses no bytes.
+            let Ok(bytes) = self.read.fill_buf().await else { return LineReadOutcome::End };
+            if bytes.is_empty() {
+                return LineReadOutcome::End;
+            }
+            if self.line.is_empty() && self.skipped.is_none() {
+                // Skips all blank lines at once: one by one, 50 MB of them take 20 s.
+                let blank = bytes.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+                if blank > 0 {
+                    self.blank += blank;
+                    self.read.consume(blank);
+                    if self.blank > limits::MCP_SKIPPED_BYTES {
+                        self.patience.give_up(DisconnectReason::Endless);
+                        return LineReadOutcome::End;
+                    }
+                    continue;
+                }
+                self.blank = 0;
+            }
+            let end = memchr::memchr(b'\n', bytes);
+            let part = &bytes[..end.unwrap_or(bytes.len())];
+            let room = limits::MCP_MESSAGE_BYTES - self.line.len().min(limits::MCP_MESSAGE_BYTES);
+            match &mut self.skipped {
+                None if part.len() <= room => self.line.extend_from_slice(part),
+                skipped => {
+                    let skipped = skipped.get_or_insert_with(|| {
+                        // The end of the line so far: the id may lie across two reads.
+                        let from = self.line.len().saturating_sub(limits::MCP_ID_BYTES);
+                        SkippedLine { bytes: self.line.len(), end: self.line[from..].to_vec() }
+                    });
+                    self.line.truncate(limits::MCP_ID_BYTES);
+                    self.line.shrink_to(limits::MCP_ID_BYTES);
+                    skipped.take(part);
+                    if skipped.bytes > limits::MCP_SKIPPED_BYTES {
+                        self.patience.give_up(DisconnectReason::Endless);
+                        return LineReadOutcome::End;
+                    }
+                }
+            }
+            let taken = part.len() + usize::from(end.is_some());
+            self.read.consume(taken);
+            if end.is_some() {
+                return match self.skipped.take() {
+                    None => LineReadOutcome::Whole,
+                    Some(skipped) => LineReadOutcome::TooLong(skipped.end),
+                };
+            }
+        }
+    }
+}
+
+impl SkippedLine {
+    fn take(&mut self, part: &[u8]) {
+        self.bytes += part.len();
+        self.end.extend_from_slice(&part[part.len().saturating_sub(limits::MCP_ID_BYTES)..]);
+        let beyond = self.end.len().saturating_sub(limits::MCP_ID_BYTES);
+        self.end.drain(..beyond);
+    }
+}
+
+/// Counts a message as unread by the peer until it is dropped.
+struct UnreadMessageGuard(watch::Sender<usize>);
+
+impl UnreadMessageGuard {
+    fn new(unread: &watch::Sender<usize>) -> Self {
+        unread.send_modify(|unread| *unread += 1);
+        Self(unread.clone())
+    }
+}
+
+impl Drop for UnreadMessageGuard {
+    fn drop(&mut self) {
+        self.0.send_modify(|unread| *unread -= 1);
+    }
+}
+
+impl<S, R, W> Transport<S> for LineTransport<S, R, W>
+where
+    S: TransportRole,
+    R: AsyncRead + Unpin + Send,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    type Error = io::Error;
+
+    fn send(&mut self, message: TxJsonRpcMessage<S>) -> impl Future<Output = io::Result<()>> + Send + 'static {
+        let (write, patience) = (Arc::clone(&self.write), Arc::clone(&self.patience));
+        let untaken = UnreadMessageGuard::new(&self.unread);
+        async move {
+            let _untaken = untaken;
+            let mut line = serde_json::to_vec(&message)?;
+            drop(message);
+            line.push(b'\n');
+            let mut write = write.lock().await;
+            let Some(write) = write.as_mut().filter(|_| patience.ended().is_none()) else {
+                return Err(io::ErrorKind::NotConnected.into());
+            };
+            let written = async {
+                write.write_all(&line).await?;
+                write.flush().await
+            };
+            let written = timeout(limits::MCP_WRITE_TIME, written).await;
+            let why = if written.is_err() { DisconnectReason::Deaf } else { DisconnectReason::Closed };
+            let written = written.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+            written.inspect_err(|_| patience.give_up(why))
+        }
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<S>> {
+        loop {
+            // Applies backpressure: nothing is read from a peer that does not read. `self` owns the sender, so the wait
+            // cannot fail.
+            let _ = self.unread.subscribe().wait_for(|unread| *unread < S::UNREAD).await;
+            let message = match self.next_line().await {
+                LineReadOutcome::Whole if trimmed(&self.line).is_empty() => {
+                    self.line.clear();
+                    continue;
+                }
+                LineReadOutcome::Whole => S::read(trimmed(&self.line)),
+                LineReadOutcome::TooLong(end) => Err(S::too_long(&self.line, &end)),
+                LineReadOutcome::End => return None,
+            };
+            self.line.clear();
+            // Frees the large buffer of a large message.
+            self.line.shrink_to(limits::MCP_PIPE_BYTES);
+            match message {
+                Ok(message) => {
+                    self.patience.message();
+                    return Some(message);
+                }
+                Err(unread) => {
+                    self.patience.garbage();
+                    if self.patience.ended().is_some() {
+                        return None;
+                    }
+                    match unread {
+                        InvalidLineAction::Nothing => {}
+                        InvalidLineAction::Heard(message) => return Some(*message),
+                        // In a task: `receive` may be cancelled, and half an answer would be worse than none.
+                        InvalidLineAction::Answer(answer) => drop(tokio::spawn(Transport::<S>::send(self, *answer))),
+                    }
+                }
+            }
+        }
+    }
+
+    async fn close(&mut self) -> io::Result<()> {
+        drop(self.write.lock().await.take());
+        Ok(())
+    }
+}
+
+/// Returns the line without the byte order mark and white space that some servers add.
+fn trimmed(line: &[u8]) -> &[u8] {
+    line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line).trim_ascii()
+}
+
+/// Parses a message. On failure returns the error for the caller that awaits this answer, if the id is found.
+pub(super) fn read_message(bytes: &[u8]) -> Result<ServerJsonRpcMessage, Option<Box<ServerJsonRpcMessage>>> {
+    if bytes.first() != Some(&b'{') {
+        return Err(None);
+    }
+    if has_too_many_values(bytes) {
+        return Err(too_many_values(bytes));
+    }
+    serde_json::from_slice(bytes).or_else(|_| {
+        let Ok(message) = serde_json::from_slice::<Value>(bytes) else { return read_deep_message(bytes) };
+        let is_answer = message.get("method").is_none();
+        let id = message.get("id").filter(|_| is_answer).and_then(|id| serde_json::from_value(id.clone()).ok());
+        Err(id.map(|id| refused(id, "its answer is none that the protocol has".into())))
+    })
+}
+
+/// Reads a message whose lists and objects are nested deeper than the parser allows. In a list of tools the values that are
+/// too deep become `null`: they are deeper than a schema may be, so that only their tool is refused. Any other answer is
+/// refused, since its caller would otherwise wait until its time is over.
+pub(super) fn read_deep_message(bytes: &[u8]) -> Result<ServerJsonRpcMessage, Option<Box<ServerJsonRpcMessage>>> {
+    let pruned = depth::prune(bytes, limits::MCP_MESSAGE_DEPTH).ok_or(None)?;
+    let message: Value = serde_json::from_slice(&pruned).map_err(|_| None)?;
+    if message.get("method").is_some() {
+        return Err(None);
+    }
+    let is_list_of_tools = message.get("result").and_then(|result| result.get("tools")).is_some_and(Value::is_array);
+    if is_list_of_tools && let Ok(message) = serde_json::from_slice(&pruned) {
+        return Ok(message);
+    }
+    let id = message.get("id").and_then(|id| serde_json::from_value(id.clone()).ok()).ok_or(None)?;
+    let why = format!("its answer has more than {} lists and objects within each other", limits::MCP_MESSAGE_DEPTH);
+    Err(Some(refused(id, why)))
+}
+
+/// Returns `true` if parsing the message would take more memory than a message may.
+pub(super) fn has_too_many_values(bytes: &[u8]) -> bool {
+    values(bytes) > limits::MCP_MESSAGE_VALUES
+}
+
+/// Returns the error for the caller that awaits this message, if its id is found.
+pub(super) fn too_many_values(bytes: &[u8]) -> Option<Box<ServerJsonRpcMessage>> {
+    Some(refused(id_at_ends(bytes)?, format!("its answer has more than {} values", limits::MCP_MESSAGE_VALUES)))
+}
+
+pub(super) fn too_long(id: RequestId) -> Box<ServerJsonRpcMessage> {
+    refused(id, format!("its answer has more than {} bytes", limits::MCP_MESSAGE_BYTES))
+}
+
+fn refused(id: RequestId, why: String) -> Box<ServerJsonRpcMessage> {
+    Box::new(ServerJsonRpcMessage::error(ErrorData::internal_error(why, None), Some(id)))
+}
+
+/// Returns the id at the beginning or the end of a message that is not parsed.
+pub(super) fn id_at_ends(bytes: &[u8]) -> Option<RequestId> {
+    let most = bytes.len().min(limits::MCP_ID_BYTES);
+    id_at(&bytes[..most], &bytes[bytes.len() - most..])
+}
+
+/// Returns the id at the beginning of a message, or at its end. It may be the id of a nested object; a peer that sends such
+/// a message harms only itself.
+pub(super) fn id_at(beginning: &[u8], end: &[u8]) -> Option<RequestId> {
+    const KEY: &[u8] = b"\"id\"";
+    let number = |after: &[u8]| {
+        let rest = after.trim_ascii_start().strip_prefix(b":")?.trim_ascii_start();
+        let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        str::from_utf8(&rest[..digits]).ok()?.parse().ok().map(RequestId::Number)
+    };
+    let first = memmem::find(beginning, KEY).and_then(|at| number(&beginning[at + KEY.len()..]));
+    first.or_else(|| number(&end[memmem::rfind(end, KEY)? + KEY.len()..]))
+}
+
+/// Returns an upper bound of the number of values in a JSON text: one, and one for each comma, list and object outside of
+/// strings.
+fn values(json: &[u8]) -> usize {
+    let (mut count, mut rest) = (1, json);
+    loop {
+        let (plain, string) = match memchr::memchr(b'"', rest) {
+            Some(quote) => (&rest[..quote], Some(&rest[quote + 1..])),
+            None => (rest, None),
+        };
+        count += plain.iter().filter(|byte| matches!(byte, b',' | b'[' | b'{')).count();
+        let Some(mut string) = string else { return count };
+        rest = loop {
+            match memchr::memchr2(b'"', b'\\', string) {
+                Some(at) if string[at] == b'\\' => string = string.get(at + 2..).unwrap_or_default(),
+                Some(at) => break &string[at + 1..],
+                None => return count,
+            }
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rmcp::{RoleClient, model::ClientJsonRpcMessage};
+    use tokio::io::DuplexStream;
+
+    use super::*;
+
+    /// Returns the messages received from a peer that sends `said` and hangs up: ids with methods of requests, or with
+    /// errors of answers.
+    async fn heard(said: Vec<u8>) -> (Vec<String>, Option<DisconnectReason>) {
+        let (mut peer, here) = tokio::io::duplex(limits::MCP_PIPE_BYTES);
+        let patience = Arc::<ConnectionMonitor>::default();
+        let (read, write) = tokio::io::split(here);
+        let mut lines = LineTransport::<RoleClient, _, _>::new(read, write, Arc::clone(&patience));
+        let saying = tokio::spawn(async move { peer.write_all(&said).await });
+        let mut heard = Vec::new();
+        while let Some(message) = lines.receive().await {
+            let json = serde_json::to_value(&message).unwrap();
+            let (id, what) = (json.get("id").cloned().unwrap_or_default(), &json["method"]);
+            heard.push(format!("{id} {}", what.as_str().or(json["error"]["message"].as_str()).unwrap_or("result")));
+        }
+        drop(lines);
+        let _ = saying.await.unwrap();
+        (heard, patience.ended())
+    }
+
+    #[tokio::test]
+    async fn lines_become_messages_or_are_skipped() {
+        for (said, expected) in [
+            (&b""[..], &[][..]),
+            (b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n", &["1 result"]),
+            (b"\xef\xbb\xbf {\"jsonrpc\":\"2.0\",\"id\":\"a\",\"result\":{}} \r\n\n\r\n", &["\"a\" result"]),
+            (b"Server listening\n\xff\xfe\n{\"jsonrpc\":\"2.0\",\"method\":\"ping\",\"id\":7}\n", &["7 ping"]),
+            (b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}", &[]),
+            (b"{\"jsonrpc\":\"2.0\",\"id\":3,\"error\":\"oops\"}\n", &["3 its answer is none that the protocol has"]),
+            (b"{\"id\":3}\n{\n[]\n{}\n", &["3 its answer is none that the protocol has"]),
+            (b"{\"jsonrpc\":\"2.0\",\"method\":\"x/y\"}\n", &["null x/y"]),
+        ] {
+            let shown = String::from_utf8_lossy(said).into_owned();
+            assert_eq!(
+                heard(said.to_vec()).await,
+                (expected.iter().map(ToString::to_string).collect(), None),
+                "{shown}"
+            );
+        }
+        let deep = "[".repeat(100_000);
+        assert_eq!(heard(format!("{{\"id\":1,\"result\":{deep}\n").into_bytes()).await, (vec![], None));
+    }
+
+    #[tokio::test]
+    async fn deep_answer_is_refused_at_once() {
+        let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        let answer = |result: String| format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{result}}}\n");
+        let refused =
+            format!("1 its answer has more than {} lists and objects within each other", limits::MCP_MESSAGE_DEPTH);
+        let schema = format!("{{\"type\":\"object\",\"default\":{}}}", nested(200));
+        for (said, expected) in [
+            (answer(format!("{{\"structuredContent\":{}}}", nested(200))), &*refused),
+            // The list of tools is read; the tool with the schema is refused by itself.
+            (answer(format!("{{\"tools\":[{{\"name\":\"a\",\"inputSchema\":{schema}}}]}}")), "1 result"),
+        ] {
+            assert_eq!(heard(said.into_bytes()).await, (vec![expected.to_owned()], None));
+        }
+        // A request that is too deep is dropped: no caller awaits it.
+        let asked = format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"params\":{}}}\n", nested(200));
+        assert_eq!(heard(asked.into_bytes()).await, (vec![], None));
+    }
+
+    #[tokio::test]
+    async fn blank_lines_are_no_messages_and_are_bounded() {
+        let message = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n";
+        let blank = b"\n \r\n".repeat(limits::MCP_SKIPPED_BYTES / 8);
+        // A message between them begins the count again.
+        let said = [&blank[..], message, &blank[..], message].concat();
+        assert_eq!(heard(said).await, (vec!["1 result".to_owned(); 2], None));
+        let endless = vec![b'\n'; limits::MCP_SKIPPED_BYTES + 1];
+        assert_eq!(heard(endless).await, (vec![], Some(DisconnectReason::Endless)));
+    }
+
+    #[tokio::test]
+    async fn oversized_answer_is_refused_and_the_next_one_read() {
+        let text = "x".repeat(limits::MCP_MESSAGE_BYTES);
+        let many = "0,".repeat(limits::MCP_MESSAGE_VALUES);
+        let next = r#"{"jsonrpc":"2.0","id":2,"result":{}}"#;
+        let bytes = format!("1 its answer has more than {} bytes", limits::MCP_MESSAGE_BYTES);
+        let values = format!("1 its answer has more than {} values", limits::MCP_MESSAGE_VALUES);
+        for (large, expected) in [
+            (format!(r#"{{"jsonrpc":"2.0","id":1,"result":"{text}"}}"#), Some(&bytes)),
+            (format!(r#"{{"result":"{text}","jsonrpc":"2.0","id": 1}}"#), Some(&bytes)),
+            (format!(r#"{{"result":"{text}"}}"#), None),
+            (format!(r#"{{"jsonrpc":"2.0","id":1,"result":[{many}0]}}"#), Some(&values)),
+            (format!(r#"{{"result":[{many}0],"id":1}}"#), Some(&values)),
+        ] {
+            let expected = expected.cloned().into_iter().chain(["2 result".to_owned()]).collect();
+            assert_eq!(heard(format!("{large}\n{next}\n").into_bytes()).await, (expected, None), "{}", &large[..30]);
+        }
+        let whole = format!(r#"{{"jsonrpc":"2.0","id":1,"result":"{}"}}"#, &text[..text.len() - 40]);
+        assert_eq!(heard(format!("{whole}\n").into_bytes()).await.0, ["1 result"]);
+    }
+
+    #[tokio::test]
+    async fn endless_or_garbage_peer_is_disconnected() {
+        let endless = vec![b'x'; limits::MCP_SKIPPED_BYTES + 1];
+        assert_eq!(heard(endless).await, (vec![], Some(DisconnectReason::Endless)));
+        let garbage = b"no\n".repeat(limits::MCP_GARBAGE_LINES as usize + 1);
+        assert_eq!(heard(garbage).await, (vec![], Some(DisconnectReason::Garbage)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_peer_that_does_not_read_is_given_up() {
+        let (_peer, here): (DuplexStream, _) = tokio::io::duplex(16);
+        let patience = Arc::<ConnectionMonitor>::default();
+        let (read, write) = tokio::io::split(here);
+        let mut lines = LineTransport::<RoleClient, _, _>::new(read, write, Arc::clone(&patience));
+        let message: ClientJsonRpcMessage =
+            serde_json::from_str(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#).unwrap();
+        let (one, two) = (lines.send(message.clone()), lines.send(message));
+        assert_eq!(one.await.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        assert_eq!(patience.ended(), Some(DisconnectReason::Deaf));
+        assert_eq!(two.await.unwrap_err().kind(), io::ErrorKind::NotConnected);
+    }
+
+    #[test]
+    fn values_are_counted_outside_of_strings() {
+        for (json, count) in [("1", 1), ("[1,2]", 3), (r#"{"a,[":"\",,","b":[{}]}"#, 5), (r#"["\\",",,"#, 3), ("\"", 1)]
+        {
+            assert_eq!(values(json.as_bytes()), count, "{json}");
+        }
+    }
+}

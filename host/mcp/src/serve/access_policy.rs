@@ -1,0 +1,234 @@
+//! Access checks of the HTTP server: `Host`, `Origin` and bearer token.
+
+use std::net::SocketAddr;
+
+use hyper::{HeaderMap, header};
+use sha2::{Digest as _, Sha256};
+use url::Url;
+
+use shelly_core::limits;
+
+/// The rules for access over HTTP.
+#[derive(Debug, Clone, Default)]
+pub struct AccessPolicy {
+    /// The required bearer token; `None`: no token is required, which is allowed on loopback alone.
+    pub token: Option<BearerToken>,
+    /// Allowed host names, without a port, beside those of loopback and the server's own address.
+    pub hosts: Vec<String>,
+    /// Allowed origins of web pages beside those of loopback, such as `https://example.com`.
+    pub origins: Vec<String>,
+}
+
+/// A bearer token, stored as its digest.
+#[derive(Debug, Clone)]
+pub struct BearerToken([u8; 32]);
+
+impl BearerToken {
+    /// Returns a token that the user has chosen: at least [`limits::MCP_SERVE_TOKEN_BYTES`], of characters that a header
+    /// can hold.
+    ///
+    /// # Errors
+    ///
+    /// A message that says what is wrong with the token, without quoting it.
+    pub fn new(token: &str) -> Result<Self, String> {
+        let least = limits::MCP_SERVE_TOKEN_BYTES;
+        if token.len() < least {
+            return Err(format!("it has less than {least} bytes, and could be guessed"));
+        }
+        if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err("it has a space, or what is not ASCII: no header takes that".into());
+        }
+        Ok(Self(Sha256::digest(token).into()))
+    }
+
+    /// Returns `true` if this is the token. The comparison takes constant time.
+    fn is(&self, shown: &[u8]) -> bool {
+        let shown = Sha256::digest(shown);
+        self.0.iter().zip(shown).fold(0, |other, (one, two)| other | (one ^ two)) == 0
+    }
+}
+
+/// The reason why a request is rejected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum AccessDenied {
+    #[error("this server is not called by the name in `Host`: see --allow-host")]
+    Host,
+    #[error("pages of the origin in `Origin` may not ask: see --allow-origin")]
+    Origin,
+    #[error("a bearer token must be shown, and the right one")]
+    Token,
+}
+
+impl AccessPolicy {
+    /// Checks whether the policy is safe and valid for a server at this address.
+    ///
+    /// # Errors
+    ///
+    /// A message that says what is wrong.
+    pub fn check(&self, address: SocketAddr) -> Result<(), String> {
+        if !address.ip().to_canonical().is_loopback() && self.token.is_none() {
+            return Err(format!("{address} can be reached by others, and no token is set"));
+        }
+        if let Some(host) = self.hosts.iter().find(|host| host.is_empty() || host.contains(['/', ' ', '@', '*'])) {
+            return Err(format!("`{}` is no name of a host", host.escape_debug()));
+        }
+        let origin = |origin: &&String| self::origin(origin).is_none();
+        match self.origins.iter().find(origin) {
+            Some(wrong) => Err(format!("`{}` is no origin: write it as https://example.com", wrong.escape_debug())),
+            None => Ok(()),
+        }
+    }
+
+    /// Checks `Host` and `Origin` of a request. Returns the origin, if a web page sent the request.
+    pub(super) fn admit(&self, headers: &HeaderMap, address: SocketAddr) -> Result<Option<String>, AccessDenied> {
+        let host = only(headers, header::HOST).ok().flatten().and_then(host_of).ok_or(AccessDenied::Host)?;
+        let is_ours = is_loopback(&host)
+            || host.trim_matches(['[', ']']).parse() == Ok(address.ip())
+            || self.hosts.iter().any(|ours| ours.eq_ignore_ascii_case(&host));
+        if !is_ours {
+            return Err(AccessDenied::Host);
+        }
+        let from = only(headers, header::ORIGIN).map_err(|()| AccessDenied::Origin)?;
+        if let Some(from) = from {
+            let page = origin(from).ok_or(AccessDenied::Origin)?;
+            let is_near = Url::parse(&page).is_ok_and(|page| page.host_str().is_some_and(is_loopback));
+            if !is_near && !self.origins.iter().any(|ours| origin(ours).as_ref() == Some(&page)) {
+                return Err(AccessDenied::Origin);
+            }
+        }
+        Ok(from.map(str::to_owned))
+    }
+
+    /// Checks the bearer token of a request, if one is required.
+    pub(super) fn knows(&self, headers: &HeaderMap) -> Result<(), AccessDenied> {
+        let Some(token) = &self.token else { return Ok(()) };
+        let shown = only(headers, header::AUTHORIZATION).ok().flatten().and_then(|shown| shown.split_once(' '));
+        match shown {
+            Some((scheme, shown)) if scheme.eq_ignore_ascii_case("bearer") && token.is(shown.trim().as_bytes()) => {
+                Ok(())
+            }
+            _ => Err(AccessDenied::Token),
+        }
+    }
+}
+
+/// Returns the value of this header if there is one; fails if there are several.
+fn only(headers: &HeaderMap, name: header::HeaderName) -> Result<Option<&str>, ()> {
+    let mut all = headers.get_all(name).iter();
+    match (all.next(), all.next()) {
+        (None, _) => Ok(None),
+        (Some(one), None) => one.to_str().map(Some).map_err(|_| ()),
+        _ => Err(()),
+    }
+}
+
+/// Returns the host of a `Host` header, without the port and in lower case.
+fn host_of(value: &str) -> Option<String> {
+    let authority: http::uri::Authority = value.parse().ok()?;
+    (!value.contains('@')).then(|| authority.host().to_ascii_lowercase())
+}
+
+fn is_loopback(host: &str) -> bool {
+    let host = host.trim_matches(['[', ']']);
+    host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback())
+}
+
+/// Returns an origin in the form in which browsers write it; `None` if it is none.
+fn origin(text: &str) -> Option<String> {
+    let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
+    let is_bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none() && url.username().is_empty();
+    (is_bare && url.host().is_some()).then(|| url.origin().ascii_serialization())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in pairs {
+            headers.append(header::HeaderName::try_from(*name).unwrap(), value.parse().unwrap());
+        }
+        headers
+    }
+
+    #[test]
+    fn only_those_come_in_who_may() {
+        let doors = AccessPolicy {
+            token: None,
+            hosts: vec!["tools.example".into()],
+            origins: vec!["https://app.example".into(), "http://app.example:8080/".into()],
+        };
+        let address = "192.0.2.7:8321".parse().unwrap();
+        for (pairs, admitted) in [
+            (&[("host", "localhost:8321")][..], Ok(None)),
+            (&[("host", "127.0.0.1")], Ok(None)),
+            (&[("host", "[::1]:8321")], Ok(None)),
+            (&[("host", "192.0.2.7:8321")], Ok(None)),
+            (&[("host", "TOOLS.example:443")], Ok(None)),
+            (&[], Err(AccessDenied::Host)),
+            (&[("host", "evil.example")], Err(AccessDenied::Host)),
+            (&[("host", "localhost.evil.example")], Err(AccessDenied::Host)),
+            (&[("host", "localhost@evil.example")], Err(AccessDenied::Host)),
+            (&[("host", "localhost"), ("host", "localhost")], Err(AccessDenied::Host)),
+            (&[("host", "192.0.2.8")], Err(AccessDenied::Host)),
+            (&[("host", "localhost"), ("origin", "http://localhost:6274")], Ok(Some("http://localhost:6274"))),
+            (&[("host", "localhost"), ("origin", "https://app.example")], Ok(Some("https://app.example"))),
+            (&[("host", "localhost"), ("origin", "http://app.example:8080")], Ok(Some("http://app.example:8080"))),
+            (&[("host", "localhost"), ("origin", "http://app.example")], Err(AccessDenied::Origin)),
+            (&[("host", "localhost"), ("origin", "https://app.example:444")], Err(AccessDenied::Origin)),
+            (&[("host", "localhost"), ("origin", "http://localhost.evil.example")], Err(AccessDenied::Origin)),
+            (&[("host", "localhost"), ("origin", "null")], Err(AccessDenied::Origin)),
+            (&[("host", "localhost"), ("origin", "file://localhost")], Err(AccessDenied::Origin)),
+        ] {
+            assert_eq!(
+                doors.admit(&headers(pairs), address),
+                admitted.map(|from| from.map(str::to_owned)),
+                "{pairs:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_token_is_shown_whole_or_not_at_all() {
+        let token = BearerToken::new("0123456789abcdef").unwrap();
+        let doors = AccessPolicy { token: Some(token), ..AccessPolicy::default() };
+        for (shown, is_known) in [
+            (Some("Bearer 0123456789abcdef"), true),
+            (Some("bearer  0123456789abcdef"), true),
+            (Some("Bearer 0123456789abcde"), false),
+            (Some("Bearer 0123456789abcdeF"), false),
+            (Some("Basic 0123456789abcdef"), false),
+            (Some("0123456789abcdef"), false),
+            (Some("Bearer"), false),
+            (None, false),
+        ] {
+            let pairs: Vec<_> = shown.into_iter().map(|shown| ("authorization", shown)).collect();
+            assert_eq!(doors.knows(&headers(&pairs)).is_ok(), is_known, "{shown:?}");
+        }
+        assert!(AccessPolicy::default().knows(&HeaderMap::new()).is_ok());
+        for wrong in ["", "0123456789abcde", "0123456789 abcdef", "0123456789äbcdef"] {
+            assert!(BearerToken::new(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn access_policy_without_token_is_for_loopback_only() {
+        let token = BearerToken::new("0123456789abcdef").unwrap();
+        let open = AccessPolicy::default();
+        for (address, is_fit) in [("127.0.0.1:1", true), ("[::1]:1", true), ("[::ffff:127.0.0.1]:1", true)]
+            .into_iter()
+            .chain([("0.0.0.0:1", false), ("192.0.2.7:1", false), ("[::]:1", false)])
+        {
+            assert_eq!(open.check(address.parse().unwrap()).is_ok(), is_fit, "{address}");
+            let closed = AccessPolicy { token: Some(token.clone()), ..AccessPolicy::default() };
+            assert_eq!(closed.check(address.parse().unwrap()), Ok(()));
+        }
+        for (hosts, origins) in
+            [("a/b", "https://a"), ("", "https://a"), ("*", "https://a"), ("a", "a"), ("a", "https://a/b")]
+        {
+            let doors = AccessPolicy { hosts: vec![hosts.into()], origins: vec![origins.into()], token: None };
+            assert!(doors.check("127.0.0.1:1".parse().unwrap()).is_err(), "{hosts} {origins}");
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! MCP clients against servers: a well-behaved one from `rmcp`, and hand-written ones that send anything.
+
+mod asks;
+mod calls;
+mod hostile;
+mod oauth;
+mod oauth_wrong;
+mod peer;
+mod program;
+mod tools;
+mod web;
+
+use std::sync::Arc;
+
+use peer::{Peer, Servers};
+use serde_json::{Value, json};
+
+use super::{McpClient, McpClientFeatures, McpError, McpTarget, Pins, ServerConfig};
+use shelly_core::{
+    chat::{ChatSnapshot, ToolCall, ToolResult},
+    event::RunCx,
+    tool::{ToolBox, ToolCx},
+};
+
+/// Connects to servers of which each connection gets a new one.
+async fn connect(servers: &Servers) -> Result<Arc<McpClient>, McpError> {
+    McpClient::connect(config(servers), McpClientFeatures::default()).await
+}
+
+fn config(servers: &Servers) -> ServerConfig {
+    ServerConfig::new("test", McpTarget::Pipes(servers.dial()))
+}
+
+/// Returns a tool without arguments.
+fn tool(name: &str) -> Value {
+    json!({"name": name, "description": format!("The tool {name}."), "inputSchema": {"type": "object"}})
+}
+
+/// Returns all tools of the server, approved as they are.
+fn toolbox(client: &Arc<McpClient>) -> ToolBox {
+    let offer = client.offer(&Pins::of(&client.listing()));
+    assert!(offer.blocked.is_empty());
+    let mut tools = ToolBox::new();
+    offer.tools.into_iter().for_each(|tool| tools.register(tool).unwrap());
+    tools
+}
+
+/// Calls a tool as an agent does.
+async fn call(tools: &ToolBox, cx: &RunCx, name: &str, arguments: &Value) -> ToolResult {
+    let cx = ToolCx { run: cx.clone(), chat: ChatSnapshot::default(), tools: [].into(), begin: Default::default() };
+    let call = ToolCall { id: "c1".into(), name: name.into(), arguments: arguments.to_string(), meta: vec![] };
+    tools.dispatch(&cx, &call).await.result
+}
+
+/// Calls a tool. Returns `true` if it failed, and the text of the result.
+async fn said(tools: &ToolBox, name: &str, arguments: &Value) -> (bool, String) {
+    let result = call(tools, &RunCx::new("ada"), name, arguments).await;
+    (result.is_error, result.text())
+}
+
+fn text(text: &str) -> Value {
+    json!({"content": [{"type": "text", "text": text}]})
+}
+
+/// Serves these tools; each call is answered with its arguments.
+async fn echo(mut peer: Peer, tools: Vec<Value>) {
+    peer.shake_hands().await;
+    while let Some(request) = peer.next().await {
+        match request["method"].as_str() {
+            Some("tools/list") => peer.answer(&request, json!({"tools": tools})).await,
+            Some("tools/call") => peer.answer(&request, text(&request["params"]["arguments"].to_string())).await,
+            _ => {}
+        }
+    }
+}

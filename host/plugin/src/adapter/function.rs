@@ -1,0 +1,192 @@
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use wasmtime::{
+    Store,
+    component::{Instance, Val},
+};
+
+use crate::{
+    convert::{GuestPayload, WitError},
+    functions::{
+        FunctionAction, FunctionOutput, FunctionTool, ResourceHandles, WitType, WitTypeKind, arguments, written,
+    },
+    loader::{Plugin, no_function},
+    runtime::{CallSetup, Lane, PluginState, RunInstances},
+};
+use shelly_core::{
+    chat::{ToolCall, ToolResultContent, ToolSpec},
+    error::Fault,
+    limits,
+    tool::{Tool, ToolConcurrency, ToolCx, ToolOutput},
+};
+
+/// A tool that calls an exported function of a component that does not use the contract.
+pub struct PluginFunction {
+    plugin: Arc<Plugin>,
+    tool: Arc<FunctionTool>,
+}
+
+impl PluginFunction {
+    /// Returns all functions of a plugin that are tools.
+    pub fn all(plugin: &Arc<Plugin>) -> impl Iterator<Item = Arc<dyn Tool>> {
+        let function = |tool: &Arc<FunctionTool>| Self { plugin: Arc::clone(plugin), tool: Arc::clone(tool) };
+        plugin.package.offer.tools.iter().map(move |tool| Arc::new(function(tool)) as Arc<dyn Tool>)
+    }
+
+    /// Calls the function with these values, or drops the handle among them.
+    async fn called(
+        &self,
+        values: Vec<Val>,
+        store: &mut Store<PluginState>,
+        instance: &Instance,
+    ) -> wasmtime::Result<Result<FunctionReturnValue, WitError>> {
+        let function = &self.tool.function;
+        if let (FunctionAction::Drop(_), [Val::Resource(handle)]) = (&function.act, &*values) {
+            handle.resource_drop_async(&mut *store).await?;
+            return Ok(Ok(FunctionReturnValue(None)));
+        }
+        let index = self.plugin.functions.get(&function.path).ok_or_else(|| no_function(&function.path))?;
+        let func = instance.get_func(&mut *store, index).ok_or_else(|| no_function(&function.path))?;
+        let mut results = vec![Val::Bool(false); usize::from(function.result.is_some())];
+        func.call_async(&mut *store, &values, &mut results).await?;
+        Ok(Ok(FunctionReturnValue(results.pop())))
+    }
+
+    fn setup(&self, values: &[Val], lane: Lane) -> CallSetup {
+        let input = values.iter().map(weight).sum();
+        CallSetup { function: "functions.call", time: self.plugin.limits.tool_time, lane, input }
+    }
+
+    async fn fresh(&self, cx: &ToolCx, json: &str) -> Result<ToolOutput, Fault> {
+        let values = arguments(&self.tool.function.params, json, None)?.values;
+        let setup = self.setup(&values, self.plugin.lane());
+        let returned = self.plugin.call(
+            &cx.run,
+            setup,
+            |state| self.reach(state, cx),
+            async |store, instance| self.called(values, store, instance).await,
+        );
+        self.output(&returned.await?, None)
+    }
+
+    async fn kept(&self, cx: &ToolCx, json: &str) -> Result<ToolOutput, Fault> {
+        let instances = cx.run.kept.get::<RunInstances>();
+        let mut slot = instances.slot(&self.plugin).await?;
+        let given = arguments(&self.tool.function.params, json, Some(&slot.handles))?;
+        let setup = self.setup(&given.values, Lane::Kept);
+        let returned = self.plugin.call_kept(
+            &mut slot,
+            &cx.run,
+            setup,
+            |state| self.reach(state, cx),
+            async |store, instance| self.called(given.values, store, instance).await,
+        );
+        let returned = returned.await?;
+        given.given_away.into_iter().for_each(|number| slot.handles.take(number));
+        let output = self.output(&returned, Some(&mut slot.handles));
+        // The model cannot drop handles that it was not told of, so drop the instance.
+        if output.is_err() && self.gives_handles() {
+            slot.lose("a call gave more than could be told");
+        }
+        output
+    }
+
+    /// Gives a call its HTTP client and programs.
+    fn reach(&self, state: &mut PluginState, cx: &ToolCx) {
+        state.asker = self.plugin.asker(&cx.run);
+        state.programs = self.plugin.programs();
+    }
+
+    fn gives_handles(&self) -> bool {
+        let mut gives = false;
+        if let Some(result) = &self.tool.function.result {
+            result.each(&mut |shape| gives |= matches!(shape.form, WitTypeKind::Own(_)));
+        }
+        gives
+    }
+
+    /// Converts the return value to the tool's output: an error that the function returns becomes a failure.
+    fn output(
+        &self,
+        returned: &FunctionReturnValue,
+        handles: Option<&mut ResourceHandles>,
+    ) -> Result<ToolOutput, Fault> {
+        let content = |shape: Option<&WitType>, value: Option<&Val>| -> Result<Vec<ToolResultContent>, Fault> {
+            Ok(vec![match (shape, value) {
+                (Some(shape), Some(value)) => match written(shape, value, handles)? {
+                    FunctionOutput::Text(text) => ToolResultContent::Text(text),
+                    FunctionOutput::Json(json) => ToolResultContent::Json(json),
+                },
+                _ => ToolResultContent::Text("done".into()),
+            }])
+        };
+        match (self.tool.function.result.as_ref(), &returned.0) {
+            (Some(WitType { form: WitTypeKind::Result { ok, .. }, .. }), Some(Val::Result(Ok(value)))) => {
+                content(ok.as_deref(), value.as_deref()).map(ToolOutput::Reply)
+            }
+            (Some(WitType { form: WitTypeKind::Result { error: None, .. }, .. }), Some(Val::Result(Err(_)))) => {
+                Ok(ToolOutput::Failed(vec![ToolResultContent::Text(
+                    "the function returned an error, and says no more of it".into(),
+                )]))
+            }
+            (Some(WitType { form: WitTypeKind::Result { error, .. }, .. }), Some(Val::Result(Err(value)))) => {
+                content(error.as_deref(), value.as_deref()).map(ToolOutput::Failed)
+            }
+            (shape, value) => content(shape, value.as_ref()).map(ToolOutput::Reply),
+        }
+    }
+}
+
+#[async_trait]
+impl Tool for PluginFunction {
+    fn spec(&self) -> &Arc<ToolSpec> {
+        &self.tool.spec
+    }
+
+    fn origin(&self) -> &str {
+        &self.plugin.id
+    }
+
+    fn concurrency(&self) -> ToolConcurrency {
+        self.plugin.concurrency(self.tool.spec.hints)
+    }
+
+    fn time_limit(&self) -> Duration {
+        // The limit of other tools, and the wait for earlier calls where calls run one after the other.
+        limits::PLUGIN_PLACE_WAIT * 2 + self.plugin.limits.tool_time * 2 + limits::READER_WAIT
+    }
+
+    async fn call(&self, cx: &ToolCx, call: &ToolCall) -> Result<ToolOutput, Fault> {
+        match self.plugin.package.offer.is_kept {
+            true => self.kept(cx, &call.arguments).await,
+            false => self.fresh(cx, &call.arguments).await,
+        }
+    }
+}
+
+/// The value that a function returned; `None` if it returns nothing.
+struct FunctionReturnValue(Option<Val>);
+
+impl GuestPayload for FunctionReturnValue {
+    fn bytes(&self) -> usize {
+        self.0.as_ref().map_or(0, weight)
+    }
+}
+
+/// Returns the bytes that a value takes to cross. Numbers count with their size, since a list can hold many.
+fn weight(value: &Val) -> usize {
+    let payload = |payload: &Option<Box<Val>>| 1 + payload.as_deref().map_or(0, weight);
+    match value {
+        Val::Bool(_) | Val::S8(_) | Val::U8(_) | Val::Enum(_) => 1,
+        Val::S16(_) | Val::U16(_) => 2,
+        Val::S64(_) | Val::U64(_) | Val::Float64(_) => 8,
+        Val::String(text) => text.len(),
+        Val::List(list) | Val::Tuple(list) | Val::FixedLengthList(list) => list.iter().map(weight).sum(),
+        Val::Record(fields) => fields.iter().map(|(_, value)| weight(value)).sum(),
+        Val::Map(pairs) => pairs.iter().map(|(key, value)| weight(key) + weight(value)).sum(),
+        Val::Variant(_, inner) | Val::Option(inner) | Val::Result(Ok(inner) | Err(inner)) => payload(inner),
+        Val::Flags(flags) => flags.len(),
+        _ => 4,
+    }
+}

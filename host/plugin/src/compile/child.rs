@@ -1,0 +1,158 @@
+//! The parent's side of the process that validates and compiles one component.
+
+use std::{
+    fmt,
+    path::Path,
+    process::{Command, ExitStatus, Stdio},
+    thread::available_parallelism,
+    time::Duration,
+};
+
+use tokio::{sync::Semaphore, time::timeout};
+
+use super::{
+    CompileLimits, CompileWorker,
+    protocol::{ANSWER_HEAD, CompileRequest, CompileResponse},
+};
+use shelly_core::{
+    limits,
+    process::{PipeOutput, PipeOverflow, ProcessGroup, feed},
+};
+
+/// The reason why the process that compiles a component gave no answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CompileFailure {
+    /// The process asked for more memory than this, in bytes.
+    Memory(u64),
+    /// The process used this much processor time.
+    Cpu(Duration),
+    /// The process took this much wall time.
+    Wall(Duration),
+    /// The code is longer than this, in bytes.
+    Code(usize),
+    /// The process crashed, or was killed from outside.
+    Ended(String),
+    /// The output is not an answer of the protocol.
+    Answer,
+    /// The process could not be started, or its pipes failed.
+    Start(String),
+}
+
+impl fmt::Display for CompileFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = |time: &Duration| humantime::format_duration(*time);
+        match self {
+            Self::Memory(bytes) => write!(f, "compiling the component takes more than {} MiB of memory", bytes >> 20),
+            Self::Cpu(time) => write!(f, "compiling the component takes more than {} of processor time", shown(time)),
+            Self::Wall(time) => write!(f, "compiling the component takes longer than {}", shown(time)),
+            Self::Code(bytes) => write!(f, "the component compiles to more than {} MiB of code", bytes >> 20),
+            Self::Ended(how) => write!(f, "the process that compiled the component ended with {how}"),
+            Self::Answer => f.write_str("the process that compiled the component returned no valid answer"),
+            Self::Start(why) => write!(f, "cannot run the process that compiles the component: {why}"),
+        }
+    }
+}
+
+impl CompileFailure {
+    /// Returns `true` if the component asked for too much, and would do so again.
+    pub(crate) fn is_of_component(&self) -> bool {
+        matches!(self, Self::Memory(_) | Self::Cpu(_) | Self::Wall(_) | Self::Code(_))
+    }
+}
+
+/// Bounds the number of concurrent children, over all compilers.
+static CHILDREN: Semaphore = Semaphore::const_new(limits::COMPILE_CHILDREN);
+/// Bounds the children of callers that block a thread: that thread may be the one on which the other children would
+/// finish.
+static CHILDREN_OF_BLOCKED: Semaphore = Semaphore::const_new(1);
+
+/// The caller that waits for a child.
+#[derive(Debug, Clone, Copy)]
+pub enum CompileCaller {
+    /// A task that yields to others while it waits.
+    Waits,
+    /// A thread that is blocked while it waits.
+    Blocks,
+}
+
+/// The variable for the number of compiler threads of a child; its environment contains nothing else.
+const THREADS: &str = "RAYON_NUM_THREADS";
+
+/// Sends a request to a new child and waits for its answer. Dropping the future ends the child.
+pub async fn ask(
+    program: &Path,
+    bounds: CompileLimits,
+    request: CompileRequest<'_>,
+    caller: CompileCaller,
+) -> Result<CompileResponse, CompileFailure> {
+    let start = |error: std::io::Error| CompileFailure::Start(shelly_core::error::why_unreadable(&error));
+    let children = match caller {
+        CompileCaller::Waits => &CHILDREN,
+        CompileCaller::Blocks => &CHILDREN_OF_BLOCKED,
+    };
+    let _place = children.acquire().await.map_err(|closed| CompileFailure::Start(closed.to_string()))?;
+
+    let threads = available_parallelism().map_or(1, |count| count.get().min(limits::COMPILE_THREADS));
+    let mut command = Command::new(program);
+    command.args(CompileWorker::to_args(bounds)).env_clear().env(THREADS, threads.to_string());
+    #[cfg(unix)]
+    {
+        std::os::unix::process::CommandExt::arg0(&mut command, "shelly-host");
+        command.current_dir("/");
+    }
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut process = ProcessGroup::start_apart(&mut command).map_err(start)?;
+    let child = process.child();
+    let (Some(stdin), Some(stdout), Some(stderr)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
+    else {
+        return Err(CompileFailure::Start("it has no pipes".into()));
+    };
+
+    let (mut said, mut complained) = (PipeOutput::default(), PipeOutput::default());
+    let request = request.to_bytes();
+    let talking = async {
+        let heard = said.listen(stdout, bounds.code_bytes.saturating_add(ANSWER_HEAD), PipeOverflow::HangUp);
+        let complaints = complained.listen(stderr, limits::COMPILE_COMPLAINT_BYTES, PipeOverflow::Forget);
+        // A child that does not read its request to the end has answered, or has died.
+        let (fed, heard, complaints) = tokio::join!(feed(stdin, &request), heard, complaints);
+        fed.and(heard).and(complaints).map_err(start)?;
+        process.has_ended().await;
+        Ok::<_, CompileFailure>(())
+    };
+    let in_time = timeout(bounds.wall, talking).await;
+    let stopped = process.stop().map_err(start)?;
+    if !complained.bytes.is_empty() {
+        tracing::debug!(stderr = %String::from_utf8_lossy(&complained.bytes).escape_debug(), "a child that compiles complained");
+    }
+    match in_time {
+        Err(_) => return Err(CompileFailure::Wall(bounds.wall)),
+        Ok(talked) => talked?,
+    }
+    if said.is_cut {
+        return Err(CompileFailure::Code(bounds.code_bytes));
+    }
+    if !stopped.success() {
+        return Err(why_ended(stopped, &complained.bytes, bounds));
+    }
+    let (answer, walls) = CompileResponse::parse(said.bytes).ok_or(CompileFailure::Answer)?;
+    tracing::debug!(?walls, "a component was compiled by a child behind these walls");
+    Ok(answer)
+}
+
+/// Finds out which limit ended a child, if one did.
+fn why_ended(status: ExitStatus, complaint: &[u8], bounds: CompileLimits) -> CompileFailure {
+    /// Parts of the messages with which Rust's standard library and the compiler report that memory ran out.
+    const NO_MEMORY: [&str; 3] = ["memory allocation of", "annot allocate memory", "OutOfMemory"];
+    let complaint = String::from_utf8_lossy(complaint);
+    if NO_MEMORY.iter().any(|said| complaint.contains(said)) {
+        return CompileFailure::Memory(bounds.memory_bytes);
+    }
+    #[cfg(unix)]
+    if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
+        return match signal == rustix::process::Signal::XCPU.as_raw() {
+            true => CompileFailure::Cpu(bounds.cpu),
+            false => CompileFailure::Ended(format!("signal {signal}")),
+        };
+    }
+    CompileFailure::Ended(format!("exit status {}", status.code().unwrap_or_default()))
+}

@@ -1,0 +1,144 @@
+//! The child's side of the process that validates and compiles one component.
+
+use std::{
+    ffi::OsString,
+    io::{self, Read, Write},
+    time::Duration,
+};
+
+use super::{
+    CompileLimits, CompileStep, MemoryLayout,
+    protocol::{self, CompileResponse, ComponentValidationError},
+    sandbox,
+};
+use crate::{anatomy::ComponentSurvey, runtime};
+
+/// The hidden command that makes the program compile one component.
+pub const COMPILE_WORKER: &str = "compile-worker";
+
+/// The options of the command, each followed by a number.
+const MEMORY: &str = "--memory-bytes";
+const CPU: &str = "--cpu-seconds";
+
+/// A process that compiles one component and ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CompileWorker {
+    limits: CompileLimits,
+}
+
+impl CompileWorker {
+    /// Returns the worker that a command line asks for; `None` if it asks for anything else.
+    pub fn from_args(mut args: impl Iterator<Item = OsString>) -> Option<Self> {
+        if args.next()? != COMPILE_WORKER {
+            return None;
+        }
+        let mut number = |word: &str| match args.next()? == word {
+            true => args.next()?.to_str()?.parse().ok(),
+            false => None,
+        };
+        let (memory_bytes, cpu) = (number(MEMORY)?, Duration::from_secs(number(CPU)?));
+        let limits = CompileLimits { memory_bytes, cpu, ..CompileLimits::default() };
+        args.next().is_none().then_some(Self { limits })
+    }
+
+    /// Returns the command line for a worker with these limits.
+    pub(super) fn to_args(limits: CompileLimits) -> [String; 5] {
+        let (memory, cpu) = (limits.memory_bytes.to_string(), limits.cpu.as_secs().max(1).to_string());
+        [COMPILE_WORKER.into(), MEMORY.into(), memory, CPU.into(), cpu]
+    }
+
+    /// Reads a component, does what the request says, and writes the answer. The process enters its sandbox before it
+    /// reads anything, for good, and must have a single thread until then. `abandon` is called when nobody is left to
+    /// read the answer, and must end the process, since a killed parent does not end its child.
+    ///
+    /// # Errors
+    ///
+    /// The request is incomplete or invalid, or nobody takes the answer.
+    pub fn run(self, input: &mut dyn Read, output: &mut dyn Write, abandon: fn()) -> io::Result<()> {
+        let walls = sandbox::raise(self.limits);
+        watch_parent(abandon);
+        let (step, layout, component) = protocol::read_request(input)?;
+        let answer = work(step, layout, &component);
+        answer.write(walls, output)
+    }
+}
+
+fn work(step: CompileStep, layout: MemoryLayout, component: &[u8]) -> CompileResponse {
+    let valid = ComponentSurvey::of(component).and_then(|survey| survey.validate(component).map(drop));
+    if let Some(refusal) = valid.err().and_then(ComponentValidationError::of) {
+        return CompileResponse::Refused(refusal);
+    }
+    match step {
+        CompileStep::Validate => CompileResponse::Valid,
+        CompileStep::Compile => match runtime::precompile(layout, component) {
+            Ok(code) => CompileResponse::Code(code),
+            Err(error) => {
+                let message =
+                    shelly_core::error::cut(&format!("{error:#}"), shelly_core::limits::COMPILE_MESSAGE_CHARS);
+                CompileResponse::Failed(message)
+            }
+        },
+    }
+}
+
+/// Watches on a thread of its own that somebody can still read the answer. If no thread can be started, the limit of
+/// processor time ends the process.
+#[cfg(target_os = "linux")]
+fn watch_parent(abandon: fn()) {
+    let watch = move || {
+        let mut output = libc::pollfd { fd: libc::STDOUT_FILENO, events: 0, revents: 0 };
+        loop {
+            // SAFETY: the pointer is to one whole `pollfd` of this thread.
+            let ready = unsafe { libc::poll(&raw mut output, 1, -1) };
+            if ready > 0 {
+                return abandon();
+            }
+            // Poll again after a signal; give up if the output cannot be watched.
+            if ready == 0 || io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
+                return;
+            }
+        }
+    };
+    let _ = std::thread::Builder::new().name("parent".into()).spawn(watch);
+}
+
+#[cfg(not(target_os = "linux"))]
+fn watch_parent(_: fn()) {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(words: &[&str]) -> Option<CompileWorker> {
+        CompileWorker::from_args(words.iter().map(OsString::from))
+    }
+
+    #[test]
+    fn compile_worker_needs_its_exact_command_line() {
+        let limits = CompileLimits { memory_bytes: 7, cpu: Duration::from_millis(2_500), ..CompileLimits::default() };
+        let words = CompileWorker::to_args(limits);
+        let worker = CompileWorker::from_args(words.iter().map(OsString::from)).unwrap();
+        assert_eq!((worker.limits.memory_bytes, worker.limits.cpu.as_secs()), (7, 2));
+        for end in 0..words.len() {
+            assert_eq!(CompileWorker::from_args(words[..end].iter().map(OsString::from)), None, "{end}");
+        }
+        for other in [
+            &["run"][..],
+            &[COMPILE_WORKER, MEMORY, "x", CPU, "1"],
+            &[COMPILE_WORKER, CPU, "1", MEMORY, "1"],
+            &[COMPILE_WORKER, MEMORY, "1", CPU, "1", "more"],
+        ] {
+            assert_eq!(args(other), None, "{other:?}");
+        }
+    }
+
+    #[test]
+    fn compile_worker_compiles_valid_components_only() {
+        let compile = |text: &str| work(CompileStep::Compile, MemoryLayout::Pooled, &wat::parse_str(text).unwrap());
+        assert!(matches!(compile("(component)"), CompileResponse::Code(code) if !code.is_empty()));
+        let invalid = "(component (core module (func (result i32) (i64.const 0))))";
+        assert!(matches!(compile(invalid), CompileResponse::Refused(ComponentValidationError::Invalid { .. })));
+        let shared = "(component (core module (memory 1 1 shared)))";
+        assert!(matches!(compile(shared), CompileResponse::Refused(ComponentValidationError::Feature { .. })));
+    }
+}

@@ -1,0 +1,178 @@
+//! WASI's clocks: the machine's if `clock` is granted, otherwise ones that reveal nothing.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use tokio::time::{Instant, sleep_until};
+use wasmtime::component::{HasData, HasSelf, Linker, Resource, ResourceTable};
+use wasmtime_wasi::p2::{
+    DynPollable, Pollable,
+    bindings::clocks::{
+        monotonic_clock,
+        wall_clock::{self, Datetime},
+    },
+    subscribe,
+};
+
+use crate::runtime::PluginState;
+use shelly_core::limits;
+
+/// The number of milliseconds in a second.
+const THOUSAND: u64 = 1_000;
+/// The number of nanoseconds in a millisecond.
+const NANOS: u32 = 1_000_000;
+
+/// Links the clocks of the machine, or frozen ones.
+pub fn link(linker: &mut Linker<PluginState>, is_granted: bool) -> wasmtime::Result<()> {
+    if is_granted {
+        type Own = HasSelf<PluginState>;
+        wall_clock::add_to_linker::<_, Own>(linker, PluginState::called)?;
+        monotonic_clock::add_to_linker::<_, Own>(linker, PluginState::called)
+    } else {
+        wall_clock::add_to_linker::<_, FrozenClock>(linker, |state| FrozenClockView(state.called()))?;
+        monotonic_clock::add_to_linker::<_, FrozenClock>(linker, |state| FrozenClockView(state.called()))
+    }
+}
+
+/// The nanoseconds that the frozen clock of one instance shows. It advances by [`limits::FROZEN_STEP`] with each reading,
+/// so that a loop that waits for a time ends, and by the duration of each completed wait.
+#[derive(Default)]
+pub struct FrozenClock(Arc<AtomicU64>);
+
+impl HasData for FrozenClock {
+    type Data<'a> = FrozenClockView<'a>;
+}
+
+/// A view of the frozen clocks of one instance.
+pub struct FrozenClockView<'a>(&'a mut PluginState);
+
+impl FrozenClockView<'_> {
+    fn shown(&self) -> &Arc<AtomicU64> {
+        &self.0.base.frozen.0
+    }
+}
+
+/// Returns the step of the frozen clock.
+fn step() -> u64 {
+    nanos(limits::FROZEN_STEP)
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+impl wall_clock::Host for FrozenClockView<'_> {
+    fn now(&mut self) -> wasmtime::Result<Datetime> {
+        Ok(Datetime { seconds: 0, nanoseconds: 0 })
+    }
+
+    fn resolution(&mut self) -> wasmtime::Result<Datetime> {
+        Ok(Datetime { seconds: 0, nanoseconds: NANOS })
+    }
+}
+
+impl monotonic_clock::Host for FrozenClockView<'_> {
+    fn now(&mut self) -> wasmtime::Result<u64> {
+        Ok(self.shown().fetch_add(step(), Relaxed))
+    }
+
+    fn resolution(&mut self) -> wasmtime::Result<u64> {
+        Ok(step())
+    }
+
+    fn subscribe_instant(&mut self, when: u64) -> wasmtime::Result<Resource<DynPollable>> {
+        let now = self.shown().load(Relaxed);
+        self.subscribe_duration(when.saturating_sub(now))
+    }
+
+    fn subscribe_duration(&mut self, nanos: u64) -> wasmtime::Result<Resource<DynPollable>> {
+        let shown = Arc::clone(self.shown());
+        let then = shown.load(Relaxed).saturating_add(nanos);
+        timer(&mut self.0.table, nanos, Some((shown, then)))
+    }
+}
+
+impl wall_clock::Host for PluginState {
+    fn now(&mut self) -> wasmtime::Result<Datetime> {
+        let millis = self.wall_clock();
+        Ok(Datetime { seconds: millis / THOUSAND, nanoseconds: (millis % THOUSAND) as u32 * NANOS })
+    }
+
+    fn resolution(&mut self) -> wasmtime::Result<Datetime> {
+        Ok(Datetime { seconds: 0, nanoseconds: NANOS })
+    }
+}
+
+impl monotonic_clock::Host for PluginState {
+    fn now(&mut self) -> wasmtime::Result<u64> {
+        Ok(self.monotonic_clock())
+    }
+
+    fn resolution(&mut self) -> wasmtime::Result<u64> {
+        Ok(1)
+    }
+
+    fn subscribe_instant(&mut self, when: u64) -> wasmtime::Result<Resource<DynPollable>> {
+        let left = when.saturating_sub(nanos(self.started.elapsed()));
+        timer(&mut self.table, left, None)
+    }
+
+    fn subscribe_duration(&mut self, nanos: u64) -> wasmtime::Result<Resource<DynPollable>> {
+        timer(&mut self.table, nanos, None)
+    }
+}
+
+/// Creates a pollable that is ready after `nanos` nanoseconds. It takes two handles.
+fn timer(
+    table: &mut ResourceTable,
+    nanos: u64,
+    shows: Option<(Arc<AtomicU64>, u64)>,
+) -> wasmtime::Result<Resource<DynPollable>> {
+    let wait = match nanos {
+        0 => GuestTimerWait::GiveWay,
+        // No call lasts until a time that cannot be represented.
+        nanos => {
+            Instant::now().checked_add(Duration::from_nanos(nanos)).map_or(GuestTimerWait::Never, GuestTimerWait::Until)
+        }
+    };
+    let timer = table.push(GuestTimer { wait, shows })?;
+    subscribe(table, timer)
+}
+
+/// A wait, and the value that the frozen clock shows after it.
+struct GuestTimer {
+    wait: GuestTimerWait,
+    shows: Option<(Arc<AtomicU64>, u64)>,
+}
+
+enum GuestTimerWait {
+    /// Ready after one yield to other tasks, so that a guest that polls something in a loop lets it become ready.
+    GiveWay,
+    /// Ready: the yield has happened.
+    Over,
+    Until(Instant),
+    Never,
+}
+
+#[wasmtime_wasi::async_trait]
+impl Pollable for GuestTimer {
+    async fn ready(&mut self) {
+        match self.wait {
+            GuestTimerWait::Over => {}
+            GuestTimerWait::GiveWay => {
+                self.wait = GuestTimerWait::Over;
+                tokio::task::yield_now().await;
+            }
+            GuestTimerWait::Until(then) => sleep_until(then).await,
+            GuestTimerWait::Never => std::future::pending().await,
+        }
+        if let Some((shown, then)) = &self.shows {
+            shown.fetch_max(*then, Relaxed);
+        }
+    }
+}

@@ -1,0 +1,380 @@
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    thread,
+};
+
+use tokio::sync::Semaphore;
+use wasmtime::{
+    Config, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, WasmBacktraceDetails, component::Component,
+};
+
+use super::{
+    GuestMemoryBudget, GuestMemoryUse, Lane, Limits, MemoryAccount, MemoryShare, MemorySource, PluginQuota,
+    cache::CompileCache,
+    machine_memory::guest_memory,
+    quotas::{ComponentPool, CpuQueue},
+};
+use crate::{
+    catalog::ComponentDigest,
+    compile::{CompileConfig, ComponentCompiler, MemoryLayout},
+};
+use shelly_core::{
+    chat::ToolSpec,
+    error::{ErrorKind, Report},
+    limits,
+};
+
+/// The state that all plugins of the process share: the compiler, the pool of instances and the cache of compiled code.
+/// It holds no plugin's data.
+pub struct PluginEngine {
+    engine: Engine,
+    stack_bytes: usize,
+    turns: CpuQueue,
+    compiler: Arc<ComponentCompiler>,
+    /// The layout of linear memories, on which compiled code depends.
+    layout: MemoryLayout,
+    cache: Option<CompileCache>,
+    /// Compiled components in use: the code is dropped with its last user.
+    compiled: Mutex<HashMap<ComponentDigest, Weak<Component>>>,
+    specs: Mutex<SpecsByConfig>,
+    /// The pools of the components that agents use.
+    crowds: Mutex<HashMap<ComponentDigest, Weak<ComponentPool>>>,
+    /// The memory budget of all plugins together.
+    memory: Arc<GuestMemoryBudget>,
+    /// The memory accounts of the agents, by the agent's name in the config.
+    agents_memory: Mutex<HashMap<String, Weak<MemoryAccount>>>,
+    steps: Arc<Semaphore>,
+    streams: Arc<Semaphore>,
+    kept: Arc<Semaphore>,
+}
+
+/// The results of `specs`, by component and configuration.
+type SpecsByConfig = HashMap<(ComponentDigest, String), Arc<[Arc<ToolSpec>]>>;
+
+/// The number of concurrent calls in [`Lane::Stream`]: they hold their instance while a model, a server or a program
+/// works, so they have permits of their own.
+const STREAMS: u32 = limits::PLUGIN_CALLS / 4;
+/// The number of all other concurrent calls.
+const STEPS: u32 = limits::PLUGIN_CALLS - STREAMS;
+
+/// The number of memories and tables per permit. Most components have one memory and two tables. One that has more
+/// takes more permits, so that a call with its permits also finds room in the pool.
+const MEMORIES_PER_PLACE: u32 = 2;
+const TABLES_PER_PLACE: u32 = 4;
+
+/// Extra address space of a memory outside a pool, so that it is not moved each time it grows.
+const MEMORY_GROWTH_BYTES: u64 = 1 << 20;
+
+impl PluginEngine {
+    /// Creates an engine with a compiler of its own. With `Some(directory)` in place of a whole [`CompileConfig`] it
+    /// compiles in this process and caches the code in that directory.
+    ///
+    /// # Errors
+    ///
+    /// A [`Report`] if the machine does not let it reserve its memory.
+    pub fn new(config: impl Into<CompileConfig>) -> Result<Self, Report> {
+        Self::with_stack(Arc::new(config.into().into()), limits::PLUGIN_STACK_BYTES)
+    }
+
+    /// Creates an engine for code of this compiler. `stack_bytes` is the stack of each call, at most
+    /// [`limits::PLUGIN_STACK_CEILING`].
+    ///
+    /// # Errors
+    ///
+    /// See [`PluginEngine::new`].
+    pub fn with_stack(compiler: Arc<ComponentCompiler>, stack_bytes: usize) -> Result<Self, Report> {
+        let stack_bytes = stack_bytes.clamp(1, limits::PLUGIN_STACK_CEILING);
+        let failed = |error: wasmtime::Error| {
+            Report::new(ErrorKind::Plugin, "the WebAssembly engine cannot be started")
+                .cause(format!("{error:#}"))
+                .hint("raise the limit of address space (ulimit -v)")
+        };
+        let pooled = Engine::new(&config_with_pool(stack_bytes)).map(|engine| (engine, MemoryLayout::Pooled));
+        let engine = pooled.or_else(|error| {
+            tracing::warn!(
+                error = format!("{error:#}"),
+                "there is no room for a pool: each call allocates its own memory"
+            );
+            Engine::new(&config_without_pool(stack_bytes)).map(|engine| (engine, MemoryLayout::OnDemand))
+        });
+        let (engine, layout) = engine.map_err(failed)?;
+        start_ticker(&engine);
+        Ok(Self {
+            stack_bytes,
+            turns: CpuQueue::new(),
+            cache: compiler.config().cache.clone().map(|directory| CompileCache::new(directory, &engine)),
+            compiler,
+            layout,
+            engine,
+            compiled: Mutex::default(),
+            specs: Mutex::default(),
+            crowds: Mutex::default(),
+            memory: Arc::new(GuestMemoryBudget::new(Self::guest_memory_for(None, limits::PLUGIN_MEMORY_BYTES).0)),
+            agents_memory: Mutex::default(),
+            steps: Arc::new(Semaphore::new(STEPS as usize)),
+            streams: Arc::new(Semaphore::new(STREAMS as usize)),
+            kept: Arc::new(Semaphore::new(limits::KEPT_INSTANCES as usize)),
+        })
+    }
+
+    /// Sets the memory of all guests together, in bytes, tables included.
+    pub fn with_guest_memory(self, bytes: usize) -> Self {
+        Self { memory: Arc::new(GuestMemoryBudget::new(bytes)), ..self }
+    }
+
+    /// Returns the guest memory of all plugins together on this machine, in bytes, and the source of that figure.
+    /// `named` is the value of the config, which is capped at the memory that this process can have. Without it the
+    /// result is a share of that memory, and at least enough for one call to have `memory_bytes`.
+    pub fn guest_memory_for(named: Option<usize>, memory_bytes: usize) -> (usize, MemorySource) {
+        guest_memory(named, GuestMemoryBudget::total_for(memory_bytes))
+    }
+
+    /// Returns the use of the memory budget of all guests.
+    pub fn guest_memory(&self) -> GuestMemoryUse {
+        self.memory.usage()
+    }
+
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Returns the stack of each call in bytes.
+    pub(super) fn stack_bytes(&self) -> usize {
+        self.stack_bytes
+    }
+
+    /// Returns the queue for the processor that all calls share.
+    pub(super) fn turns(&self) -> &CpuQueue {
+        &self.turns
+    }
+
+    pub(super) fn places(&self, lane: Lane) -> &Arc<Semaphore> {
+        match lane {
+            Lane::Step => &self.steps,
+            Lane::Stream => &self.streams,
+            Lane::Kept => &self.kept,
+        }
+    }
+
+    /// Returns the quota that all calls of one plugin of an agent share.
+    pub(crate) fn share(&self, limits: &Limits, digest: ComponentDigest, agent: &str) -> PluginQuota {
+        let crowd = self.crowd(digest);
+        let memory = MemoryShare::new(Arc::clone(&self.memory), Arc::clone(crowd.memory()), self.agent_memory(agent));
+        PluginQuota::new(limits, crowd, Arc::new(memory))
+    }
+
+    /// Returns the memory account of this agent's plugins.
+    fn agent_memory(&self, agent: &str) -> Arc<MemoryAccount> {
+        let mut accounts = lock(&self.agents_memory);
+        if let Some(account) = accounts.get(agent).and_then(Weak::upgrade) {
+            return account;
+        }
+        let account = Arc::<MemoryAccount>::default();
+        accounts.retain(|_, account| account.strong_count() > 0);
+        accounts.insert(agent.to_owned(), Arc::downgrade(&account));
+        account
+    }
+
+    /// Returns the pool that all calls of this component share.
+    fn crowd(&self, digest: ComponentDigest) -> Arc<ComponentPool> {
+        let mut crowds = lock(&self.crowds);
+        if let Some(crowd) = crowds.get(&digest).and_then(Weak::upgrade) {
+            return crowd;
+        }
+        let most = |places: u32| places / 4 * limits::PLUGIN_QUARTERS_OF_ONE;
+        let crowd = Arc::new(ComponentPool::new(most(STEPS), most(STREAMS), most(limits::KEPT_INSTANCES)));
+        crowds.retain(|_, crowd| crowd.strong_count() > 0);
+        crowds.insert(digest, Arc::downgrade(&crowd));
+        crowd
+    }
+
+    /// Returns the number of permits that one call of a component takes.
+    pub(crate) fn places_of(component: &Component) -> u32 {
+        let Some(needed) = component.resources_required() else { return 1 };
+        let places = needed.num_memories.div_ceil(MEMORIES_PER_PLACE).max(needed.num_tables.div_ceil(TABLES_PER_PLACE));
+        places.max(1)
+    }
+
+    /// Returns the compiler of the engine's components.
+    pub(crate) fn compiler(&self) -> &ComponentCompiler {
+        &self.compiler
+    }
+
+    /// Returns the layout of linear memories, on which compiled code depends.
+    pub(crate) fn layout(&self) -> MemoryLayout {
+        self.layout
+    }
+
+    /// Returns the component as native code, if it was compiled before: by this process, by a compiler process when it
+    /// was validated, or in the cache.
+    pub(crate) fn compiled(&self, digest: ComponentDigest) -> Option<Arc<Component>> {
+        if let Some(component) = lock(&self.compiled).get(&digest).and_then(Weak::upgrade) {
+            return Some(component);
+        }
+        // Code for another layout than this engine ended up with is useless.
+        if let Some(code) = self.compiler.take_made(digest)
+            && let Ok(component) = self.adopt(digest, &code)
+        {
+            return Some(component);
+        }
+        let component = self.cache.as_ref()?.get(&self.engine, digest)?;
+        Some(self.keep(digest, component))
+    }
+
+    /// Compiles a component in this process.
+    pub(crate) fn compile(&self, digest: ComponentDigest, bytes: &[u8]) -> wasmtime::Result<Arc<Component>> {
+        let component = Component::from_binary(&self.engine, bytes)?;
+        if let Some(cache) = &self.cache {
+            cache.put(digest, &component.serialize()?);
+        }
+        Ok(self.keep(digest, component))
+    }
+
+    /// Loads code that a compiler process made of this component.
+    pub(crate) fn adopt(&self, digest: ComponentDigest, code: &[u8]) -> wasmtime::Result<Arc<Component>> {
+        // SAFETY: the code is run as it is. It came through a pipe from a process that this one started for this
+        // component and that nobody else writes to, so it is trusted as far as the compiler is. `deserialize` checks
+        // version and settings again.
+        let component = unsafe { Component::deserialize(&self.engine, code) }?;
+        if let Some(cache) = &self.cache {
+            cache.put(digest, code);
+        }
+        Ok(self.keep(digest, component))
+    }
+
+    fn keep(&self, digest: ComponentDigest, component: Component) -> Arc<Component> {
+        let component = Arc::new(component);
+        let mut compiled = lock(&self.compiled);
+        compiled.retain(|_, component| component.strong_count() > 0);
+        compiled.insert(digest, Arc::downgrade(&component));
+        component
+    }
+
+    /// Returns warnings about cache entries that had been altered, since the last call of this function.
+    pub fn take_warnings(&self) -> Vec<String> {
+        self.cache.as_ref().map(CompileCache::take_warnings).unwrap_or_default()
+    }
+
+    /// Returns the tools that the component described under this configuration, if it was asked before.
+    pub(crate) fn specs(&self, digest: ComponentDigest, config: &str) -> Option<Arc<[Arc<ToolSpec>]>> {
+        lock(&self.specs).get(&(digest, config.to_owned())).cloned()
+    }
+
+    pub(crate) fn keep_specs(&self, digest: ComponentDigest, config: &str, specs: &Arc<[Arc<ToolSpec>]>) {
+        lock(&self.specs).insert((digest, config.to_owned()), Arc::clone(specs));
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Compiles a component for an engine of this layout. Creates neither a pool nor a ticker, since the code is not run
+/// here.
+pub(crate) fn precompile(layout: MemoryLayout, component: &[u8]) -> wasmtime::Result<Vec<u8>> {
+    Engine::new(&config_of_compiler(layout))?.precompile_component(component)
+}
+
+fn config_of_compiler(layout: MemoryLayout) -> Config {
+    match layout {
+        // Code depends neither on the pool itself nor on the size of stacks.
+        MemoryLayout::Pooled => base_config(limits::PLUGIN_STACK_BYTES),
+        MemoryLayout::OnDemand => config_without_pool(limits::PLUGIN_STACK_BYTES),
+    }
+}
+
+/// Returns the configuration of the engine. Public for benchmarks alone, which must compare with the same settings.
+#[doc(hidden)]
+pub fn engine_config() -> Config {
+    config_with_pool(limits::PLUGIN_STACK_BYTES)
+}
+
+fn config_with_pool(stack_bytes: usize) -> Config {
+    let calls = limits::PLUGIN_CALLS + limits::KEPT_INSTANCES;
+    let mut pool = PoolingAllocationConfig::default();
+    pool.total_component_instances(calls)
+        .total_stacks(calls)
+        .total_memories(calls * MEMORIES_PER_PLACE)
+        .total_tables(calls * TABLES_PER_PLACE)
+        // Core instances are counted, not reserved.
+        .total_core_instances(calls * limits::PLUGIN_CORE_INSTANCES_CEILING as u32)
+        .max_core_instances_per_component(limits::PLUGIN_CORE_INSTANCES_CEILING as u32)
+        .max_memories_per_component(limits::PLUGIN_MEMORIES)
+        .max_memories_per_module(limits::PLUGIN_MEMORIES)
+        .max_tables_per_component(limits::PLUGIN_TABLES)
+        .max_tables_per_module(limits::PLUGIN_TABLES)
+        .max_memory_size(limits::PLUGIN_MEMORY_CEILING)
+        .table_elements(limits::PLUGIN_TABLE_ELEMENTS_CEILING)
+        .linear_memory_keep_resident(limits::POOL_KEEP_RESIDENT_BYTES)
+        .table_keep_resident(limits::POOL_KEEP_RESIDENT_BYTES);
+    let mut config = base_config(stack_bytes);
+    config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
+    config
+}
+
+/// Returns the configuration for a machine that cannot reserve a pool: calls are slower, their limits are the same.
+fn config_without_pool(stack_bytes: usize) -> Config {
+    let mut config = base_config(stack_bytes);
+    config
+        .allocation_strategy(InstanceAllocationStrategy::OnDemand)
+        // Reserve no address space beyond what a guest uses: address space is scarce here.
+        .memory_reservation(0)
+        .memory_reservation_for_growth(MEMORY_GROWTH_BYTES)
+        .memory_guard_size(0);
+    config
+}
+
+fn base_config(stack_bytes: usize) -> Config {
+    let mut config = Config::new();
+    config
+        .wasm_component_model(true)
+        // With maps enabled, a function that uses one is left out alone and not with its whole component.
+        .wasm_component_model_map(true)
+        .epoch_interruption(true)
+        .max_wasm_stack(stack_bytes)
+        .async_stack_size(stack_bytes + limits::PLUGIN_HOST_STACK_BYTES)
+        // Guest frames mean nothing to readers of our errors, and details depend on environment variables.
+        .wasm_backtrace_details(WasmBacktraceDetails::Disable)
+        .wasm_backtrace_max_frames(None);
+    config
+}
+
+/// Starts the thread that advances the epoch for all guests. It holds the engine weakly, so it ends with the engine.
+fn start_ticker(engine: &Engine) {
+    let engine = engine.weak();
+    let tick = move || {
+        while let Some(engine) = engine.upgrade() {
+            engine.increment_epoch();
+            drop(engine);
+            thread::sleep(limits::EPOCH_TICK);
+        }
+    };
+    thread::Builder::new().name("plugin-epochs".into()).spawn(tick).expect("a thread can be started");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn precompiled_code_equals_engine_code_of_its_layout() {
+        let component =
+            wat::parse_str("(component (core module (memory 1) (func (drop (i32.load (i32.const 0))))))").unwrap();
+        let (most, pooled) = (limits::PLUGIN_STACK_CEILING, MemoryLayout::Pooled);
+        for (layout, config) in [
+            (pooled, config_with_pool(limits::PLUGIN_STACK_BYTES)),
+            (pooled, config_with_pool(most)),
+            (MemoryLayout::OnDemand, config_without_pool(limits::PLUGIN_STACK_BYTES)),
+            (MemoryLayout::OnDemand, config_without_pool(most)),
+        ] {
+            let engine = Engine::new(&config).unwrap();
+            let code = precompile(layout, &component).unwrap();
+            // SAFETY: the code was compiled here and by nobody else.
+            let loaded = unsafe { Component::deserialize(&engine, &code) };
+            assert!(loaded.is_ok(), "{layout:?}: {:?}", loaded.err());
+            // The code must be identical, not merely acceptable.
+            assert_eq!(code, engine.precompile_component(&component).unwrap(), "{layout:?}");
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Instances that last as long as a run of an agent: for components whose functions take and return handles, or whose
+//! manifest asks for it. Each takes a permit of a lane of its own; its calls run one after the other.
+
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use tokio::{
+    sync::{Mutex as AsyncMutex, OwnedMutexGuard, OwnedSemaphorePermit},
+    time::{Instant, sleep, timeout},
+};
+use tokio_util::task::AbortOnDropHandle;
+use wasmtime::{Store, component::Instance};
+
+use super::{
+    CallSetup, Lane, PluginState,
+    call::{PluginCallOutcome, wait_for_growth},
+};
+use crate::{
+    convert::{GuestPayload, WitError},
+    functions::ResourceHandles,
+    loader::Plugin,
+};
+use shelly_core::{error::Fault, event::RunCx, limits};
+
+/// The kept instances of one run of an agent, dropped with the run.
+#[derive(Default)]
+pub struct RunInstances(Mutex<Vec<PluginSlot>>);
+
+/// A plugin, and the slot of its instance.
+type PluginSlot = (Arc<Plugin>, Arc<AsyncMutex<InstanceSlot>>);
+
+/// The slot of the instance of one plugin in one run.
+pub struct InstanceSlot {
+    /// The handles that the model has been given.
+    pub handles: ResourceHandles,
+    live: Option<LiveInstance>,
+    /// The task that drops an idle instance. It ends with the slot.
+    idle: Option<AbortOnDropHandle<()>>,
+    me: Weak<AsyncMutex<InstanceSlot>>,
+}
+
+/// An instance between two calls.
+struct LiveInstance {
+    store: Store<PluginState>,
+    instance: Instance,
+    used: Instant,
+    _places: [OwnedSemaphorePermit; 2],
+}
+
+impl RunInstances {
+    /// Locks the slot of this plugin; waits while another call uses it.
+    ///
+    /// # Errors
+    ///
+    /// [`Fault::Unavailable`] if other calls use it for longer than [`limits::PLUGIN_PLACE_WAIT`].
+    pub async fn slot(&self, plugin: &Arc<Plugin>) -> Result<OwnedMutexGuard<InstanceSlot>, Fault> {
+        let slot = {
+            let mut slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            match slots.iter().find(|(of, _)| Arc::ptr_eq(of, plugin)) {
+                Some((_, slot)) => Arc::clone(slot),
+                None => {
+                    let slot = Arc::new_cyclic(|me| AsyncMutex::new(InstanceSlot::new(me.clone())));
+                    slots.push((Arc::clone(plugin), Arc::clone(&slot)));
+                    slot
+                }
+            }
+        };
+        let mut slot = timeout(limits::PLUGIN_PLACE_WAIT, slot.lock_owned()).await.map_err(|_| {
+            let (id, waited) = (&plugin.id, limits::PLUGIN_PLACE_WAIT.as_secs());
+            let message = format!(
+                "plugin `{id}` is called one call after the other in a run, and none came to an end in {waited} seconds: \
+                 try it later"
+            );
+            Fault::Unavailable { message, after: None }
+        })?;
+        if slot.live.is_none() && !slot.handles.is_empty() {
+            slot.lose("a call of its plugin was cancelled");
+        }
+        Ok(slot)
+    }
+}
+
+impl InstanceSlot {
+    fn new(me: Weak<AsyncMutex<Self>>) -> Self {
+        Self { handles: ResourceHandles::default(), live: None, idle: None, me }
+    }
+
+    /// Drops the instance, and invalidates the model's handles.
+    pub fn lose(&mut self, why: &str) {
+        self.live = None;
+        self.handles.lose(why);
+    }
+
+    /// Keeps an instance until the next call, or until it has been idle for too long.
+    fn keep(&mut self, live: LiveInstance) {
+        self.live = Some(live);
+        if self.idle.as_ref().is_none_or(AbortOnDropHandle::is_finished) {
+            self.idle = Some(AbortOnDropHandle::new(tokio::spawn(drop_when_idle(self.me.clone()))));
+        }
+    }
+}
+
+async fn drop_when_idle(slot: Weak<AsyncMutex<InstanceSlot>>) {
+    loop {
+        let Some(held) = slot.upgrade() else { return };
+        let mut held = held.lock_owned().await;
+        let Some(live) = &held.live else { return };
+        let left = limits::KEPT_IDLE.saturating_sub(live.used.elapsed());
+        if left.is_zero() {
+            let minutes = limits::KEPT_IDLE.as_secs() / 60;
+            return held.lose(&format!("its plugin had not been called for {minutes} minutes"));
+        }
+        drop(held);
+        sleep(left).await;
+    }
+}
+
+impl Plugin {
+    /// Calls the instance that is kept in this slot, or creates one and keeps it. An instance that traps, exceeds a
+    /// limit or times out is dropped, and so is one whose call is cancelled.
+    pub(crate) async fn call_kept<R: GuestPayload>(
+        &self,
+        slot: &mut InstanceSlot,
+        cx: &RunCx,
+        setup: CallSetup,
+        prepare: impl FnOnce(&mut PluginState),
+        call: impl AsyncFnOnce(&mut Store<PluginState>, &Instance) -> wasmtime::Result<Result<R, WitError>>,
+    ) -> Result<R, Fault> {
+        let _place = match self.own_place().await {
+            Ok(place) => place,
+            Err(fault) => return self.refused(cx, &setup, fault).await,
+        };
+        let (mut store, mut instance, places) = match slot.live.take() {
+            Some(LiveInstance { store, instance, _places, .. }) => (store, Some(instance), _places),
+            None => match self.shared_places(Lane::Kept).await {
+                Ok(places) => (self.store(cx), None, places),
+                Err(fault) => return self.refused(cx, &setup, fault).await,
+            },
+        };
+        store.data_mut().begin(cx);
+        prepare(store.data_mut());
+        let (end, outcome) = self
+            .drive(&mut store, &setup, async |store| {
+                let live = match instance {
+                    Some(live) => live,
+                    None => {
+                        let live = *instance.insert(self.pre.instantiate_async(&mut *store).await?);
+                        wait_for_growth(store);
+                        live
+                    }
+                };
+                call(store, &live).await
+            })
+            .await;
+        store.data_mut().rest();
+        match (end, instance) {
+            (PluginCallOutcome::Ok | PluginCallOutcome::Fault, Some(instance)) => {
+                slot.keep(LiveInstance { store, instance, used: Instant::now(), _places: places });
+            }
+            (PluginCallOutcome::Timeout, _) => slot.lose("its plugin ran out of time"),
+            (PluginCallOutcome::Limit, _) => slot.lose("its plugin ran into a limit"),
+            (PluginCallOutcome::Trap | PluginCallOutcome::Ok | PluginCallOutcome::Fault, _) => {
+                slot.lose("its plugin crashed")
+            }
+        }
+        outcome
+    }
+}

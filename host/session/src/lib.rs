@@ -1,0 +1,89 @@
+//! Sessions on disk: a journal of what the agents did, written as it happens, from which runs resume after a crash.
+//!
+//! A [`SessionStore`] is the folder that holds all sessions of a project. A [`Session`] is open for writing: it is the
+//! [`Recorder`](shelly_core::agent::journal::Recorder) of its runs. `docs/session-format.md` describes the files for readers other
+//! than this program.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use shelly_host::{
+//!     agent::{Agent, AgentGroup, AgentRegistry, journal::JournalState},
+//!     chat::{Chat, Message},
+//!     event::RunCx,
+//!     model::ScriptedCompleter,
+//!     session::{DiskStorage, NewSession, SessionOpenOptions, SessionStore, SessionStoreOptions},
+//! };
+//!
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # let folder = folder.path().to_owned();
+//! let model = |says: &str| Arc::new(ScriptedCompleter::new([ScriptedCompleter::text(says)]));
+//! let agent = |says: &str| Agent::new("ada", "Be brief.", model(says));
+//! let options = SessionStoreOptions { root: Some(folder.clone()), ..SessionStoreOptions::default() };
+//! let store = SessionStore::new(Arc::new(DiskStorage), folder.join("sessions"), options);
+//!
+//! let session = Arc::new(store.create(NewSession { agent: "ada".into(), ..NewSession::default() })?);
+//! let group = Arc::new(AgentGroup::new(AgentRegistry::new()).with_recorder(session.clone()));
+//! let chat = Chat::recorded();
+//! agent("Four.").with_agent_group(group, 0).run(&RunCx::new("ada"), &chat, vec![Message::user("2 + 2?")]).await?;
+//! let id = session.id().to_owned();
+//! session.close().await?;
+//! drop(session);
+//!
+//! // In another process: `Agent::resume` continues an interrupted run; a finished conversation continues with a new task.
+//! let opened = store.open(&id, SessionOpenOptions::default())?;
+//! let past = JournalState::of(opened.records)?;
+//! let chat = past.chat()?;
+//! let group = Arc::new(AgentGroup::new(AgentRegistry::new()).resuming(Arc::new(opened.session), past, &chat));
+//! let ada = agent("Six.").with_agent_group(group, 0);
+//! assert!(ada.resume(&RunCx::new("ada"), &chat, vec![]).await.is_none());
+//! let answer = ada.run(&RunCx::new("ada"), &chat, vec![Message::user("And 2 more?")]).await?;
+//! assert_eq!((answer.message.text_content().as_str(), chat.snapshot().len()), ("Six.", 5));
+//! # Ok(()) }
+//! ```
+//!
+//! The store blocks: call it from a thread that may block. An open session never blocks; a thread of its own writes.
+
+mod attachment_files;
+mod attachments;
+mod chain;
+mod error;
+mod fork;
+mod format;
+mod list;
+mod memory_disk;
+mod ownership;
+mod prune;
+mod reader;
+mod recall;
+mod search;
+mod secrets;
+#[expect(clippy::module_inception, reason = "the type that the room is named after")]
+mod session;
+mod storage;
+mod store;
+mod transcript;
+mod writer;
+
+pub use chain::Authorship;
+pub use error::SessionError;
+pub use format::line_of;
+pub use format::{ForkOrigin, LaunchOptions, SessionHeader, SessionPart, SessionPartKind, Sha256Digest, VERSION};
+pub use list::{SessionDiskUsage, SessionStatus, SessionSummary};
+pub use memory_disk::{DiskFault, MemoryDisk};
+pub use ownership::SessionReview;
+pub use prune::{PrunePolicy, PruneReport};
+pub use reader::{JournalLine, JournalLineContent, JournalReader};
+pub use search::{SessionSearchHit, SessionSearchResults};
+pub use secrets::{SecretStream, Secrets};
+pub use session::Session;
+pub use storage::{DiskStorage, SessionStorage, StorageEntry, StorageEntryKind, StoredFile};
+pub use store::{NewSession, OpenedSession, SessionOpenOptions, SessionStore, SessionStoreOptions};
+pub use transcript::{RunTranscript, Transcript, TranscriptMessage};
+
+#[cfg(test)]
+mod damage_tests;
+#[cfg(test)]
+mod fault_tests;
+#[cfg(test)]
+mod tests;

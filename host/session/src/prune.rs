@@ -1,0 +1,192 @@
+use std::{
+    io,
+    time::{Duration, SystemTime},
+};
+
+use super::{
+    SessionError, SessionStore, StorageEntryKind,
+    error::disk,
+    list::JournalStat,
+    storage::remove_all,
+    store::{GONE, NEW},
+    writer::LOCK,
+};
+use shelly_core::{error::Report, limits};
+
+/// The choice of sessions to remove. An absent criterion removes nothing.
+#[derive(Debug, Clone, Default)]
+pub struct PrunePolicy {
+    /// The number of newest sessions that always stay. Alone, it removes all others.
+    pub keep: Option<usize>,
+    /// Removes sessions that were not written to for this long.
+    pub older_than: Option<Duration>,
+    /// Removes the oldest sessions until all take at most this many bytes.
+    pub most_bytes: Option<u64>,
+    /// Also removes sessions whose last run has not ended and could be resumed.
+    pub unfinished: bool,
+    /// Removes nothing, and only reports what would be removed.
+    pub dry_run: bool,
+}
+
+/// The sessions that were removed, or would be.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PruneReport {
+    /// The removed sessions and their bytes, the oldest first.
+    pub removed: Vec<(String, u64)>,
+    /// The total bytes of the removed sessions.
+    pub freed: u64,
+    /// Sessions that were chosen, but are in use.
+    pub in_use: Vec<String>,
+    /// Sessions that were chosen, but have an unfinished run.
+    pub unfinished: Vec<String>,
+    /// Sessions that could not be removed, or not completely, with the error. Names that begin with a dot are leftovers of a
+    /// crash.
+    pub failed: Vec<(String, Report)>,
+}
+
+impl SessionStore {
+    /// Removes a session that no process uses, by its full name, and returns its size in bytes; `None` if it does not exist.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError`] if it is in use or the disk fails.
+    pub fn remove(&self, id: &str) -> Result<Option<u64>, SessionError> {
+        // A prefix of another session's name does not name that session.
+        match self.resolve(id) {
+            Ok(found) if found == id => {}
+            Ok(_) | Err(SessionError::NotFound { .. } | SessionError::Ambiguous { .. }) => return Ok(None),
+            Err(error) => return Err(error),
+        }
+        let bytes = self.bytes_of(id);
+        let removed = self.remove_unused(id);
+        self.sync_after_removal();
+        match removed? {
+            RemovalOutcome::Done => Ok(Some(bytes)),
+            RemovalOutcome::Gone => Ok(None),
+            RemovalOutcome::InUse => Err(SessionError::InUse { id: id.to_owned() }),
+        }
+    }
+
+    /// Removes sessions, never one that is in use, and the leftovers of sessions whose creation or removal was interrupted
+    /// by a crash. A session that cannot be removed does not stop the removal of the others.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError`] if the folder cannot be read.
+    pub fn prune(&self, policy: &PrunePolicy) -> Result<PruneReport, SessionError> {
+        let mut pruned = PruneReport::default();
+        if !policy.dry_run {
+            self.remove_leftovers(&mut pruned.failed)?;
+        }
+        for (id, bytes) in self.chosen(policy, &mut pruned.unfinished)? {
+            let removal = match policy.dry_run {
+                true if self.is_in_use(&id) => Ok(RemovalOutcome::InUse),
+                true => Ok(RemovalOutcome::Done),
+                false => self.remove_unused(&id),
+            };
+            match removal {
+                Ok(RemovalOutcome::Done) => {
+                    pruned.freed += bytes;
+                    pruned.removed.push((id, bytes));
+                }
+                Ok(RemovalOutcome::InUse) => pruned.in_use.push(id),
+                Ok(RemovalOutcome::Gone) => {}
+                Err(error) => pruned.failed.push((id, error.report())),
+            }
+        }
+        if !policy.dry_run {
+            self.sync_after_removal();
+        }
+        Ok(pruned)
+    }
+
+    /// Returns the sessions to remove and their bytes, the oldest first. Adds those that stay because they are unfinished to
+    /// `stay`.
+    fn chosen(&self, policy: &PrunePolicy, stay: &mut Vec<String>) -> Result<Vec<(String, u64)>, SessionError> {
+        let PrunePolicy { keep, older_than, most_bytes, unfinished, dry_run: _ } = *policy;
+        let mut stays = |id: &str| {
+            let stays = !unfinished && self.could_go_on(id);
+            if stays {
+                stay.push(id.to_owned());
+            }
+            stays
+        };
+        let now = SystemTime::now();
+        let is_old = |found: &JournalStat| match older_than {
+            Some(age) => now.duration_since(found.modified).is_ok_and(|since| since >= age),
+            // `keep` alone removes all others; `most_bytes` makes its own choice.
+            None => keep.is_some() && most_bytes.is_none(),
+        };
+        let mut all = Vec::new();
+        for (place, found) in self.newest()?.into_iter().enumerate() {
+            let bytes = self.bytes_of(&found.id);
+            let mut may_go = place >= keep.unwrap_or(0);
+            let goes = may_go && is_old(&found);
+            may_go &= !goes || !stays(&found.id);
+            all.push((may_go && goes, may_go, found.id, bytes));
+        }
+        let mut left: u64 = all.iter().map(|(goes, _, _, bytes)| if *goes { 0 } else { *bytes }).sum();
+        let mut chosen = Vec::new();
+        for (goes, may_go, id, bytes) in all.into_iter().rev() {
+            let is_too_much = !goes && may_go && most_bytes.is_some_and(|most| left > most) && !stays(&id);
+            if is_too_much {
+                left -= bytes;
+            }
+            if goes || is_too_much {
+                chosen.push((id, bytes));
+            }
+        }
+        Ok(chosen)
+    }
+
+    /// Removes a session that no process uses. The folder is renamed before its first file is removed.
+    fn remove_unused(&self, id: &str) -> Result<RemovalOutcome, SessionError> {
+        let (folder, gone) = (self.folder.join(id), self.folder.join(format!("{GONE}{}", self.random(8)?)));
+        let lock = match self.storage.entry(&folder.join(LOCK)) {
+            // A lock that is not a file cannot be held.
+            Ok(entry) if entry.kind != StorageEntryKind::File => None,
+            _ => match self.lock(id) {
+                Ok(None) => return Ok(RemovalOutcome::InUse),
+                Err(SessionError::NotFound { .. }) => return Ok(RemovalOutcome::Gone),
+                lock => lock?,
+            },
+        };
+        match self.storage.rename(&folder, &gone) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(RemovalOutcome::Gone),
+            renamed => renamed.map_err(disk("remove", &folder))?,
+        }
+        drop(lock);
+        let removed = remove_all(&*self.storage, &gone, limits::SESSION_FOLDERS_DEEP);
+        removed.map(|()| RemovalOutcome::Done).map_err(disk("remove", &gone))
+    }
+
+    /// Syncs the removals where the disk allows it: otherwise some sessions would reappear intact after a power loss.
+    fn sync_after_removal(&self) {
+        let _ = self.storage.sync_folder(&self.folder);
+    }
+
+    /// Removes the leftovers of a crash.
+    fn remove_leftovers(&self, failed: &mut Vec<(String, Report)>) -> Result<(), SessionError> {
+        for name in self.all_names()? {
+            let path = self.folder.join(&name);
+            let is_old = || {
+                let age = self.storage.entry(&path).ok().and_then(|entry| entry.modified.elapsed().ok());
+                age.is_some_and(|age| age >= limits::SESSION_LEFTOVER_AGE) && !self.is_in_use(&name)
+            };
+            if name.starts_with(GONE) || (name.starts_with(NEW) && is_old()) {
+                let removed = remove_all(&*self.storage, &path, limits::SESSION_FOLDERS_DEEP);
+                let error = removed.map_err(disk("remove", &path)).err();
+                failed.extend(error.map(|error| (name, error.report())));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The outcome of a removal.
+enum RemovalOutcome {
+    Done,
+    InUse,
+    /// Another process has removed it.
+    Gone,
+}
