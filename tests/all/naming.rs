@@ -119,7 +119,7 @@ fn retired_words_name_no_type() {
 #[test]
 fn test_names_fit_on_a_line() {
     let mut count = 0;
-    for (path, text) in files(&["host/src", "plugins", "sdk", "tests", "examples"], &[".rs"]) {
+    for (path, text) in files(&["host", "plugins", "sdk", "tests", "examples"], &[".rs"]) {
         let mut is_test = false;
         for line in text.lines().map(str::trim) {
             if line.starts_with("#[test") || line.starts_with("#[tokio::test") {

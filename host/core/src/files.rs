@@ -62,7 +62,10 @@ pub enum FileReadError {
     TooLarge(u64),
     /// The file is not UTF-8 text.
     #[error("it is not UTF-8 text, from line {line} on")]
-    NotText { line: usize },
+    NotText {
+        /// The first line that is not, counted from 1.
+        line: usize,
+    },
 }
 
 /// Clamps a time to the range of writable dates: an unset clock may be before 1970, and formatting such a time panics.

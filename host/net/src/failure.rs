@@ -7,10 +7,12 @@ use url::Url;
 use super::{ProxyUrl, status, tls};
 use shelly_core::{error::Fault, limits};
 
-/// The fault of an attempt. `again` tells if another attempt is worthwhile, provided that the fault is transient.
+/// The failure of one attempt. It is repeated only if [`Fault::is_transient`] says so too.
 #[derive(Debug)]
 pub struct FailedAttempt {
+    /// The failure, as its reader will be told.
     pub fault: Fault,
+    /// `true` if another attempt is worthwhile.
     pub again: bool,
 }
 

@@ -20,10 +20,12 @@ mod certificate;
 mod compile;
 mod complexity;
 mod component_error;
-pub mod convert;
+mod convert;
 mod error;
 mod folders;
 mod functions;
+#[doc(hidden)]
+pub mod fuzz;
 mod imports;
 mod loader;
 mod manifest;

@@ -140,6 +140,11 @@ impl PluginManifest {
         }
     }
 
+    /// Parses a `plugin.toml`.
+    ///
+    /// # Errors
+    ///
+    /// A description of the mistake, with its line.
     pub fn parse(text: &str) -> Result<Self, String> {
         let file: ManifestFile = toml::from_str(text).map_err(|error| {
             let error = error.to_string();

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
 
-use super::sse::SseEventStream;
 use shelly_core::{error::Fault, limits};
+use shelly_net::sse::SseEventStream;
 use shelly_net::{ByteStream, Secret, fault_in_reply, shown};
 
 /// The server and model that a reply comes from.

@@ -9,6 +9,8 @@ mod borrowed_text;
 #[cfg(test)]
 mod delta_recorder;
 mod discovery;
+#[doc(hidden)]
+pub mod fuzz;
 mod gemini;
 mod incoming_reply;
 mod listing;
@@ -37,5 +39,3 @@ pub use served_window::{ProbedModel, ServedWindow, WindowProbe};
 pub use tool_names::{ToolNameRule, ToolNames};
 pub use vendor::{Vendor, VendorPreset, WireApi, WireOptions};
 pub use wire::{HttpModel, WireProtocol};
-
-pub use shelly_net::sse;

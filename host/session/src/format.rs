@@ -266,7 +266,7 @@ pub(super) fn split_code(line: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// Returns the line of these members.
-pub fn line_of(members: &str) -> Vec<u8> {
+pub fn journal_line(members: &str) -> Vec<u8> {
     let mut line = Vec::new();
     append_line(&mut line, format_args!("{members}"), b"", None);
     line

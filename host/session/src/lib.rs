@@ -58,7 +58,6 @@ mod reader;
 mod recall;
 mod search;
 mod secrets;
-#[expect(clippy::module_inception, reason = "the type that the room is named after")]
 mod session;
 mod storage;
 mod store;
@@ -67,7 +66,8 @@ mod writer;
 
 pub use chain::Authorship;
 pub use error::SessionError;
-pub use format::line_of;
+#[doc(hidden)]
+pub use format::journal_line;
 pub use format::{ForkOrigin, LaunchOptions, SessionHeader, SessionPart, SessionPartKind, Sha256Digest, VERSION};
 pub use list::{SessionDiskUsage, SessionStatus, SessionSummary};
 pub use memory_disk::{DiskFault, MemoryDisk};

@@ -354,7 +354,7 @@ mod tests {
         // A line that a writer without the key can produce, with a correct checksum.
         let forged = |n: u64| {
             let members = format!(r#""n":{n},"t":0,"run":1,"kind":"looked","changes":[],"effects":[]"#);
-            String::from_utf8(crate::line_of(&members)).unwrap()
+            String::from_utf8(crate::journal_line(&members)).unwrap()
         };
         for (case, altered, line) in [
             ("a line is added", text.clone() + &forged(5), Some(5)),
@@ -459,7 +459,7 @@ mod tests {
         let path = written(&store(&project, None), "a", 3);
         let review = here.review("a").unwrap();
         let text = fs::read_to_string(&path).unwrap();
-        let forged = crate::line_of(r#""n":5,"t":0,"run":1,"kind":"looked","changes":[],"effects":[]"#);
+        let forged = crate::journal_line(r#""n":5,"t":0,"run":1,"kind":"looked","changes":[],"effects":[]"#);
         let altered = text.replace("\"n\":3,", "\"n\":3, ");
         for changed in [altered.as_str(), &text[..text.len() - 1], ""] {
             fs::write(&path, changed).unwrap();

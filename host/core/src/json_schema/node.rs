@@ -14,7 +14,9 @@ pub type JsonMap = IndexMap<String, JsonNode>;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum JsonNode {
+    /// An object, in the order in which its members came.
     Object(JsonMap),
+    /// An array.
     List(Vec<Self>),
     /// A value without children.
     Leaf(Value),
@@ -28,14 +30,17 @@ impl Default for JsonNode {
 }
 
 impl JsonNode {
+    /// Returns the text if this is a string.
     pub fn text(&self) -> Option<&str> {
         if let Self::Leaf(Value::String(text)) = self { Some(text) } else { None }
     }
 
+    /// Returns the members if this is an object.
     pub fn map(&self) -> Option<&JsonMap> {
         if let Self::Object(map) = self { Some(map) } else { None }
     }
 
+    /// Returns the elements of an array; none for anything else.
     pub fn list(&self) -> &[Self] {
         if let Self::List(list) = self { list } else { &[] }
     }

@@ -17,6 +17,7 @@ pub enum PipeOverflow {
 /// The output that a program has written to one of its pipes so far.
 #[derive(Debug, Default)]
 pub struct PipeOutput {
+    /// The bytes, at most as many as the limit of its reader.
     pub bytes: Vec<u8>,
     /// `true` if there was more output than the limit.
     pub is_cut: bool,

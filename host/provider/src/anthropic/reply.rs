@@ -12,7 +12,6 @@ use crate::{
     assembly::ReplyAssembly,
     borrowed_text::BorrowedText,
     incoming_reply::{IncomingReply, ReplySource},
-    sse::SseEventStream,
     tool_names::ToolNames,
 };
 use shelly_core::{
@@ -20,6 +19,7 @@ use shelly_core::{
     limits,
     model::{Completion, DeltaSink, StopReason, Usage},
 };
+use shelly_net::sse::SseEventStream;
 
 /// The stop reason that is assumed if the server ends a reply without one.
 const END: &str = "end_turn";

@@ -11,13 +11,13 @@ use crate::{
     assembly::ReplyAssembly,
     borrowed_text::BorrowedText,
     incoming_reply::{IncomingReply, ReplySource},
-    sse::SseEventStream,
     tool_names::ToolNames,
 };
 use shelly_core::{
     error::Fault,
     model::{Completion, DeltaSink, StopReason, Usage},
 };
+use shelly_net::sse::SseEventStream;
 
 /// Reads a reply to its end; deltas go to `sink` as they arrive. `names` are the names of the tools that the request
 /// offered.

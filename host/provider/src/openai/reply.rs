@@ -18,13 +18,13 @@ use crate::{
     assembly::ReplyAssembly,
     borrowed_text::BorrowedText,
     incoming_reply::{IncomingReply, ReplySource},
-    sse::{SseEvent, SseEventStream},
     tool_names::ToolNames,
 };
 use shelly_core::{
     error::Fault,
     model::{Completion, DeltaSink, StopReason, Usage},
 };
+use shelly_net::sse::{SseEvent, SseEventStream};
 
 /// Reads a reply to its end; deltas go to `sink` as they arrive. `names` are the names of the tools that the request
 /// offered.

@@ -15,7 +15,6 @@ use crate::{
     borrowed_text::BorrowedText,
     incoming_reply::{IncomingReply, ReplySource},
     responses::opaque_state,
-    sse::{SseEvent, SseEventStream},
     tool_names::ToolNames,
 };
 use shelly_core::{
@@ -23,6 +22,7 @@ use shelly_core::{
     limits,
     model::{Completion, DeltaSink, StopReason, Usage},
 };
+use shelly_net::sse::{SseEvent, SseEventStream};
 
 /// Reads a reply to its end; deltas go to `sink` as they arrive. `names` are the names of the tools that the request
 /// offered.
