@@ -85,6 +85,12 @@ fn cargo_commands_share_one_build() {
             "test --no-run",
             &[
                 "build --bin shelly-host",
+                "test --no-run -p shelly-core",
+                "test --no-run -p shelly-net",
+                "test --no-run -p shelly-provider",
+                "test --no-run -p shelly-mcp",
+                "test --no-run -p shelly-session",
+                "test --no-run -p shelly-plugin-host",
                 "test --no-run -p shelly-host",
                 "test --no-run -p shelly-tests",
                 "test --no-run --test gate",
