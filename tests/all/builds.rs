@@ -120,3 +120,32 @@ fn cargo_commands_share_one_build() {
         }
     }
 }
+
+/// The libraries that a crate below `host/` must not bring to a program that embeds it.
+#[test]
+fn crates_build_without_libraries_of_others() {
+    let http_client = ["reqwest", "hyper", "rustls"];
+    let sandbox = ["wasmtime", "wasmparser", "cranelift-codegen"];
+    for (krate, never) in [
+        ("shelly-core", &[&http_client[..], &sandbox, &["rmcp", "clap", "rusqlite", "libsqlite3-sys"]][..]),
+        ("shelly-session", &[&http_client, &sandbox, &["rmcp", "clap"]]),
+        ("shelly-net", &[&sandbox, &["rmcp", "clap"]]),
+        ("shelly-provider", &[&sandbox, &["rmcp", "clap"]]),
+        ("shelly-mcp", &[&sandbox, &["clap"]]),
+        ("shelly-plugin-host", &[&["rmcp", "clap"]]),
+        ("shelly-example-embedded", &[&http_client, &sandbox, &["rmcp", "clap"]]),
+    ] {
+        let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+            .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap())
+            .args(["tree", "--offline", "--locked", "--edges", "normal", "--prefix", "none", "--package", krate])
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let tree = String::from_utf8(output.stdout).unwrap();
+        let brought: Vec<_> = tree.lines().filter_map(|line| line.split(' ').next()).collect();
+        assert!(brought.contains(&krate) && brought.len() > 20, "{krate}: {tree}");
+        for library in never.iter().copied().flatten() {
+            assert!(!brought.contains(library), "{krate} brings {library}: `cargo tree -p {krate} -i {library}`");
+        }
+    }
+}

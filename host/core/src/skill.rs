@@ -170,7 +170,7 @@ impl Skill {
 ///
 /// ```
 /// use std::{fs, sync::Arc};
-/// use shelly_host::{agent::Agent, model::ScriptedCompleter, skill};
+/// use shelly_core::{agent::Agent, model::ScriptedCompleter, skill};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let project = tempfile::tempdir()?;

@@ -31,11 +31,8 @@ use shelly_core::{error::Fault, limits};
 ///
 /// ```no_run
 /// use std::{env, sync::Arc};
-/// use shelly_host::{
-///     agent::Agent,
-///     mcp::{McpClient, McpClientFeatures, McpStdioTarget, McpTarget, Pins, ServerConfig},
-///     model::ScriptedCompleter,
-/// };
+/// use shelly_core::{agent::Agent, model::ScriptedCompleter};
+/// use shelly_mcp::{McpClient, McpClientFeatures, McpStdioTarget, McpTarget, Pins, ServerConfig};
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let arguments = ["-y", "@modelcontextprotocol/server-filesystem", "/tmp"].map(str::to_owned);

@@ -6,13 +6,13 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use shelly_host::{
+//! use shelly_core::{
 //!     agent::{Agent, AgentGroup, AgentRegistry, journal::JournalState},
 //!     chat::{Chat, Message},
 //!     event::RunCx,
 //!     model::ScriptedCompleter,
-//!     session::{DiskStorage, NewSession, SessionOpenOptions, SessionStore, SessionStoreOptions},
 //! };
+//! use shelly_session::{DiskStorage, NewSession, SessionOpenOptions, SessionStore, SessionStoreOptions};
 //!
 //! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let folder = tempfile::tempdir()?;

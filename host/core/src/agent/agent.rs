@@ -22,7 +22,7 @@ use crate::{
 /// use std::sync::Arc;
 /// use schemars::JsonSchema;
 /// use serde::Deserialize;
-/// use shelly_host::{agent::Agent, chat::{Chat, Message}, event::RunCx, model::ScriptedCompleter, tool};
+/// use shelly_core::{agent::Agent, chat::{Chat, Message}, event::RunCx, model::ScriptedCompleter, tool};
 ///
 /// #[derive(Deserialize, JsonSchema)]
 /// struct Weather { city: String }

@@ -29,7 +29,7 @@ use crate::{
 ///
 /// ```
 /// use std::sync::Arc;
-/// use shelly_host::{
+/// use shelly_core::{
 ///     agent::{Agent, AgentEntry, AgentGroup, AgentRegistry},
 ///     chat::{Chat, Message},
 ///     event::RunCx,

@@ -38,7 +38,7 @@ use crate::{
 ///
 /// ```
 /// use std::sync::Arc;
-/// use shelly_host::{
+/// use shelly_core::{
 ///     agent::{Agent, AgentTool, AgentToolOptions},
 ///     chat::{Chat, Message},
 ///     event::RunCx,

@@ -12,7 +12,7 @@ use crate::{chat::Message, error::Fault, event::RunCx};
 ///
 /// ```
 /// use std::{sync::Arc, time::Duration};
-/// use shelly_host::{
+/// use shelly_core::{
 ///     agent::{Agent, LoggingMiddleware, OutputGuardrail, RunError, TimeoutMiddleware},
 ///     chat::{Chat, Message},
 ///     error::Fault,

@@ -73,7 +73,7 @@ static NO_MODELS: LazyLock<NameSet> = LazyLock::new(NameSet::default);
 /// An effect made from a closure that sees the conversation and answers with edits, within the powers that it is given.
 ///
 /// ```
-/// use shelly_host::{agent::{EffectEdit, EffectFn, EffectPhase}, capability::Power};
+/// use shelly_core::{agent::{EffectEdit, EffectFn, EffectPhase}, capability::Power};
 ///
 /// let hurry = EffectFn::new("hurry", EffectPhase::BeforeModel, [Power::Note], |moment, _chat| {
 ///     Ok(if moment.iteration == 10 { vec![EffectEdit::Note("Hurry up.".into())] } else { vec![] })

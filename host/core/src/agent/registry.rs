@@ -74,7 +74,7 @@ impl CostTier {
 ///
 /// ```
 /// use std::sync::Arc;
-/// use shelly_host::{agent::{Agent, AgentEntry, AgentRegistry}, capability::Ceiling, model::ScriptedCompleter};
+/// use shelly_core::{agent::{Agent, AgentEntry, AgentRegistry}, capability::Ceiling, model::ScriptedCompleter};
 ///
 /// let registry = AgentRegistry::new();
 /// registry.register(AgentEntry::new("writer", "Writes summaries"), || {

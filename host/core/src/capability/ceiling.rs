@@ -44,7 +44,7 @@ impl CeilingBound {
 /// that started it, of that agent's starter, and so on. More bounds never allow more.
 ///
 /// ```
-/// use shelly_host::capability::{Ceiling, CeilingBound, Grant};
+/// use shelly_core::capability::{Ceiling, CeilingBound, Grant};
 ///
 /// let clock = CeilingBound { grant: Some(Grant { clock: true, ..Grant::default() }), ..CeilingBound::default() };
 /// let given = Grant { clock: true, random: true, ..Grant::default() };

@@ -14,7 +14,7 @@ use crate::{
 ///
 /// ```
 /// use async_trait::async_trait;
-/// use shelly_host::{
+/// use shelly_core::{
 ///     chat::{Part, StopReason, Usage},
 ///     error::Fault,
 ///     event::RunCx,

@@ -9,7 +9,7 @@ use crate::{error::Fault, event::RunCx};
 ///
 /// ```
 /// use std::sync::Arc;
-/// use shelly_host::{
+/// use shelly_core::{
 ///     agent::Agent,
 ///     chat::{Chat, Message},
 ///     event::RunCx,

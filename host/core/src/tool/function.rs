@@ -21,7 +21,7 @@ use crate::{
 /// ```
 /// use schemars::JsonSchema;
 /// use serde::Deserialize;
-/// use shelly_host::tool;
+/// use shelly_core::tool;
 ///
 /// #[derive(Deserialize, JsonSchema)]
 /// struct Weather {

@@ -12,7 +12,7 @@ use crate::{error::cut, limits};
 ///
 /// ```
 /// use serde_json::json;
-/// use shelly_host::tool::InputSchema;
+/// use shelly_core::tool::InputSchema;
 ///
 /// let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]});
 /// let schema = InputSchema::new(&schema).unwrap();

@@ -55,7 +55,7 @@ struct BlackboardWatchArgs {
 ///
 /// ```
 /// use std::sync::Arc;
-/// use shelly_host::{
+/// use shelly_core::{
 ///     agent::Agent,
 ///     chat::{Chat, Message},
 ///     event::RunCx,

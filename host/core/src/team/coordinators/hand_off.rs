@@ -25,7 +25,7 @@ use crate::{
 ///
 /// ```
 /// use std::sync::Arc;
-/// use shelly_host::{
+/// use shelly_core::{
 ///     agent::{Agent, Runner},
 ///     chat::{Chat, Message},
 ///     event::RunCx,

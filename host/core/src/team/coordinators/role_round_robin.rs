@@ -15,7 +15,7 @@ use crate::{error::Fault, event::RunCx, limits};
 ///
 /// ```
 /// use std::sync::Arc;
-/// use shelly_host::{
+/// use shelly_core::{
 ///     agent::{Agent, Runner},
 ///     chat::{Chat, Message},
 ///     event::RunCx,

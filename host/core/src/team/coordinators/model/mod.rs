@@ -76,7 +76,7 @@ impl Default for ModelCoordinatorOptions {
 ///
 /// ```
 /// use std::sync::Arc;
-/// use shelly_host::{
+/// use shelly_core::{
 ///     agent::{Agent, Runner},
 ///     chat::{Chat, Message},
 ///     event::RunCx,
