@@ -103,8 +103,8 @@ pub enum PermissionSubject {
         url: String,
     },
     /// Changes of files that one tool of one agent proposes. Trust extends to every change that this tool proposes to this
-    /// agent, until the broker is dropped, except for changes that are [asked about in any
-    /// case](crate::builtin::FileChangeTool).
+    /// agent, until the broker is dropped, except for changes that `builtin::FileChangeTool` of
+    /// `shelly-host` asks about in any case.
     Change {
         /// The agent's name in the config.
         agent: String,

@@ -16,7 +16,7 @@ pub enum ToolOutput {
     /// model reads what is lacking.
     Needs(ToolNeed),
     /// Proposed file changes, which the host makes if they are approved: see
-    /// [`FileChangeTool`](crate::builtin::FileChangeTool). If nothing makes them, the model reads that.
+    /// `builtin::FileChangeTool` of `shelly-host`. If nothing makes them, the model reads that.
     Propose(Vec<ChangeProposalPart>),
 }
 

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use shelly_core::limits;
 
-/// The limits of the calls of one plugin of one agent. The defaults are in [`crate::limits`].
+/// The limits of the calls of one plugin of one agent. The defaults are in [`shelly_core::limits`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Wall time of the probe at load: instantiation and `specs`.
