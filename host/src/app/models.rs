@@ -178,7 +178,7 @@ impl App {
         };
         let model = PluginModel::new(&Arc::new(plugin), info, provider.max_tokens, provider.temperature);
         let model = model.ok_or_else(|| no_provider(&settings.place, plugin_id(provider)))?;
-        let retries = provider.retries.map_or(Retries::HOUSE, Retries::times);
+        let retries = provider.retries.map_or(Retries::DEFAULT, Retries::times);
         let idle = provider.idle_timeout.unwrap_or(limits::STREAM_IDLE_TIME);
         let model = Arc::new(model.with_retries(retries).with_idle(idle));
         if provider.rate_limit == RateLimitConfig::default() {

@@ -41,7 +41,7 @@ impl PluginModel {
         max_tokens: Option<u32>,
         temperature: Option<f32>,
     ) -> Option<Self> {
-        let (retries, idle) = (Retries::HOUSE, limits::STREAM_IDLE_TIME);
+        let (retries, idle) = (Retries::DEFAULT, limits::STREAM_IDLE_TIME);
         plugin.kinds.provider.is_some().then(|| Self {
             plugin: Arc::clone(plugin),
             info,
