@@ -7,7 +7,8 @@ use serde::Serialize;
 
 use super::{
     Secrets, Sha256Digest,
-    format::{AttachmentRef, SessionRecord, members},
+    line_format::{AttachmentRef, members},
+    session_record::SessionRecord,
 };
 use shelly_core::{agent::journal::JournalRecord, limits};
 

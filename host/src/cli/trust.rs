@@ -209,7 +209,7 @@ async fn ask_about(
         name(id)
     );
     match put(shown).await {
-        Consent::Yes => match store.make_own(review) {
+        Consent::Yes => match store.accept(review) {
             Ok(()) => Ok(SessionConsent::Marked),
             Err(error @ SessionError::ChangedSinceReview { .. }) => Err(error.report()),
             Err(error) => {

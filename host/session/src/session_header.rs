@@ -1,8 +1,13 @@
-use std::{borrow::Cow, collections::BTreeMap, fmt, str, time::SystemTime};
+//! The first line of a journal.
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+use std::time::SystemTime;
 
-use super::chain::{CODE_DIGITS, LineChain};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    line_format::{append_line, checked, members},
+    sha256_digest::Sha256Digest,
+};
 
 /// The version of the written format, and the newest readable version.
 pub const VERSION: u64 = 1;
@@ -37,8 +42,8 @@ pub struct SessionHeader {
     pub options: LaunchOptions,
 }
 
-/// The command line options that began a session. They select files, so they are used only if the session [was made
-/// here](super::SessionStore::is_made_here).
+/// The command line options that began a session. They select files, so they are used only if the session [was created
+/// here](super::SessionStore::is_created_here).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaunchOptions {
     /// The config; relative to the folder that holds the project's `.shelly` if it is below that folder.
@@ -110,188 +115,6 @@ impl SessionPartKind {
     }
 }
 
-/// A SHA-256 digest; as text `sha256:` and 64 hexadecimal digits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Sha256Digest(pub [u8; 32]);
-
-impl Sha256Digest {
-    /// Computes the digest of these bytes.
-    pub fn of(bytes: &[u8]) -> Self {
-        use sha2::Digest as _;
-        Self(sha2::Sha256::digest(bytes).into())
-    }
-}
-
-impl fmt::Display for Sha256Digest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{SHA256}{}", self.hex())
-    }
-}
-
-const SHA256: &str = "sha256:";
-/// The prefix of an attachment's digest whose bytes appear in the record as base64.
-const BASE64: &str = "base64:";
-
-impl Sha256Digest {
-    /// Returns the 64 hexadecimal digits.
-    pub fn hex(&self) -> String {
-        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
-    }
-
-    fn parse(text: &str) -> Option<Self> {
-        Self::of_hex(text.strip_prefix(SHA256)?)
-    }
-
-    /// Parses 64 lower-case hexadecimal digits.
-    pub fn of_hex(hex: &str) -> Option<Self> {
-        let hex = Some(hex).filter(|hex| hex.len() == 64)?.as_bytes();
-        let digit = |digit: u8| match digit {
-            b'0'..=b'9' => Some(digit - b'0'),
-            b'a'..=b'f' => Some(digit - b'a' + 10),
-            _ => None,
-        };
-        let mut bytes = [0; 32];
-        for (byte, digits) in bytes.iter_mut().zip(hex.chunks_exact(2)) {
-            *byte = digit(digits[0])? << 4 | digit(digits[1])?;
-        }
-        Some(Self(bytes))
-    }
-}
-
-impl Serialize for Sha256Digest {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Sha256Digest {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let text = Cow::<'de, str>::deserialize(from)?;
-        Self::parse(&text).ok_or_else(|| D::Error::custom("it is not `sha256:` and 64 hexadecimal digits"))
-    }
-}
-
-/// The reference of a line to an attached string.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct AttachmentRef {
-    /// The digest of the file's bytes.
-    pub digest: Sha256Digest,
-    /// `true` if the string is the base64 of the bytes, `false` if it is the bytes themselves.
-    pub is_base64: bool,
-}
-
-impl Serialize for AttachmentRef {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&format_args!("{}{}", if self.is_base64 { BASE64 } else { "" }, self.digest))
-    }
-}
-
-impl<'de> Deserialize<'de> for AttachmentRef {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let text = Cow::<'de, str>::deserialize(from)?;
-        let (is_base64, digest) = text.strip_prefix(BASE64).map_or((false, &*text), |digest| (true, digest));
-        let digest = Sha256Digest::parse(digest).ok_or_else(|| D::Error::custom("it names no attachment"))?;
-        Ok(Self { digest, is_base64 })
-    }
-}
-
-/// A record that the session itself writes.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub(super) enum SessionRecord {
-    /// A process opened the session for writing.
-    Opened { pid: u32, host: String, parts: Vec<SessionPart> },
-}
-
-/// The kind of a [`SessionRecord`].
-pub(super) const OPENED: &str = "opened";
-
-/// The members with which every line but the first begins.
-#[derive(Debug, Deserialize)]
-pub(super) struct LineEnvelope<'a> {
-    pub n: u64,
-    pub t: u64,
-    pub run: u64,
-    /// `true` at the beginning and the end of a run that a person started.
-    #[serde(default)]
-    pub top: bool,
-    #[serde(borrow)]
-    pub kind: Cow<'a, str>,
-    /// The strings that are stored in files, by JSON pointer.
-    #[serde(default)]
-    pub attached: BTreeMap<String, AttachmentRef>,
-}
-
-/// The prefix of every line; the digits are the checksum of everything after the prefix up to the end of the line.
-const PREFIX: &str = r#"{"crc":"00000000","#;
-const CRC_AT: usize = r#"{"crc":""#.len();
-
-/// The text before the authentication code of a line, which is its last member.
-const CODE: &[u8] = br#","mac":""#;
-/// The text after the code.
-const CODE_END: &[u8] = br#""}"#;
-
-/// Appends a line with the members of these JSON objects. With a chain, the line ends with its authentication code.
-pub(super) fn append_line(
-    lines: &mut Vec<u8>,
-    envelope: fmt::Arguments<'_>,
-    members: &[u8],
-    chain: Option<&mut LineChain>,
-) {
-    use std::io::Write;
-    let start = lines.len();
-    lines.extend_from_slice(PREFIX.as_bytes());
-    // Writing to memory cannot fail.
-    let _ = lines.write_fmt(envelope);
-    lines.extend_from_slice(members);
-    if let Some(chain) = chain {
-        let code = chain.extend(&lines[start + PREFIX.len()..]);
-        lines.extend_from_slice(CODE);
-        lines.extend_from_slice(code.as_bytes());
-        lines.push(b'"');
-    }
-    lines.push(b'}');
-    let crc = crc32fast::hash(&lines[start + PREFIX.len()..]);
-    let digits = format!("{crc:08x}");
-    lines[start + CRC_AT..start + CRC_AT + digits.len()].copy_from_slice(digits.as_bytes());
-    lines.push(b'\n');
-}
-
-/// Returns the content that the authentication code at the end of a line covers, and the code; `None` if the line has no
-/// code.
-pub(super) fn split_code(line: &[u8]) -> Option<(&[u8], &[u8])> {
-    let rest = line.get(PREFIX.len()..)?.strip_suffix(CODE_END)?;
-    let (rest, code) = rest.split_at_checked(rest.len().checked_sub(CODE_DIGITS)?)?;
-    Some((rest.strip_suffix(CODE)?, code))
-}
-
-/// Returns the line of these members.
-pub fn journal_line(members: &str) -> Vec<u8> {
-    let mut line = Vec::new();
-    append_line(&mut line, format_args!("{members}"), b"", None);
-    line
-}
-
-/// Returns the text of a line, without its line end, if its checksum is correct.
-pub(super) fn checked(line: &[u8]) -> Result<&str, &'static str> {
-    let text = str::from_utf8(line).map_err(|_| "it is not UTF-8 text")?;
-    let wrong = "it does not begin with a checksum";
-    let (prefix, content) = line.split_at_checked(PREFIX.len()).ok_or(wrong)?;
-    let (digits, frame) = (&prefix[CRC_AT..CRC_AT + 8], PREFIX.as_bytes());
-    if prefix[..CRC_AT] != frame[..CRC_AT] || prefix[CRC_AT + 8..] != frame[CRC_AT + 8..] {
-        return Err(wrong);
-    }
-    match digits == format!("{:08x}", crc32fast::hash(content)).as_bytes() {
-        true => Ok(text),
-        false => Err("its checksum is not that of its content"),
-    }
-}
-
-/// Returns the members of a JSON object, without its braces.
-pub(super) fn members(object: &[u8]) -> &[u8] {
-    object.strip_prefix(b"{").and_then(|rest| rest.strip_suffix(b"}")).unwrap_or_default()
-}
-
 /// Returns the first line of a journal.
 pub(super) fn header_line(header: &SessionHeader) -> Vec<u8> {
     let mut line = Vec::new();
@@ -349,8 +172,9 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::line_format::CRC_AT;
 
-    pub fn header() -> SessionHeader {
+    fn header() -> SessionHeader {
         SessionHeader {
             id: "a".into(),
             created: SystemTime::UNIX_EPOCH + Duration::from_millis(1_700_000_000_123),
@@ -400,19 +224,6 @@ mod tests {
         ] {
             let read = format!("{:?}", read_header(&line).unwrap_err());
             assert!(read.contains(why), "{read}, not {why}");
-        }
-    }
-
-    #[test]
-    fn digests_and_references_are_texts_of_one_form() {
-        let digest = Sha256Digest::of(b"");
-        for reference in [AttachmentRef { digest, is_base64: true }, AttachmentRef { digest, is_base64: false }] {
-            let json = serde_json::to_string(&reference).unwrap();
-            assert_eq!(serde_json::from_str::<AttachmentRef>(&json).unwrap(), reference, "{json}");
-        }
-        let hex = digest.hex();
-        for wrong in [String::new(), hex.clone(), format!("sha256:{}", hex.to_uppercase()), format!("sha256:{hex}0")] {
-            assert_eq!(Sha256Digest::parse(&wrong), None, "{wrong}");
         }
     }
 }

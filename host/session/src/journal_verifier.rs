@@ -1,90 +1,13 @@
-//! Authentication of journal lines: the mark covers the first lines, and each further line has an authentication code over
+//! Verification of journal lines: the mark covers the first lines, and each further line has an authentication code over
 //! its content and the previous code.
 
 use sha2::{Digest as _, Sha256};
 
-use super::{format::split_code, ownership::SessionAuthor};
+use super::{
+    authorship::Authorship, line_chain::LineChain, line_format::split_code, session_mark::SessionMark,
+    session_origin::SessionOrigin,
+};
 use shelly_core::trust::DerivedKey;
-
-/// The purpose string of the key from which marks and codes are derived.
-pub(super) const PURPOSE: &str = "shelly-host session";
-
-/// The number of hexadecimal digits of a line's code: 128 bits.
-pub(super) const CODE_DIGITS: usize = 32;
-
-/// The chain of codes up to the last line of a session.
-#[derive(Debug, Clone)]
-pub(super) struct LineChain {
-    key: DerivedKey,
-    last: [u8; 32],
-}
-
-impl LineChain {
-    /// Appends a line and returns its code; `content` is the part of the line that the code covers.
-    pub fn extend(&mut self, content: &[u8]) -> String {
-        self.last = self.key.code(&[b"line", &self.last, content]);
-        hex(&self.last[..CODE_DIGITS / 2])
-    }
-
-    /// Returns `true` if `line` is the authentic next line; then the chain includes it.
-    fn follows(&mut self, line: &[u8]) -> bool {
-        let Some((content, code)) = split_code(line) else { return false };
-        let mut next = self.clone();
-        let is_next = next.extend(content).as_bytes() == code;
-        if is_next {
-            *self = next;
-        }
-        is_next
-    }
-}
-
-/// The mark of a session: its author, its name, and its first lines.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct SessionMark {
-    pub maker: SessionAuthor,
-    /// The number of lines that the mark itself covers, including the first one.
-    pub lines: u64,
-    code: [u8; 32],
-}
-
-impl SessionMark {
-    /// Creates the mark of a session of this name; `digest` is that of its first lines including their line ends.
-    pub fn new(key: &DerivedKey, maker: SessionAuthor, name: &str, lines: u64, digest: Sha256) -> Self {
-        let code = key.code(&[
-            b"mark",
-            // A part of every code that was ever written: `SessionAuthor` says which number.
-            &[maker as u8],
-            &(name.len() as u64).to_le_bytes(),
-            name.as_bytes(),
-            &lines.to_le_bytes(),
-            &digest.finalize(),
-        ]);
-        Self { maker, lines, code }
-    }
-
-    /// Returns the chain for the lines after those that the mark covers.
-    pub fn chain(&self, key: DerivedKey) -> LineChain {
-        LineChain { key, last: self.code }
-    }
-
-    /// Returns the text of the mark file.
-    pub fn text(&self) -> String {
-        format!("2 {} {} hmac-sha256:{}\n", self.maker.word(), self.lines, hex(&self.code))
-    }
-
-    /// Parses the text of a mark file; `None` if it is invalid or of an earlier release.
-    pub fn parse(text: &str) -> Option<Self> {
-        let (head, code) = text.strip_suffix('\n')?.split_once(" hmac-sha256:")?;
-        let mut words = head.split(' ');
-        let (version, maker, lines) = (words.next()?, words.next()?, words.next()?);
-        let mark = Self {
-            maker: SessionAuthor::of_word(maker)?,
-            lines: lines.parse().ok().filter(|lines| *lines > 0)?,
-            code: super::Sha256Digest::of_hex(code)?.0,
-        };
-        (version == "2" && words.next().is_none() && mark.text() == text).then_some(mark)
-    }
-}
 
 /// Verifies a journal against its mark while it is read, from the first line on.
 #[derive(Debug)]
@@ -92,13 +15,13 @@ pub(super) enum JournalVerifier {
     /// There is no mark, or none that matches the session's name and first lines.
     Unmarked,
     /// The mark is of an earlier release and matches the first line.
-    FirstLine(SessionAuthor),
+    FirstLine(SessionOrigin),
     /// The lines that the mark covers are being read.
     Covered { key: DerivedKey, name: String, mark: SessionMark, seen: Sha256 },
     /// All lines so far are authentic.
-    Chained(SessionAuthor, LineChain),
+    Chained(SessionOrigin, LineChain),
     /// The mark matches, and `line` is not authentic.
-    Altered { maker: SessionAuthor, line: u64 },
+    Altered { origin: SessionOrigin, line: u64 },
 }
 
 impl JournalVerifier {
@@ -115,25 +38,26 @@ impl JournalVerifier {
                 seen.update(line);
                 seen.update(b"\n");
                 if n == mark.lines {
-                    let is_right = SessionMark::new(key, mark.maker, name, n, seen.clone()) == *mark;
-                    let marked = || Self::Chained(mark.maker, mark.chain(key.clone()));
+                    let is_right = SessionMark::new(key, mark.origin, name, n, seen.clone()) == *mark;
+                    let marked = || Self::Chained(mark.origin, mark.chain(key.clone()));
                     *self = if is_right { marked() } else { Self::Unmarked };
                 }
             }
-            Self::Chained(maker, chain) => {
-                let maker = *maker;
-                if !chain.follows(line) {
-                    *self = Self::Altered { maker, line: n };
+            Self::Chained(origin, chain) => {
+                let origin = *origin;
+                let follows = split_code(line).is_some_and(|(content, code)| chain.follow(content, code));
+                if !follows {
+                    *self = Self::Altered { origin, line: n };
                 }
             }
         }
     }
 
-    /// Returns the author of the session according to its mark; `None` without a matching mark.
-    pub fn maker(&self) -> Option<SessionAuthor> {
+    /// Returns the origin of the session according to its mark; `None` without a matching mark.
+    pub fn origin(&self) -> Option<SessionOrigin> {
         match self {
             Self::Unmarked | Self::Covered { .. } => None,
-            Self::FirstLine(maker) | Self::Chained(maker, _) | Self::Altered { maker, .. } => Some(*maker),
+            Self::FirstLine(origin) | Self::Chained(origin, _) | Self::Altered { origin, .. } => Some(*origin),
         }
     }
 
@@ -156,41 +80,12 @@ impl JournalVerifier {
     }
 }
 
-/// The authorship of a session's lines, according to its mark and their codes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Authorship {
-    /// This person's programs wrote every line, or this person accepted the session as it was. It may have been truncated to
-    /// an earlier line since: each prefix of it is `Own`, too.
-    Own,
-    /// This person began the session with an earlier release, whose mark covers only the first line; the authors of the
-    /// other lines are unknown. Another person who kept such a mark can put it in the place of a newer one.
-    FirstLine,
-    /// The mark matches, but from this line on another author wrote.
-    Altered {
-        /// The number of the line.
-        line: u64,
-    },
-    /// No mark matches the session's name and first lines.
-    Unmarked,
-}
-
-impl Authorship {
-    /// Returns `true` if the session may be resumed without asking.
-    pub fn is_own(self) -> bool {
-        self == Self::Own
-    }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::format;
+    use crate::{line_format, session_mark::PURPOSE};
     use shelly_core::trust::UserKey;
 
     fn key() -> DerivedKey {
@@ -202,12 +97,12 @@ mod tests {
     fn session(key: &DerivedKey, name: &str, lines: u64) -> (SessionMark, Vec<Vec<u8>>) {
         let header = b"the first line".to_vec();
         let digest = Sha256::new_with_prefix(&header).chain_update(b"\n");
-        let mark = SessionMark::new(key, SessionAuthor::Person, name, 1, digest);
+        let mark = SessionMark::new(key, SessionOrigin::Person, name, 1, digest);
         let mut chain = mark.chain(key.clone());
         let mut all = vec![header];
         for n in 2..lines + 2 {
             let mut line = Vec::new();
-            format::append_line(&mut line, format_args!("\"n\":{n},"), b"\"kind\":\"said\"", Some(&mut chain));
+            line_format::append_line(&mut line, format_args!("\"n\":{n},"), b"\"kind\":\"said\"", Some(&mut chain));
             line.pop();
             all.push(line);
         }
@@ -223,8 +118,8 @@ mod tests {
     #[test]
     fn mark_is_read_as_it_was_written() {
         let key = key();
-        for maker in [SessionAuthor::Person, SessionAuthor::Other] {
-            let mark = SessionMark::new(&key, maker, "a", 7, Sha256::new());
+        for origin in [SessionOrigin::Person, SessionOrigin::Other] {
+            let mark = SessionMark::new(&key, origin, "a", 7, Sha256::new());
             let text = mark.text();
             assert_eq!(SessionMark::parse(&text), Some(mark));
             for wrong in
@@ -245,7 +140,7 @@ mod tests {
         assert_eq!(authorship(&self::key(), "a", &mark, &lines), Authorship::Unmarked, "another person");
         let other = [vec![b"another first line".to_vec()], lines[1..].to_vec()].concat();
         assert_eq!(authorship(&key, "a", &mark, &other), Authorship::Unmarked);
-        let adopted = SessionMark { maker: SessionAuthor::Other, ..mark };
+        let adopted = SessionMark { origin: SessionOrigin::Other, ..mark };
         assert_eq!(authorship(&key, "a", &adopted, &lines), Authorship::Unmarked, "another maker");
         assert_eq!(
             authorship(&key, "a", &SessionMark { lines: 9, ..adopted }, &lines),
