@@ -1,0 +1,117 @@
+use wasmtime::{
+    bail,
+    component::{Component, HasSelf, Linker, ResourceTable, ResourceType, types::ComponentItem},
+};
+use wasmtime_wasi_io::bindings::wasi::io;
+
+use super::{wasi, wasi_http};
+use crate::{
+    bindings::imports,
+    contract::{ImportRequirement, PluginKind, has_chat, need_of_import, of_contract},
+    store::{HasGuestFilesystem, PluginState},
+};
+use shelly_core::capability::Grant;
+
+/// Links the granted interfaces and no others: a guest cannot call what is not linked. With `wasi` the WASI base is
+/// linked too, which reaches nothing but what is granted. Every function gets the state through
+/// [`PluginState::called`], which counts the call.
+pub fn link(linker: &mut Linker<PluginState>, grant: &Grant, kinds: &[PluginKind], wasi: bool) -> wasmtime::Result<()> {
+    type Own = HasSelf<PluginState>;
+    imports::types::add_to_linker::<_, Own>(linker, PluginState::called)?;
+    imports::log::add_to_linker::<_, Own>(linker, PluginState::called)?;
+    imports::config::add_to_linker::<_, Own>(linker, PluginState::called)?;
+    if kinds.contains(&PluginKind::Tool) {
+        imports::progress::add_to_linker::<_, Own>(linker, PluginState::called)?;
+    }
+    if kinds.contains(&PluginKind::Provider) {
+        imports::sink::add_to_linker::<_, Own>(linker, PluginState::called)?;
+        imports::attachments::add_to_linker::<_, Own>(linker, PluginState::called)?;
+    }
+    if kinds.contains(&PluginKind::ModelMiddleware) {
+        imports::outgoing::add_to_linker::<_, Own>(linker, PluginState::called)?;
+    }
+    if grant.chat || has_chat(kinds) {
+        imports::chat::add_to_linker::<_, Own>(linker, PluginState::called)?;
+    }
+    if grant.clock {
+        imports::clock::add_to_linker::<_, Own>(linker, PluginState::called)?;
+    }
+    if grant.random {
+        imports::random::add_to_linker::<_, Own>(linker, PluginState::called)?;
+    }
+    if !grant.kv.is_empty() {
+        imports::kv::add_to_linker::<_, Own>(linker, PluginState::called)?;
+    }
+    if !grant.programs.is_empty() {
+        imports::process::add_to_linker::<_, Own>(linker, PluginState::called)?;
+    }
+    if wasi || !grant.files.is_empty() || !grant.http.is_empty() {
+        link_streams(linker)?;
+    }
+    if wasi || !grant.files.is_empty() {
+        link_files(linker)?;
+    }
+    if wasi {
+        wasi::link(linker, grant)?;
+    }
+    if !grant.http.is_empty() {
+        imports::http::add_to_linker::<_, Own>(linker, PluginState::called)?;
+        wasi_http::link(linker)?;
+    }
+    Ok(())
+}
+
+/// Links a trap for each imported function that belongs neither to the WASI base nor to the interfaces that are always
+/// linked. The engine's own method would also define resources of WASI's streams again, apart from those that are
+/// linked.
+pub fn link_the_rest_as_traps(linker: &mut Linker<PluginState>, component: &Component) -> wasmtime::Result<()> {
+    let engine = component.engine().clone();
+    for (name, import) in component.component_type().imports(&engine) {
+        let is_linked =
+            need_of_import(name).is_some_and(|need| need == ImportRequirement::Nothing || need.is_in_base());
+        if is_linked || of_contract(name).is_some_and(|(interface, _)| interface == "types") {
+            continue;
+        }
+        let ComponentItem::ComponentInstance(interface) = import.ty else { continue };
+        let mut traps = linker.instance(name)?;
+        for (export, item) in interface.exports(&engine) {
+            match item.ty {
+                ComponentItem::ComponentFunc(_) => {
+                    traps.func_new(export, |_, _, _, _| bail!("it is not there while a plugin is looked at"))?;
+                }
+                // The resources of WASI's streams are linked already.
+                ComponentItem::Resource(_) if !OF_STREAMS.contains(&export) => {
+                    traps.resource(export, ResourceType::host::<()>(), |_, _| Ok(()))?;
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The resources of `wasi:io` that other interfaces use.
+const OF_STREAMS: [&str; 4] = ["error", "pollable", "input-stream", "output-stream"];
+
+/// Links WASI's file system, with the granted folders alone.
+fn link_files(linker: &mut Linker<PluginState>) -> wasmtime::Result<()> {
+    use wasmtime_wasi::{
+        filesystem::{WasiFilesystem, WasiFilesystemView},
+        p2::bindings::filesystem,
+    };
+    filesystem::types::add_to_linker::<_, HasGuestFilesystem>(linker, |state| state.called().opened_files())?;
+    filesystem::preopens::add_to_linker::<_, WasiFilesystem>(linker, |state| state.called().filesystem())
+}
+
+/// Links WASI's streams and polls, through which a guest uses what it was granted. By themselves they reach nothing.
+fn link_streams(linker: &mut Linker<PluginState>) -> wasmtime::Result<()> {
+    struct HasResourceTable;
+    impl wasmtime::component::HasData for HasResourceTable {
+        type Data<'a> = &'a mut ResourceTable;
+    }
+    io::error::add_to_linker::<_, HasResourceTable>(linker, |state| &mut state.called().table)?;
+    io::streams::add_to_linker::<_, HasResourceTable>(linker, |state| &mut state.called().table)?;
+    io::poll::add_to_linker::<_, HasSelf<PluginState>>(linker, PluginState::called)
+}
+
+impl imports::types::Host for PluginState {}
