@@ -138,7 +138,7 @@ impl AgentBlueprint {
     ///
     /// [`AgentRefusal`] with the line of config that would help.
     pub fn under(&self, ceiling: &Ceiling) -> Result<Agent, AgentRefusal> {
-        let places = ceiling.places();
+        let places = ceiling.paths();
         if let Some(agent) = self.made.lock().unwrap_or_else(PoisonError::into_inner).get(&places) {
             return Ok(agent.clone());
         }

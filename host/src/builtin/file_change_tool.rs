@@ -62,14 +62,14 @@ impl FileChangeTool {
             // If the host is interrupted now, the record must show that this call may have taken effect.
             cx.begin_now().await?;
         }
-        let mut told = plan.told();
+        let mut summaries = plan.summaries();
         let content = pieces.into_iter().filter_map(|piece| match piece {
             ChangeProposalPart::Content(content) => Some(content),
-            ChangeProposalPart::Change(_) => told.next().map(|told| ToolResultContent::Text(told.done())),
+            ChangeProposalPart::Change(_) => summaries.next().map(|summary| ToolResultContent::Text(summary.done())),
         });
         let content: Vec<_> = content.collect();
-        drop(told);
-        let told: Vec<_> = plan.told().collect();
+        drop(summaries);
+        let summaries: Vec<_> = plan.summaries().collect();
         let (here, agent, result) = (self.changes.clone(), Arc::clone(&cx.run.agent), content.clone());
         let (id, tool) = (call.id.clone(), self.spec().name.clone());
         // Runs to its end even if the call is cancelled.
@@ -82,10 +82,10 @@ impl FileChangeTool {
             Ok(())
         })
         .await?;
-        for told in told {
-            let (added, removed) = told.lines.unzip();
+        for summary in summaries {
+            let (added, removed) = summary.lines.unzip();
             let (agent, call, tool) = (Arc::clone(&cx.run.agent), call.id.clone(), self.spec().name.clone());
-            let (act, path, to) = (told.act, told.path, told.to);
+            let (act, path, to) = (summary.act, summary.path, summary.to);
             cx.run.events.emit(Event::FileChange { agent, call, tool, act, path, to, added, removed, by }).await;
         }
         Ok(ToolOutput::Reply(content))

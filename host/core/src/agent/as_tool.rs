@@ -259,7 +259,7 @@ impl AgentTool {
             None => format!("{}/{name}#{}", me.cx.agent, number(cx, call)).into(),
         };
         let (parent_run, budget_account) = (ParentRun::from(&*me), Arc::clone(&me.budget_account));
-        let (carving, due) = (me.cx.kept.get::<AllocatedCalls>(), due(&me, &agent.tools, cx, call));
+        let (carving, due) = (me.cx.extensions.get::<AllocatedCalls>(), due(&me, &agent.tools, cx, call));
         let (depth, agent, call) = (me.cx.depth + 1, Arc::clone(&self.agent), call.id.clone());
         // The spawned task does not keep the calling run alive.
         let work = me.tasks.spawn(async move {

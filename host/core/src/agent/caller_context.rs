@@ -21,12 +21,12 @@ struct CallerSlot(OnceLock<(Weak<RunState>, Agent, Option<Chat>)>);
 /// Registers the agent of a run, so that its tools can find it.
 pub(super) fn begin(agent: &Agent, me: &Arc<RunState>, chat: Option<&Chat>) {
     // A run begins once.
-    let _ = me.cx.kept.get::<CallerSlot>().0.set((Arc::downgrade(me), agent.clone(), chat.cloned()));
+    let _ = me.cx.extensions.get::<CallerSlot>().0.set((Arc::downgrade(me), agent.clone(), chat.cloned()));
 }
 
 /// Returns the agent that works in this run; `None` if no agent does, or none does any more.
 pub(super) fn of(cx: &RunCx) -> Option<CallerContext> {
-    let known = cx.kept.get::<CallerSlot>();
+    let known = cx.extensions.get::<CallerSlot>();
     let (me, agent, chat) = known.0.get()?;
     Some(CallerContext { me: me.upgrade()?, agent: agent.clone(), chat: chat.clone() })
 }

@@ -31,7 +31,7 @@ pub async fn sample(cx: &RunCx, request: CompletionRequest) -> Result<Completion
         found.ok_or_else(|| Fault::other("no agent works here whose model could be asked"))?;
     request.messages.check().map_err(|error| Fault::invalid(format!("it cannot be asked: {error}")))?;
     // A reply may cost all that is left of the budget, so the requests run one after the other.
-    let turn = cx.kept.get::<SamplingLock>();
+    let turn = cx.extensions.get::<SamplingLock>();
     let _turn = turn.0.lock().await;
     let mut used = SamplingUsageGuard { me: &me, usage: Usage::default() };
     let asked = completion::ask(&me, &agent, ModelRequest { model: None, request, shown: false }, &mut used.usage);

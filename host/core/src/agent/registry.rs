@@ -229,7 +229,7 @@ mod tests {
     fn registry_spawns_no_agent_beyond_the_ceiling() {
         let registry = AgentRegistry::new();
         registry.register(AgentEntry::new("ada", ""), || agent("ada"));
-        registry.register_under(AgentEntry::new("bob", ""), |ceiling| match ceiling.places().is_empty() {
+        registry.register_under(AgentEntry::new("bob", ""), |ceiling| match ceiling.paths().is_empty() {
             true => Ok(agent("bob").with_budget(Budget { tool_calls: Some(3), ..Budget::default() })),
             false => Err(AgentRefusal("bob needs more".into())),
         });

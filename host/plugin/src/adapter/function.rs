@@ -73,7 +73,7 @@ impl PluginFunction {
     }
 
     async fn kept(&self, cx: &ToolCx, json: &str) -> Result<ToolOutput, Fault> {
-        let instances = cx.run.kept.get::<RunInstances>();
+        let instances = cx.run.extensions.get::<RunInstances>();
         let mut slot = instances.slot(&self.plugin.executor).await?;
         let given = arguments(&self.tool.function.params, json, Some(&slot.handles))?;
         let setup = self.setup(&given.values, Lane::Kept);

@@ -231,7 +231,7 @@ fn file_change(
         wit::FileAct::MakeFolder => FileChangeAction::MakeFolder,
     };
     let expected = change.expected.map(|digest| digest.parse()).transpose()?;
-    Ok(FileChange { place: place(&change.path)?, expected, act })
+    Ok(FileChange { path: place(&change.path)?, expected, act })
 }
 
 /// The kind of opaque content with which a tool reports what it lacks.

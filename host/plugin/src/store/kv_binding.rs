@@ -37,7 +37,7 @@ impl KvBinding {
         let (user, plugin) = (self.user.clone(), self.plugin.clone());
         match self.scope {
             KvScope::Run => {
-                let stores = cx.kept.get::<RunKvStores>();
+                let stores = cx.extensions.get::<RunKvStores>();
                 let mut stores = stores.0.lock().unwrap_or_else(PoisonError::into_inner);
                 stores.entry((user, plugin)).or_insert_with(|| self.stores.in_memory()).clone()
             }

@@ -46,8 +46,7 @@ fn world(broker: &ApprovalBroker, asks: ChangeApprovalPolicy) -> World {
     let tool = tool::function("write", "Writes.", move |_, Args { path }: Args| {
         let place = ChangePath::new(&root, Path::new(&path), &path);
         async move {
-            let change =
-                FileChange { place: place?, expected: None, act: FileChangeAction::Write(b"new\n"[..].into()) };
+            let change = FileChange { path: place?, expected: None, act: FileChangeAction::Write(b"new\n"[..].into()) };
             let said = ChangeProposalPart::Content(ToolResultContent::Text("as you wish:".into()));
             Ok(ToolOutput::Propose(vec![said, ChangeProposalPart::Change(change)]))
         }
@@ -177,7 +176,7 @@ async fn hanging_file_change_tool_times_out_without_approval_time() {
 async fn proposal_without_an_applier_is_reported_to_the_model() {
     let bare = tool::function("write", "", |_, Args { path }: Args| async move {
         let place = ChangePath::new("/", Path::new(&path), &path)?;
-        let change = FileChange { place, expected: None, act: FileChangeAction::MakeFolder };
+        let change = FileChange { path: place, expected: None, act: FileChangeAction::MakeFolder };
         Ok(ToolOutput::Propose(vec![ChangeProposalPart::Change(change)]))
     });
     let cx = ToolCx {
