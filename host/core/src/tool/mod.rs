@@ -13,6 +13,7 @@ mod output;
 mod result_size;
 mod schema;
 mod toolbox;
+mod wrapped_tool;
 
 use std::{sync::Arc, time::Duration};
 
@@ -31,6 +32,7 @@ pub(crate) use result_size::{beginning, result_bytes};
 pub use schema::InputSchema;
 pub use toolbox::{DispatchOutcome, ToolBox, ToolNameConflict};
 pub(crate) use toolbox::{READ_RESULT, kept};
+pub use wrapped_tool::WrappedTool;
 
 use crate::{
     chat::{ChatSnapshot, ToolCall, ToolSpec},
