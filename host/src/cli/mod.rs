@@ -9,7 +9,6 @@ mod init;
 mod input;
 mod launch;
 mod mcp;
-mod mcp_fixture;
 mod plugin;
 mod provider;
 mod render;
@@ -75,9 +74,6 @@ enum CliCommand {
     Provider(provider::ProviderCommand),
     Mcp(mcp::McpArgs),
     Conformance(conformance::ConformanceArgs),
-    /// Play the client of an MCP server for those who test it.
-    #[command(subcommand, hide = true)]
-    McpFixture(mcp_fixture::McpFixtureCommand),
 }
 
 const AFTER_HELP: &str = "\
@@ -187,7 +183,6 @@ fn execute(command: CliCommand) -> u8 {
         CliCommand::Provider(provider) => provider.execute(),
         CliCommand::Mcp(mcp) => mcp.execute(),
         CliCommand::Conformance(conformance) => conformance.execute(),
-        CliCommand::McpFixture(fixture) => fixture.execute(),
     }
 }
 
