@@ -7,7 +7,7 @@ use tokio::{net::TcpListener, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    app::{App, AppReloader, AppServer, ServeOptions},
+    app::App,
     approval::{ApprovalBroker, HeadlessPolicy, TrustedSubjects},
     cli::{
         ask::{self, ApprovalModeArg},
@@ -20,6 +20,7 @@ use crate::{
     limits,
     mcp::serve::{AccessPolicy, BearerToken, McpServer, PATH},
     plugin::PluginCatalog,
+    serve::{AppReloader, AppServer, ServeOptions},
 };
 
 /// The options of serving MCP clients.
