@@ -1,184 +1,18 @@
-//! Formats output for the terminal. Text of guests, models and servers is escaped here.
+//! Shows events while an agent works.
 
-use std::{
-    io::{ErrorKind, IsTerminal, Write},
-    time::Duration,
-};
-
-use clap::ValueEnum;
-use serde::Serialize;
-use serde_json::{Value, json};
+use std::{io::IsTerminal, time::Duration};
 
 use super::{
-    secrets::{ReplyRedactor, json_without_secrets, without_secrets},
-    silent_models::SilentModels,
-    stdout,
+    output_format::RunOutputFormat,
+    print::{print, tell, warning},
+    terminal_text::{BOLD, DIM, GREEN, PLAIN, RED, YELLOW, json_line, name, one_line},
 };
 use crate::{
-    agent::{RunAnswer, RunError},
+    agent::RunError,
     app::{PreparedRun, RunSession},
-    capability::Usd,
-    chat::{Message, Part},
-    error::{Report, acts_on_terminal, without_number},
+    cli::{secrets::ReplyRedactor, silent_models::SilentModels},
     event::{AnsweredBy, Event, LogLevel, ModelWait, NO_ORIGIN},
-    model::{Ledger, UsageTally},
 };
-
-/// The format of standard output.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum RunOutputFormat {
-    /// The answer.
-    Text,
-    /// One JSON object with the answer, or with the error.
-    Json,
-    /// One JSON object a line for each event, and one with the result at the end.
-    Events,
-}
-
-/// The result of a run.
-pub struct RunResult<'a> {
-    pub agent: &'a str,
-    pub model: &'a str,
-    pub answer: &'a RunAnswer,
-    /// The usage of each agent.
-    pub agents: Ledger,
-    pub duration: Duration,
-    /// The session in which the run was recorded.
-    pub session: Option<&'a str>,
-}
-
-/// Prints the answer. Returns the exit code.
-pub fn answered(result: RunResult<'_>, output: RunOutputFormat) -> u8 {
-    let text = shown_answer(&result.answer.message);
-    let value = json!({
-        "event": "result",
-        "ok": true,
-        "answer": text,
-        "agent": result.agent,
-        "model": result.model,
-        "iterations": result.answer.iterations,
-        "usage": result.answer.usage,
-        "spent": used(&result.answer.account.total()),
-        "agents": used(&result.agents),
-        "duration_ms": result.duration.as_micros() as f64 / 1_000.0,
-        "session": result.session,
-    });
-    let printed = match output {
-        RunOutputFormat::Text => print_for_people(&text).inspect(|()| tell_cost(&result.agents)),
-        RunOutputFormat::Json | RunOutputFormat::Events => print(&json_line(&value)),
-    };
-    // An answer that could not be printed is a failure.
-    let report = match (printed, result.session) {
-        (Ok(()), _) => return 0,
-        (Err(report), None) => report,
-        (Err(report), Some(id)) => report.hint(format!("the answer is kept: shelly-host session show {id}")),
-    };
-    failed(&report, RunOutputFormat::Text)
-}
-
-/// Returns usage as JSON, one row or a list of them. If tokens were used at no cost the price is unknown, and `usd` is
-/// null.
-pub fn used(what: &impl Serialize) -> Value {
-    let mut value = json!(what);
-    let rows = match &mut value {
-        Value::Array(rows) => rows.as_mut_slice(),
-        one => std::slice::from_mut(one),
-    };
-    for row in rows {
-        let tokens: u64 = row["usage"].as_object().map_or(0, |usage| usage.values().filter_map(Value::as_u64).sum());
-        if row["usd"].as_f64() == Some(0.0) && tokens > 0 {
-            row["usd"] = Value::Null;
-        }
-    }
-    value
-}
-
-/// Prints the cost of a run, if the price of a model is known.
-fn tell_cost(agents: &Ledger) {
-    let total = agents.total();
-    if total.usd != Usd::ZERO {
-        tell(&format!("{DIM}cost: {} for {} tokens{PLAIN}\n", total.usd, total.usage.total()));
-    }
-}
-
-/// Formats a cost for people.
-pub fn cost(tally: &UsageTally) -> String {
-    match tally.usd {
-        Usd::ZERO if tally.usage.total() > 0 => "unknown".into(),
-        usd => usd.to_string(),
-    }
-}
-
-/// Returns the text of the answer, or a list of its media if it has no text.
-fn shown_answer(message: &Message) -> String {
-    let text = message.text_content();
-    if !text.trim().is_empty() {
-        return text;
-    }
-    let media = message.parts.iter().filter_map(|part| match part {
-        Part::Media(media) => Some(format!("[{}]", media.media_type)),
-        _ => None,
-    });
-    media.collect::<Vec<_>>().join("\n")
-}
-
-/// Prints a failure. Returns the exit code.
-pub fn failed(report: &Report, output: RunOutputFormat) -> u8 {
-    failed_after(report, &Ledger::new(), None, output)
-}
-
-/// Prints the failure of a run that has used something and may have been recorded. Returns the exit code.
-pub fn failed_after(report: &Report, agents: &Ledger, session: Option<&str>, output: RunOutputFormat) -> u8 {
-    if output != RunOutputFormat::Text {
-        let code = report.kind.exit_code();
-        say(&failure(&json!(report), code, agents, session));
-    }
-    let mut text = format!("{RED}error:{PLAIN} {}\n", escaped(&report.message));
-    for cause in &report.causes {
-        text.push_str(&format!("  {DIM}cause:{PLAIN} {}\n", indented(&escaped(cause))));
-    }
-    if let Some(hint) = &report.hint {
-        text.push_str(&format!("  {DIM}hint:{PLAIN}  {}\n", indented(&escaped(hint))));
-    }
-    tell(&text);
-    if output == RunOutputFormat::Text {
-        tell_cost(agents);
-    }
-    report.kind.exit_code()
-}
-
-/// Prints a failure as a line of JSON on standard output.
-pub fn failed_as_json(report: &Report) {
-    say(&failure(&json!(report), report.kind.exit_code(), &Ledger::new(), None));
-}
-
-/// Prints the command that resumes a session.
-pub fn go_on(arguments: &str) {
-    tell(&format!("{DIM}go on with: shelly-host session resume {}{PLAIN}\n", escaped(arguments)));
-}
-
-fn failure(error: &Value, code: u8, agents: &Ledger, session: Option<&str>) -> Value {
-    let mut value = json!({ "event": "result", "ok": false, "error": error, "exit_code": code });
-    if session.is_some() {
-        value["session"] = json!(session);
-    }
-    if agents.agents().next().is_some() {
-        value["spent"] = used(&agents.total());
-        value["agents"] = used(agents);
-    }
-    value
-}
-
-/// Prints that the run was cancelled with this exit code.
-pub fn cancelled(code: u8, agents: &Ledger, session: Option<&str>, output: RunOutputFormat) {
-    tell("cancelled\n");
-    if output == RunOutputFormat::Text {
-        tell_cost(agents);
-    } else {
-        let error = json!({ "kind": "cancelled", "message": "cancelled", "causes": [], "hint": null });
-        say(&failure(&error, code, agents, session));
-    }
-}
 
 /// Shows the progress of a run.
 pub struct ProgressDisplay {
@@ -454,65 +288,6 @@ impl ProgressDisplay {
     }
 }
 
-pub const BOLD: &str = "\x1b[1m";
-pub const DIM: &str = "\x1b[2m";
-pub const RED: &str = "\x1b[1;31m";
-pub const GREEN: &str = "\x1b[32m";
-pub const YELLOW: &str = "\x1b[33m";
-pub const PLAIN: &str = "\x1b[0m";
-/// All of these codes.
-pub const COLOURS: [&str; 6] = [BOLD, DIM, RED, GREEN, YELLOW, PLAIN];
-
-/// Prints to standard output. A closed pipe is no error: its reader wants no more.
-pub fn print(text: &str) -> Result<(), Report> {
-    if stdout::was_closed() {
-        return Err(not_printed("it was closed when the program was started"));
-    }
-    let mut out = std::io::stdout().lock();
-    let end: &[u8] = if text.ends_with('\n') { b"" } else { b"\n" };
-    let written = out.write_all(text.as_bytes()).and_then(|()| out.write_all(end)).and_then(|()| out.flush());
-    match written {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(not_printed(error)),
-        _ => Ok(()),
-    }
-}
-
-/// Reports that output was lost.
-pub fn not_printed(cause: impl std::fmt::Display) -> Report {
-    let cause = without_number(&cause.to_string());
-    Report::new(crate::error::ErrorKind::Run, "cannot write to standard output").cause(cause)
-}
-
-/// Prints text of others: escaped on a terminal, and otherwise unchanged except for credentials.
-pub fn print_for_people(text: &str) -> Result<(), Report> {
-    if std::io::stdout().is_terminal() { print(&escaped(text)) } else { print(&without_secrets(text)) }
-}
-
-/// Prints a warning.
-pub fn warn(message: &str) {
-    tell(&format!("{}\n", warning(message)));
-}
-
-fn warning(message: &str) -> String {
-    format!("{YELLOW}warning:{PLAIN} {}", indented(&escaped(message)))
-}
-
-/// Prints an intermediate line of JSON. A failure is ignored here, as printing the result fails too and is reported.
-fn say(value: &Value) {
-    let _ = print(&json_line(value));
-}
-
-/// Returns a line of JSON without credentials and with characters escaped that act on a terminal.
-pub fn json_line(value: &impl Serialize) -> String {
-    let line = json_without_secrets(serde_json::to_string(value).unwrap_or_default());
-    replaced(line, acts_on_terminal, |c| format!("\\u{:04x}", u32::from(c)))
-}
-
-/// Writes to standard error, without colours where they are not wanted.
-pub fn tell(text: &str) {
-    let _ = anstream::stderr().write_all(text.as_bytes());
-}
-
 fn time(duration: Duration) -> String {
     match duration.as_secs_f64() {
         seconds if seconds < 0.001 => format!("{:.0} µs", seconds * 1e6),
@@ -521,60 +296,9 @@ fn time(duration: Duration) -> String {
     }
 }
 
-/// Removes credentials from a text of many lines, and escapes all other characters that act on a terminal.
-pub fn escaped(text: &str) -> String {
-    let text = without_secrets(text);
-    let acts = |c: char| acts_on_terminal(c) && c != '\n' && c != '\t';
-    replaced(text, acts, |c| c.escape_unicode().to_string())
-}
-
-/// Replaces each character that is `unsafe_to_show` by an escape.
-fn replaced(text: String, unsafe_to_show: impl Fn(char) -> bool, escape: impl Fn(char) -> String) -> String {
-    if !text.contains(&unsafe_to_show) {
-        return text;
-    }
-    text.chars().map(|c| if unsafe_to_show(c) { escape(c) } else { c.to_string() }).collect()
-}
-
-/// Formats a name given by others as a part of a line: it cannot begin a line of its own.
-pub fn name(text: &str) -> String {
-    one_line(text, 500)
-}
-
-/// Returns the text on one line of at most `chars` characters.
-pub fn one_line(text: &str, chars: usize) -> String {
-    let line: String = escaped(text).split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(chars) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
-    }
-}
-
-/// Indents the later lines of a text.
-fn indented(text: &str) -> String {
-    text.trim_end().replace('\n', "\n         ")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chat::Usage;
-
-    #[test]
-    fn usage_without_price_has_unknown_cost() {
-        let usage = |tokens| Usage { input_tokens: tokens, ..Usage::default() };
-        let tally = |tokens, pico| UsageTally { completions: 1, usage: usage(tokens), usd: Usd::from_pico(pico) };
-        for (tally, json, text) in [
-            (tally(7, 0), Value::Null, "unknown"),
-            (tally(7, 250_000_000_000), json!(0.25), "$0.25"),
-            (tally(0, 0), json!(0.0), "$0.00"),
-        ] {
-            assert_eq!((&used(&tally)["usd"], &*cost(&tally)), (&json, text));
-            let mut ledger = Ledger::new();
-            ledger.record(&"ada".into(), tally.usage, tally.usd);
-            assert_eq!(used(&ledger)[0]["usd"], json);
-        }
-    }
 
     #[test]
     fn unknown_tool_is_shown_without_origin() {
@@ -604,21 +328,5 @@ mod tests {
         assert!(progress.line(&finished(None)).unwrap().ends_with("7 bytes)"));
         let said = Event::MemberReplied { agent: "desk/ada".into(), text: Some("Yes.\nerror: forged".into()) };
         assert!(progress.line(&said).unwrap().ends_with("says: Yes. error: forged"));
-    }
-
-    #[test]
-    fn terminal_control_characters_are_escaped() {
-        for (text, shown) in [
-            ("plain\n\ttext é 日", "plain\n\ttext é 日"),
-            ("\x1b]52;c;aGk=\x07", "\\u{1b}]52;c;aGk=\\u{7}"),
-            ("a\rb\u{9b}31m", "a\\u{d}b\\u{9b}31m"),
-            ("user\u{202e}txt.exe", "user\\u{202e}txt.exe"),
-            ("\u{2066}x\u{2069}", "\\u{2066}x\\u{2069}"),
-        ] {
-            assert_eq!(escaped(text), shown);
-        }
-        assert_eq!(one_line("a\n  b \x1b[2J", 9), "a b \\u{1b…");
-        assert_eq!(name("x\nerror: forged"), "x error: forged");
-        assert_eq!(json_line(&"a\u{9b}\u{202e}é\n"), r#""a\u009b\u202eé\n""#);
     }
 }
