@@ -62,7 +62,7 @@ pub fn code(text: &str) -> String {
 
 /// The modules that each module may name, as the list in `docs/architecture.md` says. Every module may name these four.
 const EVERYONE: [&str; 4] = ["chat", "event", "limits", "error"];
-const MAY_NAME: [(&str, &[&str]); 32] = [
+const MAY_NAME: [(&str, &[&str]); 34] = [
     ("chat", &[]),
     ("error", &[]),
     ("limits", &[]),
@@ -84,7 +84,7 @@ const MAY_NAME: [(&str, &[&str]); 32] = [
     ("project", &["files", "trust"]),
     ("skill", &["files", "tool"]),
     ("state", &["files", "tool"]),
-    ("builtin", &["tool", "approval", "change", "process", "trust"]),
+    ("builtin", &["tool", "approval", "capability", "change", "files", "plugin", "process", "trust"]),
     ("agent", &["model", "tool", "skill", "state", "capability"]),
     ("team", &["agent", "model", "tool", "capability"]),
     ("plugin", &["agent", "team", "change", "files", "tool", "model", "capability", "kv", "net", "process"]),
@@ -92,7 +92,7 @@ const MAY_NAME: [(&str, &[&str]); 32] = [
     ("session", &["agent", "encodings", "files", "model", "trust"]),
     ("config", &["agent", "capability", "files", "mcp", "model", "net", "process", "provider", "team", "trust"]),
     (
-        "app",
+        "assemble",
         &[
             "agent",
             "approval",
@@ -118,6 +118,29 @@ const MAY_NAME: [(&str, &[&str]); 32] = [
         ],
     ),
     (
+        "app",
+        &[
+            "approval",
+            "assemble",
+            "capability",
+            "change",
+            "config",
+            "kv",
+            "mcp",
+            "model",
+            "net",
+            "plugin",
+            "project",
+            "provider",
+            "tool",
+            "trust",
+        ],
+    ),
+    (
+        "serve",
+        &["agent", "app", "approval", "assemble", "config", "mcp", "model", "project", "session", "skill", "tool"],
+    ),
+    (
         "cli",
         &[
             "agent",
@@ -133,6 +156,7 @@ const MAY_NAME: [(&str, &[&str]); 32] = [
             "net",
             "plugin",
             "project",
+            "serve",
             "session",
             "tool",
             "trust",

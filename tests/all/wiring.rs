@@ -223,7 +223,9 @@ async fn every_config_key_and_event_has_an_effect() {
         .filter(|name| name.starts_with(char::is_uppercase) && name.bytes().all(|byte| byte.is_ascii_alphanumeric()));
     let cases: Vec<_> = cases.collect();
     assert!(cases.len() > 20, "{cases:?}");
-    let render = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../host/src/cli/render.rs")).unwrap();
+    let render =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../host/src/cli/render/progress_display.rs"))
+            .unwrap();
     for case in cases {
         assert!(render.contains(&format!("Event::{case} ")), "nobody decided how `{case}` is shown");
         let snake: String = case

@@ -5,11 +5,11 @@ use async_trait::async_trait;
 use crate::{
     approval::{ApprovalBroker, PermissionSubject, Verdict},
     change::{ChangeApplier, ChangeOrigin, ChangePlan, FileChange},
-    chat::{ToolCall, ToolResultContent, ToolSpec},
+    chat::{ToolCall, ToolResultContent},
     error::{Fault, seconds},
     event::{AnsweredBy, Event, RunCx},
     limits,
-    tool::{ChangeProposalPart, Tool, ToolConcurrency, ToolCx, ToolOutput},
+    tool::{ChangeProposalPart, Tool, ToolCx, ToolOutput, WrappedTool},
 };
 
 /// A tool whose proposed file changes are applied after approval, which is asked for with the diff.
@@ -58,7 +58,7 @@ impl FileChangeTool {
         let here = self.changes.clone();
         let plan = blocking(move || here.plan(&changes).map_err(Fault::from)).await?;
         let by = self.permitted(&cx.run, &plan).await?;
-        if self.is_repeatable() {
+        if WrappedTool::is_repeatable(self) {
             // If the host is interrupted now, the record must show that this call may have taken effect.
             cx.begin_now().await?;
         }
@@ -139,13 +139,9 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, Fault> + S
 }
 
 #[async_trait]
-impl Tool for FileChangeTool {
-    fn spec(&self) -> &Arc<ToolSpec> {
-        self.tool.spec()
-    }
-
-    fn origin(&self) -> &str {
-        self.tool.origin()
+impl WrappedTool for FileChangeTool {
+    fn inner(&self) -> &dyn Tool {
+        &*self.tool
     }
 
     /// The tool's own limit, followed by [`limits::QUESTION_TIME`] and [`limits::CHANGE_TIME`].
@@ -153,32 +149,8 @@ impl Tool for FileChangeTool {
         limits::QUESTION_TIME + limits::CHANGE_TIME + self.tool.time_limit()
     }
 
-    fn is_counted(&self) -> bool {
-        self.tool.is_counted()
-    }
-
     fn is_repeatable(&self) -> bool {
         self.is_pure || self.tool.is_repeatable()
-    }
-
-    fn begins_itself(&self) -> bool {
-        self.tool.begins_itself()
-    }
-
-    fn hides_arguments(&self) -> bool {
-        self.tool.hides_arguments()
-    }
-
-    fn concurrency(&self) -> ToolConcurrency {
-        self.tool.concurrency()
-    }
-
-    fn runs_agents(&self) -> bool {
-        self.tool.runs_agents()
-    }
-
-    fn result_chars(&self) -> usize {
-        self.tool.result_chars()
     }
 
     async fn call(&self, cx: &ToolCx, call: &ToolCall) -> Result<ToolOutput, Fault> {

@@ -9,8 +9,9 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use super::{
+    command_words::words_of,
     render::{self, DIM, PLAIN, name},
-    session_target::words_of,
+    session_name::named,
     trust,
 };
 use crate::{
@@ -79,7 +80,7 @@ impl LaunchFlags {
             None if is_whole_name => (store(&here), None),
             None => locate(given),
         };
-        let Ok(id) = super::session::named(&store, given) else { return Ok(()) };
+        let Ok(id) = named(&store, given) else { return Ok(()) };
         if is_whole_name && id != given {
             return Ok(());
         }

@@ -20,6 +20,7 @@ mod tool;
 mod tool_name_conflict;
 mod tool_source;
 mod toolbox;
+mod wrapped_tool;
 
 pub use call_start::CallStartHook;
 pub use concurrency::{ConcurrencyDomain, ToolConcurrency};
@@ -40,3 +41,4 @@ pub use tool_name_conflict::ToolNameConflict;
 pub use tool_source::ToolSource;
 pub(crate) use toolbox::READ_RESULT;
 pub use toolbox::ToolBox;
+pub use wrapped_tool::WrappedTool;

@@ -160,7 +160,7 @@ async fn hanging_file_change_tool_times_out_without_approval_time() {
     let hangs = tool::function("hang", "", |_, Args { .. }: Args| std::future::pending::<Result<&str, Fault>>());
     let hangs =
         FileChangeTool::new(Arc::new(hangs), ChangeApplier::default(), broker, "ada", "", ChangeApprovalPolicy::All);
-    assert_eq!(hangs.time_limit(), limits::TOOL_TIME + limits::QUESTION_TIME + limits::CHANGE_TIME);
+    assert_eq!(Tool::time_limit(&hangs), limits::TOOL_TIME + limits::QUESTION_TIME + limits::CHANGE_TIME);
     let cx = ToolCx {
         run: RunCx::new("a"),
         chat: ChatSnapshot::default(),

@@ -4,11 +4,20 @@ use std::{collections::HashMap, sync::Arc};
 
 use serde_json::{Value, json};
 
-use super::{CliOutputFormat, damaged, date, instant, named, show::outcome, table};
+use super::{
+    loaded_transcript::damaged,
+    table::table,
+    times::{date, instant},
+    transcript_words::outcome,
+};
 use crate::{
     agent::journal::JournalRecord,
     chat::{ChatChange, Message},
-    cli::render::{self, RunOutputFormat, json_line, name, one_line, print, warn},
+    cli::{
+        plugin::CliOutputFormat,
+        render::{self, RunOutputFormat, json_line, name, one_line, print, warn},
+        session_name::named,
+    },
     error::Report,
     event::AnsweredBy,
     limits,
