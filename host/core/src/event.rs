@@ -1,5 +1,7 @@
 //! The events of a run, as they happen: one closed enum and one bounded stream.
 
+mod run_caller;
+
 use std::{
     any::Any,
     fmt,
@@ -16,6 +18,8 @@ use crate::{
     limits,
 };
 
+pub use run_caller::RunCaller;
+
 /// The origin of a tool that the agent does not have.
 pub const NO_ORIGIN: &str = "none";
 
@@ -30,6 +34,8 @@ pub struct RunCx {
     pub depth: u32,
     /// The sink for the events of this run.
     pub events: EventSink,
+    /// The agent that works in the run, for tools that act in its name.
+    pub caller: RunCaller,
     /// Values that live as long as this run.
     pub kept: RunExtensions,
 }
@@ -42,6 +48,7 @@ impl RunCx {
             agent: agent.into(),
             depth: 0,
             events: EventSink::none(),
+            caller: RunCaller::default(),
             kept: RunExtensions::default(),
         }
     }
@@ -56,13 +63,14 @@ impl RunCx {
         Self { events, ..self }
     }
 
-    /// Returns this context for another run, with empty extensions.
+    /// Returns this context for another run, without a caller and with empty extensions.
     pub fn anew(&self) -> Self {
-        Self { kept: RunExtensions::default(), ..self.clone() }
+        Self { caller: RunCaller::default(), kept: RunExtensions::default(), ..self.clone() }
     }
 }
 
-/// Values that parts of the host attach to one run of an agent, one value per type. They are dropped with the last clone.
+/// Values that crates above the agent attach to one run, one value per type: open component instances, stores of one run.
+/// They are dropped with the last clone.
 #[derive(Clone, Default)]
 pub struct RunExtensions(Arc<Mutex<Vec<Arc<dyn Any + Send + Sync>>>>);
 
