@@ -1,4 +1,7 @@
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::AtomicBool},
+    time::Duration,
+};
 
 use tokio::sync::{mpsc, oneshot};
 
@@ -66,4 +69,6 @@ pub struct DelegateQuestion {
     pub call: String,
     pub question: String,
     pub answer: oneshot::Sender<String>,
+    /// Set when the agent has waited long enough and goes on without an answer.
+    pub timed_out: Arc<AtomicBool>,
 }

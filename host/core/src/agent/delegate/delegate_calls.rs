@@ -3,7 +3,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::Arc,
+    sync::{Arc, atomic::Ordering},
 };
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
@@ -29,6 +29,7 @@ use crate::{
     },
     capability::{BudgetAllocation, RestoredAllocation},
     chat::ToolCall,
+    event::Event,
     limits,
 };
 
@@ -59,9 +60,12 @@ pub(super) async fn answer_children(
     for (ParkedDelegation { mut child, question }, (delegation, answer)) in parked.into_iter().zip(answers) {
         me.write(|| JournalRecord::Answered { delegation, answered_by: call.to_owned(), answer: answer.clone() });
         undelivered.push(match question {
-            ParkedQuestion::Open(asked) => {
-                let late = "its question had timed out: it went on without your answer";
-                asked.answer.send(answer).err().map(|_| late)
+            ParkedQuestion::Open(DelegateQuestion { answer: waiting, timed_out, .. }) => {
+                let has_ended = || match timed_out.load(Ordering::Relaxed) {
+                    true => "its question had timed out: it went on without your answer",
+                    false => "it had ended before your answer came",
+                };
+                waiting.send(answer).err().map(|_| has_ended())
             }
             ParkedQuestion::Recorded(question) => {
                 child.owed = Some(UndeliveredAnswer { question, answer });
@@ -257,8 +261,9 @@ pub(crate) fn restore_delegations(
     for (call, tasks) in interrupted_questions(parked, calls, open) {
         let arguments = me.children.recorded_call(&call).map(|recorded| recorded.arguments.as_str());
         let delegation = arguments.and_then(|arguments| DelegateCall::read(me, arguments));
-        if let Some((agent_group, delegation)) = me.delegates_to().zip(delegation) {
-            restore_children(me, agent_group, &call, delegation, tasks);
+        match me.delegates_to().zip(delegation) {
+            Some((agent_group, delegation)) => restore_children(me, agent_group, &call, delegation, tasks),
+            None => fail_children(me, &call, tasks),
         }
     }
 }
@@ -308,5 +313,131 @@ fn restore_children(
             let child = ChildDelegation { id: id.clone(), questions_put: earlier + 1, ..child };
             me.children.park(id, ParkedDelegation { child, question: ParkedQuestion::Recorded(question) });
         }
+    }
+}
+
+/// Lets the children of a call wait that cannot go on, because this run may not delegate their tasks any more. Each reports
+/// that when it is answered.
+fn fail_children(me: &RunState, call: &str, tasks: BTreeMap<usize, InterruptedQuestion>) {
+    let recorded = me.children.recorded_call(call);
+    for (at, InterruptedQuestion { id, question, earlier }) in tasks {
+        let agent = recorded.and_then(|recorded| recorded.tasks.get(at)).map_or("", |task| &*task.agent).to_owned();
+        let message = format!("{}: delegation `{id}` is lost, since its task may not be given any more", me.cx.agent);
+        me.cx.events.emit_now(Event::Warning { message });
+        let lost = "it was interrupted, and its task may not be given to it any more; give it as a new task";
+        let report = DelegationReport::failed(&agent, lost);
+        let work = me.tasks.spawn(async { report });
+        let of = (call.to_owned(), at);
+        let child = ChildDelegation {
+            id: id.clone(),
+            agent,
+            questions_put: earlier + 1,
+            work,
+            questions: None,
+            stop: None,
+            of,
+            owed: None,
+        };
+        me.children.park(id, ParkedDelegation { child, question: ParkedQuestion::Recorded(question) });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use schemars::JsonSchema;
+    use serde::Deserialize;
+
+    use super::*;
+    use crate::{
+        agent::{Agent, AgentEntry, AgentRunOptions, InteractionMode, RunParams},
+        capability::{AllocationBounds, Budget, BudgetAccount, Ceiling},
+        chat::{Chat, Message},
+        event::{EventSink, RunCx},
+        model::ScriptedCompleter,
+        tool,
+    };
+
+    #[derive(Deserialize, JsonSchema)]
+    struct NoArgs {}
+
+    /// Returns the result of the call that answers an agent to which meanwhile this happens.
+    async fn answer_after(meanwhile: impl Fn(&AgentGroup) + Send + Sync + 'static) -> String {
+        let agent_group = Arc::new(AgentGroup::default());
+        agent_group.registry.register(AgentEntry::new("bob", ""), || {
+            let report = r#"{"status":"completed","summary":"Blue."}"#;
+            let script = [
+                ScriptedCompleter::calls(&[("q1", "request_input", r#"{"question":"Which?"}"#)]),
+                ScriptedCompleter::calls(&[("e1", "task_complete", report)]),
+            ];
+            Agent::new("bob", "", Arc::new(ScriptedCompleter::new(script)))
+        });
+        let group = Arc::clone(&agent_group);
+        let wait = tool::function("wait", "", move |_, NoArgs {}| {
+            meanwhile(&group);
+            async {
+                tokio::time::sleep(Duration::from_secs(20)).await;
+                Ok("waited")
+            }
+        });
+        let model = ScriptedCompleter::new([
+            ScriptedCompleter::calls(&[(
+                "c1",
+                "delegate",
+                r#"{"tasks":[{"agent":"bob","task":"Paint the door","context":"It is old."}]}"#,
+            )]),
+            ScriptedCompleter::calls(&[("c2", "wait", "{}")]),
+            ScriptedCompleter::calls(&[(
+                "c3",
+                "answer_delegation_questions",
+                r#"{"answers":[{"delegation_id":"d-1","answer":"Red."}]}"#,
+            )]),
+            ScriptedCompleter::text("done"),
+        ]);
+        let mut lead = Agent::new("lead", "", Arc::new(model)).with_tool(wait).with_agent_group(agent_group, 1);
+        lead.options.interaction = InteractionMode::Interactive;
+        lead.options.question_timeout = Some(Duration::from_secs(10));
+        let chat = Chat::new();
+        lead.run(&RunCx::new("lead"), &chat, vec![Message::user("Have the door painted.")]).await.unwrap();
+        let chat = chat.snapshot();
+        let mut results = chat.iter().flat_map(|entry| entry.message.tool_results());
+        results.find(|result| result.call_id == "c3").unwrap().text()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn late_answer_is_reported_with_its_reason() {
+        let timed_out = answer_after(|_| {}).await;
+        assert!(timed_out.contains("its question had timed out") && timed_out.contains("Blue."), "{timed_out}");
+        let stopped = answer_after(|agent_group| assert!(agent_group.cancel("bob-paint-1"))).await;
+        assert!(stopped.contains("it had ended before your answer came"), "{stopped}");
+        assert!(stopped.contains("task canceled") && !stopped.contains("timed out"), "{stopped}");
+    }
+
+    #[tokio::test]
+    async fn parked_child_that_cannot_go_on_is_reported_on_resume() {
+        let agent_group = Arc::new(AgentGroup::default());
+        let (events, mut stream) = EventSink::channel();
+        let cx = RunCx::new("lead").with_events(events);
+        let budget_account = BudgetAccount::new(&Budget::default(), Instant::now());
+        let params = *RunParams::of_a_person(Some(&agent_group), &cx, &budget_account, None);
+        let interaction = InteractionMode::Interactive;
+        let options = AgentRunOptions { interaction, max_delegation_depth: 1, ..AgentRunOptions::default() };
+        let me = RunState::new(&"lead".into(), &options, &Ceiling::default(), params, None);
+        let (id, instance) = (Some("d-4".into()), "bob-paint-1".into());
+        let task = DelegatedTask { id, agent: "bob".into(), instance, bounds: AllocationBounds::default() };
+        // The lead has been given the name of that agent since, and no agent delegates to itself.
+        let arguments = r#"{"tasks":[{"agent":"lead","task":"Paint","context":"It is old."}]}"#.into();
+        let delegated = [("c1".into(), RecordedDelegateCall { arguments, tasks: vec![task] })].into();
+        let question = RecordedQuestion { call: "c1".into(), task: 0, question: "q1".into(), answered_by: None };
+        restore_delegations(&me, [("d-4".into(), vec![question])].into(), delegated, &HashMap::new(), &[]);
+        let told = stream.next().await.unwrap();
+        assert!(matches!(&told, Event::Warning { message } if message.contains("`d-4` is lost")), "{told:?}");
+        let unknown = answer_children(&me, "c2", vec![("d-1".into(), "Red.".into())]).await.unwrap_err();
+        assert!(unknown.contains("waiting: d-4"), "{unknown}");
+        let reports = answer_children(&me, "c2", vec![("d-4".into(), "Red.".into())]).await.unwrap();
+        let error = reports[0].error.as_deref().unwrap_or_default();
+        assert!(reports[0].agent == "bob" && error.contains("give it as a new task"), "{reports:?}");
+        assert_eq!(me.children.next_id(), "d-5");
     }
 }

@@ -1,4 +1,10 @@
-use std::sync::{Arc, LazyLock};
+use std::{
+    pin::pin,
+    sync::{
+        Arc, LazyLock,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -249,14 +255,22 @@ async fn ask(me: &RunState, question: String, quiet: bool) -> Result<String, Fau
         ));
     };
     let gone = || Fault::other("the agent that gave you your task does not listen any more");
-    let (answer, answered) = oneshot::channel();
+    let ((answer, answered), timed_out) = (oneshot::channel(), Arc::<AtomicBool>::default());
     let asked = async {
         let (agent, call) = (me.cx.agent.clone(), current_call().map(|call| call.call).unwrap_or_default());
-        parent.send(DelegateQuestion { agent, call, question, answer }).await.map_err(|_| gone())?;
+        let question = DelegateQuestion { agent, call, question, answer, timed_out: Arc::clone(&timed_out) };
+        parent.send(question).await.map_err(|_| gone())?;
         answered.await.map_err(|_| gone())
     };
     let Some(limit) = assignment.question_time else { return me.place.wait_for(asked).await };
-    me.place.wait_for(tokio::time::timeout(limit, asked)).await.unwrap_or_else(|_| {
+    let in_time = async {
+        let mut asked = pin!(asked);
+        let answered = tokio::time::timeout(limit, asked.as_mut()).await;
+        // Set before `asked` is dropped, which closes the question.
+        timed_out.store(answered.is_err(), Ordering::Relaxed);
+        answered
+    };
+    me.place.wait_for(in_time).await.unwrap_or_else(|_| {
         Err(Fault::Timeout {
             message: format!(
                 "no answer came within {}; decide as well as you can, and say in your report what you decided",
