@@ -268,7 +268,7 @@ mod tests {
             agent,
             model: String::new(),
             depth: 0,
-            errand: None,
+            delegation_key: None,
             continues: None,
             beside: None,
             input: Vec::new(),

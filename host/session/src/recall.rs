@@ -20,7 +20,7 @@ impl SessionStore {
             let line = line?;
             let JournalLineContent::Record(record) = line.what else { continue };
             match record {
-                JournalRecord::Began { errand: None, input, .. } => {
+                JournalRecord::Began { delegation_key: None, input, .. } => {
                     top.insert(line.run);
                     let tasks = input.iter().filter(|message| !message.is_note()).map(Message::text_content);
                     parts.extend(tasks.map(|task| format!("Task: {}", cut(task.trim(), limits::RECALLED_TASK_CHARS))));

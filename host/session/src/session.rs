@@ -97,7 +97,7 @@ impl Session {
     fn is_top(&self, run: u64, record: &JournalRecord) -> bool {
         let top = || self.top.lock().unwrap_or_else(PoisonError::into_inner);
         match record {
-            JournalRecord::Began { errand: None, .. } => {
+            JournalRecord::Began { delegation_key: None, .. } => {
                 top().insert(run);
                 true
             }

@@ -226,7 +226,7 @@ impl SessionStore {
                 Ok(line) => match line.what {
                     JournalLineContent::Opened { parts: newer, .. } => parts = newer,
                     JournalLineContent::Record(record) => {
-                        if matches!(record, JournalRecord::Began { errand: None, .. }) {
+                        if matches!(record, JournalRecord::Began { delegation_key: None, .. }) {
                             top.insert(line.run);
                         }
                         records.push((line.run, record));

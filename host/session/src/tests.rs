@@ -34,7 +34,7 @@ pub(super) fn began(of: Option<u64>) -> JournalRecord {
         instance,
         model: "m".into(),
         depth: 0,
-        errand,
+        delegation_key: errand,
         continues: None,
         beside: None,
         input: Vec::new(),

@@ -123,7 +123,17 @@ impl Transcript {
     }
 
     fn begin(&mut self, run: u64, (n, t): (u64, u64), record: JournalRecord) {
-        let JournalRecord::Began { agent, instance, model, errand, continues, input, prompt, changes, .. } = record
+        let JournalRecord::Began {
+            agent,
+            instance,
+            model,
+            delegation_key: errand,
+            continues,
+            input,
+            prompt,
+            changes,
+            ..
+        } = record
         else {
             return;
         };

@@ -10,7 +10,7 @@ use crate::{
     error::{ErrorKind, Report},
     plugin::{Plugin, PluginCoordinator},
     team::{
-        Coordinator, HandOffCoordinator, LoopCoordinator, Member, ModelCoordinator, RoleRoundRobin, RoundRobinUntil,
+        Coordinator, HandoffCoordinator, LoopCoordinator, Member, ModelCoordinator, RoleRoundRobin, RoundRobinUntil,
         SequenceCoordinator, StopCondition, Team, TeamChatMode,
     },
 };
@@ -146,7 +146,7 @@ impl TeamBlueprint {
             }
             HostCoordinator::Model(options) => Arc::new(ModelCoordinator::new(options)),
             HostCoordinator::HandOff(params) => {
-                return Ok((Arc::new(HandOffCoordinator::new(params.max_hand_offs)), meeting(params.chats)));
+                return Ok((Arc::new(HandoffCoordinator::new(params.max_hand_offs)), meeting(params.chats)));
             }
         };
         Ok((coordinator, TeamChatMode::Coordinated))
@@ -156,8 +156,8 @@ impl TeamBlueprint {
 /// Returns the mode of conversations for members that hand over to each other.
 fn meeting(chats: HandOffChats) -> TeamChatMode {
     match chats {
-        HandOffChats::Shared => TeamChatMode::SharedHandOver,
-        HandOffChats::Private => TeamChatMode::HandOver,
+        HandOffChats::Shared => TeamChatMode::SharedHandoff,
+        HandOffChats::Private => TeamChatMode::Handoff,
     }
 }
 

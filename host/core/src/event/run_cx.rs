@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use super::{EventSink, RunExtensions};
+use super::{EventSink, RunCaller, RunExtensions};
 
 /// The identity of a run and its event sink. It is passed through everything that a run does.
 #[derive(Debug, Clone)]
@@ -13,6 +13,8 @@ pub struct RunCx {
     pub depth: u32,
     /// The sink for the events of this run.
     pub events: EventSink,
+    /// The agent that works in the run, for tools that act in its name.
+    pub caller: RunCaller,
     /// Values that live as long as this run.
     pub extensions: RunExtensions,
 }
@@ -25,6 +27,7 @@ impl RunCx {
             agent: agent.into(),
             depth: 0,
             events: EventSink::none(),
+            caller: RunCaller::default(),
             extensions: RunExtensions::default(),
         }
     }
@@ -39,8 +42,8 @@ impl RunCx {
         Self { events, ..self }
     }
 
-    /// Returns this context for another run, with empty extensions.
+    /// Returns this context for another run, without a caller and with empty extensions.
     pub fn anew(&self) -> Self {
-        Self { extensions: RunExtensions::default(), ..self.clone() }
+        Self { caller: RunCaller::default(), extensions: RunExtensions::default(), ..self.clone() }
     }
 }

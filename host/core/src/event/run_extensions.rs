@@ -4,7 +4,8 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-/// Values that parts of the host attach to one run of an agent, one value per type. They are dropped with the last clone.
+/// Values that crates above the agent attach to one run, one value per type: open component instances, stores of one run.
+/// They are dropped with the last clone.
 #[derive(Clone, Default)]
 pub struct RunExtensions(Arc<Mutex<Vec<Arc<dyn Any + Send + Sync>>>>);
 

@@ -50,7 +50,7 @@ impl Coordinator for PluginCoordinator {
     }
 
     /// Returns `true`: a `report` of the contract cannot carry a handover, so a note in the chat has to tell of it.
-    fn reads_hand_overs(&self) -> bool {
+    fn reads_handoffs(&self) -> bool {
         true
     }
 

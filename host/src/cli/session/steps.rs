@@ -105,7 +105,7 @@ impl SessionStepRow {
 fn summary(record: &JournalRecord) -> (&'static str, String) {
     let short = |text: &str| one_line(text, limits::SESSION_STEP_CHARS);
     match record {
-        JournalRecord::Began { agent, model, errand, continues, input, .. } => {
+        JournalRecord::Began { agent, model, delegation_key: errand, continues, input, .. } => {
             let why = match (errand, continues) {
                 (Some(errand), _) => format!(", for call {} of run {}", name(&errand.call), errand.run),
                 (None, Some(before)) => format!(", goes on with run {before}"),
