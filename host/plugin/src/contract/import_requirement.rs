@@ -1,5 +1,7 @@
 //! The interfaces that a plugin may import, and the requirement for each.
 
+use shelly_core::capability::{Capability, Grant};
+
 use super::{plugin_kind::PluginKind, version::of_contract};
 
 /// The kinds that belong to a conversation and can read it.
@@ -24,18 +26,8 @@ pub enum ImportRequirement {
     Kind(PluginKind),
     /// The plugin is an effect or a coordinator, or is granted `chat`.
     Chat,
-    /// The plugin is granted `clock`.
-    Clock,
-    /// The plugin is granted `random`.
-    Random,
-    /// The plugin is granted `files`.
-    Files,
-    /// The plugin is granted `kv`.
-    Kv,
-    /// The plugin is granted `http`.
-    Http,
-    /// The plugin is granted `programs`.
-    Programs,
+    /// The plugin is granted this capability.
+    Granted(Capability),
     /// The plugin is granted `files` or `http`, whose data is read through streams.
     Streams,
     /// None for the types, which `wasi:filesystem` and `wasi:http` use. Calling the functions requires the WASI base,
@@ -47,22 +39,31 @@ pub enum ImportRequirement {
     WasiBase,
 }
 
+/// The interfaces of the contract that plugins import, each with its requirement.
+const OF_CONTRACT: [(&str, ImportRequirement); 12] = [
+    ("log", ImportRequirement::Nothing),
+    ("config", ImportRequirement::Nothing),
+    ("progress", ImportRequirement::Kind(PluginKind::Tool)),
+    ("sink", ImportRequirement::Kind(PluginKind::Provider)),
+    ("attachments", ImportRequirement::Kind(PluginKind::Provider)),
+    ("outgoing", ImportRequirement::Kind(PluginKind::ModelMiddleware)),
+    ("chat", ImportRequirement::Chat),
+    ("clock", ImportRequirement::Granted(Capability::Clock)),
+    ("random", ImportRequirement::Granted(Capability::Random)),
+    ("kv", ImportRequirement::Granted(Capability::Kv)),
+    ("http", ImportRequirement::Granted(Capability::Http)),
+    ("process", ImportRequirement::Granted(Capability::Programs)),
+];
+
+/// Returns the requirement of an interface of the contract; `None` if this host does not provide it.
+pub fn need_of_interface(interface: &str) -> Option<ImportRequirement> {
+    OF_CONTRACT.into_iter().find(|(name, _)| *name == interface).map(|(_, need)| need)
+}
+
 /// Returns the requirement of an import, by its name in the component; `None` if this host does not provide it.
 pub fn need_of_import(import: &str) -> Option<ImportRequirement> {
     if let Some((interface, _)) = of_contract(import) {
-        return Some(match interface {
-            "log" | "config" => ImportRequirement::Nothing,
-            "progress" => ImportRequirement::Kind(PluginKind::Tool),
-            "sink" | "attachments" => ImportRequirement::Kind(PluginKind::Provider),
-            "outgoing" => ImportRequirement::Kind(PluginKind::ModelMiddleware),
-            "chat" => ImportRequirement::Chat,
-            "clock" => ImportRequirement::Clock,
-            "random" => ImportRequirement::Random,
-            "kv" => ImportRequirement::Kv,
-            "http" => ImportRequirement::Http,
-            "process" => ImportRequirement::Programs,
-            _ => return None,
-        });
+        return need_of_interface(interface);
     }
     let (interface, version) = import.split_once('@')?;
     // Later versions of the series add functions at most, and the engine reports one that is missing.
@@ -70,8 +71,8 @@ pub fn need_of_import(import: &str) -> Option<ImportRequirement> {
         return None;
     }
     Some(match interface {
-        "wasi:filesystem/types" | "wasi:filesystem/preopens" => ImportRequirement::Files,
-        "wasi:http/types" | "wasi:http/outgoing-handler" => ImportRequirement::Http,
+        "wasi:filesystem/types" | "wasi:filesystem/preopens" => ImportRequirement::Granted(Capability::Files),
+        "wasi:http/types" | "wasi:http/outgoing-handler" => ImportRequirement::Granted(Capability::Http),
         "wasi:io/error" | "wasi:io/poll" | "wasi:io/streams" => ImportRequirement::Streams,
         "wasi:clocks/wall-clock" | "wasi:clocks/monotonic-clock" => ImportRequirement::WasiClock,
         "wasi:random/random" | "wasi:random/insecure" | "wasi:random/insecure-seed" => ImportRequirement::WasiRandom,
@@ -100,7 +101,10 @@ impl ImportRequirement {
     /// Returns `true` if the interface belongs to the WASI base: it is then linked without a grant, and reaches
     /// nothing.
     pub fn is_in_base(self) -> bool {
-        matches!(self, Self::Files | Self::Streams | Self::WasiClock | Self::WasiRandom | Self::WasiBase)
+        matches!(
+            self,
+            Self::Granted(Capability::Files) | Self::Streams | Self::WasiClock | Self::WasiRandom | Self::WasiBase
+        )
     }
 
     /// Returns a sort key for reports of missing requirements, the most telling first. An import that only the WASI
@@ -118,30 +122,34 @@ impl ImportRequirement {
     pub fn manifest_line(self) -> &'static str {
         match self {
             Self::Nothing | Self::Kind(_) => "(it comes with the kind alone)",
-            Self::Chat => "chat = true",
-            Self::Clock => "clock = true",
-            Self::Random => "random = true",
-            Self::Files => "files = \"read\"",
-            Self::Kv => "kv = true",
-            Self::Http => "http = true",
-            Self::Programs => "programs = true",
+            Self::Chat => Capability::Chat.request_line(),
+            Self::Granted(Capability::Files) => "files = \"read\"",
+            Self::Granted(capability) => capability.request_line(),
             Self::Streams => "http = true, or files = \"read\"",
             Self::WasiClock | Self::WasiRandom | Self::WasiBase => "wasi = \"powerless\"",
         }
     }
 
-    /// Returns the capability that grants it, by its name in manifest and config; `None` for an interface that comes
-    /// with the kind or with other interfaces.
-    pub fn capability(self) -> Option<&'static str> {
+    /// Returns the capability that grants it; `None` for an interface that comes with the kind or with other interfaces.
+    pub fn capability(self) -> Option<Capability> {
         match self {
             Self::Nothing | Self::Kind(_) | Self::Streams | Self::WasiBase => None,
-            Self::Chat => Some("chat"),
-            Self::Clock | Self::WasiClock => Some("clock"),
-            Self::Random | Self::WasiRandom => Some("random"),
-            Self::Files => Some("files"),
-            Self::Kv => Some("kv"),
-            Self::Http => Some("http"),
-            Self::Programs => Some("programs"),
+            Self::Chat => Some(Capability::Chat),
+            Self::Granted(capability) => Some(capability),
+            Self::WasiClock => Some(Capability::Clock),
+            Self::WasiRandom => Some(Capability::Random),
+        }
+    }
+
+    /// Returns `true` if a plugin of these kinds with this grant reaches something through an interface of the contract.
+    pub fn is_given_to(self, kinds: &[PluginKind], granted: &Grant) -> bool {
+        match self {
+            Self::Nothing => true,
+            Self::Kind(kind) => kinds.contains(&kind),
+            Self::Chat => granted.chat || has_chat(kinds),
+            Self::Granted(capability) => granted.has(capability),
+            Self::Streams => granted.has(Capability::Files) || granted.has(Capability::Http),
+            Self::WasiClock | Self::WasiRandom | Self::WasiBase => false,
         }
     }
 }

@@ -7,7 +7,7 @@ use wasmtime_wasi_io::bindings::wasi::io;
 use super::{wasi, wasi_http};
 use crate::{
     bindings::imports,
-    contract::{ImportRequirement, PluginKind, has_chat, need_of_import, of_contract},
+    contract::{ImportRequirement, PluginKind, need_of_import, need_of_interface, of_contract},
     store::{HasGuestFilesystem, PluginState},
 };
 use shelly_core::capability::Grant;
@@ -18,33 +18,15 @@ use shelly_core::capability::Grant;
 pub fn link(linker: &mut Linker<PluginState>, grant: &Grant, kinds: &[PluginKind], wasi: bool) -> wasmtime::Result<()> {
     type Own = HasSelf<PluginState>;
     imports::types::add_to_linker::<_, Own>(linker, PluginState::called)?;
-    imports::log::add_to_linker::<_, Own>(linker, PluginState::called)?;
-    imports::config::add_to_linker::<_, Own>(linker, PluginState::called)?;
-    if kinds.contains(&PluginKind::Tool) {
-        imports::progress::add_to_linker::<_, Own>(linker, PluginState::called)?;
+    // Links each of these interfaces of the contract whose requirement is met.
+    macro_rules! link_granted {
+        ($($interface:ident)*) => {$(
+            if need_of_interface(stringify!($interface)).is_some_and(|need| need.is_given_to(kinds, grant)) {
+                imports::$interface::add_to_linker::<_, Own>(linker, PluginState::called)?;
+            }
+        )*};
     }
-    if kinds.contains(&PluginKind::Provider) {
-        imports::sink::add_to_linker::<_, Own>(linker, PluginState::called)?;
-        imports::attachments::add_to_linker::<_, Own>(linker, PluginState::called)?;
-    }
-    if kinds.contains(&PluginKind::ModelMiddleware) {
-        imports::outgoing::add_to_linker::<_, Own>(linker, PluginState::called)?;
-    }
-    if grant.chat || has_chat(kinds) {
-        imports::chat::add_to_linker::<_, Own>(linker, PluginState::called)?;
-    }
-    if grant.clock {
-        imports::clock::add_to_linker::<_, Own>(linker, PluginState::called)?;
-    }
-    if grant.random {
-        imports::random::add_to_linker::<_, Own>(linker, PluginState::called)?;
-    }
-    if !grant.kv.is_empty() {
-        imports::kv::add_to_linker::<_, Own>(linker, PluginState::called)?;
-    }
-    if !grant.programs.is_empty() {
-        imports::process::add_to_linker::<_, Own>(linker, PluginState::called)?;
-    }
+    link_granted!(log config progress sink attachments outgoing chat clock random kv http process);
     if wasi || !grant.files.is_empty() || !grant.http.is_empty() {
         link_streams(linker)?;
     }
@@ -55,7 +37,6 @@ pub fn link(linker: &mut Linker<PluginState>, grant: &Grant, kinds: &[PluginKind
         wasi::link(linker, grant)?;
     }
     if !grant.http.is_empty() {
-        imports::http::add_to_linker::<_, Own>(linker, PluginState::called)?;
         wasi_http::link(linker)?;
     }
     Ok(())

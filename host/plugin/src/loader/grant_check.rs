@@ -1,5 +1,7 @@
 //! The check of a plugin's imports and folders against its grant, without running any of its code.
 
+use shelly_core::capability::Capability;
+
 use super::{folders, plugin_settings::PluginSettings};
 use crate::{contract::need_of_import, error::PluginError, package::PluginPackage};
 
@@ -25,7 +27,8 @@ pub(super) fn check_grant(package: &PluginPackage, settings: &PluginSettings) ->
             continue;
         };
         let mut refused = settings.refused(manifest).into_iter();
-        let missing = refused.find(|(_, missing)| Some(missing.capability.as_str()) == need.capability());
+        let needed = need.capability().map(Capability::name);
+        let missing = refused.find(|(_, missing)| Some(missing.capability.as_str()) == needed);
         if let Some((place, missing)) = missing {
             let withheld = *place != *settings.place;
             let (id, agent, place) = (manifest.id.clone(), settings.agent.clone(), place.to_string());
