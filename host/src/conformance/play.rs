@@ -30,7 +30,7 @@ use crate::{
     approval::{ApprovalBroker, ApprovalInbox, HeadlessPolicy, QuestionKind, TrustedSubjects},
     builtin::ApprovalMiddleware,
     capability::{Budget, Ceiling, CeilingBound, Grant},
-    chat::{Chat, Message, ToolCall, ToolSpec},
+    chat::{Message, ToolCall, ToolSpec},
     error::{Fault, cut},
     event::{EventSink, RunCx},
     limits,

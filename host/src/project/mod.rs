@@ -8,7 +8,6 @@ mod error;
 mod index;
 mod layout;
 mod permissions;
-mod project_error;
 mod staleness;
 
 pub use context::{ContextOptions, ProjectContext};
@@ -16,5 +15,4 @@ pub use error::ProjectError;
 pub use index::{IndexBounds, structural_index};
 pub use layout::ProjectLayout;
 pub use permissions::ProjectPermissions;
-pub use project_error::ProjectError;
 pub use staleness::{Staleness, staleness};
