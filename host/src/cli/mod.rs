@@ -36,7 +36,7 @@ use std::{
 };
 
 use clap::{
-    Parser, Subcommand,
+    CommandFactory, Parser, Subcommand,
     error::{ContextKind, ContextValue, ErrorKind as ClapKind},
 };
 use render::RunOutputFormat;
@@ -103,6 +103,12 @@ Exit codes:
 pub fn main_that_compiles_here() -> ExitCode {
     COMPILES_HERE.store(true, Ordering::Relaxed);
     main()
+}
+
+/// Returns the parser of the command line, from which the page of commands is written.
+#[doc(hidden)]
+pub fn command() -> clap::Command {
+    Cli::command()
 }
 
 /// Runs the command with which the process was called.
