@@ -8,6 +8,7 @@ mod refusals;
 use std::{fmt, io, time::Duration};
 
 pub use refusals::{speaks_of_window, window_named_in};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The reason for which a tool, a model or a plugin did not do what was requested. Mirrors `types.error` of the plugin
@@ -97,7 +98,7 @@ impl Fault {
 }
 
 /// The policy for a failed effect or middleware: stop the run or continue without it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum OnFailure {
     /// The run ends; a tool call is denied.

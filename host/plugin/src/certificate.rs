@@ -13,7 +13,7 @@ use super::{
     loader::PluginSettings,
     runtime::PluginEngine,
 };
-use shelly_core::capability::{CapabilityDecision, Grant};
+use shelly_core::capability::{Capability, CapabilityDecision, Grant};
 
 /// The imports, grant and decisions of one plugin for one agent. An import that is not `satisfied` reaches nothing.
 #[derive(Debug, Clone, Serialize)]
@@ -115,7 +115,11 @@ impl Certificate {
                 need.comes_with_kind(&grant, manifest) || *need == ImportRequirement::WasiClock && !manifest.wasi
             };
             let need = need.filter(|need| !has_none(need));
-            CertifiedImport { name: name.clone(), state, capability: need.and_then(ImportRequirement::capability) }
+            CertifiedImport {
+                name: name.clone(),
+                state,
+                capability: need.and_then(ImportRequirement::capability).map(Capability::name),
+            }
         };
         let is_kept = package.offer.is_kept;
         let function = |tool: &Arc<FunctionTool>| {

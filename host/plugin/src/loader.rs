@@ -26,7 +26,7 @@ use super::{
 };
 use shelly_core::{
     agent::OnFailure,
-    capability::{CapabilityDecision, Ceiling, Grant, MissingCapability, Power, PromptableCapability},
+    capability::{Capability, CapabilityDecision, Ceiling, Grant, MissingCapability, Power, PromptableCapability},
     change::ChangePath,
     chat::ToolSpec,
     error::Fault,
@@ -561,7 +561,8 @@ fn check_grant(package: &PluginPackage, settings: &PluginSettings) -> Result<(),
             continue;
         };
         let mut refused = settings.refused(manifest).into_iter();
-        let missing = refused.find(|(_, missing)| Some(missing.capability.as_str()) == need.capability());
+        let missing =
+            refused.find(|(_, missing)| Some(missing.capability.as_str()) == need.capability().map(Capability::name));
         if let Some((place, missing)) = missing {
             let withheld = *place != *settings.place;
             let (id, agent, place) = (manifest.id.clone(), settings.agent.clone(), place.to_string());

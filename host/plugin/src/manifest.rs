@@ -13,11 +13,11 @@ use super::{
     imports::{self, ImportRequirement},
     plugin_candidate::read_inside,
 };
-use file::{ManifestEffect, ManifestFile, ManifestFilesAccess, ManifestHttpAccess, ManifestKvAccess, ManifestWants};
+use file::{ManifestEffect, ManifestFile, ManifestFilesAccess, ManifestHttpAccess, ManifestWants};
 
 use shelly_core::{
     agent::{EffectPhase, OnFailure},
-    capability::{FileAccess, HttpGrant, KvScope, Power, Powers, RequestedCapabilities},
+    capability::{Capability, KvScope, Power, Powers, RequestedCapabilities},
     limits,
 };
 
@@ -100,22 +100,23 @@ impl PluginManifest {
     pub(super) fn of_anatomy(id: String, component: String, anatomy: &Anatomy) -> Self {
         let needs = |need| anatomy.imports.iter().any(|import| imports::need_of_import(import) == Some(need));
         // WASI clocks and streams are there to be used, unless files or HTTP need their types.
-        let takes_types = needs(ImportRequirement::Files) || needs(ImportRequirement::Http);
+        let takes_types =
+            needs(ImportRequirement::Granted(Capability::Files)) || needs(ImportRequirement::Granted(Capability::Http));
         let is_read = needs(ImportRequirement::WasiClock) || needs(ImportRequirement::Streams);
         let wasi =
             needs(ImportRequirement::WasiBase) || needs(ImportRequirement::WasiRandom) || is_read && !takes_types;
-        let wants = RequestedCapabilities {
-            files: needs(ImportRequirement::Files).then_some(FileAccess::Read),
-            clock: needs(ImportRequirement::Clock) || wasi && needs(ImportRequirement::WasiClock),
-            random: needs(ImportRequirement::Random) || needs(ImportRequirement::WasiRandom),
+        let mut wants = RequestedCapabilities {
+            clock: wasi && needs(ImportRequirement::WasiClock),
+            random: needs(ImportRequirement::WasiRandom),
             chat: needs(ImportRequirement::Chat) && !imports::has_chat(&anatomy.kinds),
-            kv: needs(ImportRequirement::Kv),
-            models: false,
-            http: HttpGrant::default(),
-            credentials: false,
-            programs: needs(ImportRequirement::Programs),
             powers: if offers_tools_as_effect(&anatomy.kinds) { [Power::ProvideTools].into() } else { Powers::new() },
+            ..RequestedCapabilities::default()
         };
+        for import in &anatomy.imports {
+            if let Some(ImportRequirement::Granted(capability)) = imports::need_of_import(import) {
+                wants.request(capability);
+            }
+        }
         let (version, description, kinds) = (String::new(), String::new(), anatomy.kinds.clone());
         Self {
             id,
@@ -196,35 +197,18 @@ impl PluginManifest {
         let functions = said(file.only, file.leave_out, file.instance, file.functions, &kinds)?;
         check_chat(&file.wants, &kinds)?;
         check_network(&file.wants, &kinds)?;
-        let ManifestWants { files, clock, random, chat, kv, models, http, credentials, powers, programs, wasi } =
-            file.wants;
-        let (http, (models, models_are_optional)) = (http.wanted()?, models.wanted());
-        let (credentials, credentials_are_optional) = credentials.wanted();
-        let files_are_optional = matches!(files, ManifestFilesAccess::Optional);
-        let files = files.wanted();
-        let (kv, scope) = match kv {
-            ManifestKvAccess::Any(wanted) => (wanted, KvScope::Session),
-            ManifestKvAccess::One(scope) => (true, scope),
-        };
+        let wants = &file.wants;
+        let (wasi, scope) = (wants.wasi.is_some(), wants.kv.wanted().unwrap_or(KvScope::Session));
+        let (models_are_optional, credentials_are_optional) = (wants.models.wanted().1, wants.credentials.wanted().1);
+        let files_are_optional = matches!(wants.files, ManifestFilesAccess::Optional);
         Ok(Self {
             id: file.id,
             version: file.version,
             description: file.description,
             component: file.component,
             kinds,
-            wants: RequestedCapabilities {
-                files,
-                clock,
-                random,
-                chat,
-                kv,
-                models,
-                http,
-                credentials,
-                powers,
-                programs,
-            },
-            wasi: wasi.is_some(),
+            wants: file.wants.requested()?,
+            wasi,
             wants_are_optional: false,
             phases,
             shortens,
@@ -369,6 +353,7 @@ fn with_line(text: &str, message: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use shelly_core::capability::{FileAccess, HttpGrant};
 
     #[test]
     fn plugin_manifest_is_parsed() {

@@ -192,7 +192,6 @@ impl App {
         &self,
         provider: &ProviderConfig,
     ) -> Result<(PluginSettings, &Arc<PluginPackage>), Report> {
-        // A model serves every agent: it sees no agent's files, and no conversation besides the one in its request.
         let user = format!("providers.{}", provider.name);
         let id = plugin_id(provider);
         let package = match self.installed(id) {
@@ -201,14 +200,7 @@ impl App {
         };
         check_params(package, &provider.params, &user)?;
         let settings = PluginSettings {
-            grant: Grant {
-                clock: provider.clock,
-                random: provider.random,
-                kv: provider.kv.into_iter().collect(),
-                http: config::requests(&provider.http),
-                credentials: provider.credentials.iter().cloned().collect(),
-                ..Grant::default()
-            },
+            grant: provider.grant(),
             params: config::params(&provider.params),
             limits: plugin_limits(&provider.limits.over(&self.config.limits)),
             ..PluginSettings::new(user.clone(), user)

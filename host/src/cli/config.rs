@@ -12,7 +12,7 @@ use super::{
 use crate::{
     app::{App, AppCheck, AppCheckFailure, ProjectTrustStatus},
     approval::{ApprovalBroker, HeadlessPolicy, TrustedSubjects},
-    config::{Config as File, ConfigErrors, EffectiveConfig},
+    config::{Config as File, ConfigErrors, EffectiveConfig, json_schema},
     error::{ErrorKind, Report, count},
 };
 
@@ -44,6 +44,11 @@ pub enum ConfigCommand {
         #[arg(long, value_name = "FORMAT", value_enum, default_value_t = CliOutputFormat::Text)]
         output: CliOutputFormat,
     },
+    /// Print the JSON Schema of the config file, for editors and other programs.
+    ///
+    /// What it refuses, a run refuses too. Whether names lead somewhere, and what depends on several keys, only
+    /// shelly-host config check tells.
+    Schema,
     Trust(trust::ConfigTrustArgs),
 }
 
@@ -52,6 +57,10 @@ impl ConfigCommand {
         let (config, plugins, loading, output) = match self {
             Self::Check { config, plugins, load, trust, output } => {
                 (config, plugins, load.then_some(PluginLoadOptions { is_trusted: trust }), output)
+            }
+            Self::Schema => {
+                let printed = print(&format!("{:#}\n", json_schema()));
+                return printed.map_or_else(|report| render::failed(&report, RunOutputFormat::Text), |()| 0);
             }
             Self::Trust(trust) => return trust.execute(),
         };

@@ -2,20 +2,21 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{
     Deserialize, Deserializer,
     de::{self, value::MapAccessDeserializer},
 };
 use serde_json::Value;
 
-use super::{AgentConfig, Config};
-use crate::{
-    agent::{AgentTool, AgentToolError, AgentToolOptions, ConversationMode, RUN_TOOLS},
-    error::{ErrorKind, Report},
-};
+use super::values::or_text;
+use crate::agent::{AgentTool, AgentToolError, AgentToolOptions, ConversationMode};
 
 /// An agent or team that another agent calls as a tool: a name, or a mapping with options.
-#[derive(Debug, Clone, PartialEq)]
+// The derived `deserialize` reads the mapping.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(remote = "Self", deny_unknown_fields)]
+#[schemars(inline, transform = or_text)]
 pub struct AgentToolUse {
     /// The name of the agent or team.
     pub agent: String,
@@ -24,10 +25,12 @@ pub struct AgentToolUse {
     /// The description that the model sees; `None`: the agent's description.
     pub description: Option<String>,
     /// The conversation in which the agent works.
+    #[serde(default)]
     pub conversation: ConversationMode,
     /// JSON Schema of the arguments; `None`: one text `task`.
     pub input_schema: Option<Value>,
     /// Instruction that the agent is given before the arguments of the call.
+    #[serde(default)]
     pub instruction: String,
 }
 
@@ -48,50 +51,8 @@ impl AgentToolUse {
     }
 }
 
-impl Config {
-    /// Checks the agents that `agent` has as tools: each exists, may be started, and gets a free tool name.
-    pub(super) fn check_tools_of(&self, agent: &AgentConfig) -> Result<(), Report> {
-        let place = format!("agents.{}.agent_tools", agent.name);
-        let wrong = |what: String| Report::new(ErrorKind::Usage, format!("{place}: {what}"));
-        let mut had: Vec<String> = Vec::new();
-        for uses in &agent.agent_tools {
-            let whom = &uses.agent;
-            if *whom == agent.name {
-                return Err(wrong(format!("`{whom}` is the agent itself")).hint("name another agent, or remove it"));
-            }
-            let who = self.who(whom).map_err(|report| report.cause(format!("{place} names it")))?;
-            if agent.delegable.agents.as_ref().is_some_and(|agents| !agents.contains(whom)) {
-                return Err(wrong(format!("`{whom}` is none that the agent may start"))
-                    .hint(format!("add it to agents.{}.delegable.agents", agent.name)));
-            }
-            let tool = uses.tool(&who.own().description).map_err(|AgentToolError(why)| wrong(why))?;
-            let name = tool.name();
-            if RUN_TOOLS.iter().chain(&["ask_user", "load_skill"]).any(|own| *own == name) {
-                return Err(wrong(format!("`{name}` is a tool of the host")).hint("give it another `name`"));
-            }
-            if had.iter().any(|before| before == name) {
-                return Err(wrong(format!("two tools are called `{name}`")).hint("give one of them another `name`"));
-            }
-            had.push(name.to_owned());
-        }
-        Ok(())
-    }
-}
-
 impl<'de> Deserialize<'de> for AgentToolUse {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct AgentToolMapping {
-            agent: String,
-            name: Option<String>,
-            description: Option<String>,
-            #[serde(default)]
-            conversation: ConversationMode,
-            input_schema: Option<Value>,
-            #[serde(default)]
-            instruction: String,
-        }
         struct AgentToolVisitor;
         impl<'de> de::Visitor<'de> for AgentToolVisitor {
             type Value = AgentToolUse;
@@ -104,9 +65,7 @@ impl<'de> Deserialize<'de> for AgentToolUse {
                 Ok(AgentToolUse { agent: name, name: None, description, conversation, input_schema, instruction })
             }
             fn visit_map<M: de::MapAccess<'de>>(self, map: M) -> Result<AgentToolUse, M::Error> {
-                let full = AgentToolMapping::deserialize(MapAccessDeserializer::new(map))?;
-                let AgentToolMapping { agent, name, description, conversation, input_schema, instruction } = full;
-                Ok(AgentToolUse { agent, name, description, conversation, input_schema, instruction })
+                AgentToolUse::deserialize(MapAccessDeserializer::new(map))
             }
         }
         from.deserialize_any(AgentToolVisitor)
@@ -116,6 +75,7 @@ impl<'de> Deserialize<'de> for AgentToolUse {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{config::Config, error::Report};
 
     fn parse(agents: &str) -> Result<Config, Report> {
         Config::parse(&format!("agents:\n{agents}"), "/project".into())

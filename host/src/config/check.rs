@@ -1,9 +1,13 @@
 //! Checks that serde cannot express: unique names, references and bounds.
 
+use std::collections::HashMap;
+
 use super::{
-    AgentConfig, Config, HostToolbox, LimitsConfig, ShippedToolbox, ToolboxUse, egress::check_way_out, unknown,
+    ANY_PROGRAM, AgentConfig, Config, GIT_PROGRAM, HostToolbox, LimitsConfig, ShippedToolbox, TeamConfig, ToolboxUse,
+    egress::check_way_out, explain::unknown,
 };
 use crate::{
+    agent::{AgentToolError, RUN_TOOLS},
     error::{ErrorKind, Report},
     limits,
 };
@@ -129,6 +133,116 @@ impl Config {
             let most = limits::MAX_ITERATIONS_CEILING;
             found.note(wrong(format!("{}.options.max_iterations: it is at most {most}", agent.place())));
         }
+    }
+
+    /// Checks the programs, and the names of programs that agents refer to.
+    fn check_programs(&self) -> Result<(), Report> {
+        if self.programs.len() > limits::PROGRAMS {
+            let most = limits::PROGRAMS;
+            return Err(Report::new(ErrorKind::Usage, format!("programs: there are more than {most}")));
+        }
+        self.programs.iter().try_for_each(|(name, program)| program.check(name))?;
+        let check = |names: &[String], more: &[&str], place: String| {
+            let is_known = |name: &&String| self.programs.contains_key(*name) || more.contains(&name.as_str());
+            match names.iter().find(|name| !is_known(name)) {
+                None => Ok(()),
+                Some(name) => {
+                    let known = self.programs.keys().map(String::as_str);
+                    Err(unknown("program", name, known).cause(format!("{place} names it")))
+                }
+            }
+        };
+        for agent in self.everyone() {
+            let place = agent.place();
+            let own = || agent.toolboxes.iter().filter_map(ToolboxUse::own);
+            for toolbox in [HostToolbox::Exec, HostToolbox::Git] {
+                if own().filter(|uses| uses.name == toolbox).count() > 1 {
+                    let what = format!("{place}.toolboxes: `{}` is there twice", toolbox.name());
+                    return Err(Report::new(ErrorKind::Usage, what).hint("join them into one"));
+                }
+            }
+            for toolbox in own() {
+                let names = toolbox.programs.as_deref().unwrap_or_default();
+                check(names, &[], format!("{place}.toolboxes"))?;
+            }
+            for (listed, id, uses) in agent.all_plugins() {
+                check(&uses.programs, &[], format!("{place}.{listed}.{id}.programs"))?;
+            }
+            for (key, grant) in [("use", &agent.ceiling), ("delegable.grant", &agent.delegable.grant)] {
+                let names = grant.as_ref().map(|grant| grant.programs.as_slice()).unwrap_or_default();
+                check(names, &[ANY_PROGRAM, GIT_PROGRAM], format!("{place}.{key}.programs"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks the agents that `agent` has as tools: each exists, may be started, and gets a free tool name.
+    fn check_tools_of(&self, agent: &AgentConfig) -> Result<(), Report> {
+        let place = format!("agents.{}.agent_tools", agent.name);
+        let wrong = |what: String| Report::new(ErrorKind::Usage, format!("{place}: {what}"));
+        let mut had: Vec<String> = Vec::new();
+        for uses in &agent.agent_tools {
+            let whom = &uses.agent;
+            if *whom == agent.name {
+                return Err(wrong(format!("`{whom}` is the agent itself")).hint("name another agent, or remove it"));
+            }
+            let who = self.who(whom).map_err(|report| report.cause(format!("{place} names it")))?;
+            if agent.delegable.agents.as_ref().is_some_and(|agents| !agents.contains(whom)) {
+                return Err(wrong(format!("`{whom}` is none that the agent may start"))
+                    .hint(format!("add it to agents.{}.delegable.agents", agent.name)));
+            }
+            let tool = uses.tool(&who.own().description).map_err(|AgentToolError(why)| wrong(why))?;
+            let name = tool.name();
+            if RUN_TOOLS.iter().chain(&["ask_user", "load_skill"]).any(|own| *own == name) {
+                return Err(wrong(format!("`{name}` is a tool of the host")).hint("give it another `name`"));
+            }
+            if had.iter().any(|before| before == name) {
+                return Err(wrong(format!("two tools are called `{name}`")).hint("give one of them another `name`"));
+            }
+            had.push(name.to_owned());
+        }
+        Ok(())
+    }
+
+    /// Checks the team by itself, and that its members exist.
+    fn check_team(&self, team: &TeamConfig) -> Result<(), Report> {
+        team.check()?;
+        for member in &team.members {
+            self.who(&member.agent).map_err(|report| report.cause(format!("{}.members names it", team.own.place())))?;
+        }
+        Ok(())
+    }
+
+    /// Checks that no team is too large. No team may contain itself.
+    fn check_sizes(&self) -> Result<(), Report> {
+        let mut sizes = HashMap::new();
+        self.teams.iter().try_for_each(|team| self.size(team, &mut sizes).map(drop))
+    }
+
+    /// Returns the number of agents in a team, including those of teams in it. No team may contain itself. `sizes` caches
+    /// known sizes.
+    fn size<'a>(&'a self, team: &'a TeamConfig, sizes: &mut HashMap<&'a str, usize>) -> Result<usize, Report> {
+        let name = team.own.name.as_str();
+        let wrong = |what: String| Err(Report::new(ErrorKind::Usage, format!("{}.members: {what}", team.own.place())));
+        if let Some(size) = sizes.get(name) {
+            return Ok(*size);
+        }
+        let mut size = 0;
+        for member in &team.members {
+            size += match self.teams.iter().find(|inner| inner.own.name == member.agent) {
+                Some(inner) => self.size(inner, sizes)?,
+                None => 1,
+            };
+            let most = self.runs.limits().agents;
+            if size > most {
+                let what = format!(
+                    "with the teams in it, it has more than {most} members, as many as `runs.agents` lets work"
+                );
+                return wrong(what);
+            }
+        }
+        sizes.insert(name, size);
+        Ok(size)
     }
 }
 

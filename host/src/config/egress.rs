@@ -3,12 +3,13 @@
 use std::{fmt, net::IpAddr, path::PathBuf};
 
 use ipnet::IpNet;
+use schemars::JsonSchema;
 use serde::{
-    Deserialize, Deserializer,
+    Deserialize, Deserializer, Serialize,
     de::{self, value::MapAccessDeserializer},
 };
 
-use super::{AuthConfig, unknown};
+use super::{explain::unknown, values::or_text};
 use crate::{
     capability::HttpGrant,
     error::{ErrorKind, Fault, Report},
@@ -17,27 +18,23 @@ use crate::{
 };
 
 /// HTTP requests that a plugin may send: a URL, or a mapping with options.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+// The derived `deserialize` reads the mapping.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(remote = "Self", deny_unknown_fields)]
+#[schemars(inline, transform = or_text)]
 pub struct HttpUse {
     /// Scheme, host, port and path; the path stands for everything below it. The host may be `*`, or begin with `*.`.
     pub url: String,
     /// Methods in upper case, or `*` for all; empty: GET and HEAD.
+    #[serde(default)]
     pub methods: Vec<String>,
     /// Networks that the host name may resolve to besides public ones: `10.0.0.0/8`, or an address.
+    #[serde(default)]
     pub networks: Vec<String>,
 }
 
 impl<'de> Deserialize<'de> for HttpUse {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct HttpUseMapping {
-            url: String,
-            #[serde(default)]
-            methods: Vec<String>,
-            #[serde(default)]
-            networks: Vec<String>,
-        }
         struct HttpUseVisitor;
         impl<'de> de::Visitor<'de> for HttpUseVisitor {
             type Value = HttpUse;
@@ -48,9 +45,7 @@ impl<'de> Deserialize<'de> for HttpUse {
                 Ok(HttpUse { url: url.to_owned(), ..HttpUse::default() })
             }
             fn visit_map<M: de::MapAccess<'de>>(self, map: M) -> Result<HttpUse, M::Error> {
-                let HttpUseMapping { url, methods, networks } =
-                    HttpUseMapping::deserialize(MapAccessDeserializer::new(map))?;
-                Ok(HttpUse { url, methods, networks })
+                HttpUse::deserialize(MapAccessDeserializer::new(map))
             }
         }
         from.deserialize_any(HttpUseVisitor)
@@ -119,8 +114,19 @@ pub(super) fn check_way_out(
     }
 }
 
+/// The header that carries a credential.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AuthConfig {
+    /// The name of the header.
+    pub header: String,
+    /// The word before the key; empty: none.
+    #[serde(default)]
+    pub scheme: String,
+}
+
 /// A credential that the host holds, and adds to requests of plugins that are granted it. No plugin sees its value.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CredentialConfig {
     /// The name by which it is granted and requested: 1 to 64 of `a-z A-Z 0-9 _ -`.

@@ -4,10 +4,11 @@ use std::{path::PathBuf, time::Duration};
 
 use indexmap::IndexMap;
 use ipnet::IpNet;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use super::{HostToolbox, egress::networks, provider::expand_at, schema::set_duration};
+use super::{HostToolbox, egress::networks, values::SetDuration, variables::expand_at};
 use crate::{
     error::{ErrorKind, Report},
     limits,
@@ -16,7 +17,7 @@ use crate::{
 };
 
 /// A named MCP server: a program, or a URL.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct McpServerConfig {
     /// The name that agents use; it is also the prefix of the server's tool names.
@@ -44,20 +45,22 @@ pub struct McpServerConfig {
     pub protocol: McpProtocol,
     /// Folders that the host announces to it as roots, besides those that the project's permissions approve; `None`: no
     /// roots at all, not even approved ones.
+    #[schemars(length(max = limits::MCP_ROOTS))]
     pub roots: Option<Vec<PathBuf>>,
     /// Time limit for starting or reaching it, including the handshake.
-    #[serde(default = "connect_time", deserialize_with = "set_duration")]
+    #[serde(default = "connect_time", with = "SetDuration")]
     pub connect_timeout: Duration,
     /// Time limit of one call, without the time in which the server waits for an answer of the host.
-    #[serde(default = "call_time", deserialize_with = "set_duration")]
+    #[serde(default = "call_time", with = "SetDuration")]
     pub timeout: Duration,
     /// The number of characters of a result that a model is shown.
     #[serde(default = "output_chars")]
+    #[schemars(range(min = 1, max = limits::MCP_OUTPUT_CHARS_CEILING))]
     pub output_chars: usize,
 }
 
 /// OAuth settings of a server.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OAuthConfig {
     /// The client id that the authorization server knows; `None`: the client registers itself.
@@ -88,7 +91,7 @@ impl OAuthConfig {
 }
 
 /// The party that logs in to a server.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum LoginGrant {
     /// A person, in a browser.
@@ -99,7 +102,7 @@ pub enum LoginGrant {
 }
 
 /// The protocol revisions that the host speaks with a server.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum McpProtocol {
     /// The newest that the server knows.

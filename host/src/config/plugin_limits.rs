@@ -2,80 +2,80 @@
 
 use std::time::Duration;
 
-use serde::{Deserialize, Deserializer, de};
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 use super::{
     effective_setting::{EffectiveSetting, is, map, shown},
-    schema::duration,
+    values::{BoundedDuration, BoundedNumber},
 };
 use crate::{
     error::{ErrorKind, Report},
     limits,
 };
 
-/// Limits of one plugin call, and of all calls of a plugin together. A field that is `None` takes the value that the
-/// config sets for all plugins, or the default in [`crate::limits`].
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+/// Limits of one plugin call, and of all calls of a plugin together. A limit that is left out has the value that the
+/// config sets for all plugins, or the default.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LimitsConfig {
-    /// Wall time of a call, in place of [`limits::TOOL_TIME`] for a tool, [`limits::STEP_TIME`] for an effect or a
-    /// middleware and [`limits::COMPLETION_TIME`] for a provider. Waiting for a free slot and for a slow reader does not
-    /// count.
-    #[serde(default, deserialize_with = "time::<_, { limits::PLUGIN_TIME_CEILING.as_secs() }>")]
+    /// Wall time of a call, in place of the host's times for a tool, for an effect or a middleware, and for a provider.
+    /// Waiting for a free slot and for a slow reader does not count.
+    #[serde(default, with = "BoundedDuration::<{ limits::PLUGIN_TIME_CEILING.as_secs() }>")]
     pub time: Option<Duration>,
     /// CPU time of a call.
-    #[serde(default, deserialize_with = "time::<_, { limits::PLUGIN_CPU_CEILING.as_secs() }>")]
+    #[serde(default, with = "BoundedDuration::<{ limits::PLUGIN_CPU_CEILING.as_secs() }>")]
     pub cpu: Option<Duration>,
     /// Bytes of all memories of one instance together.
-    #[serde(default, deserialize_with = "number::<_, 1, { limits::PLUGIN_MEMORY_CEILING as u64 }>")]
+    #[serde(default, with = "BoundedNumber::<1, { limits::PLUGIN_MEMORY_CEILING as u64 }>")]
     pub memory_bytes: Option<u64>,
     /// Elements of all tables of one instance together.
-    #[serde(default, deserialize_with = "number::<_, 0, { limits::PLUGIN_TABLE_ELEMENTS_CEILING as u64 }>")]
+    #[serde(default, with = "BoundedNumber::<0, { limits::PLUGIN_TABLE_ELEMENTS_CEILING as u64 }>")]
     pub table_elements: Option<u64>,
     /// Core instances in one instance.
-    #[serde(default, deserialize_with = "number::<_, 1, { limits::PLUGIN_CORE_INSTANCES_CEILING as u64 }>")]
+    #[serde(default, with = "BoundedNumber::<1, { limits::PLUGIN_CORE_INSTANCES_CEILING as u64 }>")]
     pub instances: Option<u64>,
     /// Stack bytes of a guest. It can be set only for all plugins at once, since their stacks have one size.
-    #[serde(default, deserialize_with = "number::<_, 1, { limits::PLUGIN_STACK_CEILING as u64 }>")]
+    #[serde(default, with = "BoundedNumber::<1, { limits::PLUGIN_STACK_CEILING as u64 }>")]
     pub stack_bytes: Option<u64>,
     /// Bytes of memory and tables of all instances of all plugins together. It can be set only for the whole process.
     #[serde(
         default,
-        deserialize_with = "number::<_, { limits::GUEST_MEMORY_LEAST as u64 }, { limits::GUEST_MEMORY_CEILING as u64 }>"
+        with = "BoundedNumber::<{ limits::GUEST_MEMORY_LEAST as u64 }, { limits::GUEST_MEMORY_CEILING as u64 }>"
     )]
     pub total_memory_bytes: Option<u64>,
     /// Bytes of texts and lists that are passed into one call.
-    #[serde(default, deserialize_with = "number::<_, 1, { limits::PLUGIN_CROSSING_CEILING as u64 }>")]
+    #[serde(default, with = "BoundedNumber::<1, { limits::PLUGIN_CROSSING_CEILING as u64 }>")]
     pub input_bytes: Option<u64>,
     /// Bytes of texts and lists that one call passes out.
-    #[serde(default, deserialize_with = "number::<_, 1, { limits::PLUGIN_CROSSING_CEILING as u64 }>")]
+    #[serde(default, with = "BoundedNumber::<1, { limits::PLUGIN_CROSSING_CEILING as u64 }>")]
     pub output_bytes: Option<u64>,
     /// Log entries of one call.
-    #[serde(default, deserialize_with = "number::<_, 0, { limits::LOG_ENTRIES_CEILING as u64 }>")]
+    #[serde(default, with = "BoundedNumber::<0, { limits::LOG_ENTRIES_CEILING as u64 }>")]
     pub log_entries: Option<u64>,
     /// Bytes of all log entries of one call.
-    #[serde(default, deserialize_with = "number::<_, 0, { limits::LOG_BYTES_CEILING as u64 }>")]
+    #[serde(default, with = "BoundedNumber::<0, { limits::LOG_BYTES_CEILING as u64 }>")]
     pub log_bytes: Option<u64>,
     /// Calls of imported functions a second, over all calls together.
-    #[serde(default, deserialize_with = "number::<_, 1, { limits::HOST_CALLS_PER_SECOND_CEILING as u64 }>")]
+    #[serde(default, with = "BoundedNumber::<1, { limits::HOST_CALLS_PER_SECOND_CEILING as u64 }>")]
     pub host_calls_per_second: Option<u64>,
     /// Calls at the same time.
-    #[serde(default, deserialize_with = "number::<_, 1, { limits::PLUGIN_CALLS as u64 }>")]
+    #[serde(default, with = "BoundedNumber::<1, { limits::PLUGIN_CALLS as u64 }>")]
     pub concurrency: Option<u64>,
     /// Bytes of the state that an effect or a middleware may keep.
-    #[serde(default, deserialize_with = "number::<_, 0, { limits::STATE_BYTES as u64 }>")]
+    #[serde(default, with = "BoundedNumber::<0, { limits::STATE_BYTES as u64 }>")]
     pub state_bytes: Option<u64>,
     /// HTTP requests a minute of a plugin of an agent; redirects count.
-    #[serde(default, deserialize_with = "number::<_, 1, { limits::EGRESS_REQUESTS_PER_MINUTE_CEILING as u64 }>")]
+    #[serde(default, with = "BoundedNumber::<1, { limits::EGRESS_REQUESTS_PER_MINUTE_CEILING as u64 }>")]
     pub http_requests_per_minute: Option<u64>,
     /// Its HTTP requests and open responses at the same time.
-    #[serde(default, deserialize_with = "number::<_, 1, { limits::EGRESS_CONCURRENCY_CEILING as u64 }>")]
+    #[serde(default, with = "BoundedNumber::<1, { limits::EGRESS_CONCURRENCY_CEILING as u64 }>")]
     pub http_concurrency: Option<u64>,
     /// Bytes of the body of one of its HTTP requests.
-    #[serde(default, deserialize_with = "number::<_, 0, { limits::EGRESS_REQUEST_BYTES_CEILING }>")]
+    #[serde(default, with = "BoundedNumber::<0, { limits::EGRESS_REQUEST_BYTES_CEILING }>")]
     pub http_request_bytes: Option<u64>,
     /// Bytes of the body of one HTTP response, decoded.
-    #[serde(default, deserialize_with = "number::<_, 0, { limits::EGRESS_RESPONSE_BYTES_CEILING }>")]
+    #[serde(default, with = "BoundedNumber::<0, { limits::EGRESS_RESPONSE_BYTES_CEILING }>")]
     pub http_response_bytes: Option<u64>,
 }
 
@@ -84,33 +84,6 @@ struct LimitSetting {
     key: &'static str,
     says: Option<u64>,
     default: u64,
-}
-
-/// Hint that follows the reason why a value is refused.
-const LEAVE_OUT: &str = "leave it out for the default, which `config check` shows";
-
-/// Deserializes a number from `LEAST`, below which nothing would work, to `MOST`.
-pub(super) fn number<'de, D: Deserializer<'de>, const LEAST: u64, const MOST: u64>(
-    from: D,
-) -> Result<Option<u64>, D::Error> {
-    let wrong = |what: String| Err(de::Error::custom(format!("{what}; {LEAVE_OUT}")));
-    match Option::deserialize(from)? {
-        Some(number) if number < LEAST => wrong(format!("it is at least {LEAST}")),
-        Some(number) if number > MOST => wrong(format!("it can be at most {MOST}")),
-        number => Ok(number),
-    }
-}
-
-/// Deserializes a duration of more than zero and at most `MOST` seconds.
-fn time<'de, D: Deserializer<'de>, const MOST: u64>(from: D) -> Result<Option<Duration>, D::Error> {
-    let wrong = |what: String| Err(de::Error::custom(format!("{what}; {LEAVE_OUT}")));
-    match duration(from)? {
-        Some(Duration::ZERO) => wrong("it must be more than 0".into()),
-        Some(time) if time > Duration::from_secs(MOST) => {
-            wrong(format!("it can be at most {}", shown(Duration::from_secs(MOST))))
-        }
-        time => Ok(time),
-    }
 }
 
 impl LimitsConfig {

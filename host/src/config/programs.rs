@@ -3,9 +3,10 @@
 use std::{path::PathBuf, time::Duration};
 
 use indexmap::IndexMap;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Config, HostToolbox, ToolboxUse, schema::set_duration, unknown};
+use super::values::SetDuration;
 use crate::{
     error::{ErrorKind, Report},
     limits,
@@ -13,14 +14,14 @@ use crate::{
 };
 
 /// A program, and the arguments with which it may be run.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProgramConfig {
     /// A name that is looked up in `PATH`, or a path; a relative path is below the config's root. `None`: the name of the
     /// entry.
     pub command: Option<String>,
-    /// Argument patterns, each a list of words; see [`ArgsPattern`]. If the key is left out, the program may be run only
-    /// without arguments.
+    /// Argument patterns, each a list of words in which `*`, `?` and a last `**` stand for any text. If the key is left out,
+    /// the program may be run only without arguments.
     #[serde(default = "no_arguments")]
     pub args: Vec<Vec<String>>,
     /// The working directory; a relative path is below the config's root. `None`: the root.
@@ -32,12 +33,12 @@ pub struct ProgramConfig {
     #[serde(default)]
     pub inherit_env: Vec<String>,
     /// The longest time that one run of the program may take.
-    #[serde(default = "usual_time", deserialize_with = "set_duration")]
+    #[serde(default = "usual_time", with = "SetDuration")]
     pub timeout: Duration,
 }
 
 /// Settings of the toolbox `git`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct GitConfig {
     /// The working directory; a relative path is below the config's root, and the empty path is the root itself.
@@ -108,51 +109,10 @@ impl ProgramConfig {
     }
 }
 
-impl Config {
-    pub(super) fn check_programs(&self) -> Result<(), Report> {
-        if self.programs.len() > limits::PROGRAMS {
-            let most = limits::PROGRAMS;
-            return Err(Report::new(ErrorKind::Usage, format!("programs: there are more than {most}")));
-        }
-        self.programs.iter().try_for_each(|(name, program)| program.check(name))?;
-        let check = |names: &[String], more: &[&str], place: String| {
-            let is_known = |name: &&String| self.programs.contains_key(*name) || more.contains(&name.as_str());
-            match names.iter().find(|name| !is_known(name)) {
-                None => Ok(()),
-                Some(name) => {
-                    let known = self.programs.keys().map(String::as_str);
-                    Err(unknown("program", name, known).cause(format!("{place} names it")))
-                }
-            }
-        };
-        for agent in self.everyone() {
-            let place = agent.place();
-            let own = || agent.toolboxes.iter().filter_map(ToolboxUse::own);
-            for toolbox in [HostToolbox::Exec, HostToolbox::Git] {
-                if own().filter(|uses| uses.name == toolbox).count() > 1 {
-                    let what = format!("{place}.toolboxes: `{}` is there twice", toolbox.name());
-                    return Err(Report::new(ErrorKind::Usage, what).hint("join them into one"));
-                }
-            }
-            for toolbox in own() {
-                let names = toolbox.programs.as_deref().unwrap_or_default();
-                check(names, &[], format!("{place}.toolboxes"))?;
-            }
-            for (listed, id, uses) in agent.all_plugins() {
-                check(&uses.programs, &[], format!("{place}.{listed}.{id}.programs"))?;
-            }
-            for (key, grant) in [("use", &agent.ceiling), ("delegable.grant", &agent.delegable.grant)] {
-                let names = grant.as_ref().map(|grant| grant.programs.as_slice()).unwrap_or_default();
-                check(names, &[ANY_PROGRAM, GIT_PROGRAM], format!("{place}.{key}.programs"))?;
-            }
-        }
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::{Config, HostToolbox, ToolboxUse};
 
     fn parse(text: &str) -> Result<Config, Report> {
         Config::parse(text, "/project".into())

@@ -3,12 +3,13 @@
 use std::{fmt, path::PathBuf, time::Duration};
 
 use indexmap::IndexMap;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{HttpUse, LimitsConfig, schema::duration};
+use super::{AuthConfig, HttpUse, LimitsConfig, egress::requests, values::OptionalDuration, variables::expand_at};
 use crate::{
-    capability::{KvScope, Price},
+    capability::{Grant, KvScope, Price},
     error::{ErrorKind, Fault, Report},
     limits,
     model::{BatchConfig, RateLimitConfig},
@@ -17,7 +18,7 @@ use crate::{
 };
 
 /// A named model.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProviderConfig {
     /// The name by which agents and `--model` refer to the model.
@@ -67,18 +68,20 @@ pub struct ProviderConfig {
     /// The URL of an HTTP proxy; `${NAME}` as in `api_key`.
     pub proxy: Option<String>,
     /// Attempts after the first one, for transient failures.
+    #[schemars(range(max = limits::HTTP_RETRIES_CEILING))]
     pub retries: Option<usize>,
     /// Time limit from the first attempt to the end of the reply.
-    #[serde(default, deserialize_with = "duration")]
+    #[serde(default, with = "OptionalDuration")]
     pub timeout: Option<Duration>,
     /// The longest silence within a reply.
-    #[serde(default, deserialize_with = "duration")]
+    #[serde(default, with = "OptionalDuration")]
     pub idle_timeout: Option<Duration>,
     /// The vendor's name for the model.
     pub model: Option<String>,
     /// Context window in tokens; 0: do not rely on any bound. `None`: the value of `default_context_windows` for the kind.
     pub context_window: Option<u64>,
     /// The longest reply in tokens.
+    #[schemars(range(min = 1))]
     pub max_tokens: Option<u32>,
     /// The protocol of the server; `None`: the vendor's.
     pub api: Option<WireApi>,
@@ -97,24 +100,14 @@ pub struct ProviderConfig {
     /// Settings for sending requests as batches, which vendors sell for less; `None`: each request is sent by itself.
     pub batch: Option<BatchConfig>,
     /// Sampling temperature, 0 to 2.
+    #[schemars(range(min = 0, max = 2))]
     pub temperature: Option<f32>,
     /// Price in US dollars per million tokens; `None`: the price of a price list, if there is one.
     pub price: Option<Price>,
 }
 
-/// The header that carries a credential.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct AuthConfig {
-    /// The name of the header.
-    pub header: String,
-    /// The word before the key; empty: none.
-    #[serde(default)]
-    pub scheme: String,
-}
-
 /// The API of a vendor, or a plugin.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[expect(missing_docs, reason = "they are the vendors of the same names")]
 pub enum ProviderKind {
@@ -165,6 +158,18 @@ impl ProviderConfig {
     /// Returns the protocol of the server, from the config or the vendor; `None` for a plugin.
     pub fn api(&self) -> Option<WireApi> {
         self.kind.vendor().map(|vendor| self.api.unwrap_or(vendor.preset().api))
+    }
+
+    /// Returns what the plugin is granted. A model sees no agent's files, and no conversation besides the one in its request.
+    pub fn grant(&self) -> Grant {
+        Grant {
+            clock: self.clock,
+            random: self.random,
+            kv: self.kv.into_iter().collect(),
+            http: requests(&self.http),
+            credentials: self.credentials.iter().cloned().collect(),
+            ..Grant::default()
+        }
     }
 
     /// Returns the vendor's usual variable for the key. It is read only if the config names neither a source of the key
@@ -308,41 +313,4 @@ impl ProviderConfig {
         Report::new(ErrorKind::Usage, format!("the environment variable {variable} is not set"))
             .hint(format!("set {variable}, or use another model with --model"))
     }
-}
-
-/// Replaces each `${NAME}` in `text`; `place` is its position in the config, for reports.
-pub(super) fn expand_at(
-    place: &str,
-    text: &str,
-    environment: &dyn Fn(&str) -> Option<String>,
-    unset: impl FnOnce(&str) -> Report,
-) -> Result<String, Report> {
-    expand(text, environment).map_err(|variable| {
-        if variable.is_empty() {
-            return Report::new(ErrorKind::Usage, "`${}` names no variable")
-                .cause(place)
-                .hint("write its name between the braces: `${OPENAI_API_KEY}`");
-        }
-        if variable.starts_with("${") {
-            return Report::new(ErrorKind::Usage, "a `${` has no `}`")
-                .cause(place)
-                .hint("close it: `${OPENAI_API_KEY}`");
-        }
-        unset(&variable).cause(format!("{place} names it"))
-    })
-}
-
-/// Replaces each `${NAME}` by the environment variable of that name. Fails with the name of a variable that is unset or
-/// empty.
-pub(super) fn expand(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
-    let (mut expanded, mut rest) = (String::new(), text);
-    while let Some(start) = rest.find("${") {
-        let Some(length) = rest[start..].find('}') else { return Err(rest[start..].to_owned()) };
-        let name = &rest[start + 2..start + length];
-        expanded.push_str(&rest[..start]);
-        expanded.push_str(&environment(name).filter(|value| !value.is_empty()).ok_or_else(|| name.to_owned())?);
-        rest = &rest[start + length + 1..];
-    }
-    expanded.push_str(rest);
-    Ok(expanded)
 }

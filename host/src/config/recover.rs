@@ -5,29 +5,23 @@ use std::collections::BTreeSet;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_saphyr::Error;
 
-use super::{Config, explain::explain};
+use super::explain::explain;
 use crate::{error::Report, limits};
-
-/// The result of parsing a text.
-pub(super) struct ParsedConfig {
-    /// The config without its unknown keys. `None` if anything else had to be removed, since other parts may refer to it.
-    pub config: Option<Config>,
-    /// The mistakes, in the order of the file.
-    pub mistakes: Vec<Report>,
-}
 
 /// Parses a text. A wrong part is removed with everything below it, and the rest is parsed again, up to
 /// [`limits::CONFIG_MISTAKES`] times.
-pub(super) fn parse(text: &str) -> ParsedConfig {
+///
+/// Returns the config without its unknown keys, and the mistakes in the order of the file. There is no config if anything
+/// else had to be removed, since other parts may refer to it.
+pub(super) fn parse<T: DeserializeOwned>(text: &str) -> (Option<T>, Vec<Report>) {
     let mut source = ConfigLines::new(text);
     let (mut mistakes, mut is_config_usable) = (Vec::new(), true);
     // If the original text is valid YAML, a later syntax error was caused by a removal.
     let is_yaml = read::<IgnoredAny>(text).is_ok();
     while mistakes.len() < limits::CONFIG_MISTAKES {
-        let error = match read::<Config>(&source.text()) {
+        let error = match read::<T>(&source.text()) {
             Ok(config) => {
-                let config = is_config_usable.then_some(config);
-                return ParsedConfig { config, mistakes };
+                return (is_config_usable.then_some(config), mistakes);
             }
             Err(error) => error,
         };
@@ -52,7 +46,7 @@ pub(super) fn parse(text: &str) -> ParsedConfig {
             None => break,
         }
     }
-    ParsedConfig { config: None, mistakes }
+    (None, mistakes)
 }
 
 fn read<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
@@ -179,9 +173,10 @@ fn depth(line: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Config;
 
     fn told(text: &str) -> (bool, Vec<String>) {
-        let ParsedConfig { config, mistakes } = parse(text);
+        let (config, mistakes) = parse::<Config>(text);
         (config.is_some(), mistakes.iter().map(|report| report.clone().in_file("f").message).collect())
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{AgentConfig, Config, TeamConfig, unknown};
+use super::{AgentConfig, Config, TeamConfig, explain::unknown};
 use crate::{
     error::{ErrorKind, Report},
     limits,

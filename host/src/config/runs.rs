@@ -1,27 +1,28 @@
 //! The key `runs`: limits on what the agents of one run use together.
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{
     effective_setting::{EffectiveSetting, map, or},
-    plugin_limits::number,
+    values::BoundedNumber,
 };
 use crate::{agent::RunLimits, limits};
 
-/// The value of the key `runs`. Limits that it does not set are those of [`RunLimits::default`].
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+/// Limits on what the agents of one run use together. One that is left out has its default.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunsConfig {
     /// Agents that may be started in one run, or in all runs of one session together.
-    #[serde(default, deserialize_with = "number::<_, 1, { limits::AGENTS_PER_RUN_CEILING as u64 }>")]
+    #[serde(default, with = "BoundedNumber::<1, { limits::AGENTS_PER_RUN_CEILING as u64 }>")]
     pub agents: Option<u64>,
     /// Agents that work at the same time; others wait. An agent that waits for others does not count.
-    #[serde(default, deserialize_with = "number::<_, 1, { limits::WORKING_AGENTS_CEILING as u64 }>")]
+    #[serde(default, with = "BoundedNumber::<1, { limits::WORKING_AGENTS_CEILING as u64 }>")]
     pub working_agents: Option<u64>,
     /// Bytes of all conversations of a run together.
     #[serde(
         default,
-        deserialize_with = "number::<_, { limits::CHATS_PER_RUN_LEAST as u64 }, { limits::CHATS_PER_RUN_CEILING as u64 }>"
+        with = "BoundedNumber::<{ limits::CHATS_PER_RUN_LEAST as u64 }, { limits::CHATS_PER_RUN_CEILING as u64 }>"
     )]
     pub chat_bytes: Option<u64>,
 }

@@ -1,17 +1,15 @@
 //! Teams: their members and coordinators.
 
-use std::{
-    collections::{HashMap, HashSet},
-    fmt,
-};
+use std::{collections::HashSet, fmt};
 
+use schemars::JsonSchema;
 use serde::{
     Deserialize, Deserializer, Serialize,
     de::{self, value::MapAccessDeserializer},
 };
 use serde_json::Value;
 
-use super::{AgentConfig, Config, DelegableConfig, GrantConfig, RunnerSection, StepUse, unknown};
+use super::{AgentConfig, DelegableConfig, GrantConfig, RunnerSection, StepUse, explain::unknown, values::or_text};
 use crate::{
     agent::{CostTier, OnFailure},
     capability::Budget,
@@ -21,7 +19,7 @@ use crate::{
 };
 
 /// A team: agents and other teams that work together on one task.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(from = "TeamFile")]
 pub struct TeamConfig {
     /// The settings that a team shares with agents: its name, the model of its coordinator, its middleware, its budget and
@@ -36,29 +34,45 @@ pub struct TeamConfig {
     pub hand_over: Option<HandOffChats>,
 }
 
-#[derive(Deserialize)]
+/// A team in the file: agents and other teams that work together on one task.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct TeamFile {
+    /// The team's name.
     name: String,
+    /// A description for other agents and for people.
     #[serde(default)]
     description: String,
+    /// The instructions of its coordinator, if that asks a model.
     #[serde(default)]
     instructions: String,
+    /// The name of the model that its coordinator asks; `None`: the first provider of the config.
     provider: Option<String>,
+    /// The text shown before its name in a terminal.
     prefix: Option<String>,
+    /// Its members, in order.
     members: Vec<MemberUse>,
+    /// The coordinator, which decides whose turn it is; `None`: `sequence`.
     #[serde(default = "sequence")]
     coordinator: StepUse,
+    /// The conversations in which members work that have tools to hand over to each other, for a coordinator that is a
+    /// plugin; `None`: they have no such tools.
     hand_over: Option<HandOffChats>,
+    /// Words for its abilities, for agents that choose a delegate.
     #[serde(default)]
     skills_tags: Vec<String>,
+    /// The cost class of asking it, for agents that choose a delegate.
     estimated_cost: Option<CostTier>,
+    /// The budget of one of its runs, including its members.
     #[serde(default)]
     budget: Budget,
+    /// Middleware around its runs, outermost first.
     #[serde(default)]
     middleware: Vec<StepUse>,
+    /// Ceiling of all its plugins, whatever each is granted; `None`: no ceiling besides the grants.
     #[serde(rename = "use")]
     ceiling: Option<GrantConfig>,
+    /// Ceiling of its members, and of those that they start.
     #[serde(default)]
     delegable: DelegableConfig,
 }
@@ -98,7 +112,10 @@ impl From<TeamFile> for TeamConfig {
 }
 
 /// A member of a team: the name of an agent or another team, or a mapping with options.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+// The derived `deserialize` reads the mapping.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(remote = "Self", deny_unknown_fields)]
+#[schemars(inline, transform = or_text)]
 pub struct MemberUse {
     /// The name of the agent or team in the config.
     pub agent: String,
@@ -108,9 +125,12 @@ pub struct MemberUse {
     pub role: Option<String>,
     /// Its description within the team; `None`: the one of the config.
     pub description: Option<String>,
-    /// Attempts after the first failed one of a step; at most [`limits::MEMBER_RETRIES`].
+    /// Attempts after the first failed one of a step.
+    #[serde(default)]
+    #[schemars(range(max = limits::MEMBER_RETRIES))]
     pub retries: u32,
     /// The effect on the team's run if the last attempt failed.
+    #[serde(default)]
     pub on_failure: OnFailure,
 }
 
@@ -123,18 +143,6 @@ impl MemberUse {
 
 impl<'de> Deserialize<'de> for MemberUse {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct MemberMapping {
-            agent: String,
-            name: Option<String>,
-            role: Option<String>,
-            description: Option<String>,
-            #[serde(default)]
-            retries: u32,
-            #[serde(default)]
-            on_failure: OnFailure,
-        }
         struct MemberVisitor;
         impl<'de> de::Visitor<'de> for MemberVisitor {
             type Value = MemberUse;
@@ -145,9 +153,7 @@ impl<'de> Deserialize<'de> for MemberUse {
                 Ok(MemberUse { agent: agent.into(), ..MemberUse::default() })
             }
             fn visit_map<M: de::MapAccess<'de>>(self, map: M) -> Result<MemberUse, M::Error> {
-                let MemberMapping { agent, name, role, description, retries, on_failure } =
-                    MemberMapping::deserialize(MapAccessDeserializer::new(map))?;
-                Ok(MemberUse { agent, name, role, description, retries, on_failure })
+                MemberUse::deserialize(MapAccessDeserializer::new(map))
             }
         }
         from.deserialize_any(MemberVisitor)
@@ -221,7 +227,7 @@ pub struct HandOffParams {
 }
 
 /// The conversations in which members work that hand over to each other.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum HandOffChats {
     /// All members share one conversation.
@@ -341,7 +347,7 @@ impl TeamConfig {
     }
 
     /// Checks what can be checked without the rest of the config.
-    fn check(&self) -> Result<(), Report> {
+    pub(super) fn check(&self) -> Result<(), Report> {
         let place = self.own.place();
         let wrong = |what: String| Report::new(ErrorKind::Usage, format!("{place}.{what}"));
         if let Some(Err(why)) = HostCoordinator::of(&self.coordinator) {
@@ -391,52 +397,10 @@ impl TeamConfig {
     }
 }
 
-impl Config {
-    /// Checks the team by itself, and that its members exist.
-    pub(super) fn check_team(&self, team: &TeamConfig) -> Result<(), Report> {
-        team.check()?;
-        for member in &team.members {
-            self.who(&member.agent).map_err(|report| report.cause(format!("{}.members names it", team.own.place())))?;
-        }
-        Ok(())
-    }
-
-    /// Checks that no team is too large. No team may contain itself.
-    pub(super) fn check_sizes(&self) -> Result<(), Report> {
-        let mut sizes = HashMap::new();
-        self.teams.iter().try_for_each(|team| self.size(team, &mut sizes).map(drop))
-    }
-
-    /// Returns the number of agents in a team, including those of teams in it. No team may contain itself. `sizes` caches
-    /// known sizes.
-    fn size<'a>(&'a self, team: &'a TeamConfig, sizes: &mut HashMap<&'a str, usize>) -> Result<usize, Report> {
-        let name = team.own.name.as_str();
-        let wrong = |what: String| Err(Report::new(ErrorKind::Usage, format!("{}.members: {what}", team.own.place())));
-        if let Some(size) = sizes.get(name) {
-            return Ok(*size);
-        }
-        let mut size = 0;
-        for member in &team.members {
-            size += match self.teams.iter().find(|inner| inner.own.name == member.agent) {
-                Some(inner) => self.size(inner, sizes)?,
-                None => 1,
-            };
-            let most = self.runs.limits().agents;
-            if size > most {
-                let what = format!(
-                    "with the teams in it, it has more than {most} members, as many as `runs.agents` lets work"
-                );
-                return wrong(what);
-            }
-        }
-        sizes.insert(name, size);
-        Ok(size)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Config;
 
     fn parse(teams: &str) -> Result<Config, Report> {
         let text = format!("agents: [{{name: a}}, {{name: b}}]\nteams: {teams}");

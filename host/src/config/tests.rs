@@ -1,5 +1,11 @@
+use std::path::PathBuf;
+
 use super::*;
-use crate::capability::{FileAccess, HttpGrant, Power, Powers, PromptableCapability};
+use crate::{
+    capability::{FileAccess, HttpGrant, Power, Powers, PromptableCapability},
+    error::Report,
+    limits,
+};
 
 fn parse(text: &str) -> Result<Config, Report> {
     Config::parse(text, "/project".into())
@@ -291,7 +297,7 @@ fn variables_are_replaced_or_missed_by_name() {
         ("x${NO}y", Err("NO")),
         ("${}", Err("")),
     ] {
-        assert_eq!(provider::expand(text, &environment), expanded.map(str::to_owned).map_err(str::to_owned), "{text}");
+        assert_eq!(variables::expand(text, &environment), expanded.map(str::to_owned).map_err(str::to_owned), "{text}");
     }
 }
 

@@ -1,11 +1,13 @@
 //! Toolboxes of an agent: tools of the host, of plugins that come with it, and of MCP servers.
 
 use std::{
+    borrow::Cow,
     fmt,
     path::{Component, Path, PathBuf},
 };
 
 use indexmap::IndexMap;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{
     Deserialize, Deserializer, Serialize,
     de::{
@@ -14,8 +16,11 @@ use serde::{
     },
 };
 
-use super::{ChangesUse, FolderUse, HttpUse, PluginFolderUse, PluginUse};
+use super::{ChangesUse, FolderUse, HttpUse, PluginFolderUse, PluginUse, values::or_text};
 use crate::capability::{FileAccess, Power, PromptableCapability};
+
+/// The blackboard namespace of the toolbox `state` if the config names none.
+pub const DEFAULT_NAMESPACE: &str = "shared";
 
 /// A toolbox of an agent: a name, or a mapping with options.
 #[derive(Debug, Clone)]
@@ -257,20 +262,31 @@ impl ToolboxUse {
     }
 }
 
-/// The mapping of any toolbox.
-#[derive(Default, Deserialize)]
+/// The mapping of any toolbox. Each toolbox has some of these keys.
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ToolboxMapping {
+    /// The name of a toolbox, or of an MCP server from `mcp_servers`.
     name: String,
+    /// The names of the tools to use; `None`: all.
     tools: Option<Vec<String>>,
+    /// `exec`: names of programs from `programs` that it may run unasked; `None`: any program, and a person is asked.
     programs: Option<Vec<String>>,
+    /// `state`: the blackboard, whose name is the prefix of the tool names. `None`: `shared`.
     ns: Option<String>,
+    /// Toolboxes of plugins: folders that they see; `None`: the project's folder, for reading.
     files: Option<Vec<FolderUse>>,
+    /// `http`: requests that may be sent.
     http: Option<Vec<HttpUse>>,
+    /// Toolboxes of plugins: capabilities that a person is asked for during a run when a tool lacks them.
     ask: Option<Vec<PromptableCapability>>,
+    /// Asks a person before each call. `None` for an MCP server: only before calls of tools that it marks as destructive.
     confirm: Option<bool>,
+    /// `filesystem`: handling of file changes that its tools propose.
     changes: Option<ChangesUse>,
+    /// MCP servers: lets the server request completions from the agent's model, within the agent's budget.
     sampling: Option<bool>,
+    /// MCP servers: lets the server ask the person.
     elicitation: Option<bool>,
 }
 
@@ -345,5 +361,17 @@ impl<'de> Deserialize<'de> for ToolboxUse {
             }
         }
         from.deserialize_any(ToolboxVisitor)
+    }
+}
+
+impl JsonSchema for ToolboxUse {
+    fn schema_name() -> Cow<'static, str> {
+        "ToolboxUse".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let mut schema = ToolboxMapping::json_schema(generator);
+        or_text(&mut schema);
+        schema
     }
 }

@@ -295,26 +295,12 @@ impl Attack {
 
     /// Returns the capabilities that it has in the end: granted, and below the ceiling.
     pub(super) fn given(&self) -> RequestedCapabilities {
-        let (granted, ceiling) = (self.granted(), self.ceiling.as_ref().unwrap_or(self.granted()));
-        let RequestedCapabilities { files, clock, random, chat, kv, models, http, credentials: _, powers, programs: _ } =
-            granted;
-        RequestedCapabilities {
-            files: (*files).min(ceiling.files),
-            clock: *clock && ceiling.clock,
-            random: *random && ceiling.random,
-            chat: *chat && ceiling.chat,
-            kv: *kv && ceiling.kv,
-            models: *models && ceiling.models,
-            http: http.meet(&ceiling.http),
-            powers: powers & &ceiling.powers,
-            ..RequestedCapabilities::default()
-        }
+        self.granted().meet(self.ceiling.as_ref().unwrap_or(self.granted()))
     }
 
     /// Returns the manifest of its plugin.
     pub(super) fn manifest(&self) -> String {
-        let RequestedCapabilities { files, clock, random, chat, kv, models, http, credentials: _, powers, programs: _ } =
-            &self.wants;
+        let RequestedCapabilities { files, clock, random, chat, kv, models, http, powers, .. } = &self.wants;
         let files = match files {
             Some(FileAccess::Read) => "files = \"read\"\n",
             Some(FileAccess::Write) => "files = \"write\"\n",

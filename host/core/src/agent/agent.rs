@@ -5,6 +5,7 @@ use std::{
     time::Duration,
 };
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{AgentGroup, Effect, GrantDecisions, RunMiddleware};
@@ -117,7 +118,7 @@ impl Default for AgentRunOptions {
 }
 
 /// The mode in which questions of an agent that was delegated to are answered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum InteractionMode {
     /// The question is answered at once, from the context that the agent was given.

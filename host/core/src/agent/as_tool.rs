@@ -8,6 +8,7 @@ use std::{
 };
 
 use async_trait::async_trait;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::{sync::Semaphore, time::Instant};
@@ -87,7 +88,7 @@ pub struct AgentToolOptions {
 }
 
 /// The conversation in which an agent works when it is called as a tool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ConversationMode {
     /// Each call has a new conversation. Calls of one reply run side by side.

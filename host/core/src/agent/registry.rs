@@ -6,6 +6,7 @@ use std::{
     },
 };
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 
@@ -48,7 +49,7 @@ impl AgentEntry {
 }
 
 /// The approximate cost of asking an agent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CostTier {
     /// Low cost.

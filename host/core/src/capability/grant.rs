@@ -1,73 +1,173 @@
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::{FileAccess, FileGrant, HttpGrant, KvScope, KvScopes, NameSet, Power, Powers};
+use super::{
+    FileAccess, FileGrant, HttpGrant, KvScopes, MissingCapability, NameSet, Powers,
+    permission::{CapabilityRequest, Permission, RequestFor},
+};
 
-/// The capabilities that a plugin's manifest requests.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize)]
-pub struct RequestedCapabilities {
-    /// Access to folders, with the mode.
-    pub files: Option<FileAccess>,
-    /// Access to the clock.
-    pub clock: bool,
-    /// Random numbers.
-    pub random: bool,
-    /// Access to the agent's conversation. Effects always have it.
-    pub chat: bool,
-    /// A key-value store.
-    pub kv: bool,
-    /// Models other than the agent's own.
-    pub models: bool,
-    /// The HTTP requests that the plugin sends.
-    pub http: HttpGrant,
-    /// Credentials that the host adds to its requests.
-    pub credentials: bool,
-    /// The parts of the conversation that it sees, and the changes that its effect makes.
-    pub powers: Powers,
-    /// Programs that the host runs for it.
-    pub programs: bool,
+/// Declares every capability once: the form in which a plugin requests it, and the form in which it is granted. The text
+/// after `=` stands in a config line for the part that a person has to choose.
+///
+/// All that is done with each capability of a grant is derived from this table. The forms of the values are in
+/// `permission`.
+macro_rules! capabilities {
+    (
+        requested { $($(#[$wanted_doc:meta])* $wanted:ident as $wanted_variant:ident: $wanted_type:ty,)* }
+        granted { $($(#[$doc:meta])* $name:ident as $variant:ident: $type:ty = $example:literal,)* }
+    ) => {
+        /// A capability.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Capability {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl Capability {
+            /// Returns its name in manifest and config.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => stringify!($name),)*
+                }
+            }
+
+            /// Returns the line under `[wants]` in a manifest that requests it, if a plugin may only request all of it.
+            pub fn request_line(self) -> &'static str {
+                match self {
+                    $(Self::$variant => concat!(stringify!($name), " = true"),)*
+                }
+            }
+        }
+
+        /// The capabilities that a plugin's manifest requests.
+        #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize)]
+        pub struct RequestedCapabilities {
+            $($(#[$wanted_doc])* pub $wanted: $wanted_type,)*
+        }
+
+        impl RequestedCapabilities {
+            /// Returns the grant that satisfies all requests, with access to every file.
+            pub fn grant(&self) -> Grant {
+                Grant { $($wanted: self.$wanted.grant(),)* ..Grant::default() }
+            }
+
+            /// Adds the least request of a capability, if a request need not say what it is for.
+            pub fn request(&mut self, capability: Capability) {
+                match capability {
+                    $(Capability::$wanted_variant => self.$wanted.add_least(),)*
+                    _ => {}
+                }
+            }
+
+            /// Returns the requests of both that the other makes too.
+            pub fn meet(&self, other: &Self) -> Self {
+                Self { $($wanted: CapabilityRequest::meet(&self.$wanted, &other.$wanted),)* }
+            }
+        }
+
+        /// A set of permissions. Plugins are granted one, agents have one as an upper bound, and the [meet](Grant::meet) of
+        /// two allows what both allow.
+        #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize)]
+        pub struct Grant {
+            $($(#[$doc])* pub $name: $type,)*
+        }
+
+        impl Grant {
+            /// Returns what both allow.
+            pub fn meet(&self, other: &Self) -> Self {
+                Self { $($name: Permission::meet(&self.$name, &other.$name),)* }
+            }
+
+            /// Returns what at least one of them allows.
+            pub fn join(&self, other: &Self) -> Self {
+                Self { $($name: Permission::join(&self.$name, &other.$name),)* }
+            }
+
+            /// Returns `true` if it allows any part of a capability.
+            pub fn has(&self, capability: Capability) -> bool {
+                match capability {
+                    $(Capability::$variant => !Permission::is_nothing(&self.$name),)*
+                }
+            }
+
+            /// Returns what `other` allows and this grant does not, each with the config line that would grant it.
+            pub fn lacking(&self, other: &Self) -> Vec<MissingCapability> {
+                let missing = [$(Permission::lacking(&self.$name, &other.$name, stringify!($name), $example),)*];
+                powers_last(missing.into_iter().flatten().collect())
+            }
+
+            /// Returns the requested capabilities that are not granted, each with the config line that would grant it.
+            pub fn missing(&self, wants: &RequestedCapabilities) -> Vec<MissingCapability> {
+                // A request names no path, store or model: any one of them is enough.
+                let open = Self { $($wanted: wants.$wanted.unsatisfied(&self.$wanted),)* ..Self::default() };
+                self.lacking(&open)
+            }
+
+            /// Returns the granted capabilities that the plugin does not request: they have no effect.
+            pub fn unwanted(&self, wants: &RequestedCapabilities) -> Vec<String> {
+                let unwanted = [$(wants.$wanted.unwanted(&self.$wanted, stringify!($wanted)),)*];
+                let mut unwanted: Vec<_> = unwanted.into_iter().flatten().collect();
+                // Whole capabilities come before parts of one.
+                unwanted.sort_by_key(|what| what.contains(": "));
+                unwanted
+            }
+        }
+    };
 }
 
-impl RequestedCapabilities {
-    /// Returns the grant that satisfies all requests, with access to every file.
-    pub fn grant(&self) -> Grant {
-        let Self { files, clock, random, chat, kv, models, ref http, credentials, ref powers, programs } = *self;
-        let files = files.map(FileGrant::everywhere).unwrap_or_default();
-        let kv = if kv { KvScope::ALL.into() } else { KvScopes::new() };
-        let all_if = |wanted| if wanted { NameSet::all() } else { NameSet::default() };
-        let (models, credentials, programs) = (all_if(models), all_if(credentials), all_if(programs));
-        let (http, powers, mcp) = (http.clone(), powers.clone(), NameSet::default());
-        Grant { files, clock, random, chat, kv, models, http, credentials, powers, mcp, programs }
+capabilities! {
+    requested {
+        /// Access to folders, with the mode.
+        files as Files: Option<FileAccess>,
+        /// Access to the clock.
+        clock as Clock: bool,
+        /// Random numbers.
+        random as Random: bool,
+        /// Access to the agent's conversation. Effects always have it.
+        chat as Chat: bool,
+        /// A key-value store.
+        kv as Kv: bool,
+        /// Models other than the agent's own.
+        models as Models: bool,
+        /// The HTTP requests that the plugin sends.
+        http as Http: HttpGrant,
+        /// Credentials that the host adds to its requests.
+        credentials as Credentials: bool,
+        /// The parts of the conversation that it sees, and the changes that its effect makes.
+        powers as Powers: Powers,
+        /// Programs that the host runs for it.
+        programs as Programs: bool,
+    }
+    granted {
+        /// Folders.
+        files as Files: FileGrant = "FOLDER",
+        /// Access to the clock.
+        clock as Clock: bool = "true",
+        /// Random numbers.
+        random as Random: bool = "true",
+        /// Access to the agent's conversation.
+        chat as Chat: bool = "true",
+        /// Key-value stores; a plugin gets the first of those allowed.
+        kv as Kv: KvScopes = "run",
+        /// Models other than the agent's own to which it may send requests.
+        models as Models: NameSet = "MODEL",
+        /// The HTTP requests that it may send.
+        http as Http: HttpGrant = "URL",
+        /// Credentials that the host adds to its requests by name. The plugin never sees them.
+        credentials as Credentials: NameSet = "NAME",
+        /// The parts of the conversation that it may see, and the changes that its effect may make.
+        powers as Powers: Powers = "POWER",
+        /// MCP servers whose tools it may call. Only agents have them, never plugins.
+        mcp as Mcp: NameSet = "SERVER",
+        /// Programs that it may have run, by their names in the config.
+        programs as Programs: NameSet = "PROGRAM",
     }
 }
 
-/// A set of permissions. Plugins are granted one, agents have one as an upper bound, and the [meet](Grant::meet) of two
-/// allows what both allow.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize)]
-pub struct Grant {
-    /// Folders.
-    pub files: FileGrant,
-    /// Access to the clock.
-    pub clock: bool,
-    /// Random numbers.
-    pub random: bool,
-    /// Access to the agent's conversation.
-    pub chat: bool,
-    /// Key-value stores; a plugin gets the first of those allowed.
-    pub kv: KvScopes,
-    /// Models other than the agent's own to which it may send requests.
-    pub models: NameSet,
-    /// The HTTP requests that it may send.
-    pub http: HttpGrant,
-    /// Credentials that the host adds to its requests by name. The plugin never sees them.
-    pub credentials: NameSet,
-    /// The parts of the conversation that it may see, and the changes that its effect may make.
-    pub powers: Powers,
-    /// MCP servers whose tools it may call. Only agents have them, never plugins.
-    pub mcp: NameSet,
-    /// Programs that it may have run, by their names in the config.
-    pub programs: NameSet,
+/// Reports powers after everything else: they say what is done with the rest.
+fn powers_last(mut missing: Vec<MissingCapability>) -> Vec<MissingCapability> {
+    missing.sort_by_key(|missing| missing.capability == Capability::Powers.name());
+    missing
 }
 
 impl Grant {
@@ -77,158 +177,22 @@ impl Grant {
         Self { files, ..wants.grant() }
     }
 
-    /// Returns what both allow.
-    pub fn meet(&self, other: &Self) -> Self {
-        let Self { files, clock, random, chat, kv, models, http, credentials, powers, mcp, programs } = self;
-        Self {
-            files: files.meet(&other.files),
-            clock: *clock && other.clock,
-            random: *random && other.random,
-            chat: *chat && other.chat,
-            kv: kv & &other.kv,
-            models: models.meet(&other.models),
-            http: http.meet(&other.http),
-            credentials: credentials.meet(&other.credentials),
-            powers: powers & &other.powers,
-            mcp: mcp.meet(&other.mcp),
-            programs: programs.meet(&other.programs),
-        }
-    }
-
-    /// Returns what at least one of them allows.
-    pub fn join(&self, other: &Self) -> Self {
-        let Self { files, clock, random, chat, kv, models, http, credentials, powers, mcp, programs } = self;
-        Self {
-            files: files.join(&other.files),
-            clock: *clock || other.clock,
-            random: *random || other.random,
-            chat: *chat || other.chat,
-            kv: kv | &other.kv,
-            models: models.join(&other.models),
-            http: http.join(&other.http),
-            credentials: credentials.join(&other.credentials),
-            powers: powers | &other.powers,
-            mcp: mcp.join(&other.mcp),
-            programs: programs.join(&other.programs),
-        }
-    }
-
     /// Returns `true` if it allows everything that `other` does.
     pub fn covers(&self, other: &Self) -> bool {
         self.meet(other) == *other
-    }
-
-    /// Returns the requested capabilities that are not granted, each with the config line that would grant it.
-    pub fn missing(&self, wants: &RequestedCapabilities) -> Vec<MissingCapability> {
-        // A request for files names no path: one writable folder is enough, the others may be meant for reading.
-        let files = wants.files.filter(|wanted| !self.files.iter().any(|(_, given)| given >= *wanted));
-        let files = files.map(|wanted| MissingCapability::folder("FOLDER", wanted));
-        // Nor does a request name a store: any one is enough.
-        let kv = if self.kv.is_empty() && wants.kv { [KvScope::Run].into() } else { KvScopes::new() };
-        // Nor does it name models: any one is enough.
-        let any = |given: &NameSet, wants| if given.is_empty() && wants { NameSet::all() } else { NameSet::default() };
-        let (models, credentials) = (any(&self.models, wants.models), any(&self.credentials, wants.credentials));
-        let programs = any(&self.programs, wants.programs);
-        // A partial grant of the requested URLs is a deliberate choice.
-        let http = if self.http.meet(&wants.http).is_empty() { wants.http.clone() } else { HttpGrant::default() };
-        let others = Self { files: FileGrant::default(), kv, models, http, credentials, programs, ..wants.grant() };
-        files.into_iter().chain(self.lacking(&others)).collect()
-    }
-
-    /// Returns what `other` allows and this grant does not, each with the config line that would grant it.
-    pub fn lacking(&self, other: &Self) -> Vec<MissingCapability> {
-        let Self { files, clock, random, chat, kv, models, http, credentials, powers, mcp, programs } = other;
-        let lacks = |(path, access): &(&Path, FileAccess)| self.files.access(path) < Some(*access);
-        let folder = |(path, access): (&Path, FileAccess)| MissingCapability::folder(&path.to_string_lossy(), access);
-        let mut missing: Vec<_> = files.iter().filter(lacks).map(folder).collect();
-        for (name, wanted, given) in
-            [("clock", clock, self.clock), ("random", random, self.random), ("chat", chat, self.chat)]
-        {
-            if *wanted && !given {
-                missing.push(MissingCapability { capability: name.into(), line: format!("{name}: true") });
-            }
-        }
-        let kv: Vec<_> = (kv - &self.kv).iter().map(KvScope::to_string).collect();
-        if !kv.is_empty() {
-            let kv = if kv.len() == 1 { kv.concat() } else { format!("[{}]", kv.join(", ")) };
-            missing.push(MissingCapability { capability: "kv".into(), line: format!("kv: {kv}") });
-        }
-        let to_owned = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect::<Vec<_>>();
-        for (name, lacking) in [
-            ("models", to_owned(self.models.lacking(models, "MODEL"))),
-            ("http", self.http.lacking(http)),
-            ("credentials", to_owned(self.credentials.lacking(credentials, "NAME"))),
-            ("mcp", to_owned(self.mcp.lacking(mcp, "SERVER"))),
-            ("programs", to_owned(self.programs.lacking(programs, "PROGRAM"))),
-        ] {
-            if !lacking.is_empty() {
-                missing.push(MissingCapability {
-                    capability: name.into(),
-                    line: format!("{name}: [{}]", lacking.join(", ")),
-                });
-            }
-        }
-        let powers: Vec<_> = (powers - &self.powers).iter().map(Power::to_string).collect();
-        if !powers.is_empty() {
-            missing.push(MissingCapability {
-                capability: "powers".into(),
-                line: format!("powers: [{}]", powers.join(", ")),
-            });
-        }
-        missing
-    }
-
-    /// Returns the names of granted capabilities that the plugin does not request: they have no effect.
-    pub fn unwanted(&self, wants: &RequestedCapabilities) -> Vec<String> {
-        let mut unwanted = Vec::new();
-        for (name, given, wanted) in [
-            ("files", !self.files.is_empty(), wants.files.is_some()),
-            ("clock", self.clock, wants.clock),
-            ("random", self.random, wants.random),
-            ("chat", self.chat, wants.chat),
-            ("kv", !self.kv.is_empty(), wants.kv),
-            ("models", !self.models.is_empty(), wants.models),
-            ("http", !self.http.is_empty(), !wants.http.is_empty()),
-            ("credentials", !self.credentials.is_empty(), wants.credentials),
-            ("programs", !self.programs.is_empty(), wants.programs),
-        ] {
-            if given && !wanted {
-                unwanted.push(name.into());
-            }
-        }
-        let elsewhere = self.http.apart_from(&wants.http);
-        if !elsewhere.is_empty() && !wants.http.is_empty() {
-            unwanted.push(format!("http: [{}]", elsewhere.join(", ")));
-        }
-        let powers: Vec<_> = (&self.powers - &wants.powers).iter().map(Power::to_string).collect();
-        if !powers.is_empty() {
-            unwanted.push(format!("powers: [{}]", powers.join(", ")));
-        }
-        unwanted
-    }
-}
-
-/// A requested capability that is not granted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MissingCapability {
-    /// The name in manifest and config.
-    pub capability: String,
-    /// The config line that would grant it.
-    pub line: String,
-}
-
-impl MissingCapability {
-    fn folder(folder: &str, access: FileAccess) -> Self {
-        let mode = if access == FileAccess::Write { "write" } else { "read" };
-        Self { capability: "files".into(), line: format!("files: [{{path: {folder}, mode: {mode}}}]") }
     }
 }
 
 #[cfg(test)]
 pub(super) mod tests {
+    use std::path::Path;
+
     use proptest::prelude::*;
 
-    use super::{super::http::tests::entry, *};
+    use super::{
+        super::{FileAccess, KvScope, Power, http::tests::entry},
+        *,
+    };
 
     fn data(access: FileAccess) -> FileGrant {
         [("/data".into(), access)].into_iter().collect()

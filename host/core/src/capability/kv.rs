@@ -1,9 +1,10 @@
 use std::{collections::BTreeSet, fmt};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The scope of a plugin's key-value store. Scopes do not contain each other: they are different stores.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum KvScope {
     /// One run of the agent: in memory, dropped with the run, even if the run is interrupted and resumed later.

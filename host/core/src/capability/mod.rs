@@ -15,8 +15,10 @@ mod files;
 mod grant;
 mod http;
 mod kv;
+mod missing_capability;
 mod money;
 mod names;
+mod permission;
 mod power;
 mod promptable_capability;
 
@@ -28,9 +30,10 @@ pub use budget_account::{
 pub use budget_exhausted::BudgetExhausted;
 pub use ceiling::{CapabilityDecision, Ceiling, CeilingBound};
 pub use files::{FileAccess, FileGrant};
-pub use grant::{Grant, MissingCapability, RequestedCapabilities};
+pub use grant::{Capability, Grant, RequestedCapabilities};
 pub use http::{AllowedAddresses, HttpGrant, HttpRule, READING_METHODS, is_localhost, is_method, loopback};
 pub use kv::{KvScope, KvScopes};
+pub use missing_capability::MissingCapability;
 pub use money::{ParseUsdError, Price, Usd};
 pub use names::NameSet;
 pub use power::{Power, Powers};

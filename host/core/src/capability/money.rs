@@ -1,7 +1,8 @@
 //! Money: amounts, and the price of tokens.
 
-use std::{fmt, str::FromStr};
+use std::{borrow::Cow, fmt, str::FromStr};
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::{chat::Usage, limits};
@@ -140,8 +141,22 @@ impl<'de> Deserialize<'de> for Usd {
     }
 }
 
+impl JsonSchema for Usd {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Usd".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": ["number", "string"], "minimum": 0, "maximum": limits::MONEY_DOLLARS, "examples": [0.5, "$0.50"] })
+    }
+}
+
 /// The price of a model in US dollars per million tokens, for each kind of token that [`Usage`] counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "PriceEntry")]
 pub struct Price {
     /// The price of tokens neither read from nor written to the vendor's cache.
@@ -155,12 +170,16 @@ pub struct Price {
 }
 
 /// A price in its config form: without cache prices, cached tokens cost as much as input.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct PriceEntry {
+    /// The price of tokens neither read from nor written to the vendor's cache.
     input: Usd,
+    /// The price of reply tokens, thinking included.
     output: Usd,
+    /// The price of tokens read from the cache; `None`: that of input.
     cache_read: Option<Usd>,
+    /// The price of tokens written to the cache; `None`: that of input.
     cache_write: Option<Usd>,
 }
 

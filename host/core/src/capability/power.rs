@@ -1,10 +1,11 @@
 use std::{collections::BTreeSet, fmt};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A power that a plugin may be granted over the conversation: to see a part of it, or to change it. The former are for
 /// every plugin that reads a conversation, the latter for effects, and some of them for model middleware.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Power {
     /// Read the text of messages.

@@ -3,6 +3,7 @@
 use std::{fmt, str::FromStr, time::Duration};
 
 use async_trait::async_trait;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{Completion, CompletionRequest, config_parsers};
@@ -95,22 +96,21 @@ impl fmt::Display for BatchId {
 }
 
 /// The settings for collecting requests into batches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct BatchConfig {
-    /// The time for which the first request of a batch waits for others; at most [`limits::BATCH_WINDOW_CEILING`].
-    #[serde(deserialize_with = "config_parsers::time::<_, { limits::BATCH_WINDOW_CEILING.as_secs() }>")]
+    /// The time for which the first request of a batch waits for others.
+    #[serde(with = "config_parsers::BoundedTime::<{ limits::BATCH_WINDOW_CEILING.as_secs() }>")]
     pub window: Duration,
     /// The pause before the state of a batch is polled for the first time. Each further pause is half as long again, up to
-    /// [`limits::BATCH_POLL_CEILING`].
-    #[serde(deserialize_with = "config_parsers::time::<_, { limits::BATCH_POLL_CEILING.as_secs() }>")]
+    /// the longest that may be set.
+    #[serde(with = "config_parsers::BoundedTime::<{ limits::BATCH_POLL_CEILING.as_secs() }>")]
     pub poll_interval: Duration,
-    /// The time from the submission until callers stop waiting; at most [`limits::BATCH_TIME_CEILING`].
-    #[serde(deserialize_with = "config_parsers::time::<_, { limits::BATCH_TIME_CEILING.as_secs() }>")]
+    /// The time from the submission until callers stop waiting.
+    #[serde(with = "config_parsers::BoundedTime::<{ limits::BATCH_TIME_CEILING.as_secs() }>")]
     pub timeout: Duration,
-    /// The maximum number of requests in a batch, at most [`limits::BATCH_SIZE_CEILING`]. A batch of this size is submitted
-    /// at once.
-    #[serde(deserialize_with = "config_parsers::count::<_, { limits::BATCH_SIZE_CEILING }>")]
+    /// The maximum number of requests in a batch. A batch of this size is submitted at once.
+    #[serde(with = "config_parsers::BoundedCount::<{ limits::BATCH_SIZE_CEILING }>")]
     pub max_size: usize,
 }
 

@@ -1,30 +1,77 @@
-//! Parsers for model settings in a config.
+//! Parsers for model settings in a config, and what the schema of the config says of these settings.
 
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
-use serde::{Deserialize, Deserializer, de};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::limits;
 
-/// Parses a duration of more than zero and at most `MOST` seconds.
-pub(super) fn time<'de, D: Deserializer<'de>, const MOST: u64>(from: D) -> Result<Duration, D::Error> {
-    let most = Duration::from_secs(MOST);
-    match humantime::parse_duration(&String::deserialize(from)?) {
-        Err(_) => Err(de::Error::custom("it is no duration; write it as 90s, 5m or 1h30m")),
-        Ok(Duration::ZERO) => Err(de::Error::custom("it must be more than 0; leave it out for the default")),
-        Ok(time) if time > most => {
-            Err(de::Error::custom(format!("it can be at most {}", humantime::format_duration(most))))
+/// A duration of more than zero and at most `MOST` seconds.
+pub(super) enum BoundedTime<const MOST: u64> {}
+
+impl<const MOST: u64> BoundedTime<MOST> {
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
+        let most = Duration::from_secs(MOST);
+        match humantime::parse_duration(&String::deserialize(from)?) {
+            Err(_) => Err(de::Error::custom("it is no duration; write it as 90s, 5m or 1h30m")),
+            Ok(Duration::ZERO) => Err(de::Error::custom("it must be more than 0; leave it out for the default")),
+            Ok(time) if time > most => {
+                Err(de::Error::custom(format!("it can be at most {}", humantime::format_duration(most))))
+            }
+            Ok(time) => Ok(time),
         }
-        Ok(time) => Ok(time),
+    }
+
+    pub fn serialize<S: Serializer>(time: &Duration, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(&humantime::format_duration(*time))
     }
 }
 
-/// Parses a number from 1 to `MOST`.
-pub(super) fn count<'de, D: Deserializer<'de>, const MOST: usize>(from: D) -> Result<usize, D::Error> {
-    match usize::deserialize(from)? {
-        0 => Err(de::Error::custom("it is at least 1; leave it out for the default")),
-        number if number > MOST => Err(de::Error::custom(format!("it can be at most {MOST}"))),
-        number => Ok(number),
+impl<const MOST: u64> JsonSchema for BoundedTime<MOST> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        format!("TimeTo{MOST}").into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let most = humantime::format_duration(Duration::from_secs(MOST));
+        let comment = format!("more than 0, at most {most}");
+        json_schema!({ "type": "string", "minLength": 1, "examples": ["90s", "1h30m"], "$comment": comment })
+    }
+}
+
+/// A number from 1 to `MOST`.
+pub(super) enum BoundedCount<const MOST: usize> {}
+
+impl<const MOST: usize> BoundedCount<MOST> {
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<usize, D::Error> {
+        match usize::deserialize(from)? {
+            0 => Err(de::Error::custom("it is at least 1; leave it out for the default")),
+            number if number > MOST => Err(de::Error::custom(format!("it can be at most {MOST}"))),
+            number => Ok(number),
+        }
+    }
+
+    pub fn serialize<S: Serializer>(number: &usize, to: S) -> Result<S::Ok, S::Error> {
+        number.serialize(to)
+    }
+}
+
+impl<const MOST: usize> JsonSchema for BoundedCount<MOST> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        format!("CountTo{MOST}").into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "integer", "minimum": 1, "maximum": MOST })
     }
 }
 

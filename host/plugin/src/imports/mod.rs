@@ -31,7 +31,7 @@ use super::{
     runtime::PluginState,
 };
 use shelly_core::{
-    capability::{Grant, RequestedCapabilities},
+    capability::{Capability, Grant},
     limits,
 };
 
@@ -63,18 +63,8 @@ pub enum ImportRequirement {
     Kind(PluginKind),
     /// The plugin is an effect or a coordinator, or is granted `chat`.
     Chat,
-    /// The plugin is granted `clock`.
-    Clock,
-    /// The plugin is granted `random`.
-    Random,
-    /// The plugin is granted `files`.
-    Files,
-    /// The plugin is granted `kv`.
-    Kv,
-    /// The plugin is granted `http`.
-    Http,
-    /// The plugin is granted `programs`.
-    Programs,
+    /// The plugin is granted this capability.
+    Granted(Capability),
     /// The plugin is granted `files` or `http`, whose data is read through streams.
     Streams,
     /// None for the types, which `wasi:filesystem` and `wasi:http` use. Calling the functions requires the WASI base,
@@ -86,22 +76,31 @@ pub enum ImportRequirement {
     WasiBase,
 }
 
+/// The interfaces of the contract that plugins import, each with its requirement.
+const OF_CONTRACT: [(&str, ImportRequirement); 12] = [
+    ("log", ImportRequirement::Nothing),
+    ("config", ImportRequirement::Nothing),
+    ("progress", ImportRequirement::Kind(PluginKind::Tool)),
+    ("sink", ImportRequirement::Kind(PluginKind::Provider)),
+    ("attachments", ImportRequirement::Kind(PluginKind::Provider)),
+    ("outgoing", ImportRequirement::Kind(PluginKind::ModelMiddleware)),
+    ("chat", ImportRequirement::Chat),
+    ("clock", ImportRequirement::Granted(Capability::Clock)),
+    ("random", ImportRequirement::Granted(Capability::Random)),
+    ("kv", ImportRequirement::Granted(Capability::Kv)),
+    ("http", ImportRequirement::Granted(Capability::Http)),
+    ("process", ImportRequirement::Granted(Capability::Programs)),
+];
+
+/// Returns the requirement of an interface of the contract; `None` if this host does not provide it.
+pub fn need_of_interface(interface: &str) -> Option<ImportRequirement> {
+    OF_CONTRACT.into_iter().find(|(name, _)| *name == interface).map(|(_, need)| need)
+}
+
 /// Returns the requirement of an import, by its name in the component; `None` if this host does not provide it.
 pub fn need_of_import(import: &str) -> Option<ImportRequirement> {
     if let Some((interface, _)) = of_contract(import) {
-        return Some(match interface {
-            "log" | "config" => ImportRequirement::Nothing,
-            "progress" => ImportRequirement::Kind(PluginKind::Tool),
-            "sink" | "attachments" => ImportRequirement::Kind(PluginKind::Provider),
-            "outgoing" => ImportRequirement::Kind(PluginKind::ModelMiddleware),
-            "chat" => ImportRequirement::Chat,
-            "clock" => ImportRequirement::Clock,
-            "random" => ImportRequirement::Random,
-            "kv" => ImportRequirement::Kv,
-            "http" => ImportRequirement::Http,
-            "process" => ImportRequirement::Programs,
-            _ => return None,
-        });
+        return need_of_interface(interface);
     }
     let (interface, version) = import.split_once('@')?;
     // Later versions of the series add functions at most, and the engine reports one that is missing.
@@ -109,8 +108,8 @@ pub fn need_of_import(import: &str) -> Option<ImportRequirement> {
         return None;
     }
     Some(match interface {
-        "wasi:filesystem/types" | "wasi:filesystem/preopens" => ImportRequirement::Files,
-        "wasi:http/types" | "wasi:http/outgoing-handler" => ImportRequirement::Http,
+        "wasi:filesystem/types" | "wasi:filesystem/preopens" => ImportRequirement::Granted(Capability::Files),
+        "wasi:http/types" | "wasi:http/outgoing-handler" => ImportRequirement::Granted(Capability::Http),
         "wasi:io/error" | "wasi:io/poll" | "wasi:io/streams" => ImportRequirement::Streams,
         "wasi:clocks/wall-clock" | "wasi:clocks/monotonic-clock" => ImportRequirement::WasiClock,
         "wasi:random/random" | "wasi:random/insecure" | "wasi:random/insecure-seed" => ImportRequirement::WasiRandom,
@@ -139,7 +138,10 @@ impl ImportRequirement {
     /// Returns `true` if the interface belongs to the WASI base: it is then linked without a grant, and reaches
     /// nothing.
     pub fn is_in_base(self) -> bool {
-        matches!(self, Self::Files | Self::Streams | Self::WasiClock | Self::WasiRandom | Self::WasiBase)
+        matches!(
+            self,
+            Self::Granted(Capability::Files) | Self::Streams | Self::WasiClock | Self::WasiRandom | Self::WasiBase
+        )
     }
 
     /// Returns a sort key for reports of missing requirements, the most telling first. An import that only the WASI
@@ -155,23 +157,14 @@ impl ImportRequirement {
 
     /// Returns `true` if the manifest asks for it.
     pub fn is_asked_for_by(self, manifest: &PluginManifest) -> bool {
-        let RequestedCapabilities { files, clock, random, chat, kv, http, programs, .. } = &manifest.wants;
         if manifest.wasi && self.is_in_base() {
             return true;
         }
+        let wanted = manifest.wants.grant();
         match self {
-            Self::Nothing => true,
-            Self::Kind(kind) => manifest.kinds.contains(&kind),
-            Self::Chat => *chat || has_chat(&manifest.kinds),
-            Self::Clock => *clock,
-            Self::Random => *random,
-            Self::Files => files.is_some(),
-            Self::Kv => *kv,
-            Self::Http => !http.is_empty(),
-            Self::Programs => *programs,
             // Files and HTTP use types of the clocks.
-            Self::Streams | Self::WasiClock => files.is_some() || !http.is_empty(),
-            Self::WasiRandom | Self::WasiBase => false,
+            Self::WasiClock => Self::Streams.is_given_to(&manifest.kinds, &wanted),
+            need => need.is_given_to(&manifest.kinds, &wanted),
         }
     }
 
@@ -179,30 +172,34 @@ impl ImportRequirement {
     pub fn manifest_line(self) -> &'static str {
         match self {
             Self::Nothing | Self::Kind(_) => "(it comes with the kind alone)",
-            Self::Chat => "chat = true",
-            Self::Clock => "clock = true",
-            Self::Random => "random = true",
-            Self::Files => "files = \"read\"",
-            Self::Kv => "kv = true",
-            Self::Http => "http = true",
-            Self::Programs => "programs = true",
+            Self::Chat => Capability::Chat.request_line(),
+            Self::Granted(Capability::Files) => "files = \"read\"",
+            Self::Granted(capability) => capability.request_line(),
             Self::Streams => "http = true, or files = \"read\"",
             Self::WasiClock | Self::WasiRandom | Self::WasiBase => "wasi = \"powerless\"",
         }
     }
 
-    /// Returns the capability that grants it, by its name in manifest and config; `None` for an interface that comes
-    /// with the kind or with other interfaces.
-    pub fn capability(self) -> Option<&'static str> {
+    /// Returns the capability that grants it; `None` for an interface that comes with the kind or with other interfaces.
+    pub fn capability(self) -> Option<Capability> {
         match self {
             Self::Nothing | Self::Kind(_) | Self::Streams | Self::WasiBase => None,
-            Self::Chat => Some("chat"),
-            Self::Clock | Self::WasiClock => Some("clock"),
-            Self::Random | Self::WasiRandom => Some("random"),
-            Self::Files => Some("files"),
-            Self::Kv => Some("kv"),
-            Self::Http => Some("http"),
-            Self::Programs => Some("programs"),
+            Self::Chat => Some(Capability::Chat),
+            Self::Granted(capability) => Some(capability),
+            Self::WasiClock => Some(Capability::Clock),
+            Self::WasiRandom => Some(Capability::Random),
+        }
+    }
+
+    /// Returns `true` if a plugin of these kinds with this grant reaches something through an interface of the contract.
+    pub fn is_given_to(self, kinds: &[PluginKind], granted: &Grant) -> bool {
+        match self {
+            Self::Nothing => true,
+            Self::Kind(kind) => kinds.contains(&kind),
+            Self::Chat => granted.chat || has_chat(kinds),
+            Self::Granted(capability) => granted.has(capability),
+            Self::Streams => granted.has(Capability::Files) || granted.has(Capability::Http),
+            Self::WasiClock | Self::WasiRandom | Self::WasiBase => false,
         }
     }
 
@@ -219,18 +216,10 @@ impl ImportRequirement {
     /// Returns `true` if a plugin with this grant reaches something through it.
     pub fn is_given_by(self, granted: &Grant, manifest: &PluginManifest) -> bool {
         match self {
-            Self::Nothing | Self::Kind(_) => true,
-            Self::Chat => granted.chat || has_chat(&manifest.kinds),
-            Self::Clock => granted.clock,
-            Self::Random => granted.random,
+            Self::Kind(_) => true,
             Self::WasiClock => manifest.wasi && granted.clock,
             Self::WasiRandom => manifest.wasi && granted.random,
-            Self::WasiBase => false,
-            Self::Files => !granted.files.is_empty(),
-            Self::Kv => !granted.kv.is_empty(),
-            Self::Http => !granted.http.is_empty(),
-            Self::Programs => !granted.programs.is_empty(),
-            Self::Streams => !granted.files.is_empty() || !granted.http.is_empty(),
+            need => need.is_given_to(&manifest.kinds, granted),
         }
     }
 }
@@ -241,33 +230,15 @@ impl ImportRequirement {
 pub fn link(linker: &mut Linker<PluginState>, grant: &Grant, kinds: &[PluginKind], wasi: bool) -> wasmtime::Result<()> {
     type Own = HasSelf<PluginState>;
     imports::types::add_to_linker::<_, Own>(linker, PluginState::called)?;
-    imports::log::add_to_linker::<_, Own>(linker, PluginState::called)?;
-    imports::config::add_to_linker::<_, Own>(linker, PluginState::called)?;
-    if kinds.contains(&PluginKind::Tool) {
-        imports::progress::add_to_linker::<_, Own>(linker, PluginState::called)?;
+    // Links each of these interfaces of the contract whose requirement is met.
+    macro_rules! link_granted {
+        ($($interface:ident)*) => {$(
+            if need_of_interface(stringify!($interface)).is_some_and(|need| need.is_given_to(kinds, grant)) {
+                imports::$interface::add_to_linker::<_, Own>(linker, PluginState::called)?;
+            }
+        )*};
     }
-    if kinds.contains(&PluginKind::Provider) {
-        imports::sink::add_to_linker::<_, Own>(linker, PluginState::called)?;
-        imports::attachments::add_to_linker::<_, Own>(linker, PluginState::called)?;
-    }
-    if kinds.contains(&PluginKind::ModelMiddleware) {
-        imports::outgoing::add_to_linker::<_, Own>(linker, PluginState::called)?;
-    }
-    if grant.chat || has_chat(kinds) {
-        imports::chat::add_to_linker::<_, Own>(linker, PluginState::called)?;
-    }
-    if grant.clock {
-        imports::clock::add_to_linker::<_, Own>(linker, PluginState::called)?;
-    }
-    if grant.random {
-        imports::random::add_to_linker::<_, Own>(linker, PluginState::called)?;
-    }
-    if !grant.kv.is_empty() {
-        imports::kv::add_to_linker::<_, Own>(linker, PluginState::called)?;
-    }
-    if !grant.programs.is_empty() {
-        imports::process::add_to_linker::<_, Own>(linker, PluginState::called)?;
-    }
+    link_granted!(log config progress sink attachments outgoing chat clock random kv http process);
     if wasi || !grant.files.is_empty() || !grant.http.is_empty() {
         link_streams(linker)?;
     }
@@ -278,7 +249,6 @@ pub fn link(linker: &mut Linker<PluginState>, grant: &Grant, kinds: &[PluginKind
         wasi::link(linker, grant)?;
     }
     if !grant.http.is_empty() {
-        imports::http::add_to_linker::<_, Own>(linker, PluginState::called)?;
         wasi_http::link(linker)?;
     }
     Ok(())

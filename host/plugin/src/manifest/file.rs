@@ -7,7 +7,7 @@ use serde::Deserialize;
 use crate::functions::{FunctionOverrides, InstanceLifetime};
 use shelly_core::{
     agent::{EffectPhase, OnFailure},
-    capability::{FileAccess, HttpGrant, KvScope, Powers},
+    capability::{FileAccess, HttpGrant, KvScope, Powers, RequestedCapabilities},
     limits,
 };
 
@@ -58,6 +58,25 @@ pub(super) struct ManifestWants {
     #[serde(default)]
     pub programs: bool,
     pub wasi: Option<ManifestWasiBase>,
+}
+
+impl ManifestWants {
+    /// Returns the requested capabilities, without what only a manifest says of them.
+    pub fn requested(self) -> Result<RequestedCapabilities, String> {
+        let Self { files, clock, random, chat, kv, models, http, credentials, powers, programs, wasi: _ } = self;
+        Ok(RequestedCapabilities {
+            files: files.wanted(),
+            clock,
+            random,
+            chat,
+            kv: kv.wanted().is_some(),
+            models: models.wanted().0,
+            http: http.wanted()?,
+            credentials: credentials.wanted().0,
+            powers,
+            programs,
+        })
+    }
 }
 
 /// The request for the base of WASI, which has one form.
@@ -155,6 +174,17 @@ impl Default for ManifestNamesAccess {
 pub(super) enum ManifestKvAccess {
     Any(bool),
     One(KvScope),
+}
+
+impl ManifestKvAccess {
+    /// Returns the scope of the requested store; `None`: no store is requested.
+    pub fn wanted(self) -> Option<KvScope> {
+        match self {
+            Self::Any(false) => None,
+            Self::Any(true) => Some(KvScope::Session),
+            Self::One(scope) => Some(scope),
+        }
+    }
 }
 
 impl Default for ManifestKvAccess {

@@ -6,6 +6,7 @@ use std::{
 };
 
 use async_trait::async_trait;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::{
     pin, select,
@@ -24,17 +25,20 @@ use crate::{
 mod tests;
 
 /// The rate limits of a provider, per minute. `None` means no limit.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RateLimitConfig {
     /// The limit of tokens sent per minute.
     #[serde(deserialize_with = "config_parsers::rate")]
+    #[schemars(range(min = 1, max = limits::RATE_LIMIT_CEILING))]
     pub input_tpm: Option<u64>,
     /// The limit of tokens received per minute.
     #[serde(deserialize_with = "config_parsers::rate")]
+    #[schemars(range(min = 1, max = limits::RATE_LIMIT_CEILING))]
     pub output_tpm: Option<u64>,
     /// The limit of requests per minute.
     #[serde(deserialize_with = "config_parsers::rate")]
+    #[schemars(range(min = 1, max = limits::RATE_LIMIT_CEILING))]
     pub rpm: Option<u64>,
 }
 

@@ -1,11 +1,11 @@
-//! The effective settings of agents that are tools.
+//! Agents that are tools of another one. Each of these agents is disclosed by itself.
 
-use super::{
-    super::{AgentToolUse, Config},
-    EffectiveSetting, is, map, set,
+use crate::config::{
+    AgentToolUse, Config,
+    effective_setting::{EffectiveSetting, is, map, set},
 };
 
-pub(super) fn setting(uses: &AgentToolUse, config: &Config) -> EffectiveSetting {
+pub(super) fn agent_tool_setting(uses: &AgentToolUse, config: &Config) -> EffectiveSetting {
     let AgentToolUse { agent, name, description, conversation, input_schema, instruction } = uses;
     let made = uses.tool(config.who(agent).map_or("", |who| &who.own().description)).ok();
     let (called, about) = made.as_ref().map(|tool| (tool.name(), tool.description())).unzip();

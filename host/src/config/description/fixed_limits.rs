@@ -1,7 +1,9 @@
 //! The limits of the host that no key changes.
 
-use super::super::effective_setting::{EffectiveSetting, is, map, shown};
-use crate::limits;
+use crate::{
+    config::effective_setting::{EffectiveSetting, is, map, shown},
+    limits,
+};
 
 /// Shows the fixed limits, and the times that apply if `limits` sets none.
 pub(super) fn house() -> EffectiveSetting {

@@ -1,4 +1,8 @@
-use super::*;
+use super::wording::shown_address;
+use crate::{
+    config::Config,
+    trust::{TrustFacts, quoted_path},
+};
 
 const CONFIG: &str = "
 providers:

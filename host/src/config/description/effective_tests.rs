@@ -1,4 +1,10 @@
-use super::*;
+use serde_json::Value;
+
+use super::{AgentRuntimeInfo, ConfigRuntimeInfo, EffectiveConfig, PluginRuntimeInfo, StepOrder};
+use crate::{
+    config::{Config, json_schema},
+    limits,
+};
 
 #[test]
 fn effective_config_shows_defaults() {
@@ -78,4 +84,36 @@ agents:
     assert_eq!(coder["order"]["runs"], serde_json::json!([]));
     assert_eq!(json["limits"]["memory_bytes"], limits::PLUGIN_MEMORY_BYTES);
     assert_eq!(json["house"]["plugin_calls"], limits::PLUGIN_CALLS);
+}
+
+#[test]
+fn effective_config_shows_every_key_of_the_schema() {
+    let schema = json_schema();
+    let text = "
+agents: [{name: a, plugins: {p: {}}, toolboxes: [exec]}]
+teams: [{name: t, members: [a], coordinator: leader}]
+";
+    let config = Config::parse(text, "/project".into()).unwrap();
+    let effective = serde_json::to_value(EffectiveConfig::new(&config, &ConfigRuntimeInfo::default())).unwrap();
+    let agent = &effective["agents"][0];
+    for (shown, properties) in [
+        (&effective, &schema["properties"]),
+        (agent, &schema["$defs"]["AgentConfig"]["properties"]),
+        (&agent["options"], &schema["$defs"]["AgentOptions"]["properties"]),
+        (&agent["delegable"], &schema["$defs"]["DelegableConfig"]["properties"]),
+        (&agent["budget"], &schema["$defs"]["Budget"]["properties"]),
+        (&agent["plugins"]["p"], &schema["$defs"]["PluginUse"]["properties"]),
+        (&effective["teams"][0], &schema["$defs"]["TeamConfig"]["properties"]),
+        (&effective["limits"], &schema["$defs"]["LimitsConfig"]["properties"]),
+        (&effective["runs"], &schema["$defs"]["RunsConfig"]["properties"]),
+        (&effective["sessions"], &schema["$defs"]["SessionsConfig"]["properties"]),
+    ] {
+        let properties = properties.as_object().unwrap();
+        assert!(!properties.is_empty());
+        for key in properties.keys() {
+            // Only steps have it in what is shown.
+            let is_shown = shown.get(key).is_some() || key == "on_failure";
+            assert!(is_shown, "`{key}` is not shown: {shown}");
+        }
+    }
 }

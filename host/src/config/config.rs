@@ -1,0 +1,241 @@
+//! The config as a whole: reading a file, and looking things up in it.
+
+use std::{
+    io::{self, Read},
+    path::{Path, PathBuf},
+};
+
+use indexmap::IndexMap;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{
+    AgentConfig, ContextConfig, CredentialConfig, GitConfig, LimitsConfig, McpServerConfig, ProgramConfig,
+    ProviderConfig, ProviderKind, RunsConfig, SessionsConfig, TeamConfig, ToolboxUse, explain::unknown, recover,
+};
+use crate::{
+    capability::HttpGrant,
+    error::{ErrorKind, Report, why_unreadable},
+    files, limits,
+};
+
+/// A parsed config file.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Models, each under a unique name.
+    #[serde(default)]
+    pub providers: Vec<ProviderConfig>,
+    /// Credentials that the host holds and adds to requests of plugins.
+    #[serde(default)]
+    pub credentials: Vec<CredentialConfig>,
+    /// MCP servers, each under a unique name.
+    #[serde(default)]
+    pub mcp_servers: Vec<McpServerConfig>,
+    /// Programs that agents and plugins may run, each under a name.
+    #[serde(default)]
+    pub programs: IndexMap<String, ProgramConfig>,
+    /// The repository in which the toolbox `git` works.
+    #[serde(default)]
+    pub git: GitConfig,
+    /// Directories that hold plugin folders; relative paths are below `root`.
+    #[serde(default)]
+    pub plugin_dirs: Vec<PathBuf>,
+    /// Agents.
+    #[serde(default)]
+    pub agents: Vec<AgentConfig>,
+    /// Teams: agents that work together on one task.
+    #[serde(default)]
+    pub teams: Vec<TeamConfig>,
+    /// The agent or team that runs if the caller names none; `None`: the first agent.
+    pub entry_agent: Option<String>,
+    /// Context windows in tokens by provider kind, for providers without a `context_window` of their own.
+    #[serde(default)]
+    pub default_context_windows: IndexMap<ProviderKind, u64>,
+    /// Limits on the files that go into system prompts.
+    #[serde(default)]
+    pub context: ContextConfig,
+    /// Settings for recording runs as sessions.
+    #[serde(default)]
+    pub sessions: SessionsConfig,
+    /// Limits on what the agents of one run use together.
+    #[serde(default)]
+    pub runs: RunsConfig,
+    /// Resource limits of plugin calls.
+    #[serde(default)]
+    pub limits: LimitsConfig,
+    /// Approvals of the person for this project, for plugins that may ask for it. It is never read from the config
+    /// file.
+    #[serde(skip)]
+    pub approved: ProjectApprovals,
+    /// The folder below which relative paths are resolved.
+    #[serde(skip)]
+    pub root: PathBuf,
+    /// The path of the file that the config was read from, as the caller named it; `None` if it was not read from a file.
+    #[serde(skip)]
+    pub file: Option<PathBuf>,
+}
+
+/// All mistakes of a config that one pass finds.
+#[derive(Debug)]
+pub struct ConfigErrors {
+    /// The mistakes, at least one, in the order in which they are reported.
+    pub reports: Vec<Report>,
+    /// The config without the parts that could not be read, if its references can still be checked. It must not be run.
+    pub config: Option<Box<Config>>,
+}
+
+impl ConfigErrors {
+    fn first(mut self) -> Report {
+        self.reports.swap_remove(0)
+    }
+}
+
+impl From<Report> for ConfigErrors {
+    fn from(report: Report) -> Self {
+        Self { reports: vec![report], config: None }
+    }
+}
+
+/// Permissions that the person has stored for a project.
+#[derive(Debug, Clone, Default)]
+pub struct ProjectApprovals {
+    /// Absolute paths of folders.
+    pub folders: Vec<PathBuf>,
+    /// Servers on the public Internet.
+    pub servers: HttpGrant,
+}
+
+impl Config {
+    /// Reads a config file. Relative paths in it are below its folder, or below the parent of that folder if it is called
+    /// `.shelly`.
+    ///
+    /// # Errors
+    ///
+    /// A [`Report`] that names the file, the position in it and the fix.
+    pub fn read(path: &Path) -> Result<Self, Report> {
+        Self::read_all(path).map_err(ConfigErrors::first)
+    }
+
+    /// Reads a config file like [`Self::read`], and returns every mistake that one pass finds.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigErrors`], whose reports each name the file, the position in it and the fix.
+    pub fn read_all(path: &Path) -> Result<Self, ConfigErrors> {
+        let (text, root) = Self::text_of(path)?;
+        let of_file = |config: Self| Self { file: Some(path.to_owned()), ..config };
+        Self::parse_all(&text, root).map(of_file).map_err(|ConfigErrors { reports, config }| ConfigErrors {
+            reports: reports.into_iter().map(|report| report.in_file(path.display())).collect(),
+            config: config.map(|config| Box::new(of_file(*config))),
+        })
+    }
+
+    /// Returns the text of a config file and the folder below which its relative paths are resolved.
+    fn text_of(path: &Path) -> Result<(String, PathBuf), Report> {
+        let shown = path.display();
+        let unreadable = |error: io::Error| {
+            let report = Report::new(ErrorKind::Usage, format!("cannot read the config {shown}"));
+            let hint = match error.kind() {
+                io::ErrorKind::IsADirectory => {
+                    format!("name the file: --config {}", path.join("shelly.yaml").display())
+                }
+                io::ErrorKind::PermissionDenied => "change who may read it, or name another with --config".into(),
+                _ => "name another with --config, or leave --config out to run without one".into(),
+            };
+            report.cause(why_unreadable(&error)).hint(hint)
+        };
+        let mut bytes = Vec::new();
+        let file = files::open(path).map_err(unreadable)?;
+        file.take(limits::CONFIG_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+        if bytes.len() as u64 > limits::CONFIG_BYTES {
+            let most = limits::CONFIG_BYTES;
+            return Err(Report::new(ErrorKind::Usage, format!("the config {shown} has more than {most} bytes"))
+                .hint("check that --config names the right file"));
+        }
+        let text = String::from_utf8(bytes).map_err(|error| {
+            let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+            let line = valid.iter().filter(|byte| **byte == b'\n').count() + 1;
+            Report::new(ErrorKind::Usage, "the config is not UTF-8 text")
+                .hint("save it as UTF-8, for example with iconv")
+                .at(format!(", line {line}"))
+                .in_file(&shown)
+        })?;
+        let root = Self::root_of(path).map_err(unreadable)?;
+        Ok((text, root))
+    }
+
+    /// Returns the folder below which the relative paths of a config file are resolved. The file itself is not read.
+    ///
+    /// # Errors
+    ///
+    /// An I/O error if `path` is relative and there is no current directory.
+    pub fn root_of(path: &Path) -> io::Result<PathBuf> {
+        let folder = std::path::absolute(path)?.parent().unwrap_or(Path::new("/")).to_owned();
+        Ok(match folder.file_name() {
+            Some(name) if name == ".shelly" => folder.parent().unwrap_or(&folder).to_owned(),
+            _ => folder,
+        })
+    }
+
+    /// Parses a config whose relative paths are below `root`.
+    ///
+    /// # Errors
+    ///
+    /// A [`Report`] that names the position and the fix.
+    pub fn parse(text: &str, root: PathBuf) -> Result<Self, Report> {
+        Self::parse_all(text, root).map_err(ConfigErrors::first)
+    }
+
+    fn parse_all(text: &str, root: PathBuf) -> Result<Self, ConfigErrors> {
+        let (config, mut reports) = recover::parse::<Self>(text);
+        let Some(mut config) = config else { return Err(ConfigErrors { reports, config: None }) };
+        config.root = root;
+        for toolbox in config.agents.iter_mut().flat_map(|agent| &mut agent.toolboxes) {
+            if let ToolboxUse::Shipped(uses) = toolbox {
+                uses.settle_paths(&config.root);
+            }
+        }
+        reports.extend(config.mistakes());
+        reports.truncate(limits::CONFIG_MISTAKES);
+        match reports.is_empty() {
+            true => Ok(config),
+            false => Err(ConfigErrors { config: config.is_sound().then(|| Box::new(config)), reports }),
+        }
+    }
+
+    /// Returns the context window of a provider's model in tokens, if it is known.
+    pub fn context_window(&self, provider: &ProviderConfig) -> Option<u64> {
+        let of_kind = || self.default_context_windows.get(&provider.kind).copied();
+        // The window of the vendor's own models does not apply to another server.
+        let vendor = provider.kind.vendor().filter(|_| provider.base_url.is_none());
+        let of_vendor = || vendor.and_then(|vendor| vendor.preset().context_window);
+        let window = provider.context_window.or_else(of_kind).or_else(of_vendor);
+        window.filter(|tokens| *tokens > 0)
+    }
+
+    /// Returns `true` if the provider's server is asked for the context window of its model. That is so for local servers
+    /// whose window the config does not set.
+    pub fn asks_server_for_window(&self, provider: &ProviderConfig) -> bool {
+        let is_local = provider.kind.vendor().is_some_and(|vendor| vendor.is_local());
+        is_local && provider.context_window.is_none() && self.context_window(provider).is_none()
+    }
+
+    /// Returns the directories of plugin folders: those that the config names, then `more`.
+    pub fn plugin_directories(&self, more: &[PathBuf]) -> Vec<PathBuf> {
+        let named = self.plugin_dirs.iter().map(|directory| self.root.join(directory));
+        named.chain(more.iter().cloned()).collect()
+    }
+
+    /// Returns the provider of this name, or the first one if `name` is `None`.
+    ///
+    /// # Errors
+    ///
+    /// A [`Report`] if no provider has this name.
+    pub fn provider(&self, name: Option<&str>) -> Result<Option<&ProviderConfig>, Report> {
+        let Some(name) = name else { return Ok(self.providers.first()) };
+        let found = self.providers.iter().find(|provider| provider.name == name);
+        let names = self.providers.iter().map(|provider| provider.name.as_str());
+        found.map(Some).ok_or_else(|| unknown("model", name, names))
+    }
+}

@@ -1,0 +1,42 @@
+//! Credentials: where each comes from, never its value.
+
+use super::{section::SectionDescription, wording::shown_command};
+use crate::{
+    config::{
+        AuthConfig, Config, CredentialConfig,
+        effective_setting::{is, map},
+    },
+    files,
+    trust::{RiskLevel, quoted, quoted_path},
+};
+
+pub(super) fn credential_section(credential: &CredentialConfig, config: &Config) -> SectionDescription {
+    let CredentialConfig { name, env, file, command, audience, auth } = credential;
+    let mut section = SectionDescription::default();
+    section.show("name", is(name));
+    let (risk, is_what) = match (env, file) {
+        (Some(variable), _) => {
+            section.show("env", is(variable));
+            (RiskLevel::Sends, format!("is what the environment's {} holds", quoted(variable)))
+        }
+        (None, Some(file)) => {
+            let path = config.root.join(file);
+            section.show("file", is(&path));
+            (RiskLevel::Sends, format!("is what the file {} holds", quoted_path(&files::resolved(&path))))
+        }
+        (None, None) => {
+            section.show("command", is(command));
+            (RiskLevel::Runs, format!("runs {} and is what it prints", shown_command(command)))
+        }
+    };
+    section.show("for", is(audience));
+    for rule in credential.audience().rules() {
+        let line = format!("the credential {} {is_what}, sent to {}", quoted(name), quoted(&rule.url()));
+        section.disclose(risk, line);
+    }
+    // A header of the servers that are disclosed.
+    let AuthConfig { header, scheme } = credential.sent();
+    let of_auth = |value: &str| is(value).noted_if(auth.is_none(), "default");
+    section.show("auth", map([("header", of_auth(&header)), ("scheme", of_auth(&scheme))]));
+    section
+}

@@ -1,0 +1,118 @@
+//! Teams. Members are disclosed as agents, and their order reaches nothing.
+
+use super::{
+    AgentRuntimeInfo,
+    agents::{delegable_setting, model_setting, prefix_setting},
+    grants::ceiling_setting,
+    plugins::PluginDescriber,
+    section::SectionDescription,
+    shared_settings::budget_setting,
+};
+use crate::{
+    config::{
+        Config, HandOffParams, HostCoordinator, LoopParams, MemberUse, PluginSection, RolesParams, TeamConfig,
+        TeamStopCondition,
+        effective_setting::{EffectiveSetting, is, list, map, or, set},
+    },
+    limits,
+    team::ModelCoordinatorOptions,
+};
+
+pub(super) fn team_section(team: &TeamConfig, config: &Config, known: &AgentRuntimeInfo) -> SectionDescription {
+    // Of the keys that agents have too, those of its file: the schema of a team names them, and a test compares.
+    let TeamConfig { own, members, coordinator: _, hand_over } = team;
+    let describer = PluginDescriber::new(own, config);
+    // In the order of `AgentConfig::all_plugins`.
+    let mut infos = known.plugins.iter();
+    let middleware: Vec<_> =
+        own.middleware.iter().map(|step| describer.step(PluginSection::Middleware, step, &mut infos)).collect();
+    let plugin = own.coordinator.as_ref().map(|step| describer.step(PluginSection::Coordinator, step, &mut infos));
+
+    let mut section = SectionDescription::default();
+    let provider = model_setting(own.provider.as_deref(), config);
+    section.show_all([
+        ("name", is(&own.name)),
+        ("description", set(&own.description)),
+        ("instructions", set(&own.instructions)),
+        ("provider", provider.noted_if(!team.asks(), "its coordinator asks none")),
+        ("prefix", prefix_setting(own.prefix.as_deref())),
+        ("members", list(members.iter().map(|one| member_setting(one, config)))),
+    ]);
+    let plugin = plugin.map(|plugin| section.take(plugin));
+    section.show("coordinator", coordinator_setting(team, plugin));
+    // A coordinator of the host shows this itself. Members hand over only to other members.
+    if team.own_coordinator().is_none() {
+        section.show("hand_over", is(hand_over).noted_if(hand_over.is_none(), "members do not"));
+    }
+    section.show_all([
+        ("skills_tags", is(&own.skills_tags)),
+        ("estimated_cost", is(&own.estimated_cost).noted_if(own.estimated_cost.is_none(), "not told")),
+        ("budget", budget_setting(&own.budget)),
+    ]);
+    section.show_list("middleware", middleware);
+    section.show_all([
+        ("use", ceiling_setting(own.ceiling.as_ref(), "what each plugin is granted", config)),
+        ("delegable", delegable_setting(&own.delegable, "what its members use", config)),
+        ("order", is(&known.order.runs).noted("around its runs")),
+    ]);
+    section
+}
+
+fn member_setting(member: &MemberUse, config: &Config) -> EffectiveSetting {
+    let MemberUse { agent, name: own_name, role, description, retries, on_failure } = member;
+    let of_config = config.who(agent).map(|who| who.own().description.clone()).unwrap_or_default();
+    map([
+        ("agent", is(agent)),
+        ("name", is(member.name()).noted_if(own_name.is_none(), "as it is called here")),
+        ("role", or(role.as_deref(), member.name(), "its name")),
+        ("description", or(description.as_ref(), &of_config, "as the config describes it")),
+        ("retries", set(retries)),
+        ("on_failure", set(on_failure)),
+    ])
+}
+
+/// Shows the coordinator; `plugin` are the values of its plugin, if it has one.
+fn coordinator_setting(team: &TeamConfig, plugin: Option<EffectiveSetting>) -> EffectiveSetting {
+    let shown_plugin = || plugin.clone().unwrap_or_else(|| is(&()));
+    let Some(own) = team.own_coordinator() else { return shown_plugin() };
+    let rounds =
+        |most: u32, key| (key, or(Some(most).filter(|most| *most > 0), limits::TEAM_STEPS, "0: as many as steps"));
+    let params = match own {
+        HostCoordinator::Sequence => vec![],
+        HostCoordinator::Loop(LoopParams { max_rounds, at_end }) => {
+            vec![("max_rounds", is(&max_rounds)), ("at_end", is(&at_end))]
+        }
+        HostCoordinator::RoundRobin { max_rounds, until } => {
+            let until = match until {
+                TeamStopCondition::Text(pattern) => is(&pattern),
+                TeamStopCondition::Coordinator(_) => shown_plugin(),
+            };
+            vec![rounds(max_rounds, "max_rounds"), ("until", until)]
+        }
+        HostCoordinator::Roles(RolesParams { roles, max_cycles, at_end }) => {
+            vec![("roles", is(&roles)), ("max_cycles", is(&max_cycles)), ("at_end", is(&at_end))]
+        }
+        HostCoordinator::Model(ModelCoordinatorOptions {
+            model: _,
+            max_rounds,
+            window,
+            instructions,
+            summary,
+            tools,
+        }) => vec![
+            rounds(max_rounds, "max_rounds"),
+            ("window", or(Some(window).filter(|window| *window > 0), limits::COORDINATOR_WINDOW, "messages; default")),
+            ("instructions", set(&instructions)),
+            ("summary", set(&summary)),
+            ("tools", set(&tools)),
+        ],
+        HostCoordinator::HandOff(HandOffParams { max_hand_offs, chats }) => vec![
+            ("max_hand_offs", or(Some(max_hand_offs).filter(|most| *most > 0), limits::HAND_OVERS, "default")),
+            ("chats", set(&chats)),
+        ],
+    };
+    map([
+        ("kind", is(&team.coordinator.kind).noted_if(team.coordinator.is_default, "default")),
+        ("params", map(params)),
+    ])
+}
