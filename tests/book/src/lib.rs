@@ -21,5 +21,4 @@ mod rust_source;
 mod tests;
 mod wit_text;
 
-pub use json_schema::page as config_page;
 pub use page::{ReferencePage, pages};

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{commands, contract::Contract, events, limits};
+use crate::{commands, contract::Contract, events, json_schema, limits};
 
 /// A page of the book that is written from a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,6 +51,7 @@ pub fn source(path: &str) -> String {
 pub fn pages() -> Vec<ReferencePage> {
     let mut pages = Contract::read(&root().join("wit")).pages();
     pages.push(commands::page(&shelly_host::cli::command()));
+    pages.push(json_schema::page(&shelly_host::config::json_schema(), "host/src/config"));
     pages.push(limits::page());
     pages.push(events::page());
     pages
