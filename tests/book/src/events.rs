@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fs};
 use syn::{Attribute, Fields, GenericArgument, Item, PathArguments, Type, TypePath};
 
 use crate::{
-    markdown::{first_sentence, table},
+    markdown::{first_sentence, plural, table},
     page::{ReferencePage, root, source},
     rust_source::{doc_comment, serde_arguments, snake_case},
 };
@@ -210,11 +210,6 @@ impl EventTypes {
         };
         format!("{about} {form}\n\n{table}")
     }
-}
-
-/// Returns the plural of a type that is a word; the name of a type stays as it is.
-fn plural(ty: &str) -> String {
-    if ty.ends_with(char::is_alphabetic) { format!("{ty}s") } else { ty.to_owned() }
 }
 
 /// Returns the source files of a module: its own file, and those in its folder.

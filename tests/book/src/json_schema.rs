@@ -1,9 +1,9 @@
 //! The keys of a config, from the JSON Schema of the config.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::{
-    markdown::{anchor, sentence, table},
+    markdown::{anchor, plural, sentence, table},
     page::ReferencePage,
 };
 
@@ -15,7 +15,7 @@ examples.";
 /// Returns the page of all keys of a config.
 pub fn page(schema: &Value, source: &str) -> ReferencePage {
     let mut reference = SchemaReference { definitions: schema["$defs"].as_object(), used: Vec::new() };
-    let mut text = format!("# Config reference\n\n{INTRODUCTION}\n\n## The file\n\n{}\n", reference.section(schema));
+    let mut text = format!("# Config reference\n\n{INTRODUCTION}\n\n## The file\n\n{}\n", reference.keys(schema));
     let mut at = 0;
     while at < reference.used.len() {
         let name = reference.used[at].clone();
@@ -58,6 +58,8 @@ impl SchemaReference<'_> {
             let default = match of.get("default") {
                 Some(Value::Null) | None if required.contains(&key.as_str()) => "required".to_owned(),
                 Some(Value::Null) | None => String::new(),
+                // As if it were left out.
+                Some(value) if [json!(""), json!([]), json!({})].contains(value) => String::new(),
                 Some(value) => format!("`{}`", as_yaml(value)),
             };
             rows.push(vec![format!("`{key}`"), self.words(of), default, description(of)]);
@@ -110,10 +112,10 @@ impl SchemaReference<'_> {
 
     fn typed(&mut self, ty: &str, schema: &Value) -> String {
         match ty {
-            "array" if schema["items"].is_object() => format!("list of {}", self.words(&schema["items"])),
+            "array" if schema["items"].is_object() => format!("list of {}", plural(&self.words(&schema["items"]))),
             "array" => "list".to_owned(),
             "object" if schema["additionalProperties"].is_object() && !schema["properties"].is_object() => {
-                format!("map from names to {}", self.words(&schema["additionalProperties"]))
+                format!("map from names to {}", plural(&self.words(&schema["additionalProperties"])))
             }
             "object" if schema["properties"].is_object() => {
                 let keys: Vec<_> = schema["properties"].as_object().into_iter().flatten().collect();
@@ -148,7 +150,7 @@ fn range(schema: &Value) -> String {
 
 /// Returns the description of a schema, with its paragraphs on one line.
 fn description(schema: &Value) -> String {
-    sentence(schema["description"].as_str().unwrap_or_default())
+    sentence(schema["description"].as_str().unwrap_or_default()).replace(". left out", ". Left out")
 }
 
 /// Returns a value as a config has it: a string that needs no quotes has none.

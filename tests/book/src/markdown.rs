@@ -64,3 +64,9 @@ pub fn anchor(heading: &str) -> String {
     let kept = kept.chars().filter(|c| c.is_alphanumeric() || ['-', '_', ' '].contains(c));
     kept.map(|c| if c == ' ' { '-' } else { c }).collect()
 }
+
+/// Returns the plural of a type that is one or two words; a link and a longer text stay as they are.
+pub fn plural(ty: &str) -> String {
+    let is_words = ty.split(' ').count() < 3 && ty.chars().all(|c| c.is_alphabetic() || c == ' ');
+    if is_words { format!("{ty}s") } else { ty.to_owned() }
+}

@@ -233,7 +233,7 @@ fn schema_becomes_tables_of_keys() {
     let text = json_schema::page(&schema, "the schema").text;
     for row in [
         "| `agents` | list of [Agent](#agent) | required | The agents. |",
-        "| `env` | map from names to string | `{}` |  |",
+        "| `env` | map from names to strings |  |  |",
         "| `share` | number, 0 to 1 |  |  |",
         "| `time` | string such as `90s`: at most 1h |  |  |",
         "| `mode` | [Mode](#mode) |  |  |",
