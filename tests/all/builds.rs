@@ -93,6 +93,7 @@ fn cargo_commands_share_one_build() {
                 "test --no-run -p shelly-plugin-host",
                 "test --no-run -p shelly-host",
                 "test --no-run -p shelly-tests",
+                "test --no-run -p shelly-book",
                 "test --no-run --test gate",
             ][..],
         ),

@@ -268,35 +268,6 @@ fn architecture_page_names_existing_files() {
     }
 }
 
-/// Links between documents, and to files of the repository, lead somewhere.
-#[test]
-fn document_links_lead_to_files() {
-    let mut documents = files(&["docs", "examples", "plugins", "sdk", "tests/benches", "tests/fuzz"], &[".md"]);
-    for name in ["README.md", "SECURITY.md", "CONTRIBUTING.md"] {
-        documents.push((name.to_owned(), fs::read_to_string(root().join(name)).unwrap()));
-    }
-    for (path, text) in documents {
-        let folder = root().join(&path).parent().unwrap().to_owned();
-        // What stands in fences is no link.
-        let prose = text.split("```").step_by(2).collect::<String>();
-        for link in prose.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(link, _)| link) {
-            let file = link.split('#').next().unwrap();
-            let is_elsewhere = file.is_empty() || file.contains("://");
-            assert!(is_elsewhere || folder.join(file).exists(), "{path}: the link `{link}` leads nowhere");
-        }
-    }
-}
-
-/// Each page is in the table of contents of the book.
-#[test]
-fn book_summary_has_every_page() {
-    let contents = fs::read_to_string(root().join("docs/SUMMARY.md")).unwrap();
-    for (path, _) in files(&["docs"], &[".md"]) {
-        let name = path.strip_prefix("docs/").unwrap();
-        assert!(name == "SUMMARY.md" || contents.contains(&format!("]({name})")), "docs/SUMMARY.md lacks {name}");
-    }
-}
-
 #[test]
 fn readme_is_short_and_has_no_placeholders() {
     let readme = fs::read_to_string(root().join("README.md")).unwrap();

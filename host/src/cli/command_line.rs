@@ -5,7 +5,7 @@ use std::{
 };
 
 use clap::{
-    Parser, Subcommand,
+    CommandFactory, Parser, Subcommand,
     error::{ContextKind, ContextValue, ErrorKind as ClapKind},
 };
 
@@ -74,6 +74,12 @@ Exit codes:
 pub fn main_that_compiles_here() -> ExitCode {
     compile_here();
     main()
+}
+
+/// Returns the parser of the command line, from which the page of commands is written.
+#[doc(hidden)]
+pub fn command() -> clap::Command {
+    Cli::command()
 }
 
 /// Runs the command with which the process was called.

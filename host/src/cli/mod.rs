@@ -30,4 +30,4 @@ mod tests;
 mod trust;
 mod wanted_output;
 
-pub use command_line::{main, main_that_compiles_here};
+pub use command_line::{command, main, main_that_compiles_here};

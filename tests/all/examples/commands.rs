@@ -1,12 +1,13 @@
 //! The commands that the documents show. Each is run on the files that it names, or this module says why not and what is run
 //! instead.
 
-use std::{collections::BTreeSet, fs};
+use std::{collections::BTreeSet, fs, process::Command};
 
 use super::{repository, root, words};
 use crate::{
     providers::program::closed,
     support::{Place, Ran},
+    tidy::files,
 };
 
 /// Commands that need a model of the reader.
@@ -44,6 +45,7 @@ const DOCUMENTS: &[(&str, &[(&str, How)])] = &[
             ("run --plugins plugins \"What is 2 and 40?\"", NEEDS_A_MODEL),
         ],
     ),
+    ("docs/cli.md", &[("", How::By("book/src/tests/reference.rs"))]),
     ("docs/comparison.md", &[]),
     ("docs/conformance.md", &[("conformance", How::By("all/conformance.rs"))]),
     ("docs/delegation.md", &[("run --config examples/02-delegation/shelly.yaml", How::OnRealFiles)]),
@@ -94,7 +96,12 @@ const DOCUMENTS: &[(&str, &[(&str, How)])] = &[
         "docs/trust.md",
         &[("run \"What is this project?\"", How::Needs("a project of somebody else; tests/all/trust.rs has one"))],
     ),
+    ("sdk/rust/README.md", &[("plugin inspect .shelly/plugins/dice", How::By("all/wiring.rs"))]),
 ];
+
+/// A project in which sessions can be made.
+const SESSION_CONFIG: &str = "plugin_dirs: [target/plugins]\nproviders: [{name: offline, kind: plugin, plugin: offline-model}]\n\
+    agents: [{name: lead, plugins: {read-files: {files: [{path: ., as: .}]}, count-text: }}]\n";
 
 /// The way in which a command is tested. The first entry applies whose words the command begins with.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -157,12 +164,9 @@ fn all(wanted: How) -> Vec<String> {
 
 #[test]
 fn every_document_with_commands_is_listed() {
-    let mut found = BTreeSet::from(
-        ["README.md", "CONTRIBUTING.md", "SECURITY.md", "examples/README.md", "plugins/README.md"].map(str::to_owned),
-    );
-    for entry in fs::read_dir(root().join("docs")).unwrap() {
-        found.insert(format!("docs/{}", entry.unwrap().file_name().to_str().unwrap()));
-    }
+    let mut found = BTreeSet::from(["README.md", "CONTRIBUTING.md", "SECURITY.md"].map(str::to_owned));
+    let folders = ["docs", "examples", "plugins", "sdk", "tests/benches", "tests/fuzz"];
+    found.extend(files(&folders, &[".md"]).into_iter().map(|(path, _)| path));
     let known: Vec<_> = DOCUMENTS.iter().map(|(document, _)| *document).collect();
     for document in found {
         let commands = if known.contains(&&*document) { Vec::new() } else { shown(&document) };
@@ -260,11 +264,7 @@ fn documented_commands_answer_on_longer_files() {
 #[test]
 fn documented_session_commands_run_in_order() {
     let place = repository();
-    place.file(
-        "shelly.yaml",
-        "plugin_dirs: [target/plugins]\nproviders: [{name: offline, kind: plugin, plugin: offline-model}]\n\
-         agents: [{name: lead, plugins: {read-files: {files: [{path: ., as: .}]}, count-text: }}]\n",
-    );
+    place.file("shelly.yaml", SESSION_CONFIG);
     let begun =
         run(&place, "run --session 20261121-090210-0c77de \"How many words are in README.md, and how many lines?\"");
     assert_eq!(begun.code, 0, "{}", begun.shown());
@@ -275,4 +275,33 @@ fn documented_session_commands_run_in_order() {
         let ran = run(&place, &command.replace("--at 12", "--at 3"));
         assert_eq!(ran.code, 0, "{command}: {}", ran.shown());
     }
+}
+
+/// The page names the session, in whose folder its queries run.
+#[test]
+fn session_format_queries_read_a_journal() {
+    if Command::new("jq").arg("--version").output().is_err() {
+        eprintln!("not tested: jq is not installed");
+        return;
+    }
+    let page = fs::read_to_string(root().join("docs/session-format.md")).unwrap();
+    let (_, part) = page.split_once("## Reading it with jq\n\n```sh\ncd ").unwrap();
+    let (folder, queries) = part.split_once("```").unwrap().0.split_once('\n').unwrap();
+    let place = repository();
+    place.file("shelly.yaml", SESSION_CONFIG);
+    let (_, session) = folder.rsplit_once('/').unwrap();
+    let begun = run(&place, &format!("run --session {session} \"How many words are in README.md?\""));
+    assert_eq!(begun.code, 0, "{}", begun.shown());
+    let mut count = 0;
+    for query in queries.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        let mut shell = Command::new("sh");
+        let output = shell.args(["-ec", query]).current_dir(place.path().join(folder)).output().unwrap();
+        let (found, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success() && errors.is_empty(), "{query}: {errors}");
+        // No call failed, and no line is so long that its strings have files of their own.
+        let finds_nothing = query.contains("is_error") || query.contains(".attached");
+        assert_eq!(found.is_empty(), finds_nothing, "{query}: {found}");
+        count += 1;
+    }
+    assert!(count >= 6, "{count}");
 }
