@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
 
 use super::listing::McpToolListing;
+use shelly_core::digest::Sha256Digest;
 
 /// The approved tools of one server, each by the digest of its whole description: name, title, description, schemas,
 /// annotations. In JSON, an object of digests by the server's own tool names.
@@ -88,7 +88,7 @@ pub(super) fn digest(tool: &rmcp::model::Tool) -> String {
         "outputSchema": tool.output_schema.as_deref(),
         "annotations": tool.annotations,
     });
-    Sha256::digest(in_order(said).to_string()).iter().map(|byte| format!("{byte:02x}")).collect()
+    Sha256Digest::of(in_order(said).to_string()).hex()
 }
 
 /// Returns the value with the keys of all objects sorted.

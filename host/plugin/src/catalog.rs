@@ -11,8 +11,6 @@ use std::{
 
 use futures_util::future::join_all;
 use indexmap::IndexMap;
-use serde::Serialize;
-use sha2::{Digest as _, Sha256};
 use tokio::sync::Semaphore;
 
 use super::{
@@ -26,6 +24,7 @@ use super::{
     shipped_plugins,
 };
 use shelly_core::{
+    digest::Sha256Digest,
     error::{ErrorKind, Report, why_unreadable},
     limits,
 };
@@ -46,45 +45,7 @@ pub struct PluginPackage {
     /// Size of the component in bytes.
     pub size: u64,
     /// SHA-256 of the component.
-    pub digest: ComponentDigest,
-}
-
-/// SHA-256 of a component.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct ComponentDigest([u8; 32]);
-
-impl ComponentDigest {
-    /// Returns the 32 bytes of the digest.
-    pub fn bytes(self) -> [u8; 32] {
-        self.0
-    }
-
-    /// Returns the digest in the form that is stored and compared: `sha256:` and the hexadecimal digits.
-    pub fn named(self) -> String {
-        format!("sha256:{self}")
-    }
-
-    pub(super) fn of(bytes: &[u8]) -> Self {
-        Self(Sha256::digest(bytes).into())
-    }
-}
-
-impl std::fmt::Display for ComponentDigest {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-impl std::fmt::Debug for ComponentDigest {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{self}")
-    }
-}
-
-impl Serialize for ComponentDigest {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
+    pub digest: Sha256Digest,
 }
 
 impl PluginPackage {
@@ -156,9 +117,9 @@ impl PluginPackage {
         if self.is_lone { self.folder.join(&self.manifest.component) } else { self.folder.clone() }
     }
 
-    /// Returns the digest in the form that is stored and compared: see [`ComponentDigest::named`].
+    /// Returns the digest in the form that is stored and compared: `sha256:` and the hexadecimal digits.
     pub fn named_digest(&self) -> String {
-        self.digest.named()
+        self.digest.to_string()
     }
 
     /// Reads the component's bytes again and checks that they are those that were checked before.
@@ -168,7 +129,7 @@ impl PluginPackage {
             true => read_bounded(&path, limits::COMPONENT_BYTES)?,
             false => read_inside(&path, &self.folder, limits::COMPONENT_BYTES)?,
         };
-        if ComponentDigest::of(&bytes) != self.digest {
+        if Sha256Digest::of(&bytes) != self.digest {
             return Err(PluginError::Changed { path });
         }
         Ok(bytes)
@@ -245,7 +206,7 @@ pub struct ComponentDescriptor {
     /// Size of the component in bytes.
     pub size: u64,
     /// SHA-256 of the component.
-    pub digest: ComponentDigest,
+    pub digest: Sha256Digest,
 }
 
 impl CatalogEntry {

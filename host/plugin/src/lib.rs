@@ -39,7 +39,7 @@ pub use adapter::{
     PluginToolMiddleware,
 };
 pub use anatomy::{Anatomy, PluginKind};
-pub use catalog::{CatalogEntry, ComponentDescriptor, ComponentDigest, PluginCatalog, PluginDirs, PluginPackage};
+pub use catalog::{CatalogEntry, ComponentDescriptor, PluginCatalog, PluginDirs, PluginPackage};
 pub use certificate::{Certificate, CertifiedFunction, CertifiedImport, HostBuildInfo, ImportState};
 #[doc(hidden)]
 pub use compile::sandbox;

@@ -9,12 +9,12 @@ use std::{
 
 use super::{
     anatomy::{Anatomy, ComponentSurvey},
-    catalog::{ComponentDigest, PluginPackage, file_id},
+    catalog::{PluginPackage, file_id},
     compile::{CompileStep, ComponentCompiler},
     error::PluginError,
     manifest::PluginManifest,
 };
-use shelly_core::{files, limits};
+use shelly_core::{digest::Sha256Digest, files, limits};
 
 /// A plugin whose component has not been inspected.
 pub(super) struct PluginCandidate<'a> {
@@ -27,7 +27,7 @@ pub(super) struct PluginCandidate<'a> {
 /// The bytes of a component, and their digest.
 pub(super) struct ComponentBytes {
     pub bytes: Vec<u8>,
-    pub digest: ComponentDigest,
+    pub digest: Sha256Digest,
 }
 
 impl<'a> PluginCandidate<'a> {
@@ -61,7 +61,7 @@ impl<'a> PluginCandidate<'a> {
             Some(_) => read_inside(&self.path(), self.place, limits::COMPONENT_BYTES),
             None => read_bounded(self.place, limits::COMPONENT_BYTES),
         }?;
-        Ok(ComponentBytes { digest: ComponentDigest::of(&bytes), bytes })
+        Ok(ComponentBytes { digest: Sha256Digest::of(&bytes), bytes })
     }
 
     /// Refuses a component that is too complex, before a compiler process is started for it.

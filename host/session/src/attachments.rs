@@ -6,10 +6,10 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use serde::Serialize;
 
 use super::{
-    Secrets, Sha256Digest,
+    Secrets,
     format::{AttachmentRef, SessionRecord, members},
 };
-use shelly_core::{agent::journal::JournalRecord, limits};
+use shelly_core::{agent::journal::JournalRecord, digest::Sha256Digest, limits};
 
 /// An attachment file to be written.
 #[derive(Debug, PartialEq, Eq)]

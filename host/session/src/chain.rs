@@ -4,7 +4,7 @@
 use sha2::{Digest as _, Sha256};
 
 use super::{format::split_code, ownership::SessionAuthor};
-use shelly_core::trust::DerivedKey;
+use shelly_core::{digest::Sha256Digest, hex, trust::DerivedKey};
 
 /// The purpose string of the key from which marks and codes are derived.
 pub(super) const PURPOSE: &str = "shelly-host session";
@@ -23,7 +23,7 @@ impl LineChain {
     /// Appends a line and returns its code; `content` is the part of the line that the code covers.
     pub fn extend(&mut self, content: &[u8]) -> String {
         self.last = self.key.code(&[b"line", &self.last, content]);
-        hex(&self.last[..CODE_DIGITS / 2])
+        hex::encode(&self.last[..CODE_DIGITS / 2])
     }
 
     /// Returns `true` if `line` is the authentic next line; then the chain includes it.
@@ -49,7 +49,7 @@ pub(super) struct SessionMark {
 
 impl SessionMark {
     /// Creates the mark of a session of this name; `digest` is that of its first lines including their line ends.
-    pub fn new(key: &DerivedKey, maker: SessionAuthor, name: &str, lines: u64, digest: Sha256) -> Self {
+    pub fn new(key: &DerivedKey, maker: SessionAuthor, name: &str, lines: u64, digest: Sha256Digest) -> Self {
         let code = key.code(&[
             b"mark",
             // A part of every code that was ever written: `SessionAuthor` says which number.
@@ -57,7 +57,7 @@ impl SessionMark {
             &(name.len() as u64).to_le_bytes(),
             name.as_bytes(),
             &lines.to_le_bytes(),
-            &digest.finalize(),
+            &digest.0,
         ]);
         Self { maker, lines, code }
     }
@@ -69,7 +69,7 @@ impl SessionMark {
 
     /// Returns the text of the mark file.
     pub fn text(&self) -> String {
-        format!("2 {} {} hmac-sha256:{}\n", self.maker.word(), self.lines, hex(&self.code))
+        format!("2 {} {} hmac-sha256:{}\n", self.maker.word(), self.lines, hex::encode(self.code))
     }
 
     /// Parses the text of a mark file; `None` if it is invalid or of an earlier release.
@@ -80,7 +80,7 @@ impl SessionMark {
         let mark = Self {
             maker: SessionAuthor::of_word(maker)?,
             lines: lines.parse().ok().filter(|lines| *lines > 0)?,
-            code: super::Sha256Digest::of_hex(code)?.0,
+            code: hex::decode_lower(code)?,
         };
         (version == "2" && words.next().is_none() && mark.text() == text).then_some(mark)
     }
@@ -115,7 +115,7 @@ impl JournalVerifier {
                 seen.update(line);
                 seen.update(b"\n");
                 if n == mark.lines {
-                    let is_right = SessionMark::new(key, mark.maker, name, n, seen.clone()) == *mark;
+                    let is_right = SessionMark::new(key, mark.maker, name, n, seen.clone().into()) == *mark;
                     let marked = || Self::Chained(mark.maker, mark.chain(key.clone()));
                     *self = if is_right { marked() } else { Self::Unmarked };
                 }
@@ -181,10 +181,6 @@ impl Authorship {
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -202,7 +198,7 @@ mod tests {
     fn session(key: &DerivedKey, name: &str, lines: u64) -> (SessionMark, Vec<Vec<u8>>) {
         let header = b"the first line".to_vec();
         let digest = Sha256::new_with_prefix(&header).chain_update(b"\n");
-        let mark = SessionMark::new(key, SessionAuthor::Person, name, 1, digest);
+        let mark = SessionMark::new(key, SessionAuthor::Person, name, 1, digest.into());
         let mut chain = mark.chain(key.clone());
         let mut all = vec![header];
         for n in 2..lines + 2 {
@@ -224,7 +220,7 @@ mod tests {
     fn mark_is_read_as_it_was_written() {
         let key = key();
         for maker in [SessionAuthor::Person, SessionAuthor::Other] {
-            let mark = SessionMark::new(&key, maker, "a", 7, Sha256::new());
+            let mark = SessionMark::new(&key, maker, "a", 7, Sha256::new().into());
             let text = mark.text();
             assert_eq!(SessionMark::parse(&text), Some(mark));
             for wrong in

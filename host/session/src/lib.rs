@@ -68,7 +68,7 @@ pub use chain::Authorship;
 pub use error::SessionError;
 #[doc(hidden)]
 pub use format::journal_line;
-pub use format::{ForkOrigin, LaunchOptions, SessionHeader, SessionPart, SessionPartKind, Sha256Digest, VERSION};
+pub use format::{ForkOrigin, LaunchOptions, SessionHeader, SessionPart, SessionPartKind, VERSION};
 pub use list::{SessionDiskUsage, SessionStatus, SessionSummary};
 pub use memory_disk::{DiskFault, MemoryDisk};
 pub use ownership::SessionReview;

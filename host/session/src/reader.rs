@@ -6,14 +6,14 @@ use std::{
 };
 
 use super::{
-    SessionError, SessionHeader, SessionPart, SessionStorage, Sha256Digest, StorageEntryKind, StoredFile,
+    SessionError, SessionHeader, SessionPart, SessionStorage, StorageEntryKind, StoredFile,
     attachments::restore,
     chain::JournalVerifier,
     error::disk,
     format::{AttachmentRef, LineEnvelope, OPENED, SessionHeaderError, SessionRecord, checked, read_header},
     writer::{ATTACHMENTS, JOURNAL},
 };
-use shelly_core::{agent::journal::JournalRecord, limits};
+use shelly_core::{agent::journal::JournalRecord, digest::Sha256Digest, limits};
 
 /// A reader of a journal, line by line. A truncated last line is skipped with a warning. After an error the reader is
 /// exhausted.

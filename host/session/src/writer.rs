@@ -14,7 +14,7 @@ use std::{
 use tokio::sync::watch;
 
 use super::{
-    SessionError, SessionStorage, Sha256Digest, StorageEntryKind, StoredFile,
+    SessionError, SessionStorage, StorageEntryKind, StoredFile,
     attachments::{JournalAttachment, JournalLineBody},
     chain::LineChain,
     error::disk,
@@ -22,6 +22,7 @@ use super::{
 };
 use shelly_core::{
     agent::journal::{JournalPosition, JournalWriteError},
+    digest::Sha256Digest,
     error::without_number,
     limits,
 };

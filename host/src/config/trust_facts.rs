@@ -3,7 +3,6 @@
 
 use std::path::Path;
 
-use sha2::{Digest, Sha256};
 use url::Url;
 
 use super::{
@@ -16,6 +15,7 @@ use super::{
 use crate::{
     agent::OnFailure,
     capability::{FileAccess, Grant, HttpGrant, KvScope, READING_METHODS},
+    digest::Sha256Digest,
     files,
     process::shown_words,
     trust::{RiskLevel, TrustFacts, quoted, quoted_path},
@@ -318,8 +318,7 @@ const SHOWN_PARAMS_BYTES: usize = 300;
 
 /// Returns the SHA-256 digest in hexadecimal.
 fn digest_of(text: &str) -> String {
-    let digest: [u8; 32] = Sha256::digest(text).into();
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    Sha256Digest::of(text).hex()
 }
 
 /// Lists the grants of a plugin, narrowed by the `ceiling` of its agent.

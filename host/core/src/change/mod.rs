@@ -24,10 +24,12 @@ mod tests;
 
 use std::sync::Arc;
 
+use crate::digest::Sha256Digest;
+
 pub use change_path::ChangePath;
 pub use changes::{ChangeApplier, ChangeHistory, ChangeOrigin, UndoableChange};
 pub use error::ChangeError;
-pub use fingerprint::ContentDigest;
+pub use fingerprint::content_digest;
 pub use plan::{ChangePlan, ChangeSummary};
 pub use record::recover;
 
@@ -43,7 +45,7 @@ pub struct FileChange {
     pub place: ChangePath,
     /// The digest of the content from which the proposal was made. `None`: with [`FileChangeAction::Write`] the path must
     /// not exist yet, otherwise any content is accepted.
-    pub expected: Option<ContentDigest>,
+    pub expected: Option<Sha256Digest>,
     /// The action.
     pub act: FileChangeAction,
 }

@@ -6,7 +6,7 @@ use super::TrustError;
 use crate::{
     error::without_number,
     files::{self, FileReadError},
-    limits,
+    hex, limits,
 };
 
 /// A person's secret key, in a file that no project can reach. A text with its mark was made by this person. Clones use the
@@ -84,7 +84,7 @@ impl UserKey {
             Err(FileReadError::Io(error)) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(unusable(error.to_string())),
         };
-        let key = from_hex(text.trim_end()).ok_or_else(|| unusable("it is not 64 hexadecimal digits".into()))?;
+        let key = hex::decode(text.trim_end()).ok_or_else(|| unusable("it is not 64 hexadecimal digits".into()))?;
         Ok(Some(key))
     }
 
@@ -95,7 +95,7 @@ impl UserKey {
         let mut key = UserKeyBytes::default();
         getrandom::fill(&mut key).map_err(|error| unusable(error.to_string()))?;
         let made = files::create_private_folders(super::store::folder(path))
-            .and_then(|()| files::create(path, format!("{}\n", hex(&key)).as_bytes()));
+            .and_then(|()| files::create(path, format!("{}\n", hex::encode(key)).as_bytes()));
         match made {
             Ok(true) => Ok(key),
             Ok(false) => self.read()?.ok_or_else(|| unusable("it was removed while it was made".into())),
@@ -132,7 +132,7 @@ impl fmt::Debug for DerivedKey {
 
 fn mark(key: &UserKeyBytes, what: &str, text: &[u8]) -> String {
     let length = (what.len() as u64).to_le_bytes();
-    format!("hmac-sha256:{}", hex(&hmac(key, &[&length, what.as_bytes(), text])))
+    format!("hmac-sha256:{}", hex::encode(hmac(key, &[&length, what.as_bytes(), text])))
 }
 
 /// Computes an HMAC (RFC 2104) with SHA-256.
@@ -158,21 +158,6 @@ fn keyed(key: &[u8]) -> (Sha256, Sha256) {
     (padded(0x36), padded(0x5c))
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn from_hex(text: &str) -> Option<UserKeyBytes> {
-    let mut key = UserKeyBytes::default();
-    if text.len() != 2 * key.len() || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return None;
-    }
-    for (at, byte) in key.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(&text[2 * at..2 * at + 2], 16).ok()?;
-    }
-    Some(key)
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -195,9 +180,9 @@ mod tests {
                 "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54",
             ),
         ] {
-            assert_eq!(hex(&hmac(&key, &[text])), digest);
+            assert_eq!(hex::encode(hmac(&key, &[text])), digest);
             let (first, second) = text.split_at(3);
-            assert_eq!(hex(&hmac(&key, &[first, second])), digest, "in two parts");
+            assert_eq!(hex::encode(hmac(&key, &[first, second])), digest, "in two parts");
         }
     }
 

@@ -23,7 +23,7 @@ use shelly_core::{
     chat::{ToolCall, ToolResult},
     error::Fault,
     event::{EventSink, EventStream},
-    limits,
+    hex, limits,
 };
 
 /// Limits the calls of one client.
@@ -187,7 +187,7 @@ impl ParkedCalls {
     ) -> Result<InputRequiredResult, Fault> {
         let mut chance = [0; 16];
         getrandom::fill(&mut chance).map_err(|error| Fault::other(format!("there is no chance to be had: {error}")))?;
-        let state: String = chance.iter().map(|byte| format!("{byte:02x}")).collect();
+        let state = hex::encode(chance);
         let requests = BTreeMap::from([(QUESTION.to_owned(), InputRequest::Elicitation(request(&question.form)?))]);
         let mut parked = house.parked.all();
         if parked.len() >= limits::MCP_SERVE_PARKED {

@@ -31,8 +31,8 @@ use protocol::{CompileRequest, CompileResponse};
 pub use sandbox::CompileSandboxStatus;
 pub use worker::{COMPILE_WORKER, CompileWorker};
 
-use super::{cache_dir, catalog::ComponentDigest, component_error::ComponentError, error::PluginError};
-use shelly_core::limits;
+use super::{cache_dir, component_error::ComponentError, error::PluginError};
+use shelly_core::{digest::Sha256Digest, limits};
 
 /// The process in which components are validated and compiled, its limits, and the directory for the results.
 #[derive(Debug, Clone, Default)]
@@ -115,7 +115,7 @@ pub enum MemoryLayout {
 pub struct ComponentCompiler {
     config: CompileConfig,
     /// Code that was compiled when its component was validated, until the engine takes it.
-    made: Mutex<HashMap<ComponentDigest, Vec<u8>>>,
+    made: Mutex<HashMap<Sha256Digest, Vec<u8>>>,
 }
 
 impl From<CompileConfig> for ComponentCompiler {
@@ -137,7 +137,7 @@ impl ComponentCompiler {
 
     /// Returns `true` if this process may validate the component itself: components are compiled in this process, or an
     /// earlier child found this one valid within its limits.
-    pub(crate) fn is_admitted(&self, digest: ComponentDigest) -> bool {
+    pub(crate) fn is_admitted(&self, digest: Sha256Digest) -> bool {
         if self.config.site == CompileSite::InProcess {
             return true;
         }
@@ -156,7 +156,7 @@ impl ComponentCompiler {
     /// [`ComponentAdmissionError`] if the component is not valid or exceeds one of the limits.
     pub(crate) async fn admit(
         &self,
-        digest: ComponentDigest,
+        digest: Sha256Digest,
         component: &[u8],
         step: CompileStep,
     ) -> Result<(), ComponentAdmissionError> {
@@ -166,7 +166,7 @@ impl ComponentCompiler {
     async fn admit_for(
         &self,
         caller: CompileCaller,
-        digest: ComponentDigest,
+        digest: Sha256Digest,
         component: &[u8],
         step: CompileStep,
     ) -> Result<(), ComponentAdmissionError> {
@@ -189,11 +189,7 @@ impl ComponentCompiler {
 
     /// Validates like [`admit`](Self::admit), for synchronous callers: it blocks their thread, and with it the handling of
     /// Ctrl-C.
-    pub(crate) fn admit_blocking(
-        &self,
-        digest: ComponentDigest,
-        component: &[u8],
-    ) -> Result<(), ComponentAdmissionError> {
+    pub(crate) fn admit_blocking(&self, digest: Sha256Digest, component: &[u8]) -> Result<(), ComponentAdmissionError> {
         if self.is_admitted(digest) {
             return Ok(());
         }
@@ -211,7 +207,7 @@ impl ComponentCompiler {
     }
 
     /// Returns the code that was made when the component was validated, and forgets it.
-    pub(crate) fn take_made(&self, digest: ComponentDigest) -> Option<Vec<u8>> {
+    pub(crate) fn take_made(&self, digest: Sha256Digest) -> Option<Vec<u8>> {
         self.made.lock().unwrap_or_else(PoisonError::into_inner).remove(&digest)
     }
 
@@ -246,7 +242,7 @@ impl ComponentCompiler {
         }
     }
 
-    fn keep_made(&self, digest: ComponentDigest, code: Vec<u8>) {
+    fn keep_made(&self, digest: Sha256Digest, code: Vec<u8>) {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         let kept: usize = made.values().map(Vec::len).sum();
         // Code beyond the bound is dropped: the engine compiles the component again.
@@ -257,16 +253,16 @@ impl ComponentCompiler {
 
     /// Returns the path of the empty file that records that a component is valid. Its name contains the version of the
     /// program and the limits, since others may come to another verdict.
-    fn verdict_path(&self, digest: ComponentDigest) -> Option<PathBuf> {
+    fn verdict_path(&self, digest: Sha256Digest) -> Option<PathBuf> {
         let CompileLimits { memory_bytes, cpu, wall, code_bytes } = self.config.limits;
         let bounds = format!("{memory_bytes} {cpu:?} {wall:?} {code_bytes}");
-        let bounds = &ComponentDigest::of(bounds.as_bytes()).to_string()[..8];
-        let name = format!("{digest}-{}-{bounds}.valid", env!("CARGO_PKG_VERSION"));
+        let bounds = &Sha256Digest::of(bounds).hex()[..8];
+        let name = format!("{}-{}-{bounds}.valid", digest.hex(), env!("CARGO_PKG_VERSION"));
         self.config.cache.as_ref().map(|directory| directory.join(name))
     }
 
     /// Records that a component is valid. If that fails, the component is validated again next time.
-    fn keep_verdict(&self, digest: ComponentDigest) {
+    fn keep_verdict(&self, digest: Sha256Digest) {
         let Some((path, directory)) = self.verdict_path(digest).zip(self.config.cache.as_ref()) else { return };
         let kept = cache_dir::make(directory)
             .and_then(|()| fs::File::create(&path).map(drop))
@@ -320,7 +316,7 @@ mod tests {
     fn precompiled_code_is_bounded_and_taken_once() {
         let limits = CompileLimits { code_bytes: 10, ..CompileLimits::default() };
         let compiler = ComponentCompiler::from(CompileConfig { limits, ..CompileConfig::default() });
-        let digests = [b"a", b"b", b"c"].map(|bytes| ComponentDigest::of(bytes));
+        let digests = [b"a", b"b", b"c"].map(Sha256Digest::of);
         for digest in digests {
             compiler.keep_made(digest, vec![0; 5]);
         }

@@ -4,8 +4,6 @@ mod from_guest;
 mod payload_size;
 mod to_guest;
 
-use sha2::{Digest as _, Sha256};
-
 pub use from_guest::*;
 pub use payload_size::GuestPayload;
 pub use to_guest::*;
@@ -41,11 +39,6 @@ pub fn described(name: &str, description: &str, schema: &str) -> Result<ToolSpec
 
 fn too_large(what: &str, bytes: usize, most: usize) -> Fault {
     Fault::TooLarge { message: format!("{what} has {bytes} bytes, at most {most} are taken") }
-}
-
-/// Returns the SHA-256 of bytes in hexadecimal.
-pub fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

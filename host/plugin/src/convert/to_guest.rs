@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{WitError, sha256};
+use super::WitError;
 use crate::bindings::types as wit;
 use shelly_core::{
     capability::{Power, Powers},
@@ -10,6 +10,7 @@ use shelly_core::{
         ChatSnapshot, Media, MediaData, Message, OpaqueContent, Part, Role, StopReason, ThinkingPart, ToolCall,
         ToolHints, ToolResultContent, ToolSpec, Usage,
     },
+    digest::Sha256Digest,
     error::Fault,
     model::{Completion, CompletionRequest, ToolChoice},
 };
@@ -53,7 +54,7 @@ pub fn role_to_wit(role: Role) -> wit::Role {
 fn media_to_wit(media: &Media) -> wit::Media {
     let source = match &media.source {
         // A guest gets the id of the bytes, not the bytes.
-        MediaData::Bytes(bytes) => wit::Source::Attachment(sha256(bytes)),
+        MediaData::Bytes(bytes) => wit::Source::Attachment(Sha256Digest::of(bytes).hex()),
         MediaData::Url(url) => wit::Source::Url(url.clone()),
     };
     wit::Media { media_type: media.media_type.clone(), name: media.name.clone(), source }

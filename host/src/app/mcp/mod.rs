@@ -10,7 +10,6 @@ use std::{
 };
 
 use futures_util::future::join_all;
-use sha2::{Digest, Sha256};
 use tokio::sync::watch;
 use url::{Position, Url};
 
@@ -21,6 +20,7 @@ pub(super) use tools::{GrantedServer, ServerTools};
 use super::{App, StartupNotices, http_models::http_client};
 use crate::{
     config::{AgentConfig, LoginGrant, McpServerConfig, McpServerUse, OAuthConfig, ToolboxUse, check_url, variables},
+    digest::Sha256Digest,
     error::{ErrorKind, Report},
     limits,
     mcp::{
@@ -291,8 +291,7 @@ impl App {
         let McpServerConfig { command, args, cwd, url, .. } = server;
         let cwd = self.folder(cwd.as_deref());
         let target = serde_json::json!([command, args, url, cwd.to_string_lossy()]).to_string();
-        let digest: [u8; 32] = Sha256::digest(target).into();
-        digest.iter().fold("sha256:".to_owned(), |text, byte| format!("{text}{byte:02x}"))
+        Sha256Digest::of(target).to_string()
     }
 
     fn folder(&self, cwd: Option<&std::path::Path>) -> std::path::PathBuf {
