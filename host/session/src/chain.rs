@@ -2,6 +2,7 @@
 //! its content and the previous code.
 
 use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
 
 use super::{format::split_code, ownership::SessionAuthor};
 use shelly_core::{digest::Sha256Digest, hex, trust::DerivedKey};
@@ -30,7 +31,7 @@ impl LineChain {
     fn follows(&mut self, line: &[u8]) -> bool {
         let Some((content, code)) = split_code(line) else { return false };
         let mut next = self.clone();
-        let is_next = next.extend(content).as_bytes() == code;
+        let is_next: bool = next.extend(content).as_bytes().ct_eq(code).into();
         if is_next {
             *self = next;
         }
@@ -60,6 +61,13 @@ impl SessionMark {
             &digest.0,
         ]);
         Self { maker, lines, code }
+    }
+
+    /// Returns `true` if this is the mark of a session of this name with these first lines. The comparison takes constant
+    /// time.
+    fn is_of(&self, key: &DerivedKey, name: &str, digest: Sha256Digest) -> bool {
+        let right = Self::new(key, self.maker, name, self.lines, digest);
+        right.code.ct_eq(&self.code).into()
     }
 
     /// Returns the chain for the lines after those that the mark covers.
@@ -115,7 +123,7 @@ impl JournalVerifier {
                 seen.update(line);
                 seen.update(b"\n");
                 if n == mark.lines {
-                    let is_right = SessionMark::new(key, mark.maker, name, n, seen.clone().into()) == *mark;
+                    let is_right = mark.is_of(key, name, seen.clone().into());
                     let marked = || Self::Chained(mark.maker, mark.chain(key.clone()));
                     *self = if is_right { marked() } else { Self::Unmarked };
                 }
@@ -230,6 +238,22 @@ mod tests {
             }
             assert_eq!(SessionMark::parse(&text.replace(" 7 ", " 0 ")), None);
         }
+    }
+
+    #[test]
+    fn mark_and_codes_of_an_earlier_release_stay_valid() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("key");
+        std::fs::write(&path, "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f\n").unwrap();
+        let key = UserKey::new(Some(path)).derived(PURPOSE).unwrap().unwrap();
+        let text = "2 person 1 hmac-sha256:14449f0c5436fba701115e7877e8b0bcb72fba416f6c4a1442cee86e1e48bf93\n";
+        let mark = SessionMark::parse(text).unwrap();
+        let digest = Sha256Digest::of("the first line\n");
+        assert_eq!(SessionMark::new(&key, SessionAuthor::Person, "a", 1, digest), mark);
+        assert!(mark.is_of(&key, "a", digest) && !mark.is_of(&key, "b", digest));
+        let mut chain = mark.chain(key);
+        assert_eq!(chain.extend(b"content"), "cf30c194fc2619e352e0af0c6f53f0e3");
+        assert_eq!(chain.extend(b"more"), "b991d43981aeabcae32851c020c571fd");
     }
 
     #[test]
