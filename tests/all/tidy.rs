@@ -319,7 +319,6 @@ fn each_library_is_used_in_one_module() {
         ("hyper_util", &["host/mcp/src/", "host/net/src/"]),
         ("hyper_rustls", &["host/net/src/"]),
         ("tower_http", &["host/net/src/"]),
-        ("tokio_tungstenite", &["host/net/src/"]),
         ("clap", &["host/src/cli/"]),
         ("anstream", &["host/src/cli/"]),
         ("serde_saphyr", &["host/src/config/", "host/core/src/model/pricing.rs", "host/core/src/skill.rs"]),

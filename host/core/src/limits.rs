@@ -996,10 +996,6 @@ pub const SECRET_COMMAND_ERROR_BYTES: usize = 1 << 10;
 pub const SECRET_COMMAND_WORDS: usize = 64;
 /// The maximum number of cached secrets from files and commands, each of which is read once.
 pub const SECRETS_KEPT: usize = 256;
-/// The maximum bytes of one WebSocket message in either direction: equal to a reply's.
-pub const WEBSOCKET_MESSAGE_BYTES: usize = REPLY_BYTES;
-/// The time for the closing handshake of a WebSocket; then the connection is dropped.
-pub const WEBSOCKET_CLOSE_TIME: Duration = Duration::from_secs(2);
 
 // ---- Anthropic
 

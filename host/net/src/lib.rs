@@ -1,5 +1,5 @@
-//! Outgoing network access: one HTTP client for the whole process, WebSockets opened through it, the sources of credentials,
-//! and the network access of plugins within their grants. Only this module uses reqwest and tungstenite.
+//! Outgoing network access: one HTTP client for the whole process, the sources of credentials, and the network access of
+//! plugins within their grants. Only this module uses reqwest.
 //!
 //! The client for models follows no redirects, uses no proxy except a configured one, and limits the time and size of
 //! everything a server sends. It retries transient failures and turns every failure into a [`Fault`](shelly_core::error::Fault)
@@ -20,7 +20,6 @@ mod secret_source;
 pub mod sse;
 mod status;
 mod tls;
-mod websocket;
 
 pub use client::{AuthHeader, HttpClient, HttpRequest, endpoint, header_name, origin};
 pub use exchange::HttpResponse;
@@ -33,4 +32,3 @@ pub use retry::{Retries, RetryObserver, RetryPause};
 pub use secret::Secret;
 pub use secret_source::{Keyring, ResolvedSecret, SecretError, SecretSource};
 pub use status::{fault as fault_of_status, fault_in_reply, shown};
-pub use websocket::WebSocket;
