@@ -71,8 +71,8 @@
 
 #[doc(inline)]
 pub use shelly_core::{
-    agent, approval, capability, change, chat, error, event, kv, limits, model, process, skill, state, team, tool,
-    trust,
+    agent, approval, capability, change, chat, digest, error, event, kv, limits, model, process, skill, state, team,
+    tool, trust,
 };
 #[doc(inline)]
 pub use shelly_mcp as mcp;

@@ -6,6 +6,8 @@ use base64::{
 };
 use url::form_urlencoded::byte_serialize;
 
+use crate::hex;
+
 /// The minimum number of base64 digits of a partial encoding that is searched for: shorter ones occur by chance.
 const SHORTEST_PART: usize = 8;
 
@@ -27,7 +29,7 @@ pub fn encodings_of(text: &str) -> Vec<String> {
         percent.replace("%2F", "/"),
         percent,
         bytes.iter().map(|byte| format!("%{byte:02x}")).collect(),
-        bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
+        hex::encode(bytes),
         text.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect(),
         STANDARD_NO_PAD.encode(bytes),
         URL_SAFE_NO_PAD.encode(bytes),

@@ -9,7 +9,8 @@
 //! |---|---|
 //! | [`error`], [`limits`], [`event`] | error types, every bound, the events of a run |
 //! | [`chat`] | messages and the log that keeps them valid |
-//! | [`files`], [`encodings`], [`json_schema`] | files read and replaced safely; forms in which a secret may appear; schemas of tools |
+//! | [`files`], [`digest`], [`hex`] | files read and replaced safely; SHA-256 digests; hexadecimal digits |
+//! | [`encodings`], [`json_schema`] | forms in which a secret may appear; schemas of tools |
 //! | [`capability`] | plugin permissions and budgets: plain data and its algebra |
 //! | [`trust`] | the approvals that a person has given to a project, which may be someone else's |
 //! | [`change`] | file changes that tools propose: checked, shown, applied all or none, undone |
@@ -35,9 +36,11 @@
 //! # Ok(()) }
 //! ```
 
+pub mod digest;
 pub mod encodings;
 pub mod error;
 pub mod files;
+pub mod hex;
 pub mod json_schema;
 pub mod kv;
 pub mod limits;

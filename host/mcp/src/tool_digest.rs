@@ -1,7 +1,8 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
+
+use shelly_core::digest::Sha256Digest;
 
 /// Returns the SHA-256 digest, in hex, of a tool's whole description. It depends neither on the order of keys nor on what
 /// is for programs alone (`_meta`, icons).
@@ -14,7 +15,7 @@ pub(super) fn tool_digest(tool: &rmcp::model::Tool) -> String {
         "outputSchema": tool.output_schema.as_deref(),
         "annotations": tool.annotations,
     });
-    Sha256::digest(in_order(approved).to_string()).iter().map(|byte| format!("{byte:02x}")).collect()
+    Sha256Digest::of(in_order(approved).to_string()).hex()
 }
 
 /// Returns the value with the keys of all objects sorted.

@@ -1,9 +1,4 @@
-use std::{
-    cmp::Reverse,
-    fmt,
-    sync::{Arc, OnceLock},
-    time::SystemTime,
-};
+use std::{cmp::Reverse, fmt, sync::Arc, time::SystemTime};
 
 use reqwest::{Method, StatusCode, header};
 use tokio::time::{Instant, timeout_at};
@@ -30,8 +25,6 @@ type TypedBody<'a> = (&'a str, Vec<u8>);
 #[derive(Clone)]
 pub struct HttpClient {
     pub(super) http: reqwest::Client,
-    /// A client that only uses HTTP/1.1, which opens WebSockets; created on first use.
-    pub(super) sockets: Arc<OnceLock<Result<reqwest::Client, Fault>>>,
     pub(super) config: Arc<HttpClientConfig>,
     /// The reason why no server's certificate can be verified, if so.
     pub(super) no_roots: Option<String>,
@@ -62,7 +55,7 @@ impl HttpClient {
     pub fn with(config: HttpClientConfig) -> Result<Self, Fault> {
         let trust = TlsTrust::of_process()?;
         let http = builder(&config, trust.tls.clone())?.build().map_err(|error| cannot_start(&error))?;
-        Ok(Self { http, sockets: Arc::default(), config: Arc::new(config), no_roots: trust.no_roots.clone() })
+        Ok(Self { http, config: Arc::new(config), no_roots: trust.no_roots.clone() })
     }
 
     /// Returns the secrets that must be redacted from everything a server sends in response to this request: its key, the
@@ -138,19 +131,10 @@ impl HttpClient {
         attempt: impl Fn() -> F,
     ) -> Result<T, Fault> {
         let origin = origin(&request.url);
-        if let Some(why) = self.no_roots.as_ref().filter(|_| matches!(request.url.scheme(), "https" | "wss")) {
+        if let Some(why) = self.no_roots.as_ref().filter(|_| request.url.scheme() == "https") {
             return Err(Fault::other(format!("the certificate of {origin} {CANNOT_CHECK}: {why}")));
         }
         request.retries.repeat(&origin, deadline, &request.observer, attempt).await
-    }
-
-    /// Returns the client for connections that begin as HTTP/1.1 and are then upgraded.
-    pub(super) fn sockets(&self) -> Result<&reqwest::Client, Fault> {
-        let made = self.sockets.get_or_init(|| {
-            let builder = builder(&self.config, TlsTrust::of_process()?.http1_only())?.http1_only();
-            builder.build().map_err(|error| cannot_start(&error))
-        });
-        made.as_ref().map_err(Clone::clone)
     }
 
     pub(super) fn message(
@@ -190,8 +174,7 @@ impl HttpClient {
         request: &HttpRequest,
         deadline: Instant,
     ) -> Result<SuccessResponse, FailedAttempt> {
-        let (mut body, rate_limits) =
-            self.execute(&self.http, message, request, deadline, StatusCode::is_success).await?;
+        let (mut body, rate_limits) = self.execute(message, request, deadline, StatusCode::is_success).await?;
         if let Some(encoding) = body.encoding(&self.secrets(request)) {
             let message = format!("{} compressed its reply ({encoding}), which it was not asked for", body.origin);
             return Err(Fault::other(message).into());
@@ -203,7 +186,6 @@ impl HttpClient {
     /// Sends the request once. A response whose status is not `wanted` becomes the corresponding fault.
     pub(super) async fn execute(
         &self,
-        http: &reqwest::Client,
         message: reqwest::Request,
         request: &HttpRequest,
         deadline: Instant,
@@ -211,8 +193,10 @@ impl HttpClient {
     ) -> Result<(HttpResponseBody, RateLimits), FailedAttempt> {
         let origin = origin(&request.url);
         let proxy = self.config.proxy.as_ref().filter(|_| !is_loopback(&request.url));
-        let response =
-            timeout_at(deadline, http.execute(message)).await.map_err(|_| timed_out(&origin))?.map_err(|error| {
+        let response = timeout_at(deadline, self.http.execute(message))
+            .await
+            .map_err(|_| timed_out(&origin))?
+            .map_err(|error| {
                 FailedAttempt {
                     // If nothing listens on this machine, that does not change within seconds.
                     again: (request.repeatable || error.is_connect())

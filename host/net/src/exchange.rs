@@ -73,7 +73,7 @@ impl HttpClient {
         let deadline = Instant::now() + request.total;
         let attempt = || async {
             let message = message.try_clone().ok_or_else(|| Fault::other("a request cannot be sent twice"))?;
-            self.execute(&self.http, message, request, deadline, |_| true).await
+            self.execute(message, request, deadline, |_| true).await
         };
         let (body, _) = self.again(request, deadline, attempt).await?;
         match body.encoding(&self.secrets(request)) {

@@ -1,5 +1,5 @@
-//! Outgoing network access of `shelly-host`: one HTTP client for the whole process, WebSockets opened through it, the
-//! sources of credentials, and the network access of plugins within their grants.
+//! Outgoing network access of `shelly-host`: one HTTP client for the whole process, the sources of credentials,
+//! and the network access of plugins within their grants.
 //!
 //! The client for models follows no redirects, uses no proxy except a configured one, and limits the time and size of
 //! everything a server sends. It retries transient failures and turns every failure into a
@@ -14,15 +14,15 @@
 //! | `address`, `request_header`, `http_request` | a request: address, headers, credential, time limits |
 //! | `secret`, `secret_source`, `secret_command` | credentials, and where they come from |
 //! | `proxy`, `tls`, `restricted_client` | connections: proxy, trusted certificates, permitted addresses |
-//! | `client`, `exchange`, `websocket` | the client: requests for a successful response, for any response, for a WebSocket |
+//! | `client`, `exchange` | the client: requests for a successful response, for any response |
 //! | `response`, `sse`, `rate` | what a server sends: a bounded body, its events, its rate limits |
 //! | `status`, `failure`, `retry` | what a failure means, its message without credentials, and when a request is repeated |
 //! | [`egress`] | requests of plugins: checked against a grant, with credentials that the plugin does not see |
 //!
 //! # What it must not name
 //!
-//! This is the only crate that names reqwest and tungstenite. It knows no wire format of a model, no MCP and no plugin: of
-//! the crates of this project it depends on `shelly-core` alone.
+//! This is the only crate that names reqwest. It knows no wire format of a model, no MCP and no plugin: of the crates of
+//! this project it depends on `shelly-core` alone.
 //!
 //! # A request
 //!
@@ -56,7 +56,6 @@ mod secret_source;
 pub mod sse;
 mod status;
 mod tls;
-mod websocket;
 
 pub use address::{endpoint, is_loopback, is_readable_on_the_way, origin};
 pub use client::HttpClient;
@@ -71,4 +70,3 @@ pub use retry::{Retries, RetryObserver, RetryPause};
 pub use secret::Secret;
 pub use secret_source::{Keyring, ResolvedSecret, SecretError, SecretSource};
 pub use status::{fault as fault_of_status, fault_in_reply, shown};
-pub use websocket::WebSocket;

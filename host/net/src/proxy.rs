@@ -1,6 +1,7 @@
 use std::fmt;
 
-use url::{Url, form_urlencoded};
+use percent_encoding::percent_decode_str;
+use url::Url;
 
 use super::{address::origin, secret::Secret};
 use shelly_core::{error::Fault, limits};
@@ -93,8 +94,7 @@ impl ProxyUrl {
 
 /// Decodes the percent-encoding of a part of a URL.
 fn decoded(part: &str) -> String {
-    let part = part.replace('+', "%2B").replace('&', "%26").replace('=', "%3D");
-    form_urlencoded::parse(part.as_bytes()).map(|(part, _)| part.into_owned()).collect()
+    percent_decode_str(part).decode_utf8_lossy().into_owned()
 }
 
 fn unusable(why: &str) -> Fault {

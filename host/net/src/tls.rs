@@ -36,13 +36,6 @@ impl TlsTrust {
         TRUST.get_or_init(Self::read).as_ref().map_err(Clone::clone)
     }
 
-    /// Returns the TLS settings for connections that begin as HTTP/1.1 and are then upgraded.
-    pub fn http1_only(&self) -> ClientConfig {
-        let mut tls = self.tls.clone();
-        tls.alpn_protocols = vec![b"http/1.1".into()];
-        tls
-    }
-
     fn read() -> Result<Self, Fault> {
         // Fails only if a provider is installed already, which is then used.
         let _ = rustls::crypto::ring::default_provider().install_default();

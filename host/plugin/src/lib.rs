@@ -94,7 +94,7 @@ pub use compile::{
     COMPILE_WORKER, CompileConfig, CompileLimits, CompileSandboxStatus, CompileSite, CompileStep, CompileWorker,
     ComponentCompiler, engine_config,
 };
-pub use component::{Anatomy, ComponentDigest, read_bounded};
+pub use component::{Anatomy, read_bounded};
 pub use contract::PluginKind;
 pub use error::{CompileFailure, ComponentError, PluginError};
 pub use functions::{FunctionTool, FunctionToolset, FunctionsManifest};

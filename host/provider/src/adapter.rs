@@ -12,8 +12,7 @@ use shelly_core::{
     model::{CompletionRequest, ModelInfo, Price, ProviderRateLimiter, shorter},
 };
 use shelly_net::{
-    AuthHeader, HttpClient, HttpRequest, Retries, RetryObserver, Secret, SuccessResponse, WebSocket, endpoint,
-    header_name, origin,
+    AuthHeader, HttpClient, HttpRequest, Retries, RetryObserver, Secret, SuccessResponse, endpoint, header_name, origin,
 };
 
 /// The settings with which a model is reached, independent of its wire protocol.
@@ -202,15 +201,6 @@ impl ModelAdapter {
         serde_json::from_slice(&bytes).map_err(|error| self.source().garbled(&error))
     }
 
-    /// Opens a WebSocket with the credential, headers and limits that requests have.
-    ///
-    /// # Errors
-    ///
-    /// The fault that the server's response stands for, or the reason why there is no response.
-    pub async fn dial(&self, url: Url) -> Result<WebSocket, Fault> {
-        self.client.dial(&self.request(url)).await
-    }
-
     /// Returns the time limit from the first attempt to the end of a reply.
     pub(super) fn total(&self) -> Duration {
         self.config.total
@@ -298,7 +288,7 @@ mod tests {
     use shelly_test_support::{TestServer, answer};
 
     #[tokio::test]
-    async fn websocket_request_carries_credential_and_headers() {
+    async fn request_carries_credential_and_headers() {
         let server = TestServer::start(vec![answer("401 Unauthorized", "", "who are you?")]).await;
         let config = AdapterConfig {
             auth: Some(AuthHeader::header("x-own-key", Secret::new("sk-secret"))),
@@ -306,11 +296,11 @@ mod tests {
             ..AdapterConfig::new(&server.url, "m")
         };
         let adapter = ModelAdapter::new(HttpClient::new().unwrap(), config).unwrap();
-        let fault = adapter.dial(adapter.url(&["realtime"]).unwrap()).await.err().unwrap();
+        let fault = adapter.post(adapter.url(&["chat"]).unwrap(), b"{}".to_vec()).await.err().unwrap();
         assert!(matches!(fault, Fault::Denied { .. }), "{fault:?}");
         let sent = server.requests()[0].to_lowercase();
-        assert!(sent.starts_with("get /realtime http/1.1\r\n"), "{sent}");
-        for line in ["upgrade: websocket\r\n", "x-own-key: sk-secret\r\n", "x-team: birds\r\n"] {
+        assert!(sent.starts_with("post /chat http/1.1\r\n"), "{sent}");
+        for line in ["x-own-key: sk-secret\r\n", "x-team: birds\r\n"] {
             assert!(sent.contains(line), "{line}{sent}");
         }
     }

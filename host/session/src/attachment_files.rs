@@ -2,7 +2,8 @@
 
 use std::io;
 
-use super::{SessionError, SessionStore, Sha256Digest, StorageEntryKind, error::disk, file_names::ATTACHMENTS, reader};
+use super::{SessionError, SessionStore, StorageEntryKind, error::disk, file_names::ATTACHMENTS, reader};
+use shelly_core::digest::Sha256Digest;
 
 impl SessionStore {
     /// Lists the attachments of a session as digest and size in bytes, sorted by digest; at most `most`. Files that are not
@@ -19,7 +20,7 @@ impl SessionStore {
         };
         let files = entries.into_iter().filter(|entry| entry.kind == StorageEntryKind::File);
         let mut files: Vec<_> = files.filter_map(|file| Some((Sha256Digest::of_hex(&file.name)?, file.len))).collect();
-        files.sort_unstable_by_key(|(digest, _)| digest.0);
+        files.sort_unstable_by_key(|(digest, _)| *digest);
         Ok(files)
     }
 

@@ -6,11 +6,11 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use serde::Serialize;
 
 use super::{
-    Secrets, Sha256Digest,
+    Secrets,
     line_format::{AttachmentRef, members},
     session_record::SessionRecord,
 };
-use shelly_core::{agent::journal::JournalRecord, limits};
+use shelly_core::{agent::journal::JournalRecord, digest::Sha256Digest, limits};
 
 /// An attachment file to be written.
 #[derive(Debug, PartialEq, Eq)]

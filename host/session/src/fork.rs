@@ -1,11 +1,12 @@
 use std::{collections::HashSet, io, path::Path, sync::Arc, time::SystemTime};
 
 use super::{
-    Authorship, ForkOrigin, JournalReader, SessionError, SessionHeader, SessionStore, Sha256Digest, StorageEntryKind,
+    Authorship, ForkOrigin, JournalReader, SessionError, SessionHeader, SessionStore, StorageEntryKind,
     error::disk,
     file_names::{ATTACHMENTS, JOURNAL},
     session_origin::SessionOrigin,
 };
+use shelly_core::digest::Sha256Digest;
 
 impl SessionStore {
     /// Copies a session up to and including line `at`, or all of it; a process may be writing to it. Returns the name of the

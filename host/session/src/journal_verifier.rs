@@ -38,7 +38,7 @@ impl JournalVerifier {
                 seen.update(line);
                 seen.update(b"\n");
                 if n == mark.lines {
-                    let is_right = SessionMark::new(key, mark.origin, name, n, seen.clone()) == *mark;
+                    let is_right = mark.is_of(key, name, seen.clone().into());
                     let marked = || Self::Chained(mark.origin, mark.chain(key.clone()));
                     *self = if is_right { marked() } else { Self::Unmarked };
                 }
@@ -86,7 +86,7 @@ mod tests {
 
     use super::*;
     use crate::{line_format, session_mark::PURPOSE};
-    use shelly_core::trust::UserKey;
+    use shelly_core::{digest::Sha256Digest, trust::UserKey};
 
     fn key() -> DerivedKey {
         let home = tempfile::tempdir().unwrap();
@@ -97,7 +97,7 @@ mod tests {
     fn session(key: &DerivedKey, name: &str, lines: u64) -> (SessionMark, Vec<Vec<u8>>) {
         let header = b"the first line".to_vec();
         let digest = Sha256::new_with_prefix(&header).chain_update(b"\n");
-        let mark = SessionMark::new(key, SessionOrigin::Person, name, 1, digest);
+        let mark = SessionMark::new(key, SessionOrigin::Person, name, 1, digest.into());
         let mut chain = mark.chain(key.clone());
         let mut all = vec![header];
         for n in 2..lines + 2 {
@@ -119,7 +119,7 @@ mod tests {
     fn mark_is_read_as_it_was_written() {
         let key = key();
         for origin in [SessionOrigin::Person, SessionOrigin::Other] {
-            let mark = SessionMark::new(&key, origin, "a", 7, Sha256::new());
+            let mark = SessionMark::new(&key, origin, "a", 7, Sha256::new().into());
             let text = mark.text();
             assert_eq!(SessionMark::parse(&text), Some(mark));
             for wrong in
@@ -129,6 +129,22 @@ mod tests {
             }
             assert_eq!(SessionMark::parse(&text.replace(" 7 ", " 0 ")), None);
         }
+    }
+
+    #[test]
+    fn mark_and_codes_of_an_earlier_release_stay_valid() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("key");
+        std::fs::write(&path, "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f\n").unwrap();
+        let key = UserKey::new(Some(path)).derived(PURPOSE).unwrap().unwrap();
+        let text = "2 person 1 hmac-sha256:14449f0c5436fba701115e7877e8b0bcb72fba416f6c4a1442cee86e1e48bf93\n";
+        let mark = SessionMark::parse(text).unwrap();
+        let digest = Sha256Digest::of("the first line\n");
+        assert_eq!(SessionMark::new(&key, SessionOrigin::Person, "a", 1, digest), mark);
+        assert!(mark.is_of(&key, "a", digest) && !mark.is_of(&key, "b", digest));
+        let mut chain = mark.chain(key);
+        assert_eq!(chain.extend(b"content"), "cf30c194fc2619e352e0af0c6f53f0e3");
+        assert_eq!(chain.extend(b"more"), "b991d43981aeabcae32851c020c571fd");
     }
 
     #[test]

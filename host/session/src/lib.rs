@@ -17,7 +17,7 @@
 //! | `session_header`, `session_record`, `line_format` | the lines of a journal |
 //! | `line_chain`, `session_mark`, `session_origin`, `authorship` | how a session shows that this person created it |
 //! | `ownership`, `journal_verifier` | the key, and the check of marks and lines |
-//! | `attachments`, `attachment_files`, `sha256_digest` | long strings of records, in files of their own |
+//! | `attachments`, `attachment_files` | long strings of records, in files of their own |
 //! | `secrets` | values that must not reach the disk |
 //! | `writer`, `session` | the thread that writes, and the session that is open for writing |
 //! | `reader`, `transcript`, `recall` | a journal read back: its lines, its conversations, results that were cut |
@@ -90,7 +90,6 @@ mod session_header;
 mod session_mark;
 mod session_origin;
 mod session_record;
-mod sha256_digest;
 mod storage;
 mod store;
 mod transcript;
@@ -109,7 +108,6 @@ pub use search::{SessionSearchHit, SessionSearchResults};
 pub use secrets::{SecretStream, Secrets};
 pub use session::Session;
 pub use session_header::{ForkOrigin, LaunchOptions, SessionHeader, SessionPart, SessionPartKind, VERSION};
-pub use sha256_digest::Sha256Digest;
 pub use storage::{DiskStorage, SessionStorage, StorageEntry, StorageEntryKind, StoredFile};
 pub use store::{NewSession, OpenedSession, SessionOpenOptions, SessionStore, SessionStoreOptions};
 pub use transcript::{RunTranscript, Transcript, TranscriptMessage};

@@ -4,10 +4,8 @@ use std::{borrow::Cow, collections::BTreeMap, fmt, str};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
-use super::{
-    line_chain::{CODE_DIGITS, LineChain},
-    sha256_digest::Sha256Digest,
-};
+use super::line_chain::{CODE_DIGITS, LineChain};
+use shelly_core::digest::Sha256Digest;
 
 /// The prefix of an attachment's digest whose bytes appear in the record as base64.
 const BASE64: &str = "base64:";

@@ -16,7 +16,7 @@ use super::{
     session_origin::SessionOrigin,
     storage::write_new,
 };
-use shelly_core::trust::TrustError;
+use shelly_core::{digest::Sha256Digest, trust::TrustError};
 
 /// The name of the mark file in the session's folder.
 const MARK: &str = "mark";
@@ -28,7 +28,7 @@ pub struct SessionReview {
     authorship: Authorship,
     lines: u64,
     bytes: u64,
-    digest: Sha256,
+    digest: Sha256Digest,
 }
 
 impl SessionReview {
@@ -170,7 +170,7 @@ impl SessionStore {
             SessionError::Disk { error, .. } if error.kind() == io::ErrorKind::UnexpectedEof => changed(),
             error => error,
         })?;
-        if found.clone().finalize() != digest.clone().finalize() {
+        if found != *digest {
             return Err(changed());
         }
         // The mark of an earlier release still says who began the session.
@@ -204,7 +204,7 @@ impl SessionStore {
         id: &str,
         origin: SessionOrigin,
         lines: u64,
-        digest: Sha256,
+        digest: Sha256Digest,
     ) -> Result<LineChain, SessionError> {
         if !self.has_key() {
             return Err(TrustError::NoPlace.into());
@@ -222,7 +222,7 @@ impl SessionStore {
     }
 
     /// Returns the digest of the first `bytes` bytes of the journal in this folder.
-    fn digest_of_lines(&self, folder: &Path, bytes: u64) -> Result<Sha256, SessionError> {
+    fn digest_of_lines(&self, folder: &Path, bytes: u64) -> Result<Sha256Digest, SessionError> {
         const AT_ONCE: u64 = 1 << 20;
         let path = folder.join(JOURNAL);
         let file = self.storage.open(&path).map_err(disk("read", &path))?;
@@ -237,7 +237,7 @@ impl SessionStore {
             digest.update(&buffer);
             at += read as u64;
         }
-        Ok(digest)
+        Ok(digest.into())
     }
 }
 

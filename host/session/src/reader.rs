@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    SessionError, SessionHeader, SessionPart, SessionStorage, Sha256Digest, StorageEntryKind, StoredFile,
+    SessionError, SessionHeader, SessionPart, SessionStorage, StorageEntryKind, StoredFile,
     attachments::restore,
     error::disk,
     file_names::{ATTACHMENTS, JOURNAL},
@@ -15,7 +15,7 @@ use super::{
     session_header::{SessionHeaderError, read_header},
     session_record::{OPENED, SessionRecord},
 };
-use shelly_core::{agent::journal::JournalRecord, limits};
+use shelly_core::{agent::journal::JournalRecord, digest::Sha256Digest, limits};
 
 /// A reader of a journal, line by line. A truncated last line is skipped with a warning. After an error the reader is
 /// exhausted.

@@ -4,10 +4,8 @@ use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
-use super::{
-    line_format::{append_line, checked, members},
-    sha256_digest::Sha256Digest,
-};
+use super::line_format::{append_line, checked, members};
+use shelly_core::digest::Sha256Digest;
 
 /// The version of the written format, and the newest readable version.
 pub const VERSION: u64 = 1;

@@ -1,14 +1,10 @@
 //! The mark of a session: an authentication code over its name and its first lines, with which the chain of the codes of
 //! all further lines begins.
 
-use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
 
-use super::{
-    line_chain::{LineChain, hex},
-    session_origin::SessionOrigin,
-    sha256_digest::Sha256Digest,
-};
-use shelly_core::trust::DerivedKey;
+use super::{line_chain::LineChain, session_origin::SessionOrigin};
+use shelly_core::{digest::Sha256Digest, hex, trust::DerivedKey};
 
 /// The purpose string of the key from which marks and codes are derived.
 pub(super) const PURPOSE: &str = "shelly-host session";
@@ -24,7 +20,7 @@ pub(super) struct SessionMark {
 
 impl SessionMark {
     /// Creates the mark of a session of this name; `digest` is that of its first lines including their line ends.
-    pub fn new(key: &DerivedKey, origin: SessionOrigin, name: &str, lines: u64, digest: Sha256) -> Self {
+    pub fn new(key: &DerivedKey, origin: SessionOrigin, name: &str, lines: u64, digest: Sha256Digest) -> Self {
         let code = key.code(&[
             b"mark",
             // A part of every code that was ever written: `SessionOrigin` says which number.
@@ -32,9 +28,16 @@ impl SessionMark {
             &(name.len() as u64).to_le_bytes(),
             name.as_bytes(),
             &lines.to_le_bytes(),
-            &digest.finalize(),
+            &digest.0,
         ]);
         Self { origin, lines, code }
+    }
+
+    /// Returns `true` if this is the mark of a session of this name with these first lines. The comparison takes constant
+    /// time.
+    pub fn is_of(&self, key: &DerivedKey, name: &str, digest: Sha256Digest) -> bool {
+        let right = Self::new(key, self.origin, name, self.lines, digest);
+        right.code.ct_eq(&self.code).into()
     }
 
     /// Returns the chain for the lines after those that the mark covers.
@@ -44,7 +47,7 @@ impl SessionMark {
 
     /// Returns the text of the mark file.
     pub fn text(&self) -> String {
-        format!("2 {} {} hmac-sha256:{}\n", self.origin.word(), self.lines, hex(&self.code))
+        format!("2 {} {} hmac-sha256:{}\n", self.origin.word(), self.lines, hex::encode(self.code))
     }
 
     /// Parses the text of a mark file; `None` if it is invalid or of an earlier release.
@@ -55,7 +58,7 @@ impl SessionMark {
         let mark = Self {
             origin: SessionOrigin::of_word(origin)?,
             lines: lines.parse().ok().filter(|lines| *lines > 0)?,
-            code: Sha256Digest::of_hex(code)?.0,
+            code: hex::decode_lower(code)?,
         };
         (version == "2" && words.next().is_none() && mark.text() == text).then_some(mark)
     }

@@ -21,7 +21,7 @@ use super::{
 use shelly_core::{
     agent::journal::JournalRecord,
     error::{cut, without_number},
-    files, limits,
+    files, hex, limits,
     trust::UserKey,
 };
 
@@ -503,7 +503,7 @@ impl SessionStore {
     pub(super) fn random(&self, bytes: usize) -> Result<String, SessionError> {
         let mut random = vec![0; bytes];
         getrandom::fill(&mut random).map_err(|error| disk("make a name in", &self.folder)(io::Error::other(error)))?;
-        Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
+        Ok(hex::encode(random))
     }
 }
 

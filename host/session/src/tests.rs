@@ -8,6 +8,7 @@ use super::*;
 use shelly_core::{
     agent::journal::{DelegationId, JournalRecord, RecordedRunEnd, Recorder},
     chat::{ChatChange, ChatEntryRecord, Message, ToolResult, Usage as Tokens},
+    digest::Sha256Digest,
     limits,
 };
 

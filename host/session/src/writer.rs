@@ -14,7 +14,7 @@ use std::{
 use tokio::sync::watch;
 
 use super::{
-    SessionError, SessionStorage, Sha256Digest, StorageEntryKind, StoredFile,
+    SessionError, SessionStorage, StorageEntryKind, StoredFile,
     attachments::{JournalAttachment, JournalLineBody},
     error::disk,
     file_names::{ATTACHMENTS, JOURNAL},
@@ -24,6 +24,7 @@ use super::{
 };
 use shelly_core::{
     agent::journal::{JournalPosition, JournalWriteError},
+    digest::Sha256Digest,
     error::without_number,
     limits,
 };

@@ -14,6 +14,7 @@ use crate::{
     change::{self, ChangeApplier, ChangeHistory},
     chat::Chat,
     config::{self, AgentConfig, RunnerConfig},
+    digest::Sha256Digest,
     error::{ErrorKind, Report},
     event::{Event, EventSink},
     files, limits,
@@ -23,7 +24,7 @@ use crate::{
     provider,
     session::{
         self, DiskStorage, LaunchOptions, NewSession, OpenedSession, Secrets, SessionError, SessionOpenOptions,
-        SessionPart, SessionPartKind, SessionStore, Sha256Digest,
+        SessionPart, SessionPartKind, SessionStore,
     },
     trust::UserKey,
 };
@@ -268,11 +269,7 @@ impl App {
         plugins.dedup();
         let plugin = |id: &&str| {
             let package = self.catalog.get(id)?.ok()?;
-            Some(SessionPart {
-                kind: SessionPartKind::Plugin,
-                name: id.to_string(),
-                digest: Sha256Digest(package.digest.bytes()),
-            })
+            Some(SessionPart { kind: SessionPartKind::Plugin, name: id.to_string(), digest: package.digest })
         };
         let model = part(SessionPartKind::Model, &model.model, model.model.as_bytes());
         agents.chain(plugins.iter().filter_map(plugin)).chain([model]).collect()

@@ -102,7 +102,7 @@ impl FileChangeTool {
             origin: self.origin().into(),
             name: name.clone(),
             digest: self.digest.clone(),
-            content: plan.digest().to_string(),
+            content: plan.digest().hex(),
             always_asked: plan.is_remarkable(),
         };
         let ruling = self.broker.permit(cx, subject, &plan.shown()).await?;

@@ -11,9 +11,9 @@ use clap::ValueEnum;
 
 use super::render::{self, DIM, PLAIN};
 use crate::{
+    digest::Sha256Digest,
     error::{ErrorKind, Report, count},
     limits,
-    session::Sha256Digest,
 };
 
 /// When standard input goes to the model beside the task.

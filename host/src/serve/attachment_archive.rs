@@ -3,10 +3,11 @@
 use async_trait::async_trait;
 
 use crate::{
+    digest::Sha256Digest,
     error::Fault,
     limits,
     mcp::serve::{McpResource, McpResourceContent, McpResourceProvider},
-    session::{SessionError, SessionStore, Sha256Digest},
+    session::{SessionError, SessionStore},
 };
 
 /// The attachments of a project's newest sessions that were made by this person.
@@ -79,7 +80,7 @@ fn list(store: &SessionStore, after: Option<&AttachmentUri>) -> Result<(Vec<McpR
         let (Ok((header, _)), Ok(true)) = (session.content, store.is_marked(&id)) else { continue };
         let all = store.attachments(&id, limits::SESSION_FILES).unwrap_or_default();
         for (digest, size) in all {
-            let is_listed = after.filter(|_| is_last).is_some_and(|after| digest.0 <= after.digest.0);
+            let is_listed = after.filter(|_| is_last).is_some_and(|after| digest <= after.digest);
             if is_listed || size > limits::MCP_SERVE_RESOURCE_BYTES as u64 {
                 continue;
             }

@@ -4,6 +4,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use guest_kit::json;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use shelly_plugin::{
@@ -12,7 +13,6 @@ use shelly_plugin::{
     types::{Media, Source},
 };
 
-mod json;
 mod page;
 mod read;
 mod text;

@@ -29,7 +29,7 @@ const ADDS: ToolHints = ToolHints::CLOSED_WORLD.union(ToolHints::NON_DESTRUCTIVE
 
 /// Returns a SHA-256 in hexadecimal.
 fn hex(hash: Sha256) -> String {
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    base16ct::lower::encode_string(&hash.finalize())
 }
 
 pub(crate) struct Write;

@@ -1,9 +1,10 @@
 //! A library that several guests share: params that are checked when they are read, detection of secrets in texts, HTML
-//! to Markdown, measuring of texts, and helpers for stand-ins of models. It is not a plugin; each guest uses the modules
-//! that it needs.
+//! to Markdown, the layout of JSON, measuring of texts, and helpers for stand-ins of models. It is not a plugin; each
+//! guest uses the modules that it needs.
 
 #[cfg(feature = "html")]
 pub mod html;
+pub mod json;
 pub mod measure;
 pub mod model;
 mod params;

@@ -14,7 +14,10 @@
 //! unchanged. The message of an agent that hands over, or whose task has failed, is not an answer and stays unchanged
 //! too.
 
-use guest_kit::bad;
+use guest_kit::{
+    bad,
+    json::{self, JsonLayout},
+};
 use serde::Deserialize;
 use shelly_plugin::{
     Error, Message, Part, config, info,
@@ -22,8 +25,6 @@ use shelly_plugin::{
     text,
     types::RunContext,
 };
-
-mod json;
 
 shelly_plugin::export!(run_middleware: OutputFormat);
 
@@ -37,7 +38,7 @@ struct Params {
     prefix: String,
     suffix: String,
     max_length: Option<usize>,
-    json: Option<json::Form>,
+    json: Option<JsonLayout>,
 }
 
 impl Params {

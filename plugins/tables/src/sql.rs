@@ -59,7 +59,7 @@ fn json(value: Sql) -> Value {
         Sql::Real(number) => number.into(),
         Sql::Text(text) => text.to_str_lossy().into_owned().into(),
         Sql::Blob(bytes) => {
-            let hex: String = bytes.iter().take(MAX_BLOB).map(|byte| format!("{byte:02x}")).collect();
+            let hex = base16ct::lower::encode_string(&bytes[..bytes.len().min(MAX_BLOB)]);
             let more = if bytes.len() > MAX_BLOB { format!("… ({} bytes)", bytes.len()) } else { String::new() };
             format!("x'{hex}'{more}").into()
         }

@@ -7,7 +7,7 @@ mod killed;
 use std::{collections::BTreeMap, fs};
 
 use serde_json::{Value, json};
-use shelly_host::change::ContentDigest;
+use shelly_host::digest::Sha256Digest;
 
 use crate::{
     bad_input::{Server, answer},
@@ -15,7 +15,7 @@ use crate::{
 };
 
 pub fn digest(text: &str) -> String {
-    ContentDigest::of(text.as_bytes()).to_string()
+    Sha256Digest::of(text).hex()
 }
 
 /// A model that makes these calls of the guest, one a reply, and then answers. The number of results in the request selects

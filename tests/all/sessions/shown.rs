@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use shelly_host::{
     agent::journal::{JournalPosition, Recorder},
     app::sessions,
-    session::{NewSession, Session, SessionPart, SessionPartKind, Sha256Digest},
+    digest::Sha256Digest,
+    session::{NewSession, Session, SessionPart, SessionPartKind},
 };
 
 use crate::{

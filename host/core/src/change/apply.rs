@@ -13,11 +13,11 @@ use serde::{Deserialize, Serialize};
 use super::{
     ChangeError, ChangePlan,
     change_path::ResolvedChangePath,
-    fingerprint::{ContentDigest, FingerprintNode, PathFingerprint, mode_of, state, state_in},
+    fingerprint::{FingerprintNode, PathFingerprint, mode_of, state, state_in},
     folder::{FolderHandle, FolderSync, create_file, give_mode, open_file},
     planned_change::{PlannedAction, PlannedChange},
 };
-use crate::limits;
+use crate::{digest::Sha256Digest, limits};
 
 /// One atomic operation on the disk that can be rolled back.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -36,7 +36,7 @@ pub(super) enum ChangeStep {
 /// The previous contents of files, by digest.
 #[derive(Default)]
 pub(super) struct BeforeImages {
-    pub memory: HashMap<ContentDigest, Arc<[u8]>>,
+    pub memory: HashMap<Sha256Digest, Arc<[u8]>>,
     pub folder: Option<PathBuf>,
 }
 
@@ -45,18 +45,18 @@ impl BeforeImages {
     pub fn of(plan: &ChangePlan) -> Self {
         let written = plan.items.iter().filter(|item| matches!(item.does, PlannedAction::Write(_)));
         let contents = written.filter_map(|item| item.content.clone());
-        Self { memory: contents.map(|content| (ContentDigest::of(&content), content)).collect(), folder: None }
+        Self { memory: contents.map(|content| (Sha256Digest::of(&content), content)).collect(), folder: None }
     }
 
     /// Returns the previous content with this digest.
-    pub fn get(&self, digest: ContentDigest) -> io::Result<Arc<[u8]>> {
+    pub fn get(&self, digest: Sha256Digest) -> io::Result<Arc<[u8]>> {
         if let Some(content) = self.memory.get(&digest) {
             return Ok(Arc::clone(content));
         }
         let folder = self.folder.as_ref().ok_or_else(|| io::Error::other("what it held was not kept"))?;
         let mut content = Vec::new();
-        open_file(&folder.join(digest.to_string()))?.take(limits::CHANGE_UNDO_BYTES).read_to_end(&mut content)?;
-        match ContentDigest::of(&content) == digest {
+        open_file(&folder.join(digest.hex()))?.take(limits::CHANGE_UNDO_BYTES).read_to_end(&mut content)?;
+        match Sha256Digest::of(&content) == digest {
             true => Ok(content.into()),
             false => Err(io::Error::other("what was kept of it is damaged")),
         }

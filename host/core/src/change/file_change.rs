@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
-use super::{ChangePath, ContentDigest};
+use super::ChangePath;
+use crate::digest::Sha256Digest;
 
 /// A proposed change of a file or folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -9,7 +10,7 @@ pub struct FileChange {
     pub path: ChangePath,
     /// The digest of the content from which the proposal was made. `None`: with [`FileChangeAction::Write`] the path must
     /// not exist yet, otherwise any content is accepted.
-    pub expected: Option<ContentDigest>,
+    pub expected: Option<Sha256Digest>,
     /// The action.
     pub act: FileChangeAction,
 }

@@ -1,68 +1,29 @@
 //! Fingerprints of paths, to detect concurrent modification.
 
 use std::{
-    fmt, fs,
+    fs,
     io::{self, Read},
     path::Path,
-    str::FromStr,
 };
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::{ChangeError, change_path::ResolvedChangePath, folder::FolderHandle};
-use crate::{error::count, limits};
+use crate::{
+    digest::{self, Sha256Digest},
+    error::count,
+    hex, limits,
+};
 
-/// The SHA-256 of a file's content.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ContentDigest([u8; 32]);
-
-impl ContentDigest {
-    /// Computes the digest of this content.
-    pub fn of(bytes: &[u8]) -> Self {
-        Self(Sha256::digest(bytes).into())
-    }
-}
-
-/// Formats as hexadecimal digits.
-impl fmt::Display for ContentDigest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-impl fmt::Debug for ContentDigest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-impl FromStr for ContentDigest {
-    type Err = ChangeError;
-
-    fn from_str(text: &str) -> Result<Self, ChangeError> {
-        let bad = || ChangeError::BadDigest { text: text.chars().take(70).flat_map(char::escape_default).collect() };
-        let mut bytes = [0; 32];
-        if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-            return Err(bad());
-        }
-        for (at, byte) in bytes.iter_mut().enumerate() {
-            *byte = u8::from_str_radix(&text[2 * at..2 * at + 2], 16).map_err(|_| bad())?;
-        }
-        Ok(Self(bytes))
-    }
-}
-
-impl Serialize for ContentDigest {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for ContentDigest {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        String::deserialize(from)?.parse().map_err(serde::de::Error::custom)
-    }
+/// Parses the digest of a file's content as tools know it: 64 hexadecimal digits.
+///
+/// # Errors
+///
+/// [`ChangeError::BadDigest`].
+pub fn content_digest(text: &str) -> Result<Sha256Digest, ChangeError> {
+    let bad = || ChangeError::BadDigest { text: text.chars().take(70).flat_map(char::escape_default).collect() };
+    hex::decode(text).map(Sha256Digest).ok_or_else(bad)
 }
 
 /// The fingerprint of a path.
@@ -79,7 +40,8 @@ pub(super) enum PathFingerprint {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) enum FingerprintNode {
     File {
-        digest: ContentDigest,
+        #[serde(with = "digest::digits")]
+        digest: Sha256Digest,
         bytes: u64,
         mode: u32,
     },
@@ -117,7 +79,7 @@ impl PartialEq for PathFingerprint {
 impl PathFingerprint {
     /// Returns the fingerprint of a file with this content and mode.
     pub fn of_file(content: &[u8], mode: u32) -> Self {
-        Self::There(FingerprintNode::File { digest: ContentDigest::of(content), bytes: content.len() as u64, mode })
+        Self::There(FingerprintNode::File { digest: Sha256Digest::of(content), bytes: content.len() as u64, mode })
     }
 
     pub fn is_nothing(&self) -> bool {
@@ -252,12 +214,12 @@ fn node(path: &Path, shown: &str, left: &mut FingerprintBudget, deep: u32) -> Re
 
 /// Returns the digest of a file and the number of bytes read. If the file grows meanwhile, at most one byte beyond `bytes`
 /// is read.
-fn digest_of(path: &Path, bytes: u64) -> io::Result<(ContentDigest, u64)> {
+fn digest_of(path: &Path, bytes: u64) -> io::Result<(Sha256Digest, u64)> {
     let mut file = super::folder::open_file(path)?.take(bytes + 1);
     let (mut hash, mut read, mut buffer) = (Sha256::new(), 0, vec![0; 64 << 10]);
     loop {
         match file.read(&mut buffer)? {
-            0 => return Ok((ContentDigest(hash.finalize().into()), read)),
+            0 => return Ok((hash.into(), read)),
             more => {
                 hash.update(&buffer[..more]);
                 read += more as u64;

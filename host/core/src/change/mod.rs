@@ -33,6 +33,6 @@ pub use changes::{ChangeApplier, ChangeHistory, ChangeOrigin, UndoableChange};
 pub use diff::text_difference;
 pub use error::ChangeError;
 pub use file_change::{FileChange, FileChangeAction};
-pub use fingerprint::ContentDigest;
+pub use fingerprint::content_digest;
 pub use plan::ChangePlan;
 pub use record::recover;

@@ -1,13 +1,13 @@
 use std::{fmt::Write, path::PathBuf};
 
 use super::{
-    ChangeError, ChangeSummary, ContentDigest, FileChange,
+    ChangeError, ChangeSummary, FileChange,
     display::ends,
     planned_change::{PlannedAction, PlannedChange},
     planned_tree::PlannedTree,
     protected_files::ProtectedFiles,
 };
-use crate::{error::legible, limits};
+use crate::{digest::Sha256Digest, error::legible, limits};
 
 /// Changes that can be applied, with their description for a person.
 #[derive(Debug)]
@@ -64,9 +64,9 @@ impl ChangePlan {
     }
 
     /// Returns a digest of the present and the planned state, which identifies the plan.
-    pub fn digest(&self) -> ContentDigest {
+    pub fn digest(&self) -> Sha256Digest {
         let becomes = |item: &PlannedChange| match &item.does {
-            PlannedAction::Write(content) => ContentDigest::of(content).to_string(),
+            PlannedAction::Write(content) => Sha256Digest::of(content).hex(),
             PlannedAction::Move(to) => format!("{:?}", to.real),
             PlannedAction::Copy(to, copy) => format!("{:?} {copy:?}", to.real),
             PlannedAction::Remove | PlannedAction::MakeFolder => String::new(),
@@ -74,7 +74,7 @@ impl ChangePlan {
         let one = |item: &PlannedChange| {
             format!("{} {:?} {:?} {}\n", item.summary().act, item.at.real, item.before, becomes(item))
         };
-        ContentDigest::of(self.items.iter().map(one).collect::<String>().as_bytes())
+        Sha256Digest::of(self.items.iter().map(one).collect::<String>())
     }
 
     /// Returns the files whose complete new content a person sees in the shown plan; empty if any part of the plan is

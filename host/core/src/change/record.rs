@@ -11,11 +11,11 @@ use serde::{Deserialize, Serialize};
 use super::{
     ChangeError, ChangePlan,
     apply::{BeforeImages, ChangeStep},
-    fingerprint::{ContentDigest, FingerprintNode, PathFingerprint},
+    fingerprint::{FingerprintNode, PathFingerprint},
     folder::open_file,
     planned_change::PlannedAction,
 };
-use crate::{chat::ToolResultContent, error::without_number, files, limits, trust::UserKey};
+use crate::{chat::ToolResultContent, digest::Sha256Digest, error::without_number, files, limits, trust::UserKey};
 
 /// The folders in which a session records its changes.
 #[derive(Debug, Clone)]
@@ -122,16 +122,16 @@ impl ChangeFolders {
 
     fn keep_one(
         &self,
-        digest: ContentDigest,
+        digest: Sha256Digest,
         content: impl FnOnce() -> io::Result<Vec<u8>>,
         new: &mut Vec<PathBuf>,
     ) -> io::Result<()> {
-        let path = self.folder.join(digest.to_string());
+        let path = self.folder.join(digest.hex());
         if fs::symlink_metadata(&path).is_ok() {
             return Ok(());
         }
         let content = content()?;
-        if ContentDigest::of(&content) != digest {
+        if Sha256Digest::of(&content) != digest {
             return Err(io::ErrorKind::InvalidData.into());
         }
         files::replace(&path, &content)?;

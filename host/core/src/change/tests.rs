@@ -10,10 +10,9 @@ use std::{
 };
 
 use super::{
-    ChangeApplier, ChangeError, ChangeHistory, ChangeOrigin, ChangePath, ContentDigest, FileChange, FileChangeAction,
-    recover,
+    ChangeApplier, ChangeError, ChangeHistory, ChangeOrigin, ChangePath, FileChange, FileChangeAction, recover,
 };
-use crate::{chat::ToolResultContent, limits, trust::UserKey};
+use crate::{chat::ToolResultContent, digest::Sha256Digest, limits, trust::UserKey};
 
 /// A folder of the tool, and one next to it that the tool does not have; the session is kept in a third.
 struct World {
@@ -65,7 +64,7 @@ impl World {
     }
 
     fn write(&self, path: &str, before: Option<&str>, after: &str) -> FileChange {
-        let expected = before.map(|before| ContentDigest::of(before.as_bytes()));
+        let expected = before.map(|before| Sha256Digest::of(before.as_bytes()));
         FileChange { path: self.place(path), expected, act: FileChangeAction::Write(after.as_bytes().into()) }
     }
 
@@ -246,7 +245,7 @@ fn impossible_changes_leave_files_unchanged() {
         (vec![w.of("d", FileChangeAction::Remove), w.write("d/y", None, "y")], "one result changes both `d` and `d/y`"),
         (vec![w.of("d", FileChangeAction::MakeFolder)], "`d` is there already"),
         (
-            vec![FileChange { expected: Some(ContentDigest::of(b"")), ..w.of("d", FileChangeAction::Remove) }],
+            vec![FileChange { expected: Some(Sha256Digest::of(b"")), ..w.of("d", FileChangeAction::Remove) }],
             "`d` is a folder",
         ),
         (vec![w.write("guarded/s", Some("s"), "n")], "`guarded/s` is what shelly-host itself goes by"),

@@ -1,8 +1,7 @@
 use std::sync::{Arc, OnceLock};
 
-use sha2::{Digest as _, Sha256};
-
 use super::Message;
+use crate::digest::Sha256Digest;
 
 /// A message in a chat with attributes that are available without reading it.
 #[derive(Debug, Clone)]
@@ -20,16 +19,16 @@ pub struct ChatEntry {
     /// `true` if it differs from its first version.
     pub edited: bool,
     /// The digest of the message, computed on first use.
-    pub(super) digest: OnceLock<Box<[u8; 32]>>,
+    pub(super) digest: OnceLock<Box<Sha256Digest>>,
 }
 
 impl ChatEntry {
     /// Returns the SHA-256 of the message as JSON. It is computed once: a conversation is long, and each request examines
     /// all of it.
-    pub fn digest(&self) -> &[u8; 32] {
+    pub fn digest(&self) -> &Sha256Digest {
         self.digest.get_or_init(|| {
             let json = serde_json::to_vec(&self.message).expect("a message is JSON");
-            Box::new(Sha256::digest(json).into())
+            Box::new(Sha256Digest::of(json))
         })
     }
 }

@@ -2,9 +2,8 @@ use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 use indexmap::IndexMap;
 use serde_json::value::RawValue;
-use sha2::{Digest as _, Sha256};
 
-use crate::limits;
+use crate::{digest::Sha256Digest, limits};
 
 /// The mapping of a tool's property names where the model is shown names other than the tool's own.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -74,10 +73,10 @@ fn restore(own: &BTreeMap<String, String>, json: &str, depth: usize, to: &mut St
 /// Returns a name of at most `longest` bytes (more than nine): `text` with `_` for characters that are not allowed, cut,
 /// followed by a digest of `of` that distinguishes similar names. `is_taken` returns `true` for the allowed characters.
 pub fn name_with_digest(text: &str, of: &str, longest: usize, is_taken: impl Fn(char) -> bool) -> String {
-    let digest = Sha256::digest(of.as_bytes());
+    let digest = Sha256Digest::of(of).hex();
     let plain = text.chars().map(|c| if c.is_ascii() && is_taken(c) { c } else { '_' });
     let plain: String = plain.take(longest - 9).collect();
-    format!("{plain}_{:02x}{:02x}{:02x}{:02x}", digest[0], digest[1], digest[2], digest[3])
+    format!("{plain}_{}", &digest[..8])
 }
 
 #[cfg(test)]

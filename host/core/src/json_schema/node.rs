@@ -1,6 +1,7 @@
 use std::fmt;
 
 use indexmap::IndexMap;
+use percent_encoding::percent_decode_str;
 use serde::{
     Deserialize, Deserializer, Serialize,
     de::{MapAccess, SeqAccess, Visitor},
@@ -70,14 +71,7 @@ impl JsonNode {
 
     /// Decodes one step of a pointer to the key that it names.
     pub fn step(step: &str) -> String {
-        let (mut bytes, mut rest) = (Vec::with_capacity(step.len()), step.as_bytes());
-        while let [first, after @ ..] = rest {
-            let escaped = after.get(..2).filter(|_| *first == b'%').and_then(|code| str::from_utf8(code).ok());
-            let escaped = escaped.and_then(|code| u8::from_str_radix(code, 16).ok());
-            bytes.push(escaped.unwrap_or(*first));
-            rest = if escaped.is_some() { &after[2..] } else { after };
-        }
-        String::from_utf8_lossy(&bytes).replace("~1", "/").replace("~0", "~")
+        percent_decode_str(step).decode_utf8_lossy().replace("~1", "/").replace("~0", "~")
     }
 
     /// Estimates the size of the serialized node in bytes.

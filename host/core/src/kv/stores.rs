@@ -5,14 +5,12 @@ use std::{
     sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
-use sha2::{Digest as _, Sha256};
-
 use super::{
     KvQuota, KvStore,
     disk::{DiskKvBackend, KvFolderFn, make_folder},
     memory::{KvMemoryPool, MemoryKvBackend},
 };
-use crate::{error::without_number, limits};
+use crate::{digest::Sha256Digest, error::without_number, limits};
 
 /// The owner of a store.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -135,7 +133,7 @@ fn file_name(name: &str) -> String {
         return safe;
     }
     // An encoded name has no `%` without two hexadecimal digits after it.
-    Sha256::digest(name).iter().fold("%sha256-".to_owned(), |hex, byte| format!("{hex}{byte:02x}"))
+    format!("%sha256-{}", Sha256Digest::of(name).hex())
 }
 
 #[cfg(test)]

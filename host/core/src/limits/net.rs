@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use super::REPLY_BYTES;
-
 /// The largest number of retries of a request that a config can set: more only keep a busy server busy.
 pub const HTTP_RETRIES_CEILING: usize = 10;
 /// The default maximum total of delays between the attempts of one request: two long ones that a server asks for.
@@ -38,7 +36,3 @@ pub const SECRET_COMMAND_ERROR_BYTES: usize = 1 << 10;
 pub const SECRET_COMMAND_WORDS: usize = 64;
 /// The maximum number of cached secrets from files and commands, each of which is read once.
 pub const SECRETS_KEPT: usize = 256;
-/// The maximum bytes of one WebSocket message in either direction: equal to a reply's.
-pub const WEBSOCKET_MESSAGE_BYTES: usize = REPLY_BYTES;
-/// The time for the closing handshake of a WebSocket; then the connection is dropped.
-pub const WEBSOCKET_CLOSE_TIME: Duration = Duration::from_secs(2);

@@ -7,6 +7,7 @@ use sha2::{Digest as _, Sha256};
 use super::{Completion, CompletionRequest, ToolChoice};
 use crate::{
     capability::NameSet,
+    digest::Sha256Digest,
     error::{Fault, OnFailure},
     event::RunCx,
 };
@@ -123,7 +124,7 @@ fn digest(request: &CompletionRequest) -> String {
     let mut hash = DigestWriter(Sha256::new());
     add(&mut hash, &messages.len());
     for entry in messages.iter() {
-        hash.0.update(entry.digest());
+        hash.0.update(entry.digest().0);
     }
     for tool in tools.iter() {
         add(&mut hash, &(&tool.name, &tool.description, &tool.input_schema));
@@ -135,7 +136,7 @@ fn digest(request: &CompletionRequest) -> String {
         ToolChoice::Tool(name) => (3, &**name),
     };
     add(&mut hash, &(choice, max_output_tokens, temperature, response_schema, meta));
-    hash.0.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    Sha256Digest::from(hash.0).hex()
 }
 
 #[cfg(test)]

@@ -51,13 +51,6 @@ impl UsageTracker {
         *self.counted() = UsageTotals::default();
     }
 
-    /// Returns the share of the sent tokens that came from the vendor's cache: 0 to 1, 0 if nothing was sent.
-    pub fn saved_by_cache(&self) -> f64 {
-        let Usage { input_tokens, cache_read_tokens, cache_write_tokens, .. } = self.total();
-        let sent: u128 = [input_tokens, cache_read_tokens, cache_write_tokens].into_iter().map(u128::from).sum();
-        if sent == 0 { 0.0 } else { cache_read_tokens as f64 / sent as f64 }
-    }
-
     fn counted(&self) -> MutexGuard<'_, UsageTotals> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -176,23 +169,6 @@ mod tests {
         assert_eq!(tracker.total().input_tokens, u64::MAX);
         tracker.reset();
         assert_eq!((tracker.last(), tracker.total(), tracker.count()), (None, Usage::default(), 0));
-    }
-
-    #[test]
-    fn cache_savings_are_share_of_sent_tokens() {
-        for (counted, share) in [
-            (usage(0, 0, 0, 0), 0.0),
-            (usage(0, 500, 0, 0), 0.0),
-            (usage(100, 500, 0, 0), 0.0),
-            (usage(100, 500, 300, 0), 0.75),
-            (usage(100, 0, 300, 200), 0.5),
-            (usage(0, 0, 7, 0), 1.0),
-            (usage(u64::MAX, 0, 0, u64::MAX), 0.0),
-        ] {
-            let tracker = UsageTracker::new();
-            tracker.add(counted);
-            assert_eq!(tracker.saved_by_cache(), share, "{counted:?}");
-        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::{
 use serde::{Serialize, Serializer};
 use sha2::{Digest, Sha256};
 
-use crate::limits;
+use crate::{digest::Sha256Digest, limits};
 
 /// Sorted lines that each say one thing that a project's files want. Each is a permission by itself: fewer lines allow
 /// less.
@@ -136,8 +136,7 @@ impl TrustFacts {
             all.update((line.len() as u64).to_le_bytes());
             all.update(line);
         }
-        let digest: [u8; 32] = all.finalize().into();
-        digest.iter().fold("sha256:".to_owned(), |text, byte| format!("{text}{byte:02x}"))
+        Sha256Digest::from(all).to_string()
     }
 }
 

@@ -7,10 +7,10 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use super::{TrustError, TrustStore, quoted, store};
 use crate::{
+    digest::Sha256Digest,
     error::without_number,
     files::{self, FileReadError},
     limits,
@@ -36,7 +36,7 @@ impl InstructionFile {
     /// Returns the file at this path with the text that agents get.
     pub fn new(path: impl Into<String>, text: impl Into<String>) -> Self {
         let text = text.into();
-        let digest = format!("sha256:{}", hex(&Sha256::digest(&text)));
+        let digest = Sha256Digest::of(&text).to_string();
         Self { path: path.into(), digest, text: Some(text) }
     }
 
@@ -153,7 +153,7 @@ impl TrustStore {
     fn instructions_of(&self, root: &Path) -> Result<Option<(PathBuf, String)>, TrustError> {
         let Some(path) = self.path() else { return Ok(None) };
         let name = store::key(root)?;
-        let file = format!("{}.json", hex(&Sha256::digest(&name)));
+        let file = format!("{}.json", Sha256Digest::of(&name).hex());
         Ok(Some((store::folder(path).join("instructions").join(file), name)))
     }
 }
@@ -168,10 +168,6 @@ fn prune(folder: &Path) -> io::Result<()> {
     files.sort();
     let beyond = files.len().saturating_sub(limits::TRUST_PROJECTS);
     files.into_iter().take(beyond).try_for_each(|(_, path)| fs::remove_file(path))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

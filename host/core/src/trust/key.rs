@@ -1,12 +1,13 @@
 use std::{fmt, io, path::PathBuf};
 
-use sha2::{Digest, Sha256};
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use sha2::Sha256;
 
 use super::TrustError;
 use crate::{
     error::without_number,
     files::{self, FileReadError},
-    limits,
+    hex, limits,
 };
 
 /// A person's secret key, in a file that no project can reach. A text with its mark was made by this person. Clones use the
@@ -41,7 +42,8 @@ impl UserKey {
             Some(key) => key,
             None => self.make()?,
         };
-        Ok(mark(&key, what, text))
+        let code = mark_mac(&key, what, text).finalize().into_bytes();
+        Ok(format!("{MARK_PREFIX}{}", hex::encode(code)))
     }
 
     /// Returns `true` if this is the mark of the text. Without a key no mark is valid.
@@ -50,7 +52,9 @@ impl UserKey {
     ///
     /// [`TrustError`]: the key cannot be read.
     pub fn has_marked(&self, what: &str, text: &[u8], given: &str) -> Result<bool, TrustError> {
-        Ok(self.read()?.is_some_and(|key| mark(&key, what, text) == given))
+        let Some(key) = self.read()? else { return Ok(false) };
+        let code = given.strip_prefix(MARK_PREFIX).and_then(hex::decode_lower::<32>);
+        Ok(code.is_some_and(|code| mark_mac(&key, what, text).verify_slice(&code).is_ok()))
     }
 
     /// Returns a key for one purpose, derived from the person's key; `None` if there is none yet.
@@ -84,7 +88,7 @@ impl UserKey {
             Err(FileReadError::Io(error)) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(unusable(error.to_string())),
         };
-        let key = from_hex(text.trim_end()).ok_or_else(|| unusable("it is not 64 hexadecimal digits".into()))?;
+        let key = hex::decode(text.trim_end()).ok_or_else(|| unusable("it is not 64 hexadecimal digits".into()))?;
         Ok(Some(key))
     }
 
@@ -95,7 +99,7 @@ impl UserKey {
         let mut key = UserKeyBytes::default();
         getrandom::fill(&mut key).map_err(|error| unusable(error.to_string()))?;
         let made = files::create_private_folders(super::store::folder(path))
-            .and_then(|()| files::create(path, format!("{}\n", hex(&key)).as_bytes()));
+            .and_then(|()| files::create(path, format!("{}\n", hex::encode(key)).as_bytes()));
         match made {
             Ok(true) => Ok(key),
             Ok(false) => self.read()?.ok_or_else(|| unusable("it was removed while it was made".into())),
@@ -106,21 +110,16 @@ impl UserKey {
 
 /// A key for one purpose, derived from a person's key, which it does not reveal.
 #[derive(Clone)]
-pub struct DerivedKey {
-    /// The states of HMAC-SHA-256 before the text: its two hashes, with the key in them.
-    inner: Sha256,
-    outer: Sha256,
-}
+pub struct DerivedKey(HmacSha256);
 
 impl DerivedKey {
     fn new(key: &UserKeyBytes, purpose: &str) -> Self {
-        let (inner, outer) = keyed(&hmac(key, &[b"derived", purpose.as_bytes()]));
-        Self { inner, outer }
+        Self(new_mac(&feed(new_mac(key), &[b"derived", purpose.as_bytes()]).finalize().into_bytes()))
     }
 
     /// Returns the authentication code of these parts, one after the other.
     pub fn code(&self, parts: &[&[u8]]) -> [u8; 32] {
-        finished(self.inner.clone(), self.outer.clone(), parts)
+        feed(self.0.clone(), parts).finalize().into_bytes().into()
     }
 }
 
@@ -130,47 +129,24 @@ impl fmt::Debug for DerivedKey {
     }
 }
 
-fn mark(key: &UserKeyBytes, what: &str, text: &[u8]) -> String {
+type HmacSha256 = Hmac<Sha256>;
+
+/// The beginning of each mark.
+const MARK_PREFIX: &str = "hmac-sha256:";
+
+/// Returns the code of the mark of a text, not yet finalized.
+fn mark_mac(key: &UserKeyBytes, what: &str, text: &[u8]) -> HmacSha256 {
     let length = (what.len() as u64).to_le_bytes();
-    format!("hmac-sha256:{}", hex(&hmac(key, &[&length, what.as_bytes(), text])))
+    feed(new_mac(key), &[&length, what.as_bytes(), text])
 }
 
-/// Computes an HMAC (RFC 2104) with SHA-256.
-fn hmac(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
-    let (inner, outer) = keyed(key);
-    finished(inner, outer, parts)
+fn new_mac(key: &[u8]) -> HmacSha256 {
+    HmacSha256::new_from_slice(key).expect("a key of any length is valid")
 }
 
-fn finished(mut inner: Sha256, outer: Sha256, parts: &[&[u8]]) -> [u8; 32] {
-    parts.iter().for_each(|part| inner.update(part));
-    outer.chain_update(inner.finalize()).finalize().into()
-}
-
-/// Returns the inner and the outer hash of an HMAC, with the key in them.
-fn keyed(key: &[u8]) -> (Sha256, Sha256) {
-    const BLOCK: usize = 64;
-    let mut block = [0; BLOCK];
-    match key.len() > BLOCK {
-        true => block[..32].copy_from_slice(&Sha256::digest(key)),
-        false => block[..key.len()].copy_from_slice(key),
-    }
-    let padded = |pad: u8| Sha256::new_with_prefix(block.map(|byte| byte ^ pad));
-    (padded(0x36), padded(0x5c))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn from_hex(text: &str) -> Option<UserKeyBytes> {
-    let mut key = UserKeyBytes::default();
-    if text.len() != 2 * key.len() || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return None;
-    }
-    for (at, byte) in key.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(&text[2 * at..2 * at + 2], 16).ok()?;
-    }
-    Some(key)
+fn feed(mut mac: HmacSha256, parts: &[&[u8]]) -> HmacSha256 {
+    parts.iter().for_each(|part| mac.update(part));
+    mac
 }
 
 #[cfg(test)]
@@ -195,10 +171,25 @@ mod tests {
                 "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54",
             ),
         ] {
-            assert_eq!(hex(&hmac(&key, &[text])), digest);
+            let hmac = |key: &[u8], parts: &[&[u8]]| feed(new_mac(key), parts).finalize().into_bytes();
+            assert_eq!(hex::encode(hmac(&key, &[text])), digest);
             let (first, second) = text.split_at(3);
-            assert_eq!(hex(&hmac(&key, &[first, second])), digest, "in two parts");
+            assert_eq!(hex::encode(hmac(&key, &[first, second])), digest, "in two parts");
         }
+    }
+
+    #[test]
+    fn mark_of_an_earlier_release_stays_valid() {
+        let (_home, key, path) = key();
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f\n").unwrap();
+        let mark = "hmac-sha256:fdf8831d3b9a9080debe3174ae20580ec801650287abfb3a30b6af2a59549b21";
+        assert!(key.has_marked("kind", b"text", mark).unwrap());
+        assert_eq!(key.mark("kind", b"text").unwrap(), mark);
+        let code = hex::decode("991bbe86ad58f96fd3f81c3b92ec75a69fc57715f4a1b8f69a8ebf41b94a6756").unwrap();
+        let derived = key.derived("purpose").unwrap().unwrap();
+        assert_eq!(derived.code(&[b"te", b"xt"]), code);
+        assert!(!key.has_marked("kind", b"text", &mark.to_uppercase()).unwrap(), "a mark has one spelling");
     }
 
     fn key() -> (tempfile::TempDir, UserKey, PathBuf) {

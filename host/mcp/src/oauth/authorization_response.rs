@@ -1,3 +1,4 @@
+use subtle::ConstantTimeEq as _;
 use url::{Position, Url};
 
 use super::oauth_error::OAuthError;
@@ -20,17 +21,19 @@ impl AuthorizationResponse {
         let value = |url: &Url, wanted: &str| {
             url.query_pairs().find(|(name, _)| name == wanted).map(|(_, value)| value.into_owned())
         };
-        let state = value(url, "state");
-        if state.is_none() || state != value(asked, "state") {
+        let (Some(state), Some(sent)) = (value(url, "state"), value(asked, "state")) else {
+            return denied("it led back from another login");
+        };
+        if !bool::from(state.as_bytes().ct_eq(sent.as_bytes())) {
             return denied("it led back from another login");
         }
         if let Some(error) = value(url, "error") {
             let more = value(url, "error_description").map(|more| format!(" ({more})")).unwrap_or_default();
             return denied(&format!("it says `{}`", shown(&(error + &more)).escape_debug()));
         }
-        match (value(url, "code"), state) {
-            (Some(code), Some(state)) => Ok(Self { code, state, issuer: value(url, "iss") }),
-            _ => denied("it led back without a code"),
+        match value(url, "code") {
+            Some(code) => Ok(Self { code, state, issuer: value(url, "iss") }),
+            None => denied("it led back without a code"),
         }
     }
 }

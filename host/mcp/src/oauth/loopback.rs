@@ -10,6 +10,7 @@ use ::http::{HeaderMap, Method, Request, Response, StatusCode, Uri, header};
 use async_trait::async_trait;
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use subtle::ConstantTimeEq as _;
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::mpsc,
@@ -111,7 +112,7 @@ impl ExpectedRedirect {
         }
         let mut url = self.redirect.clone();
         url.set_query(uri.query());
-        if mark_of(&url).as_deref() != Some(&*self.mark) {
+        if mark_of(&url).is_none_or(|mark| mark.as_bytes().ct_ne(self.mark.as_bytes()).into()) {
             return (StatusCode::BAD_REQUEST, "This is not the login that is waited for.", None);
         }
         let names = |wanted: &str| url.query_pairs().any(|(name, _)| name == wanted);

@@ -9,7 +9,6 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use tokio::{
     task::spawn_blocking,
     time::{Instant, timeout_at},
@@ -17,6 +16,7 @@ use tokio::{
 use url::Url;
 
 use shelly_core::{
+    digest::Sha256Digest,
     error::{Fault, without_number},
     files::{self, FileReadError},
     limits,
@@ -202,8 +202,7 @@ impl MemoryTokenStore {
 }
 
 fn file_name(server: &Url) -> String {
-    let digest: [u8; 32] = Sha256::digest(server.as_str()).into();
-    digest.iter().fold(String::new(), |name, byte| format!("{name}{byte:02x}")) + ".json"
+    format!("{}.json", Sha256Digest::of(server.as_str()).hex())
 }
 
 fn read(folder: &Path, name: &str) -> Result<Option<StoredLogin>, Fault> {

@@ -3,10 +3,10 @@
 use std::net::SocketAddr;
 
 use hyper::{HeaderMap, header};
-use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
 use url::Url;
 
-use shelly_core::limits;
+use shelly_core::{digest::Sha256Digest, limits};
 
 /// The rules for access over HTTP.
 #[derive(Debug, Clone, Default)]
@@ -21,7 +21,7 @@ pub struct AccessPolicy {
 
 /// A bearer token, stored as its digest.
 #[derive(Debug, Clone)]
-pub struct BearerToken([u8; 32]);
+pub struct BearerToken(Sha256Digest);
 
 impl BearerToken {
     /// Returns a token that the user has chosen: at least [`limits::MCP_SERVE_TOKEN_BYTES`], of characters that a header
@@ -38,13 +38,12 @@ impl BearerToken {
         if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err("it has a space, or what is not ASCII: no header takes that".into());
         }
-        Ok(Self(Sha256::digest(token).into()))
+        Ok(Self(Sha256Digest::of(token)))
     }
 
     /// Returns `true` if this is the token. The comparison takes constant time.
     fn is(&self, shown: &[u8]) -> bool {
-        let shown = Sha256::digest(shown);
-        self.0.iter().zip(shown).fold(0, |other, (one, two)| other | (one ^ two)) == 0
+        self.0.0.ct_eq(&Sha256Digest::of(shown).0).into()
     }
 }
 

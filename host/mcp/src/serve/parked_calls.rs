@@ -12,7 +12,7 @@ use super::{
     served_call::ServedCall,
 };
 use crate::ElicitationResult;
-use shelly_core::{error::Fault, limits};
+use shelly_core::{error::Fault, hex, limits};
 
 /// Parked calls, which wait for an answer that the client brings with its next request, by their `requestState`.
 #[derive(Default)]
@@ -44,7 +44,7 @@ impl ParkedCalls {
     ) -> Result<InputRequiredResult, Fault> {
         let mut chance = [0; 16];
         getrandom::fill(&mut chance).map_err(|error| Fault::other(format!("there is no chance to be had: {error}")))?;
-        let state: String = chance.iter().map(|byte| format!("{byte:02x}")).collect();
+        let state = hex::encode(chance);
         let requests = BTreeMap::from([(QUESTION.to_owned(), InputRequest::Elicitation(request(&question.form)?))]);
         let mut parked = self.all();
         if parked.len() >= limits::MCP_SERVE_PARKED {

@@ -15,6 +15,7 @@ use shelly_core::{
     agent::{Effect, EffectAction, EffectEdit, EffectInput, EffectPhase, EffectStep, OnFailure, Wake},
     capability::{NameSet, Powers},
     chat::{ChatSnapshot, MessageReplacement, ToolSpec},
+    digest::Sha256Digest,
     error::Fault,
     event::RunCx,
     limits,
@@ -99,7 +100,7 @@ impl Effect for PluginEffect {
 fn digest(params: &str) -> String {
     let sorted =
         serde_json::from_str::<serde_json::Value>(params).map_or_else(|_| params.into(), |all| all.to_string());
-    convert::sha256(sorted.as_bytes())
+    Sha256Digest::of(sorted).hex()
 }
 
 fn moment_to_wit(cx: &RunCx, moment: &EffectInput, chat: &ChatSnapshot) -> wit::Moment {

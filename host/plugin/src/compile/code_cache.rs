@@ -12,8 +12,7 @@ use sha2::{Digest as _, Sha256};
 use wasmtime::{Engine, component::Component};
 
 use super::cache_dir;
-use crate::component::ComponentDigest;
-use shelly_core::files;
+use shelly_core::{digest::Sha256Digest, files};
 
 /// A directory of compiled components in files `<component digest>-<settings>.bin`: a SHA-256 hash of the file name and
 /// the code, then the code.
@@ -41,12 +40,12 @@ impl CompileCache {
         std::mem::take(&mut *self.altered.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn path(&self, digest: ComponentDigest) -> PathBuf {
-        self.directory.join(format!("{digest}-{}.bin", self.settings))
+    fn path(&self, digest: Sha256Digest) -> PathBuf {
+        self.directory.join(format!("{}-{}.bin", digest.hex(), self.settings))
     }
 
     /// Returns the compiled component, if there is an intact entry for it.
-    pub fn get(&self, engine: &Engine, digest: ComponentDigest) -> Option<Component> {
+    pub fn get(&self, engine: &Engine, digest: Sha256Digest) -> Option<Component> {
         if !self.directory.is_dir() {
             return None;
         }
@@ -57,8 +56,9 @@ impl CompileCache {
         let code = match read_verified(&path) {
             Err(AlteredEntry) => {
                 let what = format!(
-                    "the compiled code of the component {digest} in {} is not what was written there; it is compiled anew: see \
+                    "the compiled code of the component {} in {} is not what was written there; it is compiled anew: see \
                      who may write there",
+                    digest.hex(),
                     path.display()
                 );
                 self.altered.lock().unwrap_or_else(PoisonError::into_inner).push(what);
@@ -74,7 +74,7 @@ impl CompileCache {
     }
 
     /// Stores the code of a component.
-    pub fn put(&self, digest: ComponentDigest, code: &[u8]) {
+    pub fn put(&self, digest: Sha256Digest, code: &[u8]) {
         let kept = cache_dir::make(&self.directory).and_then(|()| {
             write_verified(&self.path(digest), code)?;
             cache_dir::prune(&self.directory)
@@ -147,7 +147,7 @@ mod tests {
         let engine = Engine::default();
         let cache = CompileCache::new(parent.path().join("made"), &engine);
         let component = Component::from_binary(&engine, b"\0asm\x0d\0\x01\0").unwrap();
-        let digest = ComponentDigest::of(b"x");
+        let digest = Sha256Digest::of(b"x");
         cache.put(digest, &component.serialize().unwrap());
         assert!(cache.get(&engine, digest).is_some(), "made with mode 0700");
         fs::set_permissions(&cache.directory, fs::Permissions::from_mode(0o770)).unwrap();

@@ -14,14 +14,15 @@ use super::{
     memory_layout::MemoryLayout,
     protocol::{CompileRequest, CompileResponse},
 };
-use crate::{component::ComponentDigest, error::CompileFailure};
+use crate::error::CompileFailure;
+use shelly_core::digest::Sha256Digest;
 
 /// Validates and compiles components for a catalog of plugins and for the engine that runs them.
 #[derive(Debug)]
 pub struct ComponentCompiler {
     config: CompileConfig,
     /// Code that was compiled when its component was validated, until the engine takes it.
-    made: Mutex<HashMap<ComponentDigest, Vec<u8>>>,
+    made: Mutex<HashMap<Sha256Digest, Vec<u8>>>,
 }
 
 impl From<CompileConfig> for ComponentCompiler {
@@ -43,7 +44,7 @@ impl ComponentCompiler {
 
     /// Returns `true` if this process may validate the component itself: components are compiled in this process, or an
     /// earlier child found this one valid within its limits.
-    pub(crate) fn is_admitted(&self, digest: ComponentDigest) -> bool {
+    pub(crate) fn is_admitted(&self, digest: Sha256Digest) -> bool {
         if self.config.site == CompileSite::InProcess {
             return true;
         }
@@ -62,7 +63,7 @@ impl ComponentCompiler {
     /// [`ComponentAdmissionError`] if the component is not valid or exceeds one of the limits.
     pub(crate) async fn admit(
         &self,
-        digest: ComponentDigest,
+        digest: Sha256Digest,
         component: &[u8],
         step: CompileStep,
     ) -> Result<(), ComponentAdmissionError> {
@@ -72,7 +73,7 @@ impl ComponentCompiler {
     async fn admit_for(
         &self,
         caller: CompileCaller,
-        digest: ComponentDigest,
+        digest: Sha256Digest,
         component: &[u8],
         step: CompileStep,
     ) -> Result<(), ComponentAdmissionError> {
@@ -95,11 +96,7 @@ impl ComponentCompiler {
 
     /// Validates like [`admit`](Self::admit), for synchronous callers: it blocks their thread, and with it the handling of
     /// Ctrl-C.
-    pub(crate) fn admit_blocking(
-        &self,
-        digest: ComponentDigest,
-        component: &[u8],
-    ) -> Result<(), ComponentAdmissionError> {
+    pub(crate) fn admit_blocking(&self, digest: Sha256Digest, component: &[u8]) -> Result<(), ComponentAdmissionError> {
         if self.is_admitted(digest) {
             return Ok(());
         }
@@ -117,7 +114,7 @@ impl ComponentCompiler {
     }
 
     /// Returns the code that was made when the component was validated, and forgets it.
-    pub(crate) fn take_made(&self, digest: ComponentDigest) -> Option<Vec<u8>> {
+    pub(crate) fn take_made(&self, digest: Sha256Digest) -> Option<Vec<u8>> {
         self.made.lock().unwrap_or_else(PoisonError::into_inner).remove(&digest)
     }
 
@@ -152,7 +149,7 @@ impl ComponentCompiler {
         }
     }
 
-    fn keep_made(&self, digest: ComponentDigest, code: Vec<u8>) {
+    fn keep_made(&self, digest: Sha256Digest, code: Vec<u8>) {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         let kept: usize = made.values().map(Vec::len).sum();
         // Code beyond the bound is dropped: the engine compiles the component again.
@@ -163,16 +160,16 @@ impl ComponentCompiler {
 
     /// Returns the path of the empty file that records that a component is valid. Its name contains the version of the
     /// program and the limits, since others may come to another verdict.
-    fn verdict_path(&self, digest: ComponentDigest) -> Option<PathBuf> {
+    fn verdict_path(&self, digest: Sha256Digest) -> Option<PathBuf> {
         let CompileLimits { memory_bytes, cpu, wall, code_bytes } = self.config.limits;
         let bounds = format!("{memory_bytes} {cpu:?} {wall:?} {code_bytes}");
-        let bounds = &ComponentDigest::of(bounds.as_bytes()).to_string()[..8];
-        let name = format!("{digest}-{}-{bounds}.valid", env!("CARGO_PKG_VERSION"));
+        let bounds = &Sha256Digest::of(bounds).hex()[..8];
+        let name = format!("{}-{}-{bounds}.valid", digest.hex(), env!("CARGO_PKG_VERSION"));
         self.config.cache.as_ref().map(|directory| directory.join(name))
     }
 
     /// Records that a component is valid. If that fails, the component is validated again next time.
-    fn keep_verdict(&self, digest: ComponentDigest) {
+    fn keep_verdict(&self, digest: Sha256Digest) {
         let Some((path, directory)) = self.verdict_path(digest).zip(self.config.cache.as_ref()) else { return };
         let kept = cache_dir::make(directory)
             .and_then(|()| fs::File::create(&path).map(drop))
@@ -198,7 +195,7 @@ mod tests {
     fn precompiled_code_is_bounded_and_taken_once() {
         let limits = CompileLimits { code_bytes: 10, ..CompileLimits::default() };
         let compiler = ComponentCompiler::from(CompileConfig { limits, ..CompileConfig::default() });
-        let digests = [b"a", b"b", b"c"].map(|bytes| ComponentDigest::of(bytes));
+        let digests = [b"a", b"b", b"c"].map(Sha256Digest::of);
         for digest in digests {
             compiler.keep_made(digest, vec![0; 5]);
         }

@@ -3,12 +3,12 @@
 
 mod anatomy;
 mod complexity;
+mod component_bytes;
 mod diagnosis;
-mod digest;
 mod file_reading;
 mod survey;
 
 pub use anatomy::Anatomy;
-pub use digest::{ComponentBytes, ComponentDigest};
+pub use component_bytes::ComponentBytes;
 pub use file_reading::{read_bounded, read_inside};
 pub use survey::ComponentSurvey;

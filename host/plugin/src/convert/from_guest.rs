@@ -7,15 +7,16 @@ use std::{
     time::Duration,
 };
 
-use super::text::{bounded, sha256, too_large};
+use super::text::{bounded, too_large};
 use crate::bindings::types::{self as wit, Error as WitError};
 use shelly_core::{
     agent::ModelQuery,
-    change::{ChangePath, FileChange, FileChangeAction},
+    change::{ChangePath, FileChange, FileChangeAction, content_digest},
     chat::{
         ChatSnapshot, Media, MediaData, Message, MessageMeta, OpaqueContent, Part, Role, StopReason, ThinkingPart,
         ToolCall, ToolHints, ToolResult, ToolResultContent, ToolSpec, Usage,
     },
+    digest::Sha256Digest,
     error::Fault,
     limits,
     model::{Completion, CompletionRequest, ToolChoice},
@@ -123,7 +124,7 @@ impl<'a> GuestMediaIndex<'a> {
     /// Returns all media by their ids.
     pub fn all(&self) -> HashMap<String, Arc<[u8]>> {
         let media = (self.parts)().flat_map(media_in);
-        media.map(|bytes| (sha256(bytes), Arc::clone(bytes))).collect()
+        media.map(|bytes| (Sha256Digest::of(bytes).hex(), Arc::clone(bytes))).collect()
     }
 }
 
@@ -230,7 +231,7 @@ fn file_change(
         wit::FileAct::CopyTo(to) => FileChangeAction::CopyTo(place(&to)?),
         wit::FileAct::MakeFolder => FileChangeAction::MakeFolder,
     };
-    let expected = change.expected.map(|digest| digest.parse()).transpose()?;
+    let expected = change.expected.as_deref().map(content_digest).transpose()?;
     Ok(FileChange { path: place(&change.path)?, expected, act })
 }
 

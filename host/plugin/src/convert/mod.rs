@@ -11,5 +11,5 @@ mod tests;
 pub use super::bindings::types::Error as WitError;
 pub use from_guest::*;
 pub use payload_size::GuestPayload;
-pub use text::{bounded, sha256};
+pub use text::bounded;
 pub use to_guest::*;

@@ -1,5 +1,3 @@
-use sha2::{Digest as _, Sha256};
-
 use shelly_core::error::Fault;
 
 /// Shortens a text to at most `bytes` bytes, between characters, with a mark where it was cut.
@@ -17,9 +15,4 @@ pub fn bounded(mut text: String, bytes: usize) -> String {
 /// Returns the fault for a value of a guest that is larger than it may be.
 pub(super) fn too_large(what: &str, bytes: usize, most: usize) -> Fault {
     Fault::TooLarge { message: format!("{what} has {bytes} bytes, at most {most} are taken") }
-}
-
-/// Returns the SHA-256 of bytes in hexadecimal.
-pub fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use super::text::sha256;
 use crate::bindings::types::{self as wit, Error as WitError};
 use shelly_core::{
     capability::{Power, Powers},
@@ -10,6 +9,7 @@ use shelly_core::{
         ChatSnapshot, Media, MediaData, Message, OpaqueContent, Part, Role, StopReason, ThinkingPart, ToolCall,
         ToolHints, ToolResultContent, ToolSpec, Usage,
     },
+    digest::Sha256Digest,
     error::Fault,
     model::{Completion, CompletionRequest, ToolChoice},
 };
@@ -53,7 +53,7 @@ pub fn role_to_wit(role: Role) -> wit::Role {
 fn media_to_wit(media: &Media) -> wit::Media {
     let source = match &media.source {
         // A guest gets the id of the bytes, not the bytes.
-        MediaData::Bytes(bytes) => wit::Source::Attachment(sha256(bytes)),
+        MediaData::Bytes(bytes) => wit::Source::Attachment(Sha256Digest::of(bytes).hex()),
         MediaData::Url(url) => wit::Source::Url(url.clone()),
     };
     wit::Media { media_type: media.media_type.clone(), name: media.name.clone(), source }

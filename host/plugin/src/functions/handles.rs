@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use wasmtime::component::ResourceAny;
 
-use shelly_core::limits;
+use shelly_core::{hex, limits};
 
 /// The handles of one run.
 pub struct ResourceHandles {
@@ -32,7 +32,7 @@ impl Default for ResourceHandles {
         // Without randomness a handle of an earlier run could pass for one of this run; it would still have the right
         // resource.
         getrandom::fill(&mut random).unwrap_or_default();
-        let tag = random.iter().map(|byte| format!("{byte:02x}")).collect();
+        let tag = hex::encode(random);
         Self { tag, given: 0, live: HashMap::new(), lost: Vec::new() }
     }
 }

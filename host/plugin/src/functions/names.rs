@@ -2,8 +2,7 @@
 
 use std::fmt;
 
-use crate::convert;
-use shelly_core::{chat::ToolSpec, tool::looks_like};
+use shelly_core::{chat::ToolSpec, digest::Sha256Digest, tool::looks_like};
 
 /// The interface and name of an exported function.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,7 +57,7 @@ impl ToolNameCandidates {
 
     fn hashed(&self, name: &str) -> String {
         const HASH: usize = 8;
-        let hash = convert::sha256(self.full.as_bytes());
+        let hash = Sha256Digest::of(&self.full).hex();
         let start: String = name.chars().take(64 - HASH - 1).collect();
         format!("{start}_{}", &hash[..HASH])
     }

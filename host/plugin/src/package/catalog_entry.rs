@@ -9,11 +9,10 @@ use tokio::sync::Semaphore;
 use super::{manifest::PluginManifest, plugin_candidate::PluginCandidate, plugin_package::PluginPackage};
 use crate::{
     compile::{CompileStep, ComponentCompiler},
-    component::ComponentDigest,
     contract::PluginKind,
     error::PluginError,
 };
-use shelly_core::limits;
+use shelly_core::{digest::Sha256Digest, limits};
 
 /// One plugin of a [`PluginCatalog`](crate::PluginCatalog).
 #[derive(Debug)]
@@ -34,7 +33,7 @@ pub struct ComponentDescriptor {
     /// Size of the component in bytes.
     pub size: u64,
     /// SHA-256 of the component.
-    pub digest: ComponentDigest,
+    pub digest: Sha256Digest,
 }
 
 impl CatalogEntry {

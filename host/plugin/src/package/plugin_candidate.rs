@@ -11,10 +11,10 @@ use super::{
 };
 use crate::{
     compile::{CompileStep, ComponentCompiler},
-    component::{Anatomy, ComponentBytes, ComponentDigest, ComponentSurvey, read_bounded, read_inside},
+    component::{Anatomy, ComponentBytes, ComponentSurvey, read_bounded, read_inside},
     error::PluginError,
 };
-use shelly_core::limits;
+use shelly_core::{digest::Sha256Digest, limits};
 
 /// A plugin whose component has not been inspected.
 pub(super) struct PluginCandidate<'a> {
@@ -55,7 +55,7 @@ impl<'a> PluginCandidate<'a> {
             Some(_) => read_inside(&self.path(), self.place, limits::COMPONENT_BYTES),
             None => read_bounded(self.place, limits::COMPONENT_BYTES),
         }?;
-        Ok(ComponentBytes { digest: ComponentDigest::of(&bytes), bytes })
+        Ok(ComponentBytes { digest: Sha256Digest::of(&bytes), bytes })
     }
 
     /// Refuses a component that is too complex, before a compiler process is started for it.

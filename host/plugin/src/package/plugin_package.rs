@@ -2,12 +2,12 @@ use std::path::{Path, PathBuf};
 
 use super::manifest::PluginManifest;
 use crate::{
-    component::{Anatomy, ComponentBytes, ComponentDigest, read_bounded, read_inside},
+    component::{Anatomy, ComponentBytes, read_bounded, read_inside},
     contract::{CHAT_KINDS, ImportRequirement, PluginKind, need_of_import, reads_chat},
     error::PluginError,
     functions::FunctionToolset,
 };
-use shelly_core::limits;
+use shelly_core::{digest::Sha256Digest, limits};
 
 /// A plugin folder whose manifest and component agree and that this host can run.
 #[derive(Debug, Clone)]
@@ -25,7 +25,7 @@ pub struct PluginPackage {
     /// Size of the component in bytes.
     pub size: u64,
     /// SHA-256 of the component.
-    pub digest: ComponentDigest,
+    pub digest: Sha256Digest,
 }
 
 impl PluginPackage {
@@ -53,9 +53,9 @@ impl PluginPackage {
         if self.is_lone { self.folder.join(&self.manifest.component) } else { self.folder.clone() }
     }
 
-    /// Returns the digest in the form that is stored and compared: see [`ComponentDigest::named`].
+    /// Returns the digest in the form that is stored and compared: `sha256:` and the hexadecimal digits.
     pub fn named_digest(&self) -> String {
-        self.digest.named()
+        self.digest.to_string()
     }
 
     /// Reads the component's bytes again and checks that they are those that were checked before.
@@ -65,7 +65,7 @@ impl PluginPackage {
             true => read_bounded(&path, limits::COMPONENT_BYTES)?,
             false => read_inside(&path, &self.folder, limits::COMPONENT_BYTES)?,
         };
-        if ComponentDigest::of(&bytes) != self.digest {
+        if Sha256Digest::of(&bytes) != self.digest {
             return Err(PluginError::Changed { path });
         }
         Ok(bytes)

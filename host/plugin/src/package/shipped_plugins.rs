@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use super::manifest::PluginManifest;
-use crate::component::{ComponentDigest, read_bounded};
-use shelly_core::{files::resolved, limits};
+use crate::component::read_bounded;
+use shelly_core::{digest::Sha256Digest, files::resolved, limits};
 
 /// The ids of all plugins that come with the host.
 pub const SHIPPED_PLUGINS: [&str; 41] = [
@@ -53,12 +53,12 @@ pub const SHIPPED_PLUGINS: [&str; 41] = [
 
 /// Returns `true` if a plugin equals the plugin of its id in one of these directories: the same bytes of the component,
 /// and a manifest with the same content.
-pub(super) fn is_copy(manifest: &PluginManifest, digest: ComponentDigest, directories: &[PathBuf]) -> bool {
+pub(super) fn is_copy(manifest: &PluginManifest, digest: Sha256Digest, directories: &[PathBuf]) -> bool {
     directories.iter().any(|directory| {
         let folder = directory.join(&manifest.id);
         let says_the_same = || PluginManifest::read(&folder).is_ok_and(|original| original == *manifest);
         let component = || read_bounded(&folder.join(&manifest.component), limits::COMPONENT_BYTES);
-        says_the_same() && component().is_ok_and(|bytes| ComponentDigest::of(&bytes) == digest)
+        says_the_same() && component().is_ok_and(|bytes| Sha256Digest::of(&bytes) == digest)
     })
 }
 

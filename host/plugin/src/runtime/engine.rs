@@ -12,7 +12,6 @@ use crate::{
         CompileCache, CompileConfig, ComponentCompiler, MEMORIES_PER_PERMIT, MemoryLayout, TABLES_PER_PERMIT,
         config_with_pool, config_without_pool,
     },
-    component::ComponentDigest,
     metering::{
         ComponentPool, CpuQueue, GuestMemoryBudget, GuestMemoryUse, Lane, Limits, MemoryAccount, MemoryShare,
         MemorySource, PluginQuota, total_guest_memory,
@@ -20,6 +19,7 @@ use crate::{
 };
 use shelly_core::{
     chat::ToolSpec,
+    digest::Sha256Digest,
     error::{ErrorKind, Report},
     limits,
 };
@@ -35,10 +35,10 @@ pub struct PluginEngine {
     layout: MemoryLayout,
     cache: Option<CompileCache>,
     /// Compiled components in use: the code is dropped with its last user.
-    compiled: Mutex<HashMap<ComponentDigest, Weak<Component>>>,
+    compiled: Mutex<HashMap<Sha256Digest, Weak<Component>>>,
     specs: Mutex<SpecsByConfig>,
     /// The pools of the components that agents use.
-    pools: Mutex<HashMap<ComponentDigest, Weak<ComponentPool>>>,
+    pools: Mutex<HashMap<Sha256Digest, Weak<ComponentPool>>>,
     /// The memory budget of all plugins together.
     memory: Arc<GuestMemoryBudget>,
     /// The memory accounts of the agents, by the agent's name in the config.
@@ -49,7 +49,7 @@ pub struct PluginEngine {
 }
 
 /// The results of `specs`, by component and configuration.
-type SpecsByConfig = HashMap<(ComponentDigest, String), Arc<[Arc<ToolSpec>]>>;
+type SpecsByConfig = HashMap<(Sha256Digest, String), Arc<[Arc<ToolSpec>]>>;
 
 /// The number of concurrent calls in [`Lane::Stream`]: they hold their instance while a model, a server or a program
 /// works, so they have permits of their own.
@@ -149,7 +149,7 @@ impl PluginEngine {
     }
 
     /// Returns the quota that all calls of one plugin of an agent share.
-    pub(crate) fn quota(&self, limits: &Limits, digest: ComponentDigest, agent: &str) -> PluginQuota {
+    pub(crate) fn quota(&self, limits: &Limits, digest: Sha256Digest, agent: &str) -> PluginQuota {
         let pool = self.pool(digest);
         let memory = MemoryShare::new(Arc::clone(&self.memory), Arc::clone(pool.memory()), self.agent_memory(agent));
         PluginQuota::new(limits, pool, Arc::new(memory))
@@ -168,7 +168,7 @@ impl PluginEngine {
     }
 
     /// Returns the pool that all calls of this component share.
-    fn pool(&self, digest: ComponentDigest) -> Arc<ComponentPool> {
+    fn pool(&self, digest: Sha256Digest) -> Arc<ComponentPool> {
         let mut pools = lock(&self.pools);
         if let Some(pool) = pools.get(&digest).and_then(Weak::upgrade) {
             return pool;
@@ -200,7 +200,7 @@ impl PluginEngine {
 
     /// Returns the component as native code, if it was compiled before: by this process, by a compiler process when it
     /// was validated, or in the cache.
-    pub(crate) fn compiled(&self, digest: ComponentDigest) -> Option<Arc<Component>> {
+    pub(crate) fn compiled(&self, digest: Sha256Digest) -> Option<Arc<Component>> {
         if let Some(component) = lock(&self.compiled).get(&digest).and_then(Weak::upgrade) {
             return Some(component);
         }
@@ -215,7 +215,7 @@ impl PluginEngine {
     }
 
     /// Compiles a component in this process.
-    pub(crate) fn compile(&self, digest: ComponentDigest, bytes: &[u8]) -> wasmtime::Result<Arc<Component>> {
+    pub(crate) fn compile(&self, digest: Sha256Digest, bytes: &[u8]) -> wasmtime::Result<Arc<Component>> {
         let component = Component::from_binary(&self.engine, bytes)?;
         if let Some(cache) = &self.cache {
             cache.put(digest, &component.serialize()?);
@@ -224,7 +224,7 @@ impl PluginEngine {
     }
 
     /// Loads code that a compiler process made of this component.
-    pub(crate) fn adopt(&self, digest: ComponentDigest, code: &[u8]) -> wasmtime::Result<Arc<Component>> {
+    pub(crate) fn adopt(&self, digest: Sha256Digest, code: &[u8]) -> wasmtime::Result<Arc<Component>> {
         // SAFETY: the code is run as it is. It came through a pipe from a process that this one started for this
         // component and that nobody else writes to, so it is trusted as far as the compiler is. `deserialize` checks
         // version and settings again.
@@ -235,7 +235,7 @@ impl PluginEngine {
         Ok(self.keep(digest, component))
     }
 
-    fn keep(&self, digest: ComponentDigest, component: Component) -> Arc<Component> {
+    fn keep(&self, digest: Sha256Digest, component: Component) -> Arc<Component> {
         let component = Arc::new(component);
         let mut compiled = lock(&self.compiled);
         compiled.retain(|_, component| component.strong_count() > 0);
@@ -249,11 +249,11 @@ impl PluginEngine {
     }
 
     /// Returns the tools that the component described under this configuration, if it was asked before.
-    pub(crate) fn specs(&self, digest: ComponentDigest, config: &str) -> Option<Arc<[Arc<ToolSpec>]>> {
+    pub(crate) fn specs(&self, digest: Sha256Digest, config: &str) -> Option<Arc<[Arc<ToolSpec>]>> {
         lock(&self.specs).get(&(digest, config.to_owned())).cloned()
     }
 
-    pub(crate) fn keep_specs(&self, digest: ComponentDigest, config: &str, specs: &Arc<[Arc<ToolSpec>]>) {
+    pub(crate) fn keep_specs(&self, digest: Sha256Digest, config: &str, specs: &Arc<[Arc<ToolSpec>]>) {
         lock(&self.specs).insert((digest, config.to_owned()), Arc::clone(specs));
     }
 }

@@ -4,7 +4,6 @@
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{json, value::RawValue};
-use sha2::{Digest, Sha256};
 
 use super::ChatCompletions;
 use crate::{
@@ -13,6 +12,7 @@ use crate::{
     incoming_reply::ReplySource,
 };
 use shelly_core::{
+    digest::Sha256Digest,
     error::{Fault, cut},
     limits,
     model::{BatchId, BatchState, CompletionRequest},
@@ -146,7 +146,7 @@ fn segment(id: &str) -> Result<&str, Fault> {
 /// Returns the content type and the bytes of a form that uploads a batch file. The boundary is the digest of the file, which
 /// therefore cannot contain it.
 fn form(file: &[u8]) -> (String, Vec<u8>) {
-    let digest: String = Sha256::digest(file).iter().map(|byte| format!("{byte:02x}")).collect();
+    let digest = Sha256Digest::of(file).hex();
     let purpose = "content-disposition: form-data; name=\"purpose\"\r\n\r\nbatch";
     let named = "content-disposition: form-data; name=\"file\"; filename=\"batch.jsonl\"";
     let head = format!("--{digest}\r\n{purpose}\r\n--{digest}\r\n{named}\r\ncontent-type: application/jsonl\r\n\r\n");

@@ -35,7 +35,7 @@ impl App {
             if is_named {
                 return None;
             }
-            let (id, folder, digest) = (quoted(id), quoted_path(&folder), plugin.sealed()?.digest.named());
+            let (id, folder, digest) = (quoted(id), quoted_path(&folder), plugin.sealed()?.digest);
             // The requested capabilities are in the manifest beside the component, and decide which grants it receives.
             let wants = plugin.written_manifest().map(|manifest| {
                 let lines = Grant::default().missing(&manifest.wants).into_iter().map(|wanted| quoted(&wanted.line));
@@ -74,7 +74,7 @@ impl App {
 
     /// Returns the SHA-256 digest of a plugin as it is now.
     fn digest(&self, id: &str) -> Option<String> {
-        Some(self.catalog.entry(id)?.sealed()?.digest.named())
+        Some(self.catalog.entry(id)?.sealed()?.digest.to_string())
     }
 
     /// Returns the tools that a line `ORIGIN/NAME` means at present, one for each agent that has the plugin. A name

@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use sha2::{Digest, Sha256};
 use url::{Position, Url};
 
 use crate::{
     assemble::{App, http_models::http_client},
     config::{LoginGrant, McpServerConfig, OAuthConfig, check_url, unknown, variables},
+    digest::Sha256Digest,
     error::{ErrorKind, Report},
     limits,
     mcp::{McpHttpTarget, McpStdioTarget, McpTarget, OAuthGrantType, OAuthOptions, ServerConfig},
@@ -34,8 +34,7 @@ impl App {
         let McpServerConfig { command, args, cwd, url, .. } = server;
         let cwd = self.folder(cwd.as_deref());
         let target = serde_json::json!([command, args, url, cwd.to_string_lossy()]).to_string();
-        let digest: [u8; 32] = Sha256::digest(target).into();
-        digest.iter().fold("sha256:".to_owned(), |text, byte| format!("{text}{byte:02x}"))
+        Sha256Digest::of(target).to_string()
     }
 
     fn folder(&self, cwd: Option<&Path>) -> PathBuf {

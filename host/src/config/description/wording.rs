@@ -1,10 +1,10 @@
 //! The wording of facts: addresses, commands and long values, each so that any change of the value changes the line.
 
-use sha2::{Digest, Sha256};
 use url::Url;
 
 use crate::{
     config::mask::{MASK, masked_url},
+    digest::Sha256Digest,
     process::shown_words,
     trust::quoted,
 };
@@ -14,8 +14,7 @@ pub(super) const SHOWN_PARAMS_BYTES: usize = 300;
 
 /// Returns the SHA-256 digest in hexadecimal.
 pub(super) fn digest_of(text: &str) -> String {
-    let digest: [u8; 32] = Sha256::digest(text).into();
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    Sha256Digest::of(text).hex()
 }
 
 /// Shows a command, quoted.

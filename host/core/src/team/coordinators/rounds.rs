@@ -2,7 +2,6 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 
 use super::{
     super::{Coordinator, CoordinatorAction, CoordinatorInput, CoordinatorStep, MemberAssignment, MemberProfile},
@@ -10,7 +9,7 @@ use super::{
     step_checks::{check, check_members, check_steps, exhausted},
     stored_state::{read, write},
 };
-use crate::{error::Fault, event::RunCx};
+use crate::{digest::Sha256Digest, error::Fault, event::RunCx};
 
 /// A coordinator that runs each member once, in order; then the team is done. A member that joins later takes its position
 /// among those whose turn is still to come, a member that has left is skipped, and no member runs twice. A failed member
@@ -121,8 +120,8 @@ impl RoundState {
 
 /// Returns a hash of a name that is the same in every process.
 fn mark(name: &str) -> u64 {
-    let digest = Sha256::digest(name);
-    u64::from_be_bytes(*digest.first_chunk().expect("a digest has 32 bytes"))
+    let digest = Sha256Digest::of(name);
+    u64::from_be_bytes(*digest.0.first_chunk().expect("a digest has 32 bytes"))
 }
 
 #[cfg(test)]

@@ -2,18 +2,24 @@
 
 use serde::{Deserialize, de::IgnoredAny};
 
-/// The placement of whitespace.
+/// The placement of whitespace in JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Form {
+pub enum JsonLayout {
     /// One line for each part, indented by two spaces.
     Pretty,
     /// No whitespace.
     Compact,
 }
 
-/// Formats a JSON value; returns none if the text is not JSON.
-pub(crate) fn format(json: &str, form: Form) -> Option<String> {
+/// Indents a JSON value; returns none if the text is not JSON.
+pub fn pretty(json: &str) -> Option<String> {
+    format(json, JsonLayout::Pretty)
+}
+
+/// Formats a JSON value; returns none if the text is not JSON. JSON that is nested deeper than the parser allows (127)
+/// counts as invalid.
+pub fn format(json: &str, layout: JsonLayout) -> Option<String> {
     serde_json::from_str::<IgnoredAny>(json).ok()?;
     let mut out = String::with_capacity(json.len());
     let mut depth = 0;
@@ -25,7 +31,7 @@ pub(crate) fn format(json: &str, form: Form) -> Option<String> {
         let closes = matches!(c, '}' | ']') && !is_text;
         if closes && !out.ends_with(['{', '[']) {
             depth -= 1;
-            new_line(&mut out, form, depth);
+            new_line(&mut out, layout, depth);
         } else if closes {
             depth -= 1;
         }
@@ -35,19 +41,19 @@ pub(crate) fn format(json: &str, form: Form) -> Option<String> {
             '{' | '[' => {
                 depth += 1;
                 if !empty {
-                    new_line(&mut out, form, depth);
+                    new_line(&mut out, layout, depth);
                 }
             }
-            ',' => new_line(&mut out, form, depth),
-            ':' if form == Form::Pretty => out.push(' '),
+            ',' => new_line(&mut out, layout, depth),
+            ':' if layout == JsonLayout::Pretty => out.push(' '),
             _ => {}
         }
     }
     Some(out)
 }
 
-fn new_line(out: &mut String, form: Form, depth: usize) {
-    if form == Form::Pretty {
+fn new_line(out: &mut String, layout: JsonLayout, depth: usize) {
+    if layout == JsonLayout::Pretty {
         out.push('\n');
         (0..depth).for_each(|_| out.push_str("  "));
     }
@@ -99,12 +105,12 @@ mod tests {
             (r#"["{ , : } \" [", "\\"]"#, "[\n  \"{ , : } \\\" [\",\n  \"\\\\\"\n]", r#"["{ , : } \" [","\\"]"#),
             (r#"["["]"#, "[\n  \"[\"\n]", r#"["["]"#),
         ] {
-            assert_eq!(format(json, Form::Pretty).as_deref(), Some(pretty), "{json}");
-            assert_eq!(format(json, Form::Compact).as_deref(), Some(compact), "{json}");
-            assert_eq!(format(pretty, Form::Compact).as_deref(), Some(compact), "{json}");
+            assert_eq!(format(json, JsonLayout::Pretty).as_deref(), Some(pretty), "{json}");
+            assert_eq!(format(json, JsonLayout::Compact).as_deref(), Some(compact), "{json}");
+            assert_eq!(format(pretty, JsonLayout::Compact).as_deref(), Some(compact), "{json}");
         }
         for text in ["", "a", "{", "[1,]", "1 2"] {
-            assert_eq!(format(text, Form::Pretty), None, "{text}");
+            assert_eq!(format(text, JsonLayout::Pretty), None, "{text}");
         }
     }
 }
